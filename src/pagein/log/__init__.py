@@ -1,0 +1,161 @@
+"""The truth: an append-only record of everything that happened, in order, for ever.
+
+A log is one session's. An entry's position is its identity; nothing is ever edited or removed. ``append`` is
+compare-and-swap on the head: two writers, one winner, the loser told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pagein.steps import Observation, Step
+
+Tier = Literal["clip", "mask", "reasoning", "summary", "dropped", "floor"]
+"""By which tier of the ladder something left the view."""
+
+Slot = Literal["content", "thinking", "arguments", "observation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """An observation that came after its action was recorded; ``action`` is the action's position."""
+
+    action: int
+    index: int
+    observation: Observation
+    late: bool = False
+    """True where the call had been closed as unknown already: shown as a note, where it arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """Text that stands in one slot of a step: its content, its thinking, call ``index``'s arguments or observation."""
+
+    slot: Slot
+    index: int
+    text: str
+    tier: Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What stands for positions ``[first, last)``: a summary text for the whole range, or stubs within one step."""
+
+    first: int
+    last: int
+    stubs: tuple[Stub, ...] = ()
+    summary: str | None = None
+    author: str = "extractive"
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A page-out that happened: what left the view, what stands for it, and what it cost before and after (tokens)."""
+
+    replacements: tuple[Replacement, ...]
+    policy: str
+    reason: str
+    tokens_before: int
+    tokens_after: int
+
+    @property
+    def first(self) -> int:
+        """The first position covered."""
+        return min(each.first for each in self.replacements)
+
+    @property
+    def last(self) -> int:
+        """One past the last position covered."""
+        return max(each.last for each in self.replacements)
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """Text that stays verbatim in every view until it is unpinned."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unpin:
+    """The pin recorded at ``position`` no longer holds."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A named position; ``state`` is JSON text."""
+
+    name: str
+    state: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """The compaction recorded at ``position`` no longer holds."""
+
+    position: int
+
+
+Body = Step | Observed | Compaction | Pin | Unpin | Checkpoint | Undo
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the log. ``at`` is seconds since the epoch, ``digest`` the hash of this body and all before it."""
+
+    position: int
+    at: float
+    body: Body
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing ``verify`` found wrong, and where (None: the whole log)."""
+
+    position: int | None
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What ``verify`` found: ``ok`` when every hash was derived again and agrees."""
+
+    entries: int
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing is wrong."""
+        return not self.problems
+
+
+class Log(Protocol):
+    """The append-only record of one session. Every method raises a ``LogError``, never a driver's error."""
+
+    def head(self) -> int:
+        """The number of entries, which is the next position."""
+        ...
+
+    def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
+        """Write all bodies durably at positions ``after`` and on, or none of them.
+
+        Raises Conflict when the head is no longer ``after``.
+        """
+        ...
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
+        """Entries ``[start, stop)`` in order, each as it was recorded, byte for byte."""
+        ...
+
+    def verify(self) -> Verification:
+        """Derive every hash again, and say what is wrong and where. Never raises for damage it can name."""
+        ...
+
+    def close(self) -> None:
+        """Release the store; a second call does nothing."""
+        ...

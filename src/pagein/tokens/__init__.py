@@ -1,0 +1,70 @@
+"""What it costs: token counters, budgets, windows, and what a provider's reports teach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pagein.errors import BudgetError
+from pagein.steps import Image
+
+
+class TokenCounter(Protocol):
+    """What text and images cost for one model, in tokens.
+
+    Never raises, never touches the network, takes time linear in the text, and gives the same count each time.
+    """
+
+    @property
+    def name(self) -> str:
+        """The encoding or the rule, as ``o200k_base`` or ``claude estimate``."""
+        ...
+
+    @property
+    def margin(self) -> float:
+        """0 for an exact counter; else the stated relative error of the estimate, as 0.1."""
+        ...
+
+    def text(self, text: str) -> int:
+        """Tokens of the text; whatever looks like a special token is text."""
+        ...
+
+    def image(self, image: Image) -> int:
+        """Tokens of the image by its size in pixels and the provider's rule; never by its bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Tokens the view may use: the model's window less what is reserved for its output, the tools and a margin.
+
+    ``Budget(80_000)`` is 80,000 tokens of rendered messages. ``high`` and ``low`` are shares of the limit: a view
+    above the high mark is compacted down to the low mark, so that the prompt's prefix breaks seldom.
+
+    Raises BudgetError when nothing is left for the view.
+    """
+
+    window: int
+    output: int = 0
+    tools: int = 0
+    margin: float = 0.0
+    high: float = 1.0
+    low: float = 0.7
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low <= self.high <= 1:
+            raise BudgetError(
+                f"marks must be 0 < low <= high <= 1; they are low={self.low}, high={self.high}"
+            )
+        if not 0 <= self.margin < 1 or self.output < 0 or self.tools < 0:
+            raise BudgetError(f"reserves may not be negative, and the margin must be under 1: {self}")
+        if self.limit <= 0:
+            raise BudgetError(
+                f"a budget must leave tokens for the view; window {self.window} less output {self.output}, tools "
+                f"{self.tools} and a margin of {self.margin:.0%} leaves {self.limit}"
+            )
+
+    @property
+    def limit(self) -> int:
+        """Tokens of the rendered messages, never exceeded."""
+        return int((self.window - self.output - self.tools) * (1 - self.margin))

@@ -1,0 +1,1 @@
+"""Accepted by mypy --strict; never run."""
