@@ -1,36 +1,42 @@
-"""How it is said to a provider: one module a wire format, each with its parser, its renderer and its validator."""
+"""How it is said to a provider: for each wire format one module that reads and writes it, and one with its rules.
+
+``contract`` is the seam; ``reading`` and ``writing`` are what the formats share; ``openai_chat`` and ``anthropic`` are
+the formats; ``openai_rules`` and ``anthropic_rules`` say what each provider refuses, knowing nothing of the rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from pagein.messages import Message
-from pagein.steps import Observation, Step
+from pagein.errors import ConfigurationError, Illegal
+from pagein.formats.anthropic import Anthropic
+from pagein.formats.contract import Format, Item
+from pagein.formats.openai_chat import OpenAIChat
+from pagein.formats.shape import guess_format
 
-Item = Step | Observation
-"""What one part of a transcript becomes: a step, or the answer to a call of an earlier one."""
+__all__ = ["Anthropic", "Format", "Item", "OpenAIChat", "format_named", "guess_format", "validate"]
 
 
-class Format(Protocol):
-    """One provider's wire format. Pure: equal input, equal output; nothing is read, kept or changed."""
+def format_named(name: str) -> Format:
+    """The wire format of that name, ``openai`` or ``anthropic``. Raises ConfigurationError for any other."""
+    match name:
+        case "openai":
+            return OpenAIChat()
+        case "anthropic":
+            return Anthropic()
+        case "openai-responses" | "langchain":
+            raise ConfigurationError(
+                f"format {name!r} comes with a later release; use 'openai' or 'anthropic'"
+            )
+        case _:
+            raise ConfigurationError(f"unknown format {name!r}: use 'openai' or 'anthropic'")
 
-    @property
-    def name(self) -> str:
-        """The public name, as ``openai``."""
-        ...
 
-    def parse(self, request: Any) -> tuple[Item, ...]:
-        """What the request's messages say, in order. Raises FormatError, with a path, for what is not of the shape.
+def validate(messages: Any, format: str = "openai") -> None:  # noqa: A002 - the public word
+    """Returns when the provider would take the request, a list of messages or the whole of it.
 
-        ``request`` is a list of messages, or the whole request as a mapping with ``messages`` (and ``system``).
-        """
-        ...
-
-    def render(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """The request's ``messages`` (and ``system``) as JSON-safe values, new at each call."""
-        ...
-
-    def problems(self, request: Any) -> tuple[str, ...]:
-        """Every rule of the provider that the request breaks, each with the message's number; none when it is legal."""
-        ...
+    Raises Illegal with every rule it breaks in ``problems``, ConfigurationError for an unknown format.
+    """
+    problems = format_named(format).problems(messages)
+    if problems:
+        raise Illegal(format, problems)

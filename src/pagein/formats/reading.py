@@ -1,0 +1,194 @@
+"""Foreign JSON, read without trust: every fault is a FormatError with the path of the value that is wrong.
+
+Hosts hand over dicts, tuples and SDK objects, some of them cyclic, some with bytes inside. All of it is first made
+plain (dict, list, str, int, float, bool, None), so that what reads on knows only those.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pagein.errors import FormatError
+from pagein.steps import Opaque
+
+MAX_DEPTH = 128
+"""Deeper than any real tool input; a value that contains itself ends here too."""
+
+# What a person could read in content we keep unread, in the order a provider's own client shows it.
+_READABLE = (
+    "title", "name", "text", "thinking", "summary", "refusal", "transcript",
+    "filename", "query", "url", "stdout", "stderr", "context",
+)  # fmt: skip
+_NESTED = ("content", "source", "input", "output", "file")
+
+
+def plain(value: Any, path: str = "", depth: int = 0) -> Any:
+    """The value as plain JSON, new throughout. Raises FormatError for what JSON cannot say, or for a cycle."""
+    if depth > MAX_DEPTH:
+        raise FormatError(f"nested deeper than {MAX_DEPTH} levels, or contains itself", path=path)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # a StrEnum member is its value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise FormatError(f"{value} is not a JSON number", path=path)
+        return float(value)
+    if isinstance(value, Mapping):
+        return {_key(key, path): plain(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+    return plain(_dumped(value, path), path, depth + 1)
+
+
+def _key(key: Any, path: str) -> str:
+    if not isinstance(key, str):
+        raise FormatError(f"a key of an object must be text, not {kind_of(key)}", path=path)
+    return str.__str__(key)
+
+
+def _dumped(value: Any, path: str) -> Any:
+    """What an SDK's response object says; looked up on the type, so that nothing answers to any name."""
+    dump = getattr(type(value), "model_dump", None)
+    if not callable(dump):
+        raise FormatError(f"{kind_of(value)} is not JSON", path=path)
+    try:
+        # The SDKs declare every field optional; a null they filled in themselves is no part of what was said.
+        return dump(value, exclude_none=True)
+    except Exception as error:
+        raise FormatError(f"{kind_of(value)}.model_dump() failed: {error}", path=path) from error
+
+
+def kind_of(value: Any) -> str:
+    """The type's name as a message to a person says it."""
+    return "null" if value is None else type(value).__name__
+
+
+def request_fields(request: Any, names: tuple[str, ...] = ("messages",)) -> dict[str, Any]:
+    """The named fields of the request as plain JSON; a bare list is its ``messages``. Raises FormatError."""
+    if isinstance(request, (list, tuple)):
+        return {"messages": plain(request, "messages")}
+    if not isinstance(request, Mapping):
+        raise FormatError(f"expected a list of messages, not {kind_of(request)}", path="messages")
+    if "messages" not in request:
+        hint = " (a single message goes into a list)" if "role" in request else ""
+        raise FormatError(f"the request has no messages{hint}", path="messages")
+    # The rest of a host's request (tools as classes, an HTTP client) is none of our business.
+    taken = {name: plain(request[name], name) for name in names if request.get(name) is not None}
+    if not isinstance(taken.get("messages"), list):
+        raise FormatError(f"expected a list, not {kind_of(request['messages'])}", path="messages")
+    return taken
+
+
+class Fields:
+    """One JSON object being read. What is taken is gone; what is left is the provider's own, and is kept."""
+
+    __slots__ = ("_left", "path")
+
+    def __init__(self, value: Any, path: str) -> None:
+        if not isinstance(value, dict):
+            raise FormatError(f"expected an object, not {kind_of(value)}", path=path)
+        self.path = path
+        self._left = dict(value)
+
+    def take(self, key: str) -> Any:
+        """The value, or None where there is none."""
+        return self._left.pop(key, None)
+
+    def text(self, key: str) -> str:
+        """A text that must be there."""
+        value = self.take(key)
+        if not isinstance(value, str):
+            raise self.fault(key, f"expected text, not {kind_of(value)}")
+        return value
+
+    def text_or_empty(self, key: str) -> str:
+        """A text; absent and null are the empty one, as some servers send no ids."""
+        return "" if self._left.get(key) is None else self.text(key)
+
+    def rows(self, key: str) -> list[tuple[Any, str]]:
+        """The items of a list, each with its path; absent and null are the empty list."""
+        value = self.take(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self.fault(key, f"expected a list, not {kind_of(value)}")
+        return [(item, f"{self.at(key)}[{index}]") for index, item in enumerate(value)]
+
+    def fields(self, key: str) -> Fields:
+        """An object that must be there."""
+        return Fields(self.take(key), self.at(key))
+
+    def left(self) -> dict[str, Any]:
+        """What was not taken; null means absent in both APIs, so nulls are no fields."""
+        return {key: value for key, value in self._left.items() if value is not None}
+
+    def fault(self, key: str, message: str) -> FormatError:
+        """The error to raise for a field that is wrong."""
+        return FormatError(message, path=self.at(key))
+
+    def at(self, key: str) -> str:
+        """The path of a field; those of the request itself have no prefix."""
+        return f"{self.path}.{key}" if self.path else key
+
+
+def is_utf8(value: Any) -> bool:
+    """Whether the value's JSON encodes to UTF-8: a lone surrogate does not."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def compact(value: Any) -> str:
+    """JSON text that always encodes to UTF-8, keys in the order they came."""
+    # A lone surrogate is spelled as an escape: so it reads back equal.
+    return json.dumps(value, ensure_ascii=not is_utf8(value), separators=(",", ":"))
+
+
+def kept(provider: str, kind: str, value: Any) -> Opaque:
+    """Provider content as an unread part, with what a person could read in it."""
+    return Opaque(provider, kind, compact(value), readable(value))
+
+
+def extra(provider: str, kind: str, left: dict[str, Any]) -> Opaque | None:
+    """The fields that stood beside what we understand; None where there were none."""
+    return Opaque(provider, kind, compact(left)) if left else None
+
+
+def readable(value: Any) -> str:
+    """What a person could read in a provider's content: titles, text, thinking; never what is encoded.
+
+    >>> readable({"type": "document", "title": "Plan", "source": {"type": "text", "data": "Ship."}}).splitlines()
+    ['Plan', 'Ship.']
+    """
+    match value:
+        case str():
+            return value
+        case list():
+            lines = [readable(item) for item in value]
+        case dict():
+            lines = [value[key] for key in _READABLE if isinstance(value.get(key), str)]
+            if value.get("type") == "text" and isinstance(value.get("data"), str):
+                lines.append(value["data"])
+            lines += [readable(value[key]) for key in _NESTED if value.get(key)]
+        case _:
+            return ""
+    return "\n".join(line for line in lines if line)
+
+
+def exact_base64(data: str) -> bytes | None:
+    """The bytes, or None where encoding them again would not give back the same text."""
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return content if content and base64.b64encode(content).decode("ascii") == data else None
