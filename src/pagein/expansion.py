@@ -1,0 +1,182 @@
+"""Expansion: what left, given back whole; and steps as JSON-safe values."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any, Self, assert_never
+
+from pagein.errors import UnknownHandle
+from pagein.flows import Flow, Read, Session, steps
+from pagein.log import Entry, Observed, Pin
+from pagein.steps import (
+    ActionStep,
+    Content,
+    FinalAnswerStep,
+    Image,
+    Observation,
+    Opaque,
+    Part,
+    PlanningStep,
+    Step,
+    SummaryStep,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    as_text,
+)
+from pagein.view.handles import Handle, parse_handle
+
+SUCCINCT = 400
+"""Characters of a text that a succinct step keeps."""
+
+
+class Expansion(str):
+    """The original behind a handle, as text; ``steps`` are the values themselves, whole."""
+
+    __slots__ = ("handle", "steps")
+    handle: str
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, handle: str, text: str, found: tuple[Step, ...]) -> Self:
+        """An expansion of ``handle``."""
+        made = cls(text)
+        made.handle, made.steps = handle, found
+        return made
+
+
+def expand(session: Session, handle: str | int) -> Flow[Expansion]:
+    """The original behind a handle, or at a position. Raises UnknownHandle."""
+    named = Handle(handle, handle + 1) if isinstance(handle, int) else parse_handle(handle)
+    head = session.fold.head
+    if named is None or not 0 <= named.first < head:
+        raise UnknownHandle(str(handle), head)
+    found = yield from steps(session, named.first, named.last)
+    if named.observation is not None:
+        seen = _observation(found, named.observation)
+        if seen is None:
+            raise UnknownHandle(str(handle), head)
+        return Expansion.of(str(named), as_text(seen.content), tuple(step for _, step in found))
+    if not found:
+        entries = yield from Read(named.first, named.last)
+        return Expansion.of(str(named), "\n".join(_aside(entry, head) for entry in entries), ())
+    text = "\n\n".join("\n".join(_lines(step)) for _, step in found)
+    return Expansion.of(str(named), text, tuple(step for _, step in found))
+
+
+def _observation(found: tuple[tuple[int, Step], ...], index: int) -> Observation | None:
+    step = found[0][1] if found else None
+    if isinstance(step, ActionStep) and index < len(step.observations):
+        return step.observations[index]
+    return None
+
+
+def _aside(entry: Entry, head: int) -> str:
+    match entry.body:
+        case Pin(text=text):
+            return text
+        case Observed(observation=seen):
+            return as_text(seen.content)
+        case _:
+            raise UnknownHandle(str(entry.position), head)
+
+
+def _lines(step: Step) -> Iterator[str]:
+    text = as_text(step.content)
+    if text:
+        yield text
+    if isinstance(step, ActionStep):
+        for index, call in enumerate(step.tool_calls):
+            yield f"{call.name}({call.arguments})"
+            seen = step.observations[index] if index < len(step.observations) else None
+            if seen is not None:
+                yield as_text(seen.content)
+
+
+def full_step(position: int, step: Step) -> dict[str, Any]:
+    """A step as JSON-safe values, nothing left out."""
+    found: dict[str, Any] = {"position": position, "kind": kind_name(step), "content": _content(step.content)}
+    if isinstance(step, SummaryStep):
+        return found | {"author": step.author}
+    if isinstance(step, ActionStep):
+        found["tool_calls"] = [
+            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in step.tool_calls
+        ]
+        found["observations"] = [_seen(each) for each in step.observations]
+        found["model"] = step.model
+        if step.usage is not None:
+            found["usage"] = {
+                "input_tokens": step.usage.input_tokens,
+                "output_tokens": step.usage.output_tokens,
+                "cached_tokens": step.usage.cached_tokens,
+            }
+    if step.extra is not None:
+        found["extra"] = _part(step.extra)
+    return found
+
+
+def succinct_step(position: int, step: Step) -> dict[str, Any]:
+    """A step as JSON-safe values, long texts cut, images by their hash, provider content left out."""
+    found: dict[str, Any] = {
+        "position": position,
+        "kind": kind_name(step),
+        "text": _short(as_text(step.content)),
+    }
+    if isinstance(step, ActionStep):
+        found["tool_calls"] = [
+            {"name": call.name, "arguments": _short(call.arguments)} for call in step.tool_calls
+        ]
+        found["observations"] = [
+            None if each is None else {"status": each.status, "text": _short(as_text(each.content))}
+            for each in step.observations
+        ]
+    return found
+
+
+def kind_name(step: Step) -> str:
+    """The name of a step's kind, as the log and the command line say it."""
+    match step:
+        case SystemPromptStep():
+            return "system"
+        case TaskStep():
+            return "task"
+        case PlanningStep():
+            return "plan"
+        case ActionStep():
+            return "action"
+        case FinalAnswerStep():
+            return "answer"
+        case SummaryStep():
+            return "summary"
+        case _:
+            assert_never(step)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SUCCINCT else f"{text[:SUCCINCT]}… ({len(text):,} characters)"
+
+
+def _seen(seen: Observation | None) -> dict[str, Any] | None:
+    if seen is None:
+        return None
+    return {"call_id": seen.call_id, "status": seen.status, "content": _content(seen.content)}
+
+
+def _content(content: Content | None) -> Any:
+    if content is None or isinstance(content, str):
+        return content
+    return [_part(part) for part in content]
+
+
+def _part(part: Part) -> dict[str, Any]:
+    match part:
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case Opaque(provider=provider, kind=kind, body=body, text=text):
+            return {"type": "opaque", "provider": provider, "kind": kind, "body": body, "text": text}
+        case Image(data=data, media_type=media_type, url=url):
+            found: dict[str, Any] = {"type": "image", "sha256": part.digest, "media_type": media_type}
+            return found | ({"data": base64.b64encode(data).decode()} if data else {"url": url})
+        case _:
+            assert_never(part)

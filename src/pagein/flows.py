@@ -1,0 +1,279 @@
+"""The verbs, written once: generators that yield what they need done, driven sync and async by ``memory``.
+
+A flow decides; whoever drives it appends and reads. A failure is raised inside the flow, where the effect was asked
+for, so nothing is half applied in either colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from pagein.compaction import Plan, Policy
+from pagein.compaction.floor import floor
+from pagein.compaction.manual import manual
+from pagein.errors import NothingToUndo, OverBudget, UnknownHandle
+from pagein.formats import Item
+from pagein.log import Body, Compaction, Entry, Observed, Pin, Undo, Unpin
+from pagein.protocol import with_observation
+from pagein.recording import admit, heard_in, new_items
+from pagein.steps import ActionStep, Step, Usage
+from pagein.tokens import Budget, TokenCounter
+from pagein.tokens.calibration import Calibration
+from pagein.view import View
+from pagein.view.fold import Fold, preview, undone
+from pagein.view.handles import Handle, parse_handle
+
+T = TypeVar("T")
+Flow = Generator["Effect[Any]", Any, T]
+
+
+class Effect(Generic[T]):
+    """Something a flow needs done; ``yield from`` it gives what it gave."""
+
+    def __iter__(self) -> Generator[Effect[T], T, T]:
+        """Hand the effect to whoever drives the flow."""
+        return (yield self)
+
+
+@dataclass(frozen=True)
+class Append(Effect[tuple[Entry, ...]]):
+    """Write the bodies durably at ``after``, all or none."""
+
+    bodies: tuple[Body, ...]
+    after: int
+
+
+@dataclass(frozen=True)
+class Read(Effect[tuple[Entry, ...]]):
+    """The entries ``[start, stop)``."""
+
+    start: int
+    stop: int | None
+
+
+def drive(flow: Flow[T], perform: Callable[[Effect[Any]], Any]) -> T:
+    """Run a flow to its end, doing each effect at once."""
+    try:
+        effect = next(flow)
+        while True:
+            try:
+                given = perform(effect)
+            except BaseException as error:  # noqa: BLE001 - it belongs inside the flow, whatever it is
+                effect = flow.throw(error)
+            else:
+                effect = flow.send(given)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def adrive(flow: Flow[T], perform: Callable[[Effect[Any]], Awaitable[Any]]) -> T:
+    """Run a flow to its end, awaiting each effect."""
+    try:
+        effect = next(flow)
+        while True:
+            try:
+                given = await perform(effect)
+            except BaseException as error:  # noqa: BLE001 - cancellation too is raised where it struck
+                effect = flow.throw(error)
+            else:
+                effect = flow.send(given)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+@dataclass(slots=True)
+class Session:
+    """What is held of one log between two calls. Everything in it can be derived again from the log."""
+
+    fold: Fold
+    policy: Policy
+    budget: Budget
+    counter: TokenCounter
+    calibration: Calibration = field(default_factory=Calibration)
+    heard: list[bytes] = field(default_factory=list)
+    repairs: list[str] = field(default_factory=list)
+    asked: int = 0
+    """The estimate of the request shown last, which the next reported usage is compared with."""
+
+    def limit(self, budget: Budget) -> int:
+        """The budget's limit in counted tokens, after what the provider's reports taught."""
+        return max(1, int(budget.limit / self.calibration.factor))
+
+    def take(self, entries: Sequence[Entry]) -> None:
+        """Fold new entries in."""
+        for entry in entries:
+            self.fold.apply(entry)
+            self.heard.extend(heard_in(entry))
+            body = entry.body
+            if isinstance(body, ActionStep) and body.usage is not None:
+                self.learn(body.usage.input_tokens)
+
+    def learn(self, reported: int) -> None:
+        """Compare what a provider counted with what was counted here for the request it answered."""
+        if self.asked:
+            self.calibration = self.calibration.observe(self.asked, reported)
+            self.asked = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What ``record`` wrote: positions ``[first, last)``, and what had to be mended to be legal."""
+
+    first: int
+    last: int
+    repairs: tuple[str, ...] = ()
+
+
+def load(session: Session) -> Flow[None]:
+    """Fold the whole log from its first entry, undone compactions left out."""
+    entries = yield from Read(0, None)
+    session.fold = Fold(session.counter, skip=undone(entry.body for entry in entries))
+    session.heard = []
+    session.take(entries)
+
+
+def nothing() -> Flow[None]:
+    """Do nothing, in its turn."""
+    yield from ()
+
+
+def record(
+    session: Session,
+    items: Sequence[Item],
+    *,
+    strict: bool,
+    whole: bool | None = False,
+    usage: Usage | None = None,
+) -> Flow[Recorded]:
+    """Write the items durably, all or none, then show them; learn from what the provider reported."""
+    fold = session.fold
+    fresh = new_items(items, session.heard, whole=whole)
+    admission = admit(fresh, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict)
+    first = fold.head
+    if admission.bodies:
+        session.take((yield from Append(admission.bodies, first)))
+    session.repairs.extend(admission.repairs)
+    if usage is not None:
+        session.learn(usage.input_tokens)
+    return Recorded(first, fold.head, admission.repairs)
+
+
+def view(session: Session) -> Flow[View]:
+    """The view within budget: what left to get there is recorded first. Raises OverBudget."""
+    limit = session.limit(session.budget)
+    current = session.fold.view(limit)
+    plan = fitting(current, session.budget, session.policy)
+    if plan is not None:
+        current = yield from commit(session, current, plan)
+    session.asked = current.tokens
+    return current
+
+
+def shown(
+    session: Session, summary_mode: bool, keep_last_n: int | None, max_tokens: int | None
+) -> Flow[View]:
+    """The view, or what the manual controls make of it; only the former records a compaction."""
+    if not summary_mode and keep_last_n is None and max_tokens is None:
+        return (yield from view(session))
+    budget = session.budget if max_tokens is None else Budget(max_tokens)
+    current = manual(
+        session.fold.view(session.limit(budget)), summary_mode=summary_mode, keep_last_n=keep_last_n
+    )
+    plan = fitting(current, budget, session.policy)
+    return current if plan is None else preview(current, plan.replacements)
+
+
+def fitting(current: View, budget: Budget, policy: Policy) -> Plan | None:
+    """The policy's plan, and the floor's behind it where that is not enough. Raises OverBudget. Pure."""
+    plan = policy(current, budget)
+    after = current if plan is None else preview(current, plan.replacements)
+    if plan is not None and after.tokens >= current.tokens:
+        plan, after = None, current
+    if after.tokens <= current.limit:
+        return plan
+    last = floor(after, budget)
+    if last is not None:
+        after = preview(after, last.replacements)
+        plan = last if plan is None else plan.then(last)
+    if after.tokens > current.limit:
+        raise OverBudget(after.tokens, current.limit, [each.handle for each in after.entries])
+    return plan
+
+
+def commit(session: Session, current: View, plan: Plan) -> Flow[View]:
+    """Record a plan as a compaction, and give the view it leaves."""
+    after = preview(current, plan.replacements)
+    body = Compaction(plan.replacements, plan.policy, plan.reason, current.tokens, after.tokens)
+    session.take((yield from Append((body,), session.fold.head)))
+    return session.fold.view(current.limit)
+
+
+def compact(session: Session) -> Flow[Compaction | None]:
+    """Compact now, to the low mark, whatever the view costs; None where nothing would get smaller."""
+    limit = session.limit(session.budget)
+    current = session.fold.view(limit)
+    target = max(1, min(limit, int(current.tokens * session.budget.low)))
+    pressed = replace(current, limit=target)
+    plan = session.policy(pressed, session.budget)
+    if plan is None or preview(current, plan.replacements).tokens >= current.tokens:
+        return None
+    yield from commit(session, current, plan)
+    return session.fold.compactions[-1][1]
+
+
+def undo(session: Session) -> Flow[Compaction]:
+    """Take back the last compaction that was not taken back already. Raises NothingToUndo."""
+    if not session.fold.compactions:
+        raise NothingToUndo("no compaction is left to undo")
+    position, body = session.fold.compactions[-1]
+    yield from Append((Undo(position),), session.fold.head)
+    yield from load(session)
+    return body
+
+
+def pin(session: Session, text: str) -> Flow[str]:
+    """Keep the text verbatim in every view. Gives its handle."""
+    entries = yield from Append((Pin(text),), session.fold.head)
+    session.take(entries)
+    return str(Handle(entries[0].position, entries[0].position + 1))
+
+
+def unpin(session: Session, handle: str) -> Flow[None]:
+    """Let a pin go. Raises UnknownHandle where the handle names no pin."""
+    named = parse_handle(handle)
+    if named is None or named.first not in session.fold.pinned:
+        raise UnknownHandle(handle, session.fold.head)
+    session.take((yield from Append((Unpin(named.first),), session.fold.head)))
+
+
+def steps(session: Session, first: int = 0, last: int | None = None) -> Flow[tuple[tuple[int, Step], ...]]:
+    """The steps at positions ``[first, last)``, each action with every observation it has, a late one included."""
+    stop = session.fold.head if last is None else min(last, session.fold.head)
+    found: dict[int, Step] = {}
+    at = first
+    while at < session.fold.head:
+        entries = yield from Read(at, at + _READ_AHEAD if at >= stop else stop)
+        for entry in entries:
+            body = entry.body
+            if isinstance(body, Observed):
+                _answer(found, body)
+            elif isinstance(body, Step):
+                if entry.position >= stop:
+                    return tuple(found.items())
+                found[entry.position] = body
+        at += len(entries)
+    return tuple(found.items())
+
+
+_READ_AHEAD = 32
+"""How many entries are read at a time to find the observations of the last step asked for."""
+
+
+def _answer(found: dict[int, Step], seen: Observed) -> None:
+    action = found.get(seen.action)
+    if isinstance(action, ActionStep):
+        found[seen.action] = with_observation(action, seen.index, seen.observation)

@@ -1,0 +1,373 @@
+"""AgentMemory and AsyncAgentMemory: what a user holds. Every verb is a flow; these drive it, and do the I/O."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import Any, Self, TypedDict, TypeVar, Unpack
+
+from pagein import flows
+from pagein.compaction import Policy
+from pagein.compaction.named import policy_named
+from pagein.errors import Conflict, Illegal, LogClosed
+from pagein.expansion import Expansion, expand, full_step, succinct_step
+from pagein.flows import Append, Effect, Flow, Read, Recorded, Session, adrive, drive
+from pagein.formats import Item, format_named
+from pagein.log import Compaction, Log, Verification
+from pagein.log.opening import open_log
+from pagein.steps import Observation, Step, Usage, as_text
+from pagein.tokens import Budget, TokenCounter
+from pagein.tokens.windows import budget_for, counter_for
+from pagein.view import Report, View
+from pagein.view.fold import Fold
+
+T = TypeVar("T")
+
+
+class Options(TypedDict, total=False):
+    """How a memory behaves; every one has a default.
+
+    ``budget``: tokens of the rendered messages, or a Budget; without it the window of ``model`` less its reserves.
+    ``policy``: a policy's name, or a policy. ``model``: what the tokens are counted for. ``counter``: instead of the
+    model's own. ``format``: what ``to_messages`` speaks unless told otherwise. ``clock``: seconds since the epoch.
+    """
+
+    budget: int | Budget | None
+    policy: str | Policy
+    model: str
+    counter: TokenCounter | None
+    format: str
+    clock: Callable[[], float]
+
+
+def _session(options: Options) -> Session:
+    """A session as the options say. Raises ConfigurationError, BudgetError."""
+    model, budget, policy = options.get("model", ""), options.get("budget"), options.get("policy", "ladder")
+    counter = options.get("counter") or counter_for(model)
+    if budget is None:
+        budget = budget_for(model)
+    return Session(
+        Fold(counter),
+        policy_named(policy) if isinstance(policy, str) else policy,
+        Budget(budget) if isinstance(budget, int) else budget,
+        counter,
+    )
+
+
+class _Memory:
+    """What both colours share: the log, the session, and the effects a flow may ask for."""
+
+    def __init__(self, log: Log, **options: Unpack[Options]) -> None:
+        self._log = log
+        self._closed = False
+        self._clock = options.get("clock", time.time)
+        self._format = format_named(options.get("format", "openai"))
+        self._session = _session(options)
+
+    @classmethod
+    def open(
+        cls, url: str, *, session: str = "default", tenant: str = "", **options: Unpack[Options]
+    ) -> Self:
+        """The memory of one session in a store: a SQLite file, or ``:memory:``. See ``Options``.
+
+        Raises ConfigurationError, BudgetError, LogError.
+        """
+        _session(options)  # a bad option leaves no file behind
+        return cls(open_log(url, session=session, tenant=tenant), **options)
+
+    @property
+    def budget(self) -> Budget:
+        """The budget every view is held to."""
+        return self._session.budget
+
+    @property
+    def system_prompt(self) -> str:
+        """The text of the system prompts, in order, a blank line between them; for APIs that take it apart."""
+        shown = self._session.fold.view(1).systems
+        return "\n\n".join(as_text(message.content) for each in shown for message in each.messages)
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """What had to be mended in the transcripts handed over since this memory was opened."""
+        return tuple(self._session.repairs)
+
+    def report(self) -> Report:
+        """Every token of the view as it stands, by tier and reason, and what is out. Compacts nothing."""
+        session = self._session
+        return session.fold.view(session.limit(session.budget)).report
+
+    def reported(self, usage: Usage) -> None:
+        """Tell what the provider counted for the last request, so that later counts come nearer to it."""
+        self._session.learn(usage.input_tokens)
+
+    def _perform(self, effect: Effect[Any]) -> Any:
+        if self._closed:
+            raise LogClosed("this memory was closed; open it again to go on")
+        match effect:
+            case Append(bodies=bodies, after=after):
+                try:
+                    return self._log.append(bodies, after=after, at=self._clock())
+                except Conflict:
+                    # The winner's entries are folded in, so that the loser can look at them and try again.
+                    self._session.take(tuple(self._log.read(self._session.fold.head)))
+                    raise
+            case Read(start=start, stop=stop):
+                return tuple(self._log.read(start, stop))
+            case _:
+                raise TypeError(f"no flow asks for {effect!r}")
+
+    def _verified(self) -> Flow[Verification]:
+        found = self._log.verify()
+        if found.ok:
+            yield from flows.load(self._session)
+        return found
+
+    def _parsed(self, messages: Any, format: str | None) -> tuple[Item, ...]:  # noqa: A002
+        form = self._format if format is None else format_named(format)
+        return form.parse(messages)
+
+    def _rendered(self, view: View, format: str | None) -> dict[str, Any]:  # noqa: A002
+        form = self._format if format is None else format_named(format)
+        request = form.render(view.messages())
+        if problems := form.problems(request):
+            raise Illegal(form.name, problems)
+        return request
+
+
+class AgentMemory(_Memory):
+    """A run recorded whole, and a view of it that is never over budget and never malformed.
+
+    ``AgentMemory.open("run.db", budget=80_000)`` opens or makes the record; the memory is a context manager. Calls
+    from several threads take their turns. Every verb raises errors of ours only, and a call that raises changed
+    nothing.
+    """
+
+    def __init__(self, log: Log, **options: Unpack[Options]) -> None:
+        super().__init__(log, **options)
+        self._turn = threading.RLock()
+        self._run(flows.load(self._session))
+
+    def _run(self, flow: Flow[T]) -> T:
+        with self._turn:
+            return drive(flow, self._perform)
+
+    def record(self, *items: Step | Observation) -> Recorded:
+        """Write steps or observations durably, all or none, before this returns. Raises ProtocolError."""
+        return self._run(flows.record(self._session, items, strict=True))
+
+    def record_messages(
+        self,
+        messages: Any,
+        format: str | None = None,  # noqa: A002
+        *,
+        whole: bool | None = None,
+        usage: Usage | None = None,
+    ) -> Recorded:
+        """Write what is new in a provider's messages: a list, one message, or a whole request.
+
+        ``whole`` True says that the list starts with all that was recorded, False that all of it is new; without it
+        the list's beginning tells. ``usage`` is what the provider reported for the request before. What is broken is
+        mended and named in the result. Raises FormatError, ProtocolError.
+        """
+        items = self._parsed(messages, format)
+        return self._run(flows.record(self._session, items, strict=False, whole=whole, usage=usage))
+
+    def view(self) -> View:
+        """What the model sees now, within budget; what leaves to get there is recorded. Raises OverBudget."""
+        return self._run(flows.view(self._session))
+
+    def to_messages(
+        self,
+        format: str | None = None,  # noqa: A002
+        *,
+        summary_mode: bool = False,
+        keep_last_n: int | None = None,
+        max_tokens: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """The view as a provider's messages: within budget, legal, and the last request's prefix kept.
+
+        ``summary_mode`` leaves out system prompts, plans and the model's prose (smolagents), ``keep_last_n`` shows
+        only the last n actions, ``max_tokens`` is another budget for this call; none of the three records anything.
+        Raises OverBudget.
+        """
+        view = self._run(flows.shown(self._session, summary_mode, keep_last_n, max_tokens))
+        messages: list[dict[str, Any]] = self._rendered(view, format)["messages"]
+        return messages
+
+    def to_request(self, format: str | None = None) -> dict[str, Any]:  # noqa: A002
+        """The view as the provider's keyword arguments: ``messages``, and ``system`` where it stands apart."""
+        return self._rendered(self.view(), format)
+
+    def expand(self, handle: str | int) -> Expansion:
+        """The original behind a handle or at a position, whole. Raises UnknownHandle."""
+        return self._run(expand(self._session, handle))
+
+    def pin(self, text: str) -> str:
+        """Keep the text verbatim in every view; gives the handle that ``unpin`` takes."""
+        return self._run(flows.pin(self._session, text))
+
+    def unpin(self, handle: str) -> None:
+        """Let a pin go. Raises UnknownHandle."""
+        self._run(flows.unpin(self._session, handle))
+
+    def compact(self) -> Compaction | None:
+        """Compact now, whatever the view costs; None where nothing would get smaller."""
+        return self._run(flows.compact(self._session))
+
+    def undo(self) -> Compaction:
+        """Take back the last compaction. Raises NothingToUndo."""
+        return self._run(flows.undo(self._session))
+
+    def verify(self) -> Verification:
+        """Derive every hash of the record again, and say what is wrong and where."""
+        return self._run(self._verified())
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Every step recorded, whole, in order, read from the log."""
+        return tuple(step for _, step in self._run(flows.steps(self._session)))
+
+    def get_full_steps(self) -> list[dict[str, Any]]:
+        """Every step as JSON-safe values, nothing left out; images as base64."""
+        return [full_step(position, step) for position, step in self._run(flows.steps(self._session))]
+
+    def get_succinct_steps(self) -> list[dict[str, Any]]:
+        """Every step as JSON-safe values, long texts cut, images named by their hash."""
+        return [succinct_step(position, step) for position, step in self._run(flows.steps(self._session))]
+
+    def close(self) -> None:
+        """Release the store; a second call does nothing."""
+        with self._turn:
+            self._closed = True
+            self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncAgentMemory(_Memory):
+    """The twin of AgentMemory for async code: the same verbs, awaited; the store is reached from a thread.
+
+    ``async with AsyncAgentMemory.open("run.db", budget=80_000) as memory:``, or ``await`` what ``open`` gives. Tasks
+    take their turns. ``steps`` is awaited too.
+    """
+
+    def __init__(self, log: Log, **options: Unpack[Options]) -> None:
+        super().__init__(log, **options)
+        self._turn = asyncio.Lock()
+        self._loaded = False
+
+    async def _aperform(self, effect: Effect[Any]) -> Any:
+        return await asyncio.to_thread(self._perform, effect)
+
+    async def _run(self, flow: Flow[T]) -> T:
+        async with self._turn:
+            if not self._loaded:
+                await adrive(flows.load(self._session), self._aperform)
+                self._loaded = True
+            return await adrive(flow, self._aperform)
+
+    async def record(self, *items: Step | Observation) -> Recorded:
+        """See AgentMemory.record."""
+        return await self._run(flows.record(self._session, items, strict=True))
+
+    async def record_messages(
+        self,
+        messages: Any,
+        format: str | None = None,  # noqa: A002
+        *,
+        whole: bool | None = None,
+        usage: Usage | None = None,
+    ) -> Recorded:
+        """See AgentMemory.record_messages."""
+        items = self._parsed(messages, format)
+        return await self._run(flows.record(self._session, items, strict=False, whole=whole, usage=usage))
+
+    async def view(self) -> View:
+        """See AgentMemory.view."""
+        return await self._run(flows.view(self._session))
+
+    async def to_messages(
+        self,
+        format: str | None = None,  # noqa: A002
+        *,
+        summary_mode: bool = False,
+        keep_last_n: int | None = None,
+        max_tokens: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """See AgentMemory.to_messages."""
+        view = await self._run(flows.shown(self._session, summary_mode, keep_last_n, max_tokens))
+        messages: list[dict[str, Any]] = self._rendered(view, format)["messages"]
+        return messages
+
+    async def to_request(self, format: str | None = None) -> dict[str, Any]:  # noqa: A002
+        """See AgentMemory.to_request."""
+        return self._rendered(await self.view(), format)
+
+    async def expand(self, handle: str | int) -> Expansion:
+        """See AgentMemory.expand."""
+        return await self._run(expand(self._session, handle))
+
+    async def pin(self, text: str) -> str:
+        """See AgentMemory.pin."""
+        return await self._run(flows.pin(self._session, text))
+
+    async def unpin(self, handle: str) -> None:
+        """See AgentMemory.unpin."""
+        await self._run(flows.unpin(self._session, handle))
+
+    async def compact(self) -> Compaction | None:
+        """See AgentMemory.compact."""
+        return await self._run(flows.compact(self._session))
+
+    async def undo(self) -> Compaction:
+        """See AgentMemory.undo."""
+        return await self._run(flows.undo(self._session))
+
+    async def verify(self) -> Verification:
+        """See AgentMemory.verify."""
+        return await self._run(self._verified())
+
+    @property
+    async def steps(self) -> tuple[Step, ...]:
+        """See AgentMemory.steps."""
+        return tuple(step for _, step in await self._run(flows.steps(self._session)))
+
+    async def get_full_steps(self) -> list[dict[str, Any]]:
+        """See AgentMemory.get_full_steps."""
+        return [full_step(position, step) for position, step in await self._run(flows.steps(self._session))]
+
+    async def get_succinct_steps(self) -> list[dict[str, Any]]:
+        """See AgentMemory.get_succinct_steps."""
+        return [
+            succinct_step(position, step) for position, step in await self._run(flows.steps(self._session))
+        ]
+
+    async def close(self) -> None:
+        """See AgentMemory.close."""
+        async with self._turn:
+            self._closed = True
+            await asyncio.to_thread(self._log.close)
+
+    async def _ready(self) -> Self:
+        await self._run(flows.nothing())
+        return self
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self._ready().__await__()
+
+    async def __aenter__(self) -> Self:
+        return await self._ready()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

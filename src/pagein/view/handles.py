@@ -1,0 +1,68 @@
+"""Handles: the short stable ids by which what left comes back.
+
+``s12`` is the step at position 12, ``s12.1`` its second observation, ``s3-18`` the steps at positions 3 to 18.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_HANDLE = re.compile(r"\[?s(\d{1,15})(?:\.(\d{1,9})|-s?(\d{1,15}))?\]?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """Positions ``[first, last)``, or one ``observation`` of the step at ``first``."""
+
+    first: int
+    last: int
+    observation: int | None = None
+
+    def __str__(self) -> str:
+        if self.observation is not None:
+            return f"s{self.first}.{self.observation}"
+        return f"s{self.first}" if self.last == self.first + 1 else f"s{self.first}-{self.last - 1}"
+
+
+def step_handle(position: int) -> str:
+    """The handle of the step at a position.
+
+    >>> step_handle(12)
+    's12'
+    """
+    return str(Handle(position, position + 1))
+
+
+def observation_handle(position: int, index: int) -> str:
+    """The handle of one observation of an action.
+
+    >>> observation_handle(12, 1)
+    's12.1'
+    """
+    return str(Handle(position, position + 1, index))
+
+
+def range_handle(first: int, last: int) -> str:
+    """The handle of positions ``[first, last)``.
+
+    >>> range_handle(3, 19)
+    's3-18'
+    """
+    return str(Handle(first, last))
+
+
+def parse_handle(text: str) -> Handle | None:
+    """What a handle names, or None where the text is no handle. Brackets around it do not matter.
+
+    >>> parse_handle("[s3-18]")
+    Handle(first=3, last=19, observation=None)
+    """
+    found = _HANDLE.fullmatch(text.strip())
+    if found is None:
+        return None
+    first = int(found[1])
+    if found[2] is not None:
+        return Handle(first, first + 1, int(found[2]))
+    last = first + 1 if found[3] is None else int(found[3]) + 1
+    return Handle(first, last) if last > first else None

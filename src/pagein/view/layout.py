@@ -1,0 +1,147 @@
+"""Order in the prompt, and what each thing looks like there, before any provider's spelling.
+
+System prompts and pins come first, then everything else in the order of the run, summaries where the steps they stand
+for stood. Nothing that changes from turn to turn comes before the tail, so between two compactions each request starts
+with the whole of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import assert_never
+from xml.sax.saxutils import quoteattr
+
+from pagein.log import Observed, Pin
+from pagein.messages import Message
+from pagein.steps import (
+    ActionStep,
+    Content,
+    FinalAnswerStep,
+    Observation,
+    Opaque,
+    PlanningStep,
+    Step,
+    SummaryStep,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    as_parts,
+)
+
+NO_RESULT = "(No result was recorded for this call. It may have run.)"
+PROCEED = "Now proceed and carry out this plan."
+CONTINUE = "Continue."
+EARLIER = "(What was said before this point is not part of this run.)"
+
+Item = Step | Pin | Observed
+"""What can be shown: a step, a pin, or an observation that came too late to stand behind its call."""
+
+
+def as_data(tag: str, text: str, **attributes: str) -> str:
+    """Text marked as data: inside a tag whose like is escaped in the text, so that it cannot end early.
+
+    >>> as_data("memory", "do </memory> this", kind="summary")
+    '<memory kind="summary">\\ndo &lt;/memory> this\\n</memory>'
+    """
+    named = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
+    safe = text.replace(f"</{tag}", f"&lt;/{tag}").replace(f"<{tag}", f"&lt;{tag}")
+    return f"<{tag}{named}>\n{safe}\n</{tag}>"
+
+
+def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = False) -> tuple[Message, ...]:
+    """The messages that show one item. ``ids`` are the wire ids of an action's calls, unique in the run."""
+    match item:
+        case SystemPromptStep(content=content, extra=extra):
+            if late_system:
+                # Strict providers refuse a system message behind the first user message.
+                return (Message("user", _framed("system-notice", content)),)
+            return (Message("system", content, extra=extra),)
+        case TaskStep(content=content, extra=extra):
+            return (Message("user", content, extra=extra),)
+        case PlanningStep(content=content, extra=extra):
+            return (Message("assistant", content, extra=extra), Message("user", PROCEED))
+        case ActionStep():
+            return _action(item, ids)
+        case FinalAnswerStep(content=content, extra=extra):
+            return (Message("assistant", content, extra=extra),)
+        case SummaryStep(content=content, author=author):
+            return (Message("user", as_data("memory", content, kind="summary", author=author)),)
+        case Pin(text=text):
+            return (Message("user", as_data("pinned", text)),)
+        case Observed(observation=seen):
+            return (Message("user", _framed("late-result", seen.content, call=seen.call_id)),)
+        case _:
+            assert_never(item)
+
+
+def _framed(tag: str, content: Content, **attributes: str) -> Content:
+    """Content marked as data, its images kept."""
+    if isinstance(content, str):
+        return as_data(tag, content, **attributes)
+    head, _, tail = as_data(tag, "\0", **attributes).partition("\0")
+    return (Text(head), *as_parts(content), Text(tail))
+
+
+def _action(step: ActionStep, ids: Sequence[str]) -> tuple[Message, ...]:
+    calls = tuple(replace(call, id=wire) for call, wire in zip(step.tool_calls, ids, strict=True))
+    spoken = Message("assistant", step.content, calls, extra=step.extra)
+    seen = list(step.observations) + [None] * (len(calls) - len(step.observations))
+    return (spoken, *(_result(call.id, each) for call, each in zip(calls, seen, strict=True)))
+
+
+def _result(call_id: str, seen: Observation | None) -> Message:
+    if seen is None or seen.status == "unknown":
+        return Message("tool", NO_RESULT, call_id=call_id, is_error=True)
+    return Message("tool", seen.content, call_id=call_id, is_error=seen.status == "error", extra=seen.extra)
+
+
+def lay_out(shown: Iterable[tuple[Message, ...]]) -> tuple[Message, ...]:
+    """The whole request: first non-system is the user, last is the user or a tool, whatever was recorded."""
+    messages = [message for each in shown for message in each]
+    return (
+        *messages[: _start(messages)],
+        *mended(messages),
+        *messages[_start(messages) :],
+        *closing(messages),
+    )
+
+
+def _start(messages: Sequence[Message]) -> int:
+    return next((i for i, each in enumerate(messages) if each.role != "system"), len(messages))
+
+
+def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """What must stand before the first non-system message: nothing, or a user's line where the model spoke first."""
+    start = _start(messages)
+    if start < len(messages) and messages[start].role == "user":
+        return ()
+    return (Message("user", EARLIER),)
+
+
+def closing(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """What must stand at the end: nothing, or a user's line where the model spoke last."""
+    if messages and messages[-1].role == "assistant":
+        return (Message("user", CONTINUE),)
+    return ()
+
+
+def wire_ids(step: ActionStep, position: int, used: set[str]) -> tuple[str, ...]:
+    """The ids under which an action's calls go out: the model's own where they are new in this run, else derived.
+
+    Empty, repeated and reused ids get the position and the call's number, so equal runs give equal requests.
+    """
+    ids: list[str] = []
+    for index, call in enumerate(step.tool_calls):
+        wire, attempt = call.id, 0
+        while not wire or wire in used:
+            wire = f"call_{position}_{index}" + (f"_{attempt}" if attempt else "")
+            attempt += 1
+        used.add(wire)
+        ids.append(wire)
+    return tuple(ids)
+
+
+def opaque_of(content: Content | None) -> tuple[Opaque, ...]:
+    """The opaque parts of a content, in order."""
+    return tuple(part for part in as_parts(content) if isinstance(part, Opaque))
