@@ -1,0 +1,348 @@
+"""A body as it is stored, and back: a kind and a version of ours, JSON bytes, and blobs. The only user of msgspec.
+
+The plain spelling is the body's fields as JSON. A *packed* one, ``{"packed": [blob names], "body": ...}``, is used
+where that will not do: large texts and images are replaced by the names of their blobs, and lone surrogates, which
+JSON in UTF-8 cannot carry, are escaped. Which one is used depends on the body alone, so equal bodies have equal bytes.
+
+Changing a stored shape means: raise the kind's version, and add an upcaster from the version before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from pagein.errors import LogError, LogTooNew, LogUnreadable, ProtocolError
+from pagein.log import Body, Checkpoint, Compaction, Observed, Pin, Undo, Unpin
+from pagein.log.packing import INLINE_TEXT, Blob, packed, unpacked
+from pagein.steps import (
+    ActionStep,
+    Content,
+    FinalAnswerStep,
+    Image,
+    Observation,
+    Opaque,
+    PlanningStep,
+    Status,
+    SummaryStep,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    ToolCall,
+    Usage,
+)
+
+Upcasters = Mapping[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]]
+"""For a kind and a version, the pure function to the next version: the body's fields before, and after."""
+
+UPCASTERS: Upcasters = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A body as it is stored, and ``value``, the equal body that reading it back gives."""
+
+    kind: str
+    version: int
+    body: bytes
+    blobs: tuple[Blob, ...]
+    value: Body
+
+
+class _Text(Struct, tag="text", omit_defaults=True, forbid_unknown_fields=True):
+    text: str
+    extra: Opaque | None = None
+
+
+class _Image(Struct, tag="image", omit_defaults=True, forbid_unknown_fields=True):
+    data: bytes = b""
+    media_type: str = ""
+    url: str = ""
+    detail: str = ""
+    extra: Opaque | None = None
+
+
+class _Opaque(Struct, tag="opaque", omit_defaults=True, forbid_unknown_fields=True):
+    provider: str
+    kind: str
+    body: str
+    text: str = ""
+
+
+_Content = str | tuple[_Text | _Image | _Opaque, ...]
+
+
+class _Said(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    content: _Content
+    extra: Opaque | None = None
+
+
+class _Observation(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    call_id: str
+    content: _Content = ""
+    status: Status = "ok"
+    index: int | None = None
+    extra: Opaque | None = None
+
+
+class _Action(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    content: _Content | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    observations: tuple[_Observation | None, ...] = ()
+    model: str = ""
+    usage: Usage | None = None
+    extra: Opaque | None = None
+
+
+class _Observed(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    action: int
+    index: int
+    observation: _Observation
+    late: bool = False
+
+
+class _Packed(Struct, forbid_unknown_fields=True):
+    packed: tuple[str, ...]
+    body: msgspec.Raw
+
+
+def _content_out(content: Content) -> _Content:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, tuple):
+        raise TypeError(f"content is a {type(content).__name__}, not a str or a tuple of parts")
+    return tuple(map(_part_out, content))
+
+
+def _part_out(part: object) -> _Text | _Image | _Opaque:
+    match part:
+        case Text():
+            return _Text(part.text, part.extra)
+        case Image():
+            return _Image(part.data, part.media_type, part.url, part.detail, part.extra)
+        case Opaque():
+            return _Opaque(part.provider, part.kind, part.body, part.text)
+        case _:
+            raise TypeError(f"a {type(part).__name__} is no part of a content")
+
+
+def _content_in(content: _Content) -> Content:
+    return content if isinstance(content, str) else tuple(map(_part_in, content))
+
+
+def _part_in(part: _Text | _Image | _Opaque) -> Text | Image | Opaque:
+    match part:
+        case _Text():
+            return Text(part.text, part.extra)
+        case _Image():
+            return Image(part.data, part.media_type, part.url, part.detail, part.extra)
+        case _Opaque():
+            return Opaque(part.provider, part.kind, part.body, part.text)
+
+
+def _observation_out(seen: Observation) -> _Observation:
+    return _Observation(seen.call_id, _content_out(seen.content), seen.status, seen.index, seen.extra)
+
+
+def _observation_in(seen: _Observation) -> Observation:
+    return Observation(seen.call_id, _content_in(seen.content), seen.status, seen.index, seen.extra)
+
+
+def _said_out(step: SystemPromptStep | TaskStep | PlanningStep | FinalAnswerStep) -> _Said:
+    return _Said(_content_out(step.content), step.extra)
+
+
+def _action_out(step: ActionStep) -> _Action:
+    return _Action(
+        None if step.content is None else _content_out(step.content),
+        step.tool_calls,
+        tuple(None if seen is None else _observation_out(seen) for seen in step.observations),
+        step.model,
+        step.usage,
+        step.extra,
+    )
+
+
+def _action_in(step: _Action) -> ActionStep:
+    return ActionStep(
+        None if step.content is None else _content_in(step.content),
+        step.tool_calls,
+        tuple(None if seen is None else _observation_in(seen) for seen in step.observations),
+        step.model,
+        step.usage,
+        step.extra,
+    )
+
+
+def _observed_out(body: Observed) -> _Observed:
+    return _Observed(body.action, body.index, _observation_out(body.observation), body.late)
+
+
+def _observed_in(body: _Observed) -> Observed:
+    return Observed(body.action, body.index, _observation_in(body.observation), body.late)
+
+
+def _unchanged(body: Any) -> Any:
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of body: its name and version on disk, the class it is ``of``, and the shape between the two."""
+
+    name: str
+    version: int
+    of: type[Any]
+    shape: type[Any]
+    out: Callable[[Any], Any]
+    back: Callable[[Any], Any]
+    decoder: msgspec.json.Decoder[Any]
+
+
+def _said(name: str, version: int, step: type[Any]) -> Kind:
+    decoder = msgspec.json.Decoder(_Said)
+    return Kind(
+        name,
+        version,
+        step,
+        _Said,
+        _said_out,
+        lambda said: step(_content_in(said.content), said.extra),
+        decoder,
+    )
+
+
+def _plain(name: str, version: int, body: type[Any]) -> Kind:
+    return Kind(name, version, body, body, _unchanged, _unchanged, msgspec.json.Decoder(body))
+
+
+KINDS: tuple[Kind, ...] = (
+    _said("system", 1, SystemPromptStep),
+    _said("task", 1, TaskStep),
+    _said("planning", 1, PlanningStep),
+    Kind("action", 1, ActionStep, _Action, _action_out, _action_in, msgspec.json.Decoder(_Action)),
+    _said("final_answer", 1, FinalAnswerStep),
+    _plain("summary", 1, SummaryStep),
+    Kind("observed", 1, Observed, _Observed, _observed_out, _observed_in, msgspec.json.Decoder(_Observed)),
+    _plain("compaction", 1, Compaction),
+    _plain("pin", 1, Pin),
+    _plain("unpin", 1, Unpin),
+    _plain("checkpoint", 1, Checkpoint),
+    _plain("undo", 1, Undo),
+)
+
+_BY_TYPE = {kind.of: kind for kind in KINDS}
+_BY_NAME = {kind.name: kind for kind in KINDS}
+_ENCODE = msgspec.json.Encoder().encode
+_DECODE_PACKED = msgspec.json.Decoder(_Packed).decode
+_PACKED = b'{"packed":'
+
+# What a value of the wrong type can set off on its way through, in msgspec (whose errors are ValueErrors) or here.
+_MISFITS = (TypeError, ValueError, AttributeError, KeyError, OverflowError, RecursionError, ProtocolError)
+
+
+def encode(body: Body) -> Record:
+    """The body as it is stored; what this returns is known to read back equal.
+
+    Raises LogError when the body is of no kind of ours, or holds a value that would not come back as it is.
+    """
+    kind = _BY_TYPE.get(type(body))
+    if kind is None:
+        raise LogError(f"a {type(body).__name__} is no body of a log entry. Nothing was written.")
+    try:
+        encoded, blobs = _encode(kind.out(body), holds_image=_holds_image(body))
+        # Types are not checked when a step is made. A log takes nothing back, so the proof comes before the write.
+        value = decode(kind.name, kind.version, encoded, blobs.__getitem__)
+        same = value == body
+    except (*_MISFITS, LogUnreadable) as error:
+        raise LogError(f"this {kind.name} cannot be stored: {error}. Nothing was written.") from error
+    if not same:
+        differing = [
+            each.name for each in fields(kind.of) if getattr(value, each.name) != getattr(body, each.name)
+        ]
+        raise LogError(
+            f"this {kind.name} would not come back as it is: {', '.join(differing)}. Nothing was written."
+        )
+    return Record(kind.name, kind.version, encoded, tuple(Blob(*item) for item in blobs.items()), value)
+
+
+def decode(  # noqa: PLR0913 - the last two are for tests and for tools that read other releases' logs
+    name: str,
+    version: int,
+    body: bytes,
+    blob: Callable[[str], bytes],
+    *,
+    kinds: Mapping[str, Kind] = _BY_NAME,
+    upcasters: Upcasters = UPCASTERS,
+) -> Body:
+    """The body that was stored, equal to what was given to ``encode``; ``blob`` gives the bytes of a name.
+
+    Raises LogTooNew for a kind or a version of a later release, LogUnreadable for bytes that are no such body.
+    """
+    kind = kinds.get(name)
+    if kind is None or version > kind.version:
+        raise LogTooNew(
+            f"a {name!r} of version {version} was written by a later release of pagein; upgrade pagein to read it"
+        )
+    try:
+        if version == kind.version and not body.startswith(_PACKED):
+            return kind.back(kind.decoder.decode(body))  # type: ignore[no-any-return]
+        plain = _plain_fields(body, blob)
+        for older in range(version, kind.version):
+            plain = upcasters[name, older](plain)
+        return kind.back(msgspec.convert(plain, kind.shape))  # type: ignore[no-any-return]
+    except _MISFITS as error:
+        raise LogUnreadable(f"no {name} of version {version}: {error!s}") from error
+
+
+def blob_names(body: bytes) -> tuple[str, ...]:
+    """The names of the blobs that this stored body needs. Raises LogUnreadable for bytes that are no stored body."""
+    if not body.startswith(_PACKED):
+        return ()
+    try:
+        return _DECODE_PACKED(body).packed
+    except ValueError as error:
+        raise LogUnreadable(f"not a packed body: {error}") from error
+
+
+def _holds_image(body: Any) -> bool:
+    contents: list[Any]
+    match body:
+        case ActionStep():
+            contents = [body.content, *(seen.content for seen in body.observations if seen is not None)]
+        case Observed():
+            contents = [body.observation.content]
+        case _:
+            contents = [getattr(body, "content", None)]
+    return any(isinstance(each, tuple) and any(type(part) is Image for part in each) for each in contents)
+
+
+def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]:
+    """The stored bytes, and the blobs they name."""
+    if not holds_image:
+        try:
+            encoded = _ENCODE(shaped)
+        except UnicodeEncodeError:
+            pass  # a lone surrogate
+        else:
+            # A text is never shorter in JSON than in UTF-8: in so few bytes there is none that must leave.
+            if len(encoded) <= INLINE_TEXT:
+                return encoded, {}
+    blobs: dict[str, bytes] = {}
+    plain = msgspec.to_builtins(shaped, builtin_types=(bytes,))
+    if (body := packed(plain, blobs)) == plain:
+        return _ENCODE(shaped), {}
+    return _ENCODE({"packed": tuple(blobs), "body": body}), blobs
+
+
+def _plain_fields(body: bytes, blob: Callable[[str], bytes]) -> dict[str, Any]:
+    """The body's fields as built-in values, with blobs and escapes put back; the value upcasters work on."""
+    if body.startswith(_PACKED):
+        plain: dict[str, Any] = unpacked(msgspec.json.decode(_DECODE_PACKED(body).body), blob)
+    else:
+        plain = msgspec.json.decode(body)
+    return plain

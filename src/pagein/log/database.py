@@ -1,0 +1,223 @@
+"""The SQLite file behind a log: opened, recognised, brought to this release's schema; its errors in our words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from pagein.errors import ConfigurationError, LogBusy, LogError, LogTooNew, LogUnreadable, LogUnwritable
+
+APPLICATION_ID = 0x7061676E
+"""Says that a database is ours ("pagn"): it lies in the header of the file, and ``file`` shows it."""
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        # Without a rowid the primary key is the table: one B-tree to write, and a session's entries lie together.
+        """CREATE TABLE entries (
+            tenant TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL,
+            at REAL NOT NULL, kind TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, digest TEXT NOT NULL,
+            PRIMARY KEY (tenant, session, position)
+        ) STRICT, WITHOUT ROWID""",
+        # With one here: blobs are large, and their keys random.
+        """CREATE TABLE blobs (
+            tenant TEXT NOT NULL, session TEXT NOT NULL, digest TEXT NOT NULL, data BLOB NOT NULL,
+            PRIMARY KEY (tenant, session, digest)
+        ) STRICT""",
+    ),
+)
+"""``MIGRATIONS[n]`` brings a database of version n to n + 1. A released one is never edited."""
+
+SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
+MEMORY = ":memory:"
+
+_NEEDED_SQLITE = (3, 37, 0)  # STRICT tables
+_RETRY_SECONDS = 0.02
+
+
+def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool) -> sqlite3.Connection:
+    """A connection to a database of ours at ``path``, created where there is none and ``readonly`` is False.
+
+    ``timeout`` in seconds. Raises LogUnreadable for a file that is not ours, which stays as it is; LogTooNew, LogBusy,
+    LogUnwritable.
+    """
+    if sqlite3.sqlite_version_info < _NEEDED_SQLITE:
+        raise ConfigurationError(
+            f"pagein needs SQLite 3.37 or later; this Python has {sqlite3.sqlite_version}"
+        )
+    with translated(path, writing=not readonly):
+        if path == MEMORY:
+            return _prepared(_connect(MEMORY, timeout), path, timeout, synchronous)
+        where = Path(path).absolute()
+        if _is_empty(where):
+            if readonly:
+                raise LogUnreadable(f"{path}: there is no log here")
+        else:
+            _recognise(where, timeout)
+        if readonly:
+            return _open_readonly(where, timeout)
+        _refuse_unwritable(where)
+        return _prepared(_connect(f"{where.as_uri()}?mode=rwc", timeout), path, timeout, synchronous)
+
+
+@contextlib.contextmanager
+def translated(path: str, *, writing: bool) -> Iterator[None]:
+    """Raises the driver's errors as LogErrors that name the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _in_our_words(path, error, writing=writing) from error
+
+
+def _in_our_words(path: str, error: sqlite3.Error, *, writing: bool) -> LogError:
+    match _code(error):
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
+            return LogBusy(
+                f"{path}: another process holds the database ({error}). Nothing was written; try again."
+            )
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return LogUnreadable(f"{path}: {error}")
+        case sqlite3.SQLITE_FULL:
+            return LogUnwritable(f"{path}: {error}. Nothing was written; make room and try again.")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM if writing:
+            return LogUnwritable(
+                f"{path}: {error}. Nothing was written; see that the file, its folder and the files beside it that "
+                "end in -wal and -shm may be written, or open the log with readonly=True."
+            )
+        case _ if writing:
+            return LogUnwritable(f"{path}: {error}. Nothing was written.")
+        case _:
+            return LogUnreadable(f"{path}: {error}")
+
+
+def _code(error: sqlite3.Error) -> int:
+    # The low byte is the primary code. Errors that Python itself raises have none.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _connect(uri: str, timeout: float) -> sqlite3.Connection:
+    # Autocommit mode: the transactions are ours. Threads share the connection behind the log's lock.
+    return sqlite3.connect(uri, timeout, isolation_level=None, check_same_thread=False, uri=uri != MEMORY)
+
+
+def _is_empty(where: Path) -> bool:
+    try:
+        return where.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError) as error:
+        raise LogUnreadable(f"{where}: {error}") from error
+
+
+def _refuse_unwritable(where: Path) -> None:
+    # SQLite would open the file for reading, and fail in the middle of a run. It would also leave files beside it that
+    # may not be written either, and are in the way when the file may be again.
+    if where.exists() and not os.access(where, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise LogUnwritable(f"{where}: the file may not be written; open the log with readonly=True")
+
+
+def _recognise(where: Path, timeout: float) -> None:
+    """Refuses a file that is not ours without leaving a trace in it or beside it.
+
+    The file is not simply read: closing a plain file handle would drop the locks that another connection of this
+    process holds on it.
+    """
+    # An immutable database is read without locks and without the files beside it. That can mislead while another
+    # process writes the first page, so a failure is only believed when the locks are held, too.
+    for how in ("mode=ro&immutable=1", "mode=ro"):
+        try:
+            with contextlib.closing(_connect(f"{where.as_uri()}?{how}", timeout)) as database:
+                found = _pragma(database, "application_id")
+        except sqlite3.Error as error:
+            failure = error
+        else:
+            if found == APPLICATION_ID:
+                return
+            raise LogUnreadable(f"{where}: a database, but not a log of pagein. Nothing was changed.")
+    if _code(failure) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        raise failure
+
+
+def _open_readonly(where: Path, timeout: float) -> sqlite3.Connection:
+    database = _connect(f"{where.as_uri()}?mode=ro", timeout)
+    try:
+        _check_version(where, database)
+    except sqlite3.OperationalError as error:
+        database.close()
+        # In a folder that may not be written SQLite cannot make the files that readers and writers share. If there
+        # are none, nobody is writing, and what the file holds is all there is.
+        alone = not where.with_name(where.name + "-wal").exists()
+        if not alone or _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise
+        database = _connect(f"{where.as_uri()}?mode=ro&immutable=1", timeout)
+        _check_version(where, database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _check_version(where: Path, database: sqlite3.Connection) -> None:
+    version = _pragma(database, "user_version")
+    _refuse_newer(str(where), version)
+    if version < len(MIGRATIONS):
+        raise LogUnwritable(f"{where}: written by an earlier release; open it once without readonly=True")
+
+
+def _refuse_newer(path: str, version: int) -> None:
+    if version > len(MIGRATIONS):
+        raise LogTooNew(
+            f"{path}: the file has version {version}, this release of pagein knows {len(MIGRATIONS)}; upgrade pagein"
+        )
+
+
+def _prepared(
+    database: sqlite3.Connection, path: str, timeout: float, synchronous: str
+) -> sqlite3.Connection:
+    deadline = time.monotonic() + timeout
+    try:
+        while True:
+            try:
+                _migrate(database, path)
+                database.execute(f"PRAGMA synchronous = {synchronous}")
+                # Set after the first migration: until then the rollback journal keeps the header, and with it the
+                # application id, in the file itself.
+                database.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                # Changing the journal mode does not wait for another process that opens the same new file.
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+            else:
+                return database
+    except BaseException:
+        database.close()
+        raise
+
+
+def _migrate(database: sqlite3.Connection, path: str) -> None:
+    version = _pragma(database, "user_version")
+    if version == len(MIGRATIONS):
+        return
+    _refuse_newer(path, version)
+    database.execute("BEGIN EXCLUSIVE")
+    try:
+        version = _pragma(database, "user_version")  # another process may have been first
+        if version == 0 and database.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,):
+            raise LogUnreadable(f"{path}: a database, but not a log of pagein. Nothing was changed.")
+        for statement in (each for step in MIGRATIONS[version:] for each in step):
+            database.execute(statement)
+        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        database.execute("COMMIT")
+    finally:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+
+
+def _pragma(database: sqlite3.Connection, name: str) -> int:
+    value: int = database.execute(f"PRAGMA {name}").fetchone()[0]
+    return value

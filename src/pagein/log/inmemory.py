@@ -1,0 +1,86 @@
+"""A log that lasts as long as its object: for tests, and for runs that nobody will resume."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+
+from pagein.errors import Conflict, LogClosed, LogUnreadable
+from pagein.log import Body, Entry, Verification
+from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, seal, written
+from pagein.log.codec import Record, encode
+from pagein.log.digests import origin
+
+
+class InMemoryLog:
+    """A Log in this process's memory, with the semantics of the durable ones.
+
+    Entries are kept encoded, as on disk, so that no reader and no writer can reach into the record. Threads may share
+    one log.
+    """
+
+    def __init__(self, *, session: str = "default", tenant: str = "") -> None:
+        self.session = checked_name("session", session)
+        self.tenant = checked_name("tenant", tenant)
+        self._rows: list[Row] = []
+        self._blobs: dict[str, bytes] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def head(self) -> int:
+        """The number of entries, which is the next position. Raises LogClosed after close()."""
+        self._check_open()
+        return len(self._rows)
+
+    def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
+        """All bodies at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
+
+        Raises Conflict when the head is no longer ``after``, LogError for a body that could not be read back.
+        """
+        records = [encode(body) for body in bodies]
+        at = checked_time(at)
+        with self._lock:
+            return self._write(records, after, at)
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
+        """Entries ``[start, stop)`` in order, up to the head at the time of the call.
+
+        Raises LogClosed after close().
+        """
+        self._check_open()
+        end = len(self._rows)
+        rows = self._rows[max(start, 0) : end if stop is None else max(min(stop, end), 0)]
+        return (opened(row, self._blob) for row in rows)
+
+    def verify(self) -> Verification:
+        """Derive every hash again, and say what is wrong and where. Raises LogClosed after close()."""
+        self._check_open()
+        audit = Audit(self.tenant, self.session, self._blobs.get)
+        for row in tuple(self._rows):
+            audit.row(row)
+        return audit.result()
+
+    def close(self) -> None:
+        """Forget nothing, but refuse every later call; a second close does nothing."""
+        self._closed = True
+
+    def _write(self, records: Sequence[Record], after: int, at: float) -> tuple[Entry, ...]:
+        self._check_open()
+        if after != len(self._rows):
+            raise Conflict(after, len(self._rows))
+        previous = self._rows[-1].digest if self._rows else origin(self.tenant, self.session)
+        rows = seal(records, after=after, at=at, previous=previous)
+        for record in records:
+            self._blobs.update((blob.name, blob.data) for blob in record.blobs)
+        self._rows += rows
+        return written(rows, records)
+
+    def _blob(self, name: str) -> bytes:
+        data = self._blobs.get(name)
+        if data is None:
+            raise LogUnreadable(f"the blob {name} is missing")
+        return data
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogClosed("this log was closed; open it again")

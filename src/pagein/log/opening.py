@@ -1,0 +1,51 @@
+"""One address, one log: the place that knows which store an address means."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from pagein.errors import ConfigurationError
+from pagein.log import Log
+from pagein.log.database import MEMORY
+from pagein.log.inmemory import InMemoryLog
+from pagein.log.sqlite import SQLiteLog
+
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL | re.IGNORECASE)
+
+
+def open_log(  # noqa: PLR0913 - the options of SQLiteLog, by the same names
+    url: str | os.PathLike[str],
+    *,
+    session: str = "default",
+    tenant: str = "",
+    timeout: float = 5.0,
+    synchronous: str = "FULL",
+    readonly: bool = False,
+) -> Log:
+    """The log of a session at an address: ``:memory:``, a path, or ``sqlite:///`` and a path.
+
+    ``sqlite:///run.db`` is a relative path, ``sqlite:////tmp/run.db`` an absolute one. ``timeout`` in seconds.
+    Raises ConfigurationError for another address, and what opening the store raises.
+    """
+    path = _path(os.fspath(url))
+    if path != MEMORY:
+        return SQLiteLog(
+            path, session=session, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly
+        )
+    if readonly:
+        raise ConfigurationError("a new log in memory has nothing to read; open it without readonly=True")
+    return InMemoryLog(session=session, tenant=tenant)
+
+
+def _path(url: str) -> str:
+    if not url:
+        raise ConfigurationError('a log needs an address: ":memory:", a path, or "sqlite:///path"')
+    if not (found := _ADDRESS.match(url)):
+        return url
+    scheme, rest = found[1].lower(), found[2]
+    if scheme in ("postgres", "postgresql"):
+        raise ConfigurationError("logs in PostgreSQL come with a later release; use a path to a SQLite file")
+    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        return rest[1:]
+    raise ConfigurationError(f'no log at {url!r}: addresses are ":memory:", a path, or "sqlite:///path"')

@@ -1,0 +1,71 @@
+"""What JSON in UTF-8 cannot or should not carry, put into words it can: large texts, images, lone surrogates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pagein.log.digests import blob_name
+
+INLINE_TEXT = 32 * 1024
+"""The most a text may take, in bytes of UTF-8, and stay in its body."""
+
+INLINE_BYTES = 1024
+"""The most an image may take, in bytes, and stay in its body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes stored once under the hash of themselves."""
+
+    name: str
+    data: bytes
+
+
+# In a packed body U+FFFE, which no text should hold, and four hexadecimal digits stand for one code unit that UTF-8
+# does not carry, and for U+FFFE. JSON's own escapes will not do: two lone surrogates in a row would be read as a pair.
+_UNSPEAKABLE = re.compile("[\ud800-\udfff\ufffe]")
+_ESCAPE = re.compile("\ufffe([0-9a-f]{4})")
+
+
+def packed(value: Any, blobs: dict[str, bytes]) -> Any:
+    """The value with what is large replaced by its name, and added to ``blobs``, and its texts escaped."""
+    match value:
+        case str():
+            raw = value.encode("utf-8", "surrogatepass") if len(value) > INLINE_TEXT // 4 else b""
+            if len(raw) > INLINE_TEXT:
+                return {"$text": _keep(raw, blobs)}
+            return _UNSPEAKABLE.sub(lambda found: f"\ufffe{ord(found[0]):04x}", value)
+        case bytes():
+            return {"$bytes": _keep(value, blobs)} if len(value) > INLINE_BYTES else value
+        case dict():
+            return {key: packed(each, blobs) for key, each in value.items()}
+        case list() | tuple():
+            return type(value)(packed(each, blobs) for each in value)
+        case _:
+            return value
+
+
+def _keep(data: bytes, blobs: dict[str, bytes]) -> str:
+    name = blob_name(data)
+    blobs[name] = data
+    return name
+
+
+def unpacked(value: Any, blob: Callable[[str], bytes]) -> Any:
+    """What was packed, byte for byte; ``blob`` gives the bytes of a name."""
+    match value:
+        case str():
+            return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
+        case {"$text": name}:
+            return blob(name).decode("utf-8", "surrogatepass")
+        case {"$bytes": name}:
+            return blob(name)
+        case dict():
+            return {key: unpacked(each, blob) for key, each in value.items()}
+        case list():
+            return [unpacked(each, blob) for each in value]
+        case _:
+            return value

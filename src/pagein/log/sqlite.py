@@ -1,0 +1,218 @@
+"""The default log: one SQLite file, many sessions, durable before ``append`` returns."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+
+from pagein.errors import ConfigurationError, Conflict, LogClosed, LogUnreadable
+from pagein.log import Body, Entry, Verification
+from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, seal, written
+from pagein.log.codec import Record, encode
+from pagein.log.database import SYNCHRONOUS, open_database, translated
+from pagein.log.digests import origin
+
+_HEAD = "SELECT position, digest FROM entries WHERE tenant = ? AND session = ? ORDER BY position DESC LIMIT 1"
+_APPEND = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT), ?)"
+# Bodies are read as bytes: a damaged one must reach verify() even where it is no UTF-8 any more.
+_READ = """SELECT position, at, kind, version, CAST(body AS BLOB), digest FROM entries
+    WHERE tenant = ? AND session = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?"""
+_KEEP_BLOB = "INSERT INTO blobs VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_BLOB = "SELECT data FROM blobs WHERE tenant = ? AND session = ? AND digest = ?"
+# One seek in the primary key for each session, however many entries it has.
+_SESSIONS = """WITH RECURSIVE each(name) AS (
+    SELECT min(session) FROM entries WHERE tenant = ?1
+    UNION ALL SELECT (SELECT min(session) FROM entries WHERE tenant = ?1 AND session > name) FROM each
+    WHERE name IS NOT NULL
+) SELECT name FROM each WHERE name IS NOT NULL"""
+
+_ROWS_AT_ONCE = 100
+
+
+class SQLiteLog:
+    """A Log in a SQLite file, in WAL mode; ``append`` returns after the disk has it.
+
+    ``timeout`` is how long, in seconds, to wait for another process. ``synchronous`` is SQLite's: with ``NORMAL`` a
+    power cut may take the last appends, never the order or the whole. Threads may share one log; a forked process
+    opens its own.
+
+    Raises LogUnreadable for a file that is not ours or is damaged, LogTooNew, LogBusy, LogUnwritable, and
+    ConfigurationError for an option that does not exist.
+    """
+
+    def __init__(  # noqa: PLR0913 - one place to open it, and all but the path have defaults
+        self,
+        path: str | os.PathLike[str],
+        *,
+        session: str = "default",
+        tenant: str = "",
+        timeout: float = 5.0,
+        synchronous: str = "FULL",
+        readonly: bool = False,
+    ) -> None:
+        if synchronous.upper() not in SYNCHRONOUS:
+            raise ConfigurationError(f"synchronous is one of {', '.join(SYNCHRONOUS)}, not {synchronous!r}")
+        if timeout < 0:
+            raise ConfigurationError(f"timeout is in seconds and may not be negative, as {timeout} is")
+        self.path = os.fspath(path)
+        self.session = checked_name("session", session)
+        self.tenant = checked_name("tenant", tenant)
+        self._key = (self.tenant, self.session)
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._database: sqlite3.Connection | None = open_database(
+            self.path, timeout=timeout, synchronous=synchronous.upper(), readonly=readonly
+        )
+
+    def head(self) -> int:
+        """The number of entries, which is the next position; a look at the last one, not a count."""
+        with self._using(writing=False) as database:
+            return self._end(database)[0]
+
+    def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
+        """All bodies durably at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
+
+        Raises Conflict when the head is no longer ``after``, LogError for a body that could not be read back, LogBusy,
+        LogUnwritable; nothing is written then, and the log may be used on.
+        """
+        records = [encode(body) for body in bodies]
+        at = checked_time(at)
+        with self._using(writing=True) as database:
+            try:
+                database.execute("BEGIN IMMEDIATE")
+                rows = self._write(database, records, after, at)
+                database.execute("COMMIT")
+            finally:
+                # Some errors have rolled back already, as a full disk.
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+        return written(rows, records)
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
+        """Entries ``[start, stop)`` in order, up to the head at the time of the call.
+
+        They come from the file a hundred at a time, and between two hundreds nothing is held: no transaction, no lock.
+        Raises LogUnreadable for an entry that is missing or damaged, LogClosed.
+        """
+        head = self.head()
+        return self._entries(max(start, 0), head if stop is None else min(stop, head))
+
+    def verify(self) -> Verification:
+        """Derive every hash again, and say what is wrong and where; a damaged page hides its own entries only."""
+        audit = Audit(self.tenant, self.session, self._find_blob)
+        try:
+            head = self.head()
+        except LogUnreadable as error:
+            audit.whole(f"the last entry cannot be read: {error}")
+            head = None
+        position = 0
+        while head is None or position < head:
+            try:
+                rows = self._rows(position, position + _ROWS_AT_ONCE if head is None else head)
+            except LogUnreadable as error:
+                if head is None:
+                    audit.unreadable(position, str(error))
+                    break
+                position = self._one_by_one(audit, position, min(position + _ROWS_AT_ONCE, head))
+                continue
+            if not rows:
+                break
+            for row in rows:
+                audit.row(row)
+            position = rows[-1].position + 1
+        return audit.result()
+
+    def sessions(self) -> tuple[str, ...]:
+        """The names of this tenant's sessions in the file that have an entry, sorted."""
+        with self._using(writing=False) as database:
+            return tuple(name for (name,) in database.execute(_SESSIONS, (self.tenant,)))
+
+    def close(self) -> None:
+        """Bring the WAL into the file and release it; a second call does nothing."""
+        if os.getpid() != self._process:
+            return  # the connection is the parent's
+        with self._lock:
+            database, self._database = self._database, None
+            if database is None:
+                return
+            # Nothing is lost where this fails or must not wait: the WAL is read at the next opening.
+            with contextlib.suppress(sqlite3.Error):
+                database.execute("PRAGMA busy_timeout = 0")
+                database.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            with translated(self.path, writing=True):
+                database.close()
+
+    @contextlib.contextmanager
+    def _using(self, *, writing: bool) -> Iterator[sqlite3.Connection]:
+        """The connection, for this thread alone, its errors in our words."""
+        if os.getpid() != self._process:
+            # SQLite's locks do not survive a fork; writing through the copy would damage the file.
+            raise LogClosed(f"{self.path}: opened before this process was forked; open it again in here")
+        with self._lock:
+            if self._database is None:
+                raise LogClosed(f"{self.path}: this log was closed; open it again")
+            with translated(self.path, writing=writing):
+                yield self._database
+
+    def _end(self, database: sqlite3.Connection) -> tuple[int, str]:
+        """The head, and the digest of the entry before it."""
+        last = database.execute(_HEAD, self._key).fetchone()
+        return (0, origin(*self._key)) if last is None else (last[0] + 1, last[1])
+
+    def _write(
+        self, database: sqlite3.Connection, records: Sequence[Record], after: int, at: float
+    ) -> tuple[Row, ...]:
+        head, previous = self._end(database)
+        if head != after:
+            raise Conflict(after, head)
+        rows = seal(records, after=after, at=at, previous=previous)
+        for row, record in zip(rows, records, strict=True):
+            for blob in record.blobs:
+                database.execute(_KEEP_BLOB, (*self._key, blob.name, blob.data))
+            database.execute(
+                _APPEND, (*self._key, row.position, at, row.kind, row.version, row.body, row.digest)
+            )
+        return rows
+
+    def _entries(self, start: int, stop: int) -> Iterator[Entry]:
+        while start < stop:
+            rows = self._rows(start, stop)
+            # A shorter answer would be a wrong answer.
+            if not rows or [row.position for row in rows] != list(range(start, start + len(rows))):
+                there = {row.position for row in rows}
+                missing = next(each for each in range(start, stop) if each not in there)
+                raise LogUnreadable(f"{self.path}: entry {missing} is missing; verify() says more")
+            for row in rows:
+                yield opened(row, self._blob)
+            start += len(rows)
+
+    def _rows(self, start: int, stop: int) -> list[Row]:
+        """The first rows of ``[start, stop)``, at most a hundred."""
+        with self._using(writing=False) as database:
+            found = database.execute(_READ, (*self._key, start, stop, _ROWS_AT_ONCE)).fetchall()
+        return [Row(*each) for each in found]
+
+    def _one_by_one(self, audit: Audit, start: int, stop: int) -> int:
+        for position in range(start, stop):
+            try:
+                rows = self._rows(position, position + 1)
+            except LogUnreadable as error:
+                audit.unreadable(position, str(error))
+            else:
+                for row in rows:
+                    audit.row(row)
+        return stop
+
+    def _find_blob(self, name: str) -> bytes | None:
+        with self._using(writing=False) as database:
+            found = database.execute(_BLOB, (*self._key, name)).fetchone()
+        return None if found is None else found[0]
+
+    def _blob(self, name: str) -> bytes:
+        data = self._find_blob(name)
+        if data is None:
+            raise LogUnreadable(f"the blob {name} is missing")
+        return data

@@ -1,0 +1,1 @@
+"""Shipped conformance suites: how a backend, a counter or a format proves itself."""

@@ -1,0 +1,225 @@
+"""Everything a log may hold: hypothesis strategies and samples, with a taste for what breaks stores."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import strategies as st
+
+from pagein.log import Body, Checkpoint, Compaction, Observed, Pin, Replacement, Stub, Undo, Unpin
+from pagein.steps import (
+    ActionStep,
+    Content,
+    FinalAnswerStep,
+    Image,
+    Observation,
+    Opaque,
+    Part,
+    PlanningStep,
+    Step,
+    SummaryStep,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    ToolCall,
+    Usage,
+)
+
+HAZARDS: tuple[str, ...] = (
+    "",
+    " ",
+    "\0",
+    "a\0b",
+    "\n\r\n\t",
+    "e\u0301",  # a combining mark, which NFC would join
+    "\u00e9",
+    "\u2028\u2029",
+    "\ufeffbom",
+    "\ufffe\uffff",
+    "\ufffed83d",  # as an escape of ours is spelled
+    "\ud83d",  # a lone surrogate, as a cut JSON string leaves it
+    "\ud83d\ude00",  # two of them, which are not the emoji
+    "\U0001f600",
+    "\\ud83d\\u0000",
+    '{"packed":["s2:00"],"body":{"content":""}}',
+    '"quoted" \\ / </script>',
+    "'; DROP TABLE entries; --",
+    "\x7f\x80\x9f\u200f\u202e",
+    "x" * 40_000,
+    "\u20ac" * 20_000,
+    "\ud800" + "y" * 40_000,
+)
+"""Texts that some store, somewhere, has changed."""
+
+PICTURE = bytes(range(256)) * 200
+EXTRA = Opaque("anthropic", "cache_control", '{"type": "ephemeral"}', "seen")
+
+ONE_OF_EACH: tuple[Body, ...] = (
+    SystemPromptStep("Answer briefly.", EXTRA),
+    TaskStep((Text("What is this?", EXTRA), Image(PICTURE, "image/png", detail="low", extra=EXTRA))),
+    TaskStep((Image(url="https://example.com/a.png"), Image(b"\x89PNG", "image/png")), EXTRA),
+    PlanningStep("1. Look.", EXTRA),
+    ActionStep(
+        (Opaque("anthropic", "thinking", '{"signature": "x"}', "Hm."), Text("I look.")),
+        (ToolCall("c1", "read", '{"path": "a', 2, EXTRA), ToolCall("c2", "list"), ToolCall("", "list")),
+        (Observation("c1", (Text("no such file"),), "error", 0, EXTRA), None),
+        "some-model",
+        Usage(1200, 30, 1000),
+        EXTRA,
+    ),
+    ActionStep(),
+    ActionStep(""),
+    ActionStep(()),
+    Observed(4, 1, Observation("c2", "a.py\nb.py", "unknown", 1, EXTRA), late=True),
+    SummaryStep("Looked at two files.", "some-model"),
+    Compaction(
+        (
+            Replacement(1, 4, (), "They asked.", "some-model"),
+            Replacement(
+                4, 5, (Stub("observation", 1, "[a.py ...]", "mask"), Stub("thinking", 0, "", "reasoning"))
+            ),
+        ),
+        "tiers",
+        "over the high mark",
+        9000,
+        4000,
+    ),
+    Pin("Never touch production."),
+    Unpin(11),
+    Checkpoint("tests pass", '{"done": ["a"]}'),
+    Undo(10),
+    FinalAnswerStep("A cat.", EXTRA),
+)
+"""Every kind of body, every field set at least once."""
+
+_NUMBERS = st.integers(0, 2**40)
+
+
+def texts(*, max_size: int = 40) -> st.SearchStrategy[str]:
+    """Any text, lone surrogates included, and often one of the hazards; generated ones in characters."""
+    return st.text(st.characters(), max_size=max_size) | st.sampled_from(HAZARDS)
+
+
+def opaques() -> st.SearchStrategy[Opaque]:
+    """Provider content, its body JSON."""
+    bodies = st.dictionaries(st.text(max_size=5), st.text(max_size=10), max_size=3).map(json.dumps)
+    return st.builds(
+        Opaque, provider=st.sampled_from(("openai", "anthropic")), kind=texts(), body=bodies, text=texts()
+    )
+
+
+def _extras() -> st.SearchStrategy[Opaque | None]:
+    return st.none() | opaques()
+
+
+def images() -> st.SearchStrategy[Image]:
+    """Images by their bytes, small and large, and by URL."""
+    data = st.binary(min_size=1, max_size=2_000) | st.binary(min_size=1, max_size=64).map(
+        lambda seed: seed * 300
+    )
+    media = st.sampled_from(("image/png", "image/jpeg", ""))
+    return st.builds(Image, data=data, media_type=media, extra=_extras()) | st.builds(
+        Image,
+        url=st.text(min_size=1, max_size=20).map("https://example.com/".__add__),
+        detail=st.sampled_from(("", "low")),
+    )
+
+
+def parts() -> st.SearchStrategy[Part]:
+    """Text, images and opaque parts."""
+    return st.builds(Text, text=texts(), extra=_extras()) | images() | opaques()
+
+
+def contents() -> st.SearchStrategy[Content]:
+    """Plain text, or any number of parts."""
+    return texts() | st.lists(parts(), max_size=3).map(tuple)
+
+
+def tool_calls() -> st.SearchStrategy[ToolCall]:
+    """Calls with arguments that are JSON, and that are not."""
+    arguments = st.sampled_from(("", "{}", '{"path": "a.py"}', '{"path": "a', "[1,", "\ud83d")) | texts()
+    return st.builds(
+        ToolCall, id=texts(max_size=8), name=texts(max_size=8), arguments=arguments, at=st.none() | st.integers(0, 9),
+        extra=_extras(),
+    )  # fmt: skip
+
+
+def observations() -> st.SearchStrategy[Observation]:
+    """Answers of every status."""
+    return st.builds(
+        Observation, call_id=texts(max_size=8), content=contents(), status=st.sampled_from(("ok", "error", "unknown")),
+        index=st.none() | st.integers(0, 9), extra=_extras(),
+    )  # fmt: skip
+
+
+@st.composite
+def actions(draw: st.DrawFn) -> ActionStep:
+    """Steps of the model, with none, some or all of their calls answered."""
+    calls = draw(st.lists(tool_calls(), max_size=4).map(tuple))
+    seen = draw(st.lists(st.none() | observations(), max_size=len(calls)).map(tuple))
+    usage = st.none() | st.builds(
+        Usage, input_tokens=_NUMBERS, output_tokens=_NUMBERS, cached_tokens=_NUMBERS
+    )
+    return ActionStep(
+        draw(st.none() | contents()), calls, seen, draw(texts(max_size=8)), draw(usage), draw(_extras())
+    )
+
+
+def steps() -> st.SearchStrategy[Step]:
+    """Every kind of step, on its own: in a list of them, the order of a legal run is not kept."""
+    return st.one_of(
+        actions(),
+        *(
+            st.builds(each, content=contents(), extra=_extras())
+            for each in (SystemPromptStep, TaskStep, PlanningStep, FinalAnswerStep)
+        ),
+        st.builds(SummaryStep, content=texts(), author=texts(max_size=8)),
+    )
+
+
+def compactions() -> st.SearchStrategy[Compaction]:
+    """Compactions by summary and by stubs."""
+    stubs = st.builds(
+        Stub, slot=st.sampled_from(("content", "thinking", "arguments", "observation")), index=st.integers(0, 9),
+        text=texts(), tier=st.sampled_from(("clip", "mask", "reasoning", "summary", "dropped", "floor")),
+    )  # fmt: skip
+    replacements = st.builds(
+        Replacement, first=_NUMBERS, last=_NUMBERS, stubs=st.lists(stubs, max_size=3).map(tuple),
+        summary=st.none() | texts(), author=texts(max_size=8),
+    )  # fmt: skip
+    return st.builds(
+        Compaction, replacements=st.lists(replacements, max_size=3).map(tuple), policy=texts(max_size=8),
+        reason=texts(), tokens_before=_NUMBERS, tokens_after=_NUMBERS,
+    )  # fmt: skip
+
+
+def bodies() -> st.SearchStrategy[Body]:
+    """Everything that an entry may hold."""
+    return st.one_of(
+        steps(),
+        st.builds(
+            Observed, action=_NUMBERS, index=st.integers(0, 9), observation=observations(), late=st.booleans()
+        ),
+        compactions(),
+        st.builds(Pin, text=texts()),
+        st.builds(Unpin, position=_NUMBERS),
+        st.builds(Checkpoint, name=texts(), state=st.sampled_from(("{}", '{"done": ["a"]}'))),
+        st.builds(Undo, position=_NUMBERS),
+    )
+
+
+def everywhere(text: str) -> list[Body]:
+    """The text in every place of a body that takes one."""
+    extra = Opaque(text, text, text, text)
+    image = Image(b"\1", text, "", text, extra)
+    seen = Observation(text, text, "ok", None, extra)
+    return [
+        *(step(text, extra) for step in (SystemPromptStep, TaskStep, PlanningStep, FinalAnswerStep)),
+        TaskStep((Text(text, extra), extra, image, Image(url=text))),
+        ActionStep(text, (ToolCall(text, text, text, None, extra),), (seen,), text, None, extra),
+        Observed(0, 0, Observation(text, (Text(text),))),
+        SummaryStep(text, text),
+        Compaction((Replacement(0, 1, (Stub("content", 0, text, "clip"),), text, text),), text, text, 2, 1),
+        Pin(text),
+        Checkpoint(text, text),
+    ]

@@ -1,0 +1,66 @@
+"""Addresses: which store each means, and what is said of the others."""
+
+import contextlib
+
+import pytest
+
+from pagein.errors import ConfigurationError, LogUnwritable
+from pagein.log import Pin
+from pagein.log.inmemory import InMemoryLog
+from pagein.log.opening import open_log
+from pagein.log.sqlite import SQLiteLog
+
+
+def test_memory_is_a_log_of_its_own_each_time():
+    first, second = open_log(":memory:", session="a", tenant="t"), open_log(":memory:")
+    assert isinstance(first, InMemoryLog)
+    assert (first.session, first.tenant) == ("a", "t")
+    first.append([Pin("a")], after=0, at=0.0)
+    assert second.head() == 0
+
+
+def test_a_path_and_its_addresses_are_one_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "run.db"
+    for number, url in enumerate(
+        (path, str(path), f"sqlite:///{path}", "run.db", "sqlite:///run.db", "SQLite:///run.db")
+    ):
+        with contextlib.closing(open_log(url, session="s", tenant="t")) as log:
+            assert isinstance(log, SQLiteLog)
+            assert log.head() == number
+            log.append([Pin("a")], after=number, at=0.0)
+    assert [each.name for each in tmp_path.iterdir()] == ["run.db"]
+
+
+def test_options_reach_the_store(tmp_path):
+    path = tmp_path / "run.db"
+    with contextlib.closing(open_log(path, synchronous="NORMAL")) as log:
+        assert log._database.execute("PRAGMA synchronous").fetchone() == (1,)
+    with contextlib.closing(open_log(path, readonly=True)) as log, pytest.raises(LogUnwritable):
+        log.append([Pin("a")], after=0, at=0.0)
+
+
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [
+        ("postgresql://localhost/runs", "later release"),
+        ("postgres://localhost/runs", "later release"),
+        ("redis://localhost", "no log at"),
+        ("sqlite://run.db", "no log at"),
+        ("sqlite:///", "no log at"),
+        ("sqlite://", "no log at"),
+        ("https://example.com/run.db", "no log at"),
+        ("", "needs an address"),
+    ],
+)
+def test_other_addresses_are_refused_with_the_cure(url, what, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=what):
+        open_log(url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_read_only_in_a_new_memory():
+    with pytest.raises(ConfigurationError):
+        open_log(":memory:", readonly=True)
+    assert isinstance(open_log("sqlite:///:memory:"), InMemoryLog)

@@ -1,0 +1,199 @@
+"""Processes that are killed, and processes that race: what was acknowledged stays, and each position has one winner."""
+
+import contextlib
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pagein.log import Pin
+from pagein.log.sqlite import SQLiteLog
+from pagein.steps import Image, TaskStep, Text
+
+# Batch after batch, each told on stdout once append() has returned. What stands at a position depends on it alone.
+WRITER = """
+import sys
+from pagein.log.sqlite import SQLiteLog
+from test_processes import batch_at
+
+log = SQLiteLog(sys.argv[1])
+head = log.head()
+while True:
+    head += len(log.append(batch_at(head), after=head, at=float(head)))
+    print(head, flush=True)
+"""
+
+# Two of these try for each position once, without trying again.
+RACER = """
+import sys
+from pagein.errors import Conflict
+from pagein.log import Pin
+from pagein.log.sqlite import SQLiteLog
+
+log = SQLiteLog(sys.argv[1], timeout=20)
+print("ready", flush=True)
+sys.stdin.readline()
+for position in range(int(sys.argv[3])):
+    while log.head() < position:
+        pass
+    try:
+        log.append([Pin(sys.argv[2])] , after=position, at=0.0)
+    except Conflict as refused:
+        assert (refused.expected, refused.found > position) == (position, True)
+        print("lost", position)
+    else:
+        print("won", position)
+"""
+
+
+def body_at(position):
+    if position % 5 == 3:
+        return TaskStep((Text(f"look {position}"), Image(bytes([position % 7]) * 50_000, "image/png")))
+    return TaskStep(f"entry {position}")
+
+
+def batch_at(head):
+    return [body_at(position) for position in range(head, head + 1 + head % 4)]
+
+
+def heads():
+    """Every head at which no batch is half written."""
+    head = 0
+    while True:
+        yield head
+        head += 1 + head % 4
+
+
+def child(script, *arguments):
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def killed_writer(path, delay, *, wait):
+    """Runs a writer, kills it, and gives the last head that it was told was durable."""
+    writer = child(WRITER, path)
+    acknowledged = 0
+    if wait:
+        acknowledged = int(writer.stdout.readline())
+    time.sleep(delay)
+    writer.send_signal(signal.SIGKILL)
+    told, _ = writer.communicate()
+    lines = [line for line in told.splitlines(keepends=True) if line.endswith("\n")]
+    return int(lines[-1]) if lines else acknowledged
+
+
+def check_killed_writers(path, rounds, seed):
+    chance = random.Random(seed)
+    acknowledged = 0
+    for number in range(rounds):
+        wait = number % 4 != 1
+        # Some die while they open the file; the start of Python itself takes most of that time.
+        delay = chance.uniform(0, 0.1) if wait else chance.uniform(0.05, 0.4)
+        acknowledged = max(acknowledged, killed_writer(path, delay, wait=wait))
+        with contextlib.closing(SQLiteLog(path)) as log:
+            head = log.head()
+            assert head >= acknowledged, "what was acknowledged is gone"
+            assert head in {each for each, _ in zip(heads(), range(head + 1), strict=False)}, "half a batch"
+            checked = log.verify()
+            assert (checked.problems, checked.entries) == ((), head)
+            assert all(entry.body == body_at(entry.position) for entry in log.read())
+    assert acknowledged > 0
+    with contextlib.closing(SQLiteLog(path)) as log:
+        assert log._database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+needs_kill = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+
+
+@needs_kill
+def test_a_killed_writer_leaves_what_it_acknowledged(tmp_path):
+    check_killed_writers(tmp_path / "run.db", 3, seed=1)
+
+
+@needs_kill
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_many_killed_writers_leave_what_they_acknowledged(tmp_path, seed):
+    check_killed_writers(tmp_path / "run.db", 25, seed)
+
+
+def killed_at(statement, path):
+    """Forks a process that opens the log and appends two batches, killed before its n-th statement; its status."""
+    process = os.fork()
+    if process:
+        return os.waitpid(process, 0)[1]
+    left = statement
+
+    class Doomed(sqlite3.Connection):
+        def execute(self, *arguments):
+            nonlocal left
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().execute(*arguments)
+
+    connect = sqlite3.connect
+    sqlite3.connect = lambda *arguments, **options: connect(*arguments, **options, factory=Doomed)
+    try:
+        log = SQLiteLog(path)
+        for _ in range(2):
+            log.append([body_at(3), *map(body_at, range(3))], after=log.head(), at=0.0)
+        log.close()
+    except BaseException:  # noqa: BLE001 - the parent is told by the status
+        os._exit(1)
+    os._exit(0)
+
+
+@needs_kill
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # fork beside pytest's own threads, from Python 3.12
+def test_killed_before_any_statement_it_leaves_whole_batches(tmp_path):
+    statements, heads_seen = 0, set()
+    while True:
+        statements += 1
+        path = tmp_path / f"{statements}.db"
+        status = killed_at(statements, path)
+        with contextlib.closing(SQLiteLog(path)) as log:
+            heads_seen.add(log.head())
+            assert log.verify().ok
+            log.append([Pin("after the crash")], after=log.head(), at=0.0)
+        if status == 0:
+            break
+        assert os.WTERMSIG(status) == signal.SIGKILL
+    assert statements > 20
+    assert heads_seen == {0, 4, 8}
+
+
+def test_of_two_processes_one_wins_each_position(tmp_path):
+    path, count = tmp_path / "run.db", 40
+    racers = {name: child(RACER, path, name, count) for name in ("left", "right")}
+    for racer in racers.values():
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers.values():
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    results = {
+        name: dict(line.split()[::-1] for line in racer.communicate()[0].splitlines())
+        for name, racer in racers.items()
+    }
+    assert all(racer.returncode == 0 for racer in racers.values())
+    with contextlib.closing(SQLiteLog(path)) as log:
+        assert log.head() == count
+        for entry in log.read():
+            winners = [name for name, result in results.items() if result[str(entry.position)] == "won"]
+            assert [entry.body] == [Pin(name) for name in winners]
+        assert log.verify().ok

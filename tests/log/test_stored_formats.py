@@ -1,0 +1,100 @@
+"""Files that earlier releases wrote, kept in tests/formats: read whole by this one. Never regenerated, never edited."""
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pagein.log import Checkpoint, Compaction, Observed, Pin, Replacement, Stub, Undo, Unpin
+from pagein.log.database import MIGRATIONS
+from pagein.log.sqlite import SQLiteLog
+from pagein.steps import (
+    ActionStep,
+    FinalAnswerStep,
+    Image,
+    Observation,
+    Opaque,
+    PlanningStep,
+    SummaryStep,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    ToolCall,
+    Usage,
+)
+
+FORMATS = Path(__file__).parent.parent / "formats"
+
+EXTRA = Opaque("anthropic", "cache_control", '{"type":"ephemeral"}', "seen")
+PICTURE = bytes(range(256)) * 8
+
+# What v1/log.db was written with, spelled out here so that no later change of a sample changes it.
+V1 = (
+    SystemPromptStep("Answer briefly."),
+    TaskStep((Text("What is this?", EXTRA), Image(PICTURE, "image/png", "", "low"), Image(b"\x89PNG", "image/png"))),
+    TaskStep((Image(url="https://example.com/a.png"), Text("e\u0301 \u2028 \0 \ud83d \ufffe"))),
+    PlanningStep("1. Look.", EXTRA),
+    ActionStep(
+        (Opaque("anthropic", "thinking", '{"signature":"x"}', "Hm."), Text("I look.")),
+        (ToolCall("c1", "read", '{"path": "a', 1, EXTRA), ToolCall("c2", "list")),
+        (Observation("c1", (Text("no such file"),), "error", 0, EXTRA), None),
+        "some-model",
+        Usage(1200, 30, 1000),
+        EXTRA,
+    ),
+    ActionStep(None),
+    ActionStep(""),
+    ActionStep(()),
+    Observed(4, 1, Observation("c2", (Image(PICTURE),), "unknown", 1), True),
+    SummaryStep("Looked at two files.", "some-model"),
+    Compaction(
+        (Replacement(1, 4, (), "They asked.", "some-model"), Replacement(4, 5, (Stub("observation", 1, "[...]", "mask"),))),
+        "tiers", "over the high mark", 9000, 4000,
+    ),
+    Pin("Never touch production."),
+    Unpin(11),
+    Checkpoint("tests pass", '{"done": ["a"]}'),
+    Undo(10),
+    Pin("A large text. " * 3000),
+    FinalAnswerStep("A cat."),
+)  # fmt: skip
+V1_LAST_DIGEST = "s2:17ff0f6b928fa6df8c9e25b6d533af0569e4da7a1983848527f2ef059f95b1fb"
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A copy: opening a database leaves files beside it."""
+
+    def copy(name):
+        return shutil.copy(FORMATS / name, tmp_path / "log.db")
+
+    return copy
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+def test_a_log_of_version_1_is_read_whole(stored, readonly):
+    with contextlib.closing(
+        SQLiteLog(stored("v1/log.db"), tenant="acme", session="web", readonly=readonly)
+    ) as log:
+        assert log.sessions() == ("other", "web")
+        entries = list(log.read())
+        assert tuple(entry.body for entry in entries) == V1
+        assert [entry.at for entry in entries] == [1_700_000_000.125 + each for each in range(len(V1))]
+        assert entries[-1].digest == V1_LAST_DIGEST
+        assert (log.verify().problems, log.verify().entries) == ((), len(V1))
+
+
+def test_a_log_of_version_1_is_written_on(stored):
+    path = stored("v1/log.db")
+    with contextlib.closing(SQLiteLog(path, tenant="acme", session="web")) as log:
+        log.append([Pin("by a later release")], after=len(V1), at=1.0)
+    with contextlib.closing(SQLiteLog(path, tenant="acme", session="web")) as log:
+        assert [entry.body for entry in log.read(len(V1) - 1)] == [V1[-1], Pin("by a later release")]
+        assert log.verify().ok
+
+
+def test_every_version_of_the_schema_has_a_stored_file():
+    assert sorted(each.name for each in FORMATS.glob("v*")) == [
+        f"v{each + 1}" for each in range(len(MIGRATIONS))
+    ]
