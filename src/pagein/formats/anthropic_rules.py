@@ -120,7 +120,7 @@ def _order(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _pairs(messages: list[dict[str, Any]], contents: list[list[Block]]) -> Iterator[str]:
-    """Each call answered once, at the head of the very next message."""
+    """Each call answered once, at the head of the very next message; that there is one, the order of roles says."""
     seen: set[str] = set()
     called: dict[str, None] = {}
     for index, (message, blocks) in enumerate(zip(messages, contents, strict=True)):
@@ -141,7 +141,6 @@ def _pairs(messages: list[dict[str, Any]], contents: list[list[Block]]) -> Itera
             )
             called = {}
             continue
-        yield from (f"messages[{index}]: call {call!r} has no result before it" for call in called)
         called = {}
         for place, use in _typed(blocks, "tool_use"):
             call_id = use.get("id")
@@ -152,7 +151,6 @@ def _pairs(messages: list[dict[str, Any]], contents: list[list[Block]]) -> Itera
             else:
                 seen.add(call_id)
                 called[call_id] = None
-    yield from (f"messages[{len(messages) - 1}]: call {call!r} has no result" for call in called)
 
 
 def _typed(blocks: list[Block], kind: str) -> Iterator[tuple[int, Block]]:

@@ -104,7 +104,8 @@ def _pairs(messages: Rows) -> Iterator[str]:
 def _call_ids(message: dict[str, Any]) -> Iterator[tuple[int, Any]]:
     calls = message.get("tool_calls")
     for place, call in enumerate(calls if isinstance(calls, list) else ()):
-        yield place, call.get("id") if isinstance(call, dict) else None
+        if isinstance(call, dict):
+            yield place, call.get("id")
 
 
 def _message(message: dict[str, Any]) -> Iterator[str]:
