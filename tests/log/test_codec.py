@@ -159,6 +159,9 @@ def test_images_leave_the_body_above_a_kibibyte_and_large_texts_above_thirty_two
 
     assert blobs(TaskStep((Image(b"x" * INLINE_BYTES),))) == []
     assert blobs(TaskStep((Image(b"x" * (INLINE_BYTES + 1)),))) == [b"x" * (INLINE_BYTES + 1)]
+    picture = Image(b"x" * 2_000)
+    assert blobs(Observed(0, 0, Observation("c", (picture,)))) == [picture.data]
+    assert blobs(ActionStep(None, (ToolCall("c", "n"),), (Observation("c", (picture,)),))) == [picture.data]
     assert blobs(TaskStep("x" * INLINE_TEXT)) == []
     assert blobs(TaskStep("\u20ac" * (INLINE_TEXT // 3))) == []
     assert blobs(TaskStep("\u20ac" * (INLINE_TEXT // 3 + 1))) == ["\u20ac".encode() * (INLINE_TEXT // 3 + 1)]

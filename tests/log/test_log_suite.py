@@ -248,16 +248,22 @@ class ReencodesImages(
 # Ranges
 
 
-@breaks("test_a_range_is_what_a_slice_would_be")
+@breaks("test_a_range_is_all_positions_inside_it")
 class StopsLate(GoodLog):
     def read(self, start=0, stop=None):
         return super().read(start, None if stop is None else stop + 1)
 
 
-@breaks("test_a_range_is_what_a_slice_would_be")
+@breaks("test_a_range_is_all_positions_inside_it")
 class StartsLate(GoodLog):
     def read(self, start=0, stop=None):
         return super().read(start + (start > 0), stop)
+
+
+@breaks("test_a_range_is_all_positions_inside_it")
+class CountsFromTheEnd(GoodLog):
+    def read(self, start=0, stop=None):
+        return super().read(start + len(self._rows) if start < 0 else start, stop)
 
 
 @breaks("test_a_long_log_can_be_read_from_any_position")

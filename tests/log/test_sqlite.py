@@ -451,12 +451,48 @@ def test_opening_a_new_file_that_another_process_holds_is_busy(path):
     assert verified(path).ok
 
 
+def test_opening_waits_for_a_reader_of_a_file_whose_creation_was_cut_short(path):
+    written(path)
+    with raw(path) as other:
+        other.execute("PRAGMA journal_mode = DELETE")  # as it is before the last step of creation
+    reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM entries").fetchone()
+    with pytest.raises(LogBusy):
+        SQLiteLog(path, timeout=0.1)
+    leaving = threading.Timer(0.2, reader.close)
+    leaving.start()
+    with opened(path) as log:
+        assert log._database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    leaving.join()
+
+
+def test_opening_tries_again_where_sqlite_does_not_wait(path, monkeypatch):
+    """Seen once in 150 openings of new files by six processes at a time: busy at once, whatever the timeout."""
+    refusals = []
+
+    class Refusing(sqlite3.Connection):
+        def execute(self, statement, *parameters):
+            if "journal_mode" in statement and len(refusals) < 2:
+                refusals.append(sqlite3.OperationalError("database is locked"))
+                refusals[-1].sqlite_errorcode = sqlite3.SQLITE_BUSY
+                raise refusals[-1]
+            return super().execute(statement, *parameters)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *args, **options: connect(*args, **options, factory=Refusing)
+    )
+    written(path)
+    assert len(refusals) == 2
+
+
 def test_a_full_disk_leaves_the_log_as_it_was_and_usable(path):
     with opened(path) as log:
         log.append(tasks(3), after=0, at=NOON)
         pages = log._database.execute("PRAGMA page_count").fetchone()[0]
         log._database.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(LogUnwritable, match="full"):
+        with pytest.raises(LogUnwritable, match="make room"):
             log.append(
                 [Pin("fits"), TaskStep((Image(os.urandom(100_000)),)), Pin("does not")], after=3, at=NOON
             )

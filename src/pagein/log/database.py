@@ -187,7 +187,7 @@ def _prepared(
                 # application id, in the file itself.
                 database.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                # Changing the journal mode does not wait for another process that opens the same new file.
+                # SQLite does not wait everywhere: processes that open the same new file can be refused at once.
                 if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(_RETRY_SECONDS)

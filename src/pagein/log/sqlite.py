@@ -138,9 +138,8 @@ class SQLiteLog:
             database, self._database = self._database, None
             if database is None:
                 return
-            # Nothing is lost where this fails or must not wait: the WAL is read at the next opening.
+            # Passive: it does not wait for others. Nothing is lost where it fails, the WAL is read at the next opening.
             with contextlib.suppress(sqlite3.Error):
-                database.execute("PRAGMA busy_timeout = 0")
                 database.execute("PRAGMA wal_checkpoint(PASSIVE)")
             with translated(self.path, writing=True):
                 database.close()
