@@ -216,7 +216,7 @@ def compact(session: Session) -> Flow[Compaction | None]:
     """Compact now, to the low mark, whatever the view costs; None where nothing would get smaller."""
     limit = session.limit(session.budget)
     current = session.fold.view(limit)
-    target = max(1, min(limit, int(current.tokens * session.budget.low)))
+    target = max(1, min(limit, int(current.tokens * session.budget.low_share)))
     pressed = replace(current, limit=target)
     plan = session.policy(pressed, session.budget)
     if plan is None or preview(current, plan.replacements).tokens >= current.tokens:

@@ -20,6 +20,7 @@ from pagein.log import Compaction, Log, Verification
 from pagein.log.opening import open_log
 from pagein.steps import Observation, Step, Usage, as_text
 from pagein.tokens import Budget, TokenCounter
+from pagein.tokens.encodings import Encoding
 from pagein.tokens.windows import budget_for, counter_for
 from pagein.view import Report, View
 from pagein.view.fold import Fold
@@ -31,13 +32,13 @@ class Options(TypedDict, total=False):
     """How a memory behaves; every one has a default.
 
     ``budget``: tokens of the rendered messages, or a Budget; without it the window of ``model`` less its reserves.
-    ``policy``: a policy's name, or a policy. ``model``: what the tokens are counted for. ``counter``: instead of the
+    ``policy``: a policy's name, or a policy. ``model``: what the tokens are counted for; without it, exactly in o200k_base. ``counter``: instead of the
     model's own. ``format``: what ``to_messages`` speaks unless told otherwise. ``clock``: seconds since the epoch.
     """
 
     budget: int | Budget | None
     policy: str | Policy
-    model: str
+    model: str | None
     counter: TokenCounter | None
     format: str
     clock: Callable[[], float]
@@ -45,10 +46,10 @@ class Options(TypedDict, total=False):
 
 def _session(options: Options) -> Session:
     """A session as the options say. Raises ConfigurationError, BudgetError."""
-    model, budget, policy = options.get("model", ""), options.get("budget"), options.get("policy", "ladder")
-    counter = options.get("counter") or counter_for(model)
+    model, budget, policy = options.get("model"), options.get("budget"), options.get("policy", "ladder")
+    counter = options.get("counter") or (counter_for(model) if model else Encoding("o200k_base"))
     if budget is None:
-        budget = budget_for(model)
+        budget = budget_for(model or "")
     return Session(
         Fold(counter),
         policy_named(policy) if isinstance(policy, str) else policy,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pagein.compaction import Plan, is_stubbed, observed, plan_of
+from pagein.compaction import Plan, observed, plan_of
 from pagein.log import Replacement, Stub, Tier
 from pagein.steps import ActionStep, Content, Image, as_parts, as_text
 from pagein.tokens import Budget, TokenCounter
 from pagein.view import Shown, View
 from pagein.view.handles import observation_handle, step_handle
+from pagein.view.stubs import without_thinking
 
 CHARS_PER_TOKEN = 4
 """A first guess only: cutting to a number of tokens starts from it and then counts."""
@@ -19,6 +21,9 @@ CHARS_PER_TOKEN = 4
 
 MOST_CHARS_PER_TOKEN = 130
 """No vocabulary has a longer token: a run of spaces, 128 to a token in o200k_base."""
+
+
+_GAP = re.compile(r"\n\[\.\.\. ([\d,]{1,20}) characters left out: s[\d.]{1,20} \.\.\.\]\n")
 
 
 def head_of(text: str, tokens: int, counter: TokenCounter) -> str:
@@ -73,7 +78,13 @@ def clip_text(text: str, tokens: int, counter: TokenCounter, handle: str, *, tai
     room = max(0, tokens - counter.text(gap(len(text), handle)))
     start = head_of(text, int(room * (1 - tail)), counter)
     end = tail_of(text[len(start) :], int(room * tail), counter)
-    return start + gap(len(text) - len(start) - len(end), handle) + end
+    return start + gap(_left_out(text[len(start) : len(text) - len(end)]), handle) + end
+
+
+def _left_out(text: str) -> int:
+    """Characters of the original in a text, those counted that an earlier clip had left out of it."""
+    gaps = list(_GAP.finditer(text))
+    return len(text) + sum(int(each[1].replace(",", "")) - len(each[0]) for each in gaps)
 
 
 def gap(characters: int, handle: str) -> str:
@@ -120,8 +131,6 @@ def _is_long(value: object) -> bool:
 def clip_action(shown: Shown, tokens: int, counter: TokenCounter, tier: Tier = "clip") -> Iterator[Stub]:
     """Stubs for the observations of an action that are longer than ``tokens``, images counted."""
     for index, seen in observed(shown):
-        if is_stubbed(shown, "observation", index):
-            continue
         parts = as_parts(seen.content)
         cost = sum(counter.image(part) for part in parts if isinstance(part, Image))
         if cost + counter.text(as_text(seen.content)) > tokens:
@@ -129,13 +138,18 @@ def clip_action(shown: Shown, tokens: int, counter: TokenCounter, tier: Tier = "
             yield Stub("observation", index, clip_content(seen.content, tokens, counter, handle), tier)
 
 
-def clip_calls(shown: Shown, tokens: int, counter: TokenCounter, tier: Tier = "clip") -> Iterator[Stub]:
-    """Stubs for the arguments of an action that are longer than ``tokens``."""
-    if isinstance(shown.item, ActionStep):
-        for index, call in enumerate(shown.item.tool_calls):
-            if counter.text(call.arguments) > tokens:
-                text = clip_arguments(call.arguments, tokens, counter, step_handle(shown.first))
-                yield Stub("arguments", index, text, tier)
+def clip_whole(shown: Shown, tokens: int, counter: TokenCounter, tier: Tier) -> Iterator[Stub]:
+    """Stubs for every slot of an action that is longer than ``tokens``: results, arguments, prose."""
+    yield from clip_action(shown, tokens, counter, tier)
+    if not isinstance(shown.item, ActionStep):
+        return
+    handle = step_handle(shown.first)
+    for index, call in enumerate(shown.item.tool_calls):
+        if counter.text(call.arguments) > tokens:
+            yield Stub("arguments", index, clip_arguments(call.arguments, tokens, counter, handle), tier)
+    if counter.text(as_text(without_thinking(shown.item.content))) > tokens:
+        text = clip_content(without_thinking(shown.item.content) or "", tokens, counter, handle)
+        yield Stub("content", 0, text, tier)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,25 +9,38 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from pagein.lexing import identifiers, words
 from pagein.tokens import TokenCounter
-from pagein.view.memo import Line, Memo, Name, Use, bare
+from pagein.view.memo import Line, Memo, Use, bare
 
-NAME_WEIGHTS = (-2.0, -0.9, -0.6, 1.2, 0.6, 0.2, 0.3, -0.3, 0.2, 0.0)
-LINE_WEIGHTS = (-4.0, -0.9, -0.6, 1.2, 0.5, 0.3, 0.2, 0.0)
+NAME_WEIGHTS = (-2.77, -0.78, 0.75, 1.19, -0.2, -0.6, -1.3, 0.96, -0.75)
+LINE_WEIGHTS = (-1.2, -1.0, 0.5, 0.8, 1.62, 0.05, -0.33, 1.2, -1.08, 0.4, 1.4)
+
+
+BARE = 0.6
+"""What an identifier by itself is worth beside one in a line that says what it is about."""
+
+DONE, FAILED = 0.15, 0.1
+"""Shares of an extract that are kept for what was done and for what failed, newest first."""
+
+MOST_RESERVED = 60
+"""Tokens beyond which a line is not kept for its kind alone."""
+
+QUOTED = 25
+"""Characters below which a line is no quotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A line that stays in sight, and the position of the step it came from."""
+    """A line that stays in sight, and where it came from: ``mark`` is ``>`` for what was done, ``!`` for an error."""
 
     position: int
     order: int
     text: str
-    source: str
+    mark: str
 
 
 def chance(weights: Sequence[float], features: Sequence[float]) -> float:
@@ -46,14 +59,13 @@ def name_chance(name: str, use: Use, turn: int) -> float:
         (
             1.0,
             _age(turn, use.last),
-            _age(turn, use.last_argued),
-            float(use.last_argued >= 0),
+            float(use.argued > 0),
             math.log1p(use.argued),
             math.log1p(use.turns),
             float("/" in name),
             float(name.isdigit()),
             float("said" in use.sources),
-            float("task" in use.sources),
+            float("observation" in use.sources),
         ),
     )
 
@@ -61,7 +73,7 @@ def name_chance(name: str, use: Use, turn: int) -> float:
 def line_chance(line: Line, turn: int) -> float:
     """How likely a line is quoted within the next few turns."""
     use = line.use
-    if len(line.text) < 25:
+    if len(line.text) < QUOTED:
         return 0.0
     return chance(
         LINE_WEIGHTS,
@@ -69,11 +81,14 @@ def line_chance(line: Line, turn: int) -> float:
             1.0,
             _age(turn, use.last),
             _age(turn, use.last_argued),
-            float(use.last_argued >= 0),
+            float(use.argued > 0),
             math.log1p(use.argued),
             math.log1p(use.turns),
             float("observation" in use.sources),
             float(use.last == use.last_argued),
+            math.log1p(len(line.text)),
+            float("said" in use.sources),
+            float(line.source == "said"),
         ),
     )
 
@@ -83,15 +98,98 @@ def grounds(line: str, name: str) -> bool:
     return len(set(words(line.replace(name, " ")))) >= 3
 
 
-def in_sight(texts: Iterable[str]) -> tuple[set[str], set[str]]:
-    """The lines and the grounded identifiers that the texts show already."""
-    lines: set[str] = set()
-    names: set[str] = set()
-    for text in texts:
-        for raw in text.splitlines():
-            lines.add(bare(raw))
-            names.update(each for each in identifiers(raw) if grounds(raw, each))
-    return lines, names
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What is in sight already: lines, identifiers with words that ground them, and identifiers by themselves."""
+
+    lines: frozenset[str]
+    grounded: frozenset[str]
+    named: frozenset[str]
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Sight:
+        """What the texts show."""
+        lines: set[str] = set()
+        grounded: set[str] = set()
+        named: set[str] = set()
+        for text in texts:
+            for raw in text.splitlines():
+                lines.add(bare(raw))
+                for name in identifiers(raw):
+                    named.add(name)
+                    if name not in grounded and grounds(raw, name):
+                        grounded.add(name)
+        return cls(frozenset(lines), frozenset(grounded), frozenset(named))
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """What stays in sight: lines in the order of the run, and identifiers for which no line found room."""
+
+    lines: tuple[Chosen, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Choice:
+    """A greedy choice under way: what is still to gain, and what is left to spend."""
+
+    memo: Memo
+    counter: TokenCounter
+    left: int
+    worth: dict[str, float]
+    line_worth: float
+    heap: list[tuple[float, int, str, bool]] = field(default_factory=list)
+
+    def offer(self, key: str, order: int, *, is_line: bool) -> None:
+        """Put a line or a name on the heap by what it gains a token now; nothing where it gains nothing."""
+        rate = self.rate(key, is_line=is_line)
+        if rate > 0:
+            heapq.heappush(self.heap, (-rate, order, key, is_line))
+
+    def rate(self, key: str, *, is_line: bool) -> float:
+        """Expected needs met a token."""
+        if not is_line:
+            return BARE * self.worth.get(key, 0.0) / (1.5 + len(key) / 3.5)
+        line = self.memo.lines[key]
+        gain = sum(self.worth.get(name, 0.0) for name in line.names)
+        return (gain + self.line_worth * line_chance(line, self.memo.turn)) / (4 + len(line.text) / 3.5)
+
+    def take(self) -> Iterator[tuple[str, bool]]:
+        """The best by worth a token, one after the other, until the tokens are spent."""
+        while self.heap and self.left > 8:
+            rate, order, key, is_line = heapq.heappop(self.heap)
+            if self.rate(key, is_line=is_line) < -rate * 0.999:
+                # Something taken since covers part of what this was worth: it waits its new turn.
+                self.offer(key, order, is_line=is_line)
+                continue
+            text = self.memo.lines[key].text if is_line else key
+            cost = self.counter.text(text) + 2
+            if cost > self.left:
+                continue
+            self.left -= cost
+            if is_line:
+                self.cover(key)
+            else:
+                self.worth[key] *= 1 - BARE
+            yield key, is_line
+
+    def cover(self, key: str) -> None:
+        """The names of a line taken are worth nothing more."""
+        for name in self.memo.lines[key].names:
+            self.worth.pop(name, None)
+
+    def reserve(self, lines: Iterable[tuple[str, Line]], tokens: int) -> Iterator[str]:
+        """The newest of these lines that are short, until ``tokens`` are spent."""
+        for key, line in sorted(lines, key=lambda pair: -pair[1].order):
+            cost = self.counter.text(line.text) + 3
+            if cost > tokens:
+                break
+            if cost <= MOST_RESERVED:
+                tokens -= cost
+                self.left -= cost
+                self.cover(key)
+                yield key
 
 
 def choose(
@@ -100,58 +198,35 @@ def choose(
     counter: TokenCounter,
     *,
     visible: Iterable[str],
-    stop: int,
-    line_weight: float = 1.0,
-) -> list[Chosen]:
-    """Lines recorded before ``stop`` that are worth keeping in sight, of at most ``tokens`` tokens, in order."""
-    seen_lines, seen_names = in_sight(visible)
+    line_worth: float = 0.3,
+) -> Extract:
+    """Lines and identifiers of the run, not among the visible texts, worth at most ``tokens`` tokens of sight."""
+    sight = Sight.of(visible)
     worth = {
-        name: name_chance(name, each.use, memo.turn)
+        name: name_chance(name, each.use, memo.turn) * (1 - BARE if name in sight.named else 1)
         for name, each in memo.names.items()
-        if name not in seen_names
+        if name not in sight.grounded
     }
-    heap: list[tuple[float, int, str]] = []
-    for key, line in memo.lines.items():
-        if line.position < stop and key not in seen_lines:
-            gain = _gain(line, worth, memo.turn, line_weight)
-            if gain > 0:
-                heap.append((-gain / _cost(line), line.order, key))
-    heapq.heapify(heap)
-    return sorted(
-        _greedy(heap, memo, worth, tokens, counter, line_weight), key=lambda each: (each.position, each.order)
+    choice = Choice(memo, counter, tokens, worth, line_worth)
+    open_to = {key: line for key, line in memo.lines.items() if key not in sight.lines}
+    held = [
+        *choice.reserve(((key, each) for key, each in open_to.items() if each.leads), int(tokens * DONE)),
+        *choice.reserve(((key, each) for key, each in open_to.items() if each.fails), int(tokens * FAILED)),
+    ]
+    for key, line in open_to.items():
+        if key not in held:
+            choice.offer(key, line.order, is_line=True)
+    for order, name in enumerate(worth):
+        if name not in sight.named:
+            choice.offer(name, order, is_line=False)
+    taken = list(choice.take())
+    lines = [memo.lines[key] for key in (*held, *(key for key, is_line in taken if is_line))]
+    said = {name for line in lines for name in line.names}
+    return Extract(
+        tuple(sorted(map(_chosen, lines), key=lambda each: (each.position, each.order))),
+        tuple(key for key, is_line in taken if not is_line and key not in said),
     )
 
 
-def _gain(line: Line, worth: dict[str, float], turn: int, line_weight: float) -> float:
-    return sum(worth.get(name, 0.0) for name in line.names) + line_weight * line_chance(line, turn)
-
-
-def _cost(line: Line) -> float:
-    return 4 + len(line.text) / 3.5
-
-
-def _greedy(
-    heap: list[tuple[float, int, str]],
-    memo: Memo,
-    worth: dict[str, float],
-    tokens: int,
-    counter: TokenCounter,
-    line_weight: float,
-) -> Iterable[Chosen]:
-    left = tokens
-    while heap and left > 8:
-        rate, order, key = heapq.heappop(heap)
-        line = memo.lines[key]
-        now = -_gain(line, worth, memo.turn, line_weight) / _cost(line)
-        if now > rate * 0.999:
-            # Another line covered part of what this one was worth; it waits its new turn.
-            if now < 0:
-                heapq.heappush(heap, (now, order, key))
-            continue
-        cost = counter.text(line.text) + 4
-        if cost > left:
-            continue
-        left -= cost
-        for name in line.names:
-            worth.pop(name, None)
-        yield Chosen(line.position, line.order, line.text, line.source)
+def _chosen(line: Line) -> Chosen:
+    return Chosen(line.position, line.order, line.text, "> " if line.leads else "! " if line.fails else "")

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pagein.compaction import Plan, actions, newest_user, plan_of, settled
-from pagein.compaction.clip import clip_action, clip_calls, clip_content
+from pagein.compaction.clip import clip_content, clip_whole
 from pagein.compaction.folding import fold_before
 from pagein.log import Replacement, Stub
-from pagein.steps import ActionStep, TaskStep, as_text
+from pagein.steps import TaskStep
 from pagein.tokens import Budget
 from pagein.view import Shown, View
 from pagein.view.fold import is_kept, preview
@@ -77,23 +77,11 @@ def _clipped(shown: Shown, view: View, tokens: int) -> str:
 
 
 def _clip_newest(view: View, tokens: int) -> list[Replacement]:
-    found = []
-    for each in view.run:
-        if isinstance(each.item, ActionStep) and each.tokens > tokens:
-            stubs = (
-                *clip_action(each, tokens, view.counter, "floor"),
-                *clip_calls(each, tokens, view.counter, "floor"),
-            )
-            stubs = (*stubs, *_clip_prose(each, view, tokens))
-            if stubs:
-                found.append(Replacement(each.first, each.last, stubs))
-    return found
-
-
-def _clip_prose(shown: Shown, view: View, tokens: int) -> Iterator[Stub]:
-    if isinstance(shown.item, ActionStep) and view.counter.text(as_text(shown.item.content)) > tokens:
-        text = clip_content(shown.item.content or "", tokens, view.counter, step_handle(shown.first))
-        yield Stub("content", 0, text, "floor")
+    return [
+        Replacement(each.first, each.last, stubs)
+        for each in actions(view)
+        if each.tokens > tokens and (stubs := tuple(clip_whole(each, tokens, view.counter, "floor")))
+    ]
 
 
 def _older_users(view: View) -> list[Replacement]:

@@ -6,15 +6,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from pagein.compaction import Plan, plan_of
-from pagein.compaction.digest import Chosen, choose
+from pagein.compaction import Plan, actions, plan_of
+from pagein.compaction.clip import clip_whole
+from pagein.compaction.digest import Extract, choose
 from pagein.compaction.folding import legal_stop, span, stretches
+from pagein.lexing import argument_text
 from pagein.log import Replacement
-from pagein.steps import as_text
+from pagein.steps import SummaryStep, TaskStep, as_text
 from pagein.tokens import Budget
-from pagein.view import View
-from pagein.view.fold import is_kept
+from pagein.view import Shown, View
+from pagein.view.fold import is_kept, preview
 from pagein.view.handles import range_handle, step_handle
+
+HEADER = 60
+"""Tokens of a summary beside its lines."""
+
+
+NEWEST = 0.5
+"""Share of the room that the newest action may take before it is cut down to leave room for an extract."""
+
+SMALLEST = 48
+"""Tokens below which cutting the newest action down is not tried."""
+
+LONG = 80
+"""Characters beyond which a text of the newest action may be cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,54 +39,97 @@ class Projection:
     ``recent`` is the share of what is left at the low mark that the newest steps keep; the extract has the rest.
     """
 
-    recent: float = 0.5
+    recent: float = 0.35
     name: str = "projection"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
         """A plan that folds the oldest steps, or none."""
         if view.tokens <= view.limit * budget.high:
             return None
-        fixed = sum(each.tokens for each in view.entries if each.tier in ("system", "pin", "user", "note"))
-        room = view.limit * budget.low - fixed
+        room = int(view.limit * budget.low_share) - sum(each.tokens for each in view.entries if stays(each))
+        clipped = _clip_newest(view, int(room * NEWEST))
+        if clipped:
+            view = preview(view, clipped)
         stop = legal_stop(view, _boundary(view, room * self.recent))
-        newer = sum(each.tokens for each in view.run if each.first >= stop and each.tier != "user")
-        return plan_of(_fold(view, stop, int(room - newer)), self.name, f"older than {step_handle(stop)}")
+        newer = sum(each.tokens for each in view.run if each.first >= stop and not stays(each))
+        folded = _fold(view, stop, room - newer)
+        return plan_of((*clipped, *folded), self.name, f"older than {step_handle(stop)}")
+
+
+def stays(shown: Shown) -> bool:
+    """True for what no fold takes out: system prompts, pins, the user's words."""
+    return is_kept(shown) or isinstance(shown.item, TaskStep)
+
+
+def _clip_newest(view: View, tokens: int) -> tuple[Replacement, ...]:
+    """The newest action cut down to ``tokens`` where it alone would leave no room for an extract."""
+    acted = actions(view)
+    allowed = max(tokens, SMALLEST)
+    if not acted or acted[-1].tokens <= allowed:
+        return ()
+    newest = acted[-1]
+    found: tuple[Replacement, ...] = ()
+    for divisor in (1, 2, 4, 8):
+        each = max(8, allowed // (divisor * _slots(newest)))
+        stubs = tuple(clip_whole(newest, each, view.counter, "clip"))
+        if not stubs:
+            return found
+        found = (Replacement(newest.first, newest.last, stubs),)
+        if preview(view, found).tokens <= view.tokens - newest.tokens + allowed:
+            return found
+    return found
+
+
+def _slots(shown: Shown) -> int:
+    """How many of an action's texts are long enough to be cut."""
+    texts = [message.content for message in shown.messages] + [
+        call.arguments for message in shown.messages for call in message.tool_calls
+    ]
+    return max(1, sum(len(as_text(each)) > LONG for each in texts))
 
 
 def _boundary(view: View, tokens: float) -> int:
-    """The position from which on the newest steps cost at most ``tokens``."""
-    stop = view.head
+    """The position from which on the newest steps cost at most ``tokens``; the newest action is always among them."""
+    acted = actions(view)
+    stop = acted[-1].first if acted else view.head
     for each in reversed(view.run):
-        if each.tier in ("user", "pin", "note"):
+        if stays(each):
             continue
         tokens -= each.tokens
         if tokens < 0:
             break
-        stop = each.first
+        stop = min(stop, each.first)
     return stop
+
+
+def _texts(shown: Shown) -> Iterator[str]:
+    for message in shown.messages:
+        yield as_text(message.content)
+        yield from (argument_text(call.arguments) for call in message.tool_calls)
 
 
 def _fold(view: View, stop: int, tokens: int) -> Iterator[Replacement]:
     found = [held for held in stretches(view, stop) if any(not is_kept(each) for each in held)]
-    visible = [
-        as_text(message.content)
-        for each in view.entries
-        if each.first >= stop or each.tier in ("system", "user", "pin", "note")
-        for message in each.messages
-    ]
+    visible = [text for each in view.entries if each.first >= stop or stays(each) for text in _texts(each)]
     for number, held in enumerate(found):
         first, last = span(view, held)
-        lines: list[Chosen] = []
-        if number == len(found) - 1:
-            lines = choose(view.memo, max(0, tokens - 40), view.counter, visible=visible, stop=stop)
-        yield Replacement(first, last, summary=_text(first, last, lines))
+        newest = number == len(found) - 1
+        extract = (
+            choose(view.memo, max(0, tokens - HEADER), view.counter, visible=visible) if newest else Extract()
+        )
+        summary = _text(first, last, extract)
+        if len(held) > 1 or held[0].item != SummaryStep(summary):
+            yield Replacement(first, last, summary=summary)
 
 
-def _text(first: int, last: int, lines: list[Chosen]) -> str:
-    said = [
-        f"Steps {range_handle(first, last)} left the view; expand(handle) gives them back. Lines of theirs:"
-    ]
-    for position, group in groupby(lines, key=lambda each: each.position):
+def _text(first: int, last: int, extract: Extract) -> str:
+    handle = range_handle(first, last)
+    if not extract.lines and not extract.names:
+        return f"Out of view: {handle}."
+    said = [f"Out of view: {handle}; expand(handle) gives a step back. Lines of theirs (> done, ! failed):"]
+    for position, group in groupby(extract.lines, key=lambda each: each.position):
         said.append(f"[{step_handle(position)}]")
-        said.extend(each.text for each in group)
-    return "\n".join(said if lines else said[0].partition(" Lines")[0:1])
+        said.extend(each.mark + each.text for each in group)
+    if extract.names:
+        said.append("Also named: " + " ".join(extract.names))
+    return "\n".join(said)

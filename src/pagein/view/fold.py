@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
 
 from pagein.errors import LogUnreadable
 from pagein.log import (
@@ -177,7 +176,7 @@ class Fold:
     def _observe(self, position: int, body: Observed) -> None:
         if body.late:
             self._append(position, body, "note", "a result that came after its call was closed")
-            self.memo.learn_note(position, body)
+            self.memo.learn_step(position, body)
             return
         call = self.open.pop((body.action, body.index), None)
         if call is None:

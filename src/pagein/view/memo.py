@@ -31,6 +31,10 @@ LINE = 400
 HOMES = 3
 """Lines remembered for one identifier, the latest ones."""
 
+_FAILS = re.compile(
+    r"\b(?:\w*error|\w*exception|traceback|fail(?:s|ed|ure)?|fatal|denied|refused|cannot|invalid|no such|not found)\b",
+    re.IGNORECASE,
+)
 _NUMBERED = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t-]\s?|\d{1,7}\s\s+")
 
 
@@ -74,6 +78,10 @@ class Line:
     order: int = 0
     source: Source = "observation"
     names: tuple[str, ...] = ()
+    leads: bool = False
+    """The first line of a call's arguments: what was done."""
+    fails: bool = False
+    """Reads like an error, or came in a result that was one."""
 
 
 def bare(line: str) -> str:
@@ -117,9 +125,10 @@ class Memo:
     def learn_observation(self, position: int, index: int, seen: Observation) -> None:
         """Take in the answer to call ``index`` of the action at ``position``."""
         del index
-        self._learn(position, as_text(seen.content), "observation")
+        self._learn(position, as_text(seen.content), "observation", failed=seen.status == "error")
 
-    def _learn(self, position: int, text: str, source: Source) -> None:
+    def _learn(self, position: int, text: str, source: Source, *, failed: bool = False) -> None:
+        leads = source == "arguments"
         for raw in _lines(text):
             key = bare(raw)
             if len(key) < 4:
@@ -130,6 +139,8 @@ class Memo:
                 line = self.lines[key] = Line()
             line.use.see(self.turn, source)
             line.text, line.position, line.order, line.source = raw.strip(), position, self.order, source
+            line.leads, leads = leads, False
+            line.fails = source == "observation" and (failed or _FAILS.search(line.text) is not None)
             line.names = tuple(dict.fromkeys(identifiers(line.text)))
             for each in line.names:
                 name = self.names.get(each)
