@@ -1,0 +1,240 @@
+"""What every token counter must keep. A counter proves itself with one fixture:
+
+    class TestMyCounter(CounterTests):
+        @pytest.fixture
+        def counter(self) -> TokenCounter:
+            return MyCounter()
+
+The suite judges the contract, not the figures: no test knows what a text "should" cost.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import pytest
+
+from pagein.messages import Message
+from pagein.steps import Image, Opaque, Text, ToolCall
+from pagein.tokens import TokenCounter
+from pagein.tokens.requests import request_tokens
+
+PROSE = (
+    "The build failed on line 42 of settings.py, because DATABASE_URL was empty; "
+    "we set it in the environment and ran the 17 tests again. "
+)
+SPECIALS = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|eot_id|>",
+    "<|start_header_id|>",
+    "<end_of_turn>",
+    "<|fim_prefix|>",
+)
+
+
+def hazards() -> Iterator[tuple[str, str]]:
+    """Texts that have made counters raise, hang or fetch something, each with its name."""
+    yield "nothing", ""
+    yield "NUL", "a\0b\0" * 500
+    yield "every control character", "".join(map(chr, range(32))) * 20
+    yield "a lone high surrogate", "cut off: \ud83d"
+    yield "a lone low surrogate", "\ude00 the rest"
+    yield "surrogates the wrong way round", "\ude00\ud83d" * 300
+    yield "noncharacters", "\ufffe\uffff\U0010ffff\ufeff"
+    yield "special tokens", " ".join(SPECIALS) * 50
+    yield "combining marks", "e" + "\u0301" * 5_000
+    yield "joined emoji", "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 1_000
+    yield "Chinese without a space", "\u5929\u5730\u7384\u9ec4\u5b87\u5b99\u6d2a\u8352" * 10_000
+    yield (
+        "Japanese, Korean, Thai, Hindi, Arabic",
+        "\u306d\u3053 \uace0\uc591\uc774 \u0e41\u0e21\u0e27 \u092c\u093f \u0642\u0637 " * 3_000,
+    )
+    yield "a million spaces", " " * 1_000_001
+    yield "a million line ends", "\r\n" * 500_000
+    yield "a megabyte of one letter", "a" * 1_000_000
+    yield "a megabyte of one sign", "-" * 1_000_000
+    yield "a megabyte of digits", "0123456789" * 100_000
+    yield "base64", "iVBORw0KGgoAAAANSUhEUgAA/+9" * 20_000
+    yield "one long line of code", "x=[" + "{'a':1,'b':[2,3]}," * 20_000 + "]"
+    yield "five megabytes of prose", PROSE * 37_000
+
+
+def png(width: int, height: int, padding: int = 0) -> bytes:
+    """The beginning of a PNG of that size, with so many bytes behind it."""
+    header = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", width, height)
+    return header + b"\x08\x02\0\0\0" + bytes(padding)
+
+
+class CounterTests:
+    """The contract of ``TokenCounter``. A subclass gives the fixture ``counter``."""
+
+    slack = 8
+    """Tokens by which two counts may differ where texts meet: merges across the seam."""
+
+    @pytest.fixture
+    def counter(self) -> TokenCounter:
+        raise NotImplementedError("a subclass of CounterTests gives the fixture `counter`")
+
+    def test_it_has_a_name_and_states_its_margin(self, counter: TokenCounter) -> None:
+        assert isinstance(counter.name, str)
+        assert counter.name.strip()
+        assert 0 <= counter.margin < 1, "0 for an exact counter, else the relative error"
+
+    def test_it_never_raises(self, counter: TokenCounter) -> None:
+        for name, text in hazards():
+            self._count(counter, name, text)
+
+    def test_a_count_is_a_positive_whole_number(self, counter: TokenCounter) -> None:
+        assert counter.text("") == 0
+        for name, text in hazards():
+            count = counter.text(text[:20_000].encode("utf-8", "replace").decode())
+            assert isinstance(count, int), name
+            assert count >= (1 if text else 0), name
+
+    def test_the_same_text_costs_the_same(self, counter: TokenCounter) -> None:
+        texts = [PROSE, PROSE * 200, "\u732b" * 300, "{}", " " * 5_000]
+        first = [counter.text(text) for text in texts]
+        again = [counter.text(text) for text in reversed(texts)]
+        assert again[::-1] == first
+
+    def test_the_whole_text_is_counted(self, counter: TokenCounter) -> None:
+        one = counter.text(PROSE)
+        assert counter.text(PROSE * 400) >= 300 * one
+
+    def test_two_texts_cost_no_more_together_than_apart(self, counter: TokenCounter) -> None:
+        for left, right in self._pairs():
+            apart = counter.text(left) + counter.text(right)
+            assert counter.text(left + right) <= apart + self.slack, (left[-20:], right[:20])
+
+    def test_a_longer_text_costs_no_less(self, counter: TokenCounter) -> None:
+        for left, right in self._pairs():
+            longest = max(counter.text(left), counter.text(right))
+            assert counter.text(left + right) >= longest - self.slack, (left[-20:], right[:20])
+
+    def test_time_is_linear_in_the_text(self, counter: TokenCounter) -> None:
+        for name, unit in (
+            ("prose", PROSE),
+            ("one letter", "a"),
+            ("spaces", " "),
+            ("Chinese", "\u5929\u5730\u7384"),
+        ):
+            text = unit * (1 + 262_144 // len(unit))
+            counter.text(text[:1_000])  # what is loaded once is not judged
+            short, long = self._seconds(counter, text[:65_536]), self._seconds(counter, text[:262_144])
+            # Four times the text: 4 if linear, 16 if quadratic. The milliseconds drown the noise of small times.
+            assert (long + 0.002) / (short + 0.002) < 9, (
+                f"{name}: {short:.3f} s became {long:.3f} s for 4 times the text"
+            )
+
+    def test_special_tokens_are_text(self, counter: TokenCounter) -> None:
+        for special in SPECIALS:
+            assert counter.text(special) >= 2, f"{special} was taken for one token"
+            assert counter.text(f"a {special} b") >= counter.text("a  b") + 1, special
+
+    def test_an_image_costs_by_its_pixels_and_not_by_its_bytes(self, counter: TokenCounter) -> None:
+        lean, fat = Image(png(64, 48), "image/png"), Image(png(64, 48, 3_000_000), "image/png")
+        assert counter.image(lean) == counter.image(fat)
+        assert counter.image(fat) <= counter.image(Image(png(800, 600), "image/png"))
+
+    def test_any_image_has_a_price(self, counter: TokenCounter) -> None:
+        odd = (
+            b"",
+            b"\xff\xd8\xff",
+            b"GIF89a",
+            b"RIFF\0\0\0\0WEBPVP8 ",
+            b"BM",
+            b"not an image at all",
+            png(0, 0),
+        )
+        images = [Image(data, "image/png") for data in odd]
+        images += [Image(url="https://example.org/a.png"), Image(url="data:image/png;base64,%%%")]
+        images += [
+            Image(png(4_000_000_000, 1), "image/png", detail=detail)
+            for detail in ("low", "high", "auto", "?")
+        ]
+        for image in images:
+            assert counter.image(image) > 0, image
+
+    def test_a_request_costs_at_least_its_parts(self, counter: TokenCounter) -> None:
+        image = Image(png(800, 600), "image/png")
+        thought = Opaque("anthropic", "thinking", '{"signature": "abc"}', "first the logs")
+        arguments = '{"path": "/etc/hosts", "lines": [1, 2, 3]}'
+        messages = [
+            Message("system", PROSE),
+            Message("user", (Text(PROSE), image)),
+            Message("assistant", (thought,), (ToolCall("call_1", "read_file", arguments),)),
+            Message("tool", PROSE * 3, call_id="call_1"),
+        ]
+        texts = [PROSE, PROSE, thought.text, "read_file", arguments, PROSE * 3]
+        parts = sum(map(counter.text, texts)) + counter.image(image)
+        assert request_tokens(messages, counter) >= parts + len(messages)
+        longer = Message(
+            "assistant", None, (ToolCall("call_1", "read_file", f'{{"text": "{PROSE * 100}"}}'),)
+        )
+        shorter = Message("assistant", None, (ToolCall("call_1", "read_file", "{}"),))
+        grown = request_tokens([longer], counter) - request_tokens([shorter], counter)
+        assert grown > 75 * counter.text(PROSE), "the arguments of a tool call are not free"
+
+    def test_it_never_opens_a_socket(self, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[str] = []
+
+        def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+            asked.append(f"{args} {kwargs}")
+            raise OSError("no network in this test")
+
+        for name in ("socket", "create_connection", "getaddrinfo", "gethostbyname"):
+            monkeypatch.setattr(socket, name, refuse)
+        counter.text(PROSE)
+        counter.image(Image(url="https://example.org/a.png"))
+        assert not asked, f"asked the network for {asked[0]}"
+
+    def test_threads_agree(self, counter: TokenCounter) -> None:
+        texts = [PROSE[i:] * (1 + i % 5) for i in range(60)]
+        expected = [counter.text(text) for text in texts]
+        found: list[list[int]] = []
+        threads = [
+            threading.Thread(target=lambda: found.append([counter.text(text) for text in texts]))
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [expected] * len(threads)
+
+    def _count(self, counter: TokenCounter, name: str, text: str) -> int:
+        try:
+            return counter.text(text)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        # A panic in a Rust extension is a BaseException, and ends a host that only expects Exceptions.
+        except BaseException as error:
+            raise AssertionError(f"{name}: raised {error!r}") from error
+
+    def _seconds(self, counter: TokenCounter, text: str) -> float:
+        """The best of three, in CPU time: what else the machine does is not the counter's fault.
+
+        Each time a character less, so that no cache of the last text answers.
+        """
+        best = float("inf")
+        for less in range(3):
+            asked = text[less:]
+            start = time.process_time()
+            counter.text(asked)
+            best = min(best, time.process_time() - start)
+        return best
+
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        texts = (
+            PROSE, "def f(x):\n\treturn x\n", "  \n\n  ", "\u732b\u304c\u597d\u304d\u3067\u3059", '{"a": [1, 2.5, null]}',
+            "\U0001f600\U0001f44d", "0123456789", "a" * 100, "-" * 100, "\u043f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440",
+        )  # fmt: skip
+        for left in texts:
+            for right in texts:
+                yield left, right

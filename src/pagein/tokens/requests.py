@@ -1,0 +1,97 @@
+"""What a request costs: an upper bound of the rendered request, whatever the format. Pure, and never raises.
+
+The rule, in the counter's tokens:
+
+* a request: its messages, and 3;
+* a message: 4, its content, its calls, and its ``call_id``;
+* content: text by its tokens, an image by ``counter.image``, opaque content by its ``text``, or by its ``body`` where it
+  has no text; one more for each part of a list;
+* a tool call: name, arguments and id, and 8;
+* ``extra``, wherever it is: by its ``body``, except ``cache_control``, which no model sees.
+
+OpenAI's published overhead is 3 a message and 3 a request; what Anthropic's framing was measured to cost is 6 to 8 for
+a request of one message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, assert_never
+
+from pagein.messages import Message
+from pagein.steps import Content, Image, Opaque, Part, Text, ToolCall
+from pagein.tokens import TokenCounter
+
+REQUEST = 3
+MESSAGE = 4
+CALL = 8
+TOOL = 8
+ANTHROPIC_TOOLS = 600
+"""What Anthropic adds to a request that has tools: 159 to 530 tokens by its own tables, by the model."""
+
+
+def request_tokens(messages: Iterable[Message], counter: TokenCounter) -> int:
+    """Tokens of the rendered messages, tools aside: no less than any format needs."""
+    return REQUEST + sum(message_tokens(message, counter) for message in messages)
+
+
+def message_tokens(message: Message, counter: TokenCounter) -> int:
+    """Tokens of one message with all that it carries."""
+    total = MESSAGE + content_tokens(message.content, counter) + _extra(message.extra, counter)
+    total += sum(_call(call, counter) for call in message.tool_calls)
+    return total + (counter.text(message.call_id) if message.call_id else 0)
+
+
+def content_tokens(content: Content | None, counter: TokenCounter) -> int:
+    """Tokens of the content alone; nothing costs nothing."""
+    if content is None:
+        return 0
+    if isinstance(content, str):
+        return counter.text(content)
+    return sum(1 + part_tokens(part, counter) for part in content)
+
+
+def part_tokens(part: Part, counter: TokenCounter) -> int:
+    """Tokens of one part."""
+    match part:
+        case Text(text=text, extra=extra):
+            return counter.text(text) + _extra(extra, counter)
+        case Image(extra=extra):
+            return counter.image(part) + _extra(extra, counter)
+        case Opaque(text=text, body=body):
+            return counter.text(text or body)
+        case _:
+            assert_never(part)
+
+
+def _call(call: ToolCall, counter: TokenCounter) -> int:
+    said = counter.text(call.name) + counter.text(call.arguments) + counter.text(call.id)
+    return CALL + said + _extra(call.extra, counter)
+
+
+def _extra(extra: Opaque | None, counter: TokenCounter) -> int:
+    return 0 if extra is None or extra.kind == "cache_control" else counter.text(extra.body)
+
+
+def schema_tokens(tools: Any, counter: TokenCounter) -> int:
+    """Tokens of the tool definitions, in OpenAI's or Anthropic's shape or any other JSON; 0 for none.
+
+    Each counts as its JSON text and 8. Anthropic's (known by ``input_schema``) bring the prompt that teaches them.
+    """
+    if not tools:
+        return 0
+    listed = tools if isinstance(tools, list | tuple) else (tools,)
+    total = sum(TOOL + counter.text(_as_json(tool)) for tool in listed)
+    taught = any(isinstance(tool, dict) and "input_schema" in tool for tool in listed)
+    return total + (ANTHROPIC_TOOLS if taught else 0)
+
+
+def _as_json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=repr)
+    except Exception:  # noqa: BLE001 - keys that are not text, a circle, a depth nobody sends, someone's __repr__
+        try:
+            return repr(value)
+        except Exception:  # noqa: BLE001 - a count may not raise
+            return type(value).__name__

@@ -1,0 +1,58 @@
+"""Every counter of ours keeps the contract."""
+
+from __future__ import annotations
+
+import pytest
+
+from pagein.testing.counters import CounterTests
+from pagein.tokens import TokenCounter
+from pagein.tokens.encodings import ENCODINGS, Encoding
+from pagein.tokens.estimates import ANY_ESTIMATE, CLAUDE_4_7, GEMINI_3_ESTIMATE
+from pagein.tokens.windows import MODELS
+
+
+class TestO200k(CounterTests):
+    @pytest.fixture
+    def counter(self) -> TokenCounter:
+        return Encoding("o200k_base")
+
+
+class TestCl100k(CounterTests):
+    @pytest.fixture
+    def counter(self) -> TokenCounter:
+        return Encoding("cl100k_base")
+
+
+class TestClaude(CounterTests):
+    slack = 24  # a token at the seam may weigh three
+
+    @pytest.fixture
+    def counter(self) -> TokenCounter:
+        return CLAUDE_4_7
+
+
+class TestGemini(CounterTests):
+    @pytest.fixture
+    def counter(self) -> TokenCounter:
+        return GEMINI_3_ESTIMATE
+
+
+class TestUnknown(CounterTests):
+    slack = 24
+
+    @pytest.fixture
+    def counter(self) -> TokenCounter:
+        return ANY_ESTIMATE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ENCODINGS)
+class TestEveryEncoding(CounterTests):
+    @pytest.fixture
+    def counter(self, name: str) -> TokenCounter:
+        return Encoding(name)
+
+
+def test_every_counter_in_the_table_counts():
+    for counter in {model.counter for _, model in MODELS.rows}:
+        assert 3 <= counter.text("The tests pass, 17 of 17.") <= 40, counter
