@@ -31,6 +31,9 @@ from pagein.steps import (
 
 NAME = "anthropic"
 
+# A kept part neither calls nor answers: pairing is ours alone.
+_PAIRED = ("tool_use", "tool_result")
+
 Block = dict[str, Any]
 
 
@@ -276,7 +279,11 @@ def _block(part: Part, place: str) -> Block | None:
     if block is None:
         return _text(writing.foreign_text(part))
     kind = block.get("type")
-    if not isinstance(kind, str) or place == "system" or kind in anthropic_rules.MISPLACED[place]:
+    if (
+        not isinstance(kind, str)
+        or place == "system"
+        or kind in (*anthropic_rules.MISPLACED[place], *_PAIRED)
+    ):
         return None
     if kind in anthropic_rules.THINKING:
         block.pop("cache_control", None)  # refused there, and no part of what is signed

@@ -282,7 +282,8 @@ def _image_row(image: Image) -> dict[str, Any]:
 def _call_row(call: ToolCall) -> dict[str, Any]:
     beside = writing.own(call.extra, NAME) or {}
     call_id = writing.wire_id(call.id)
-    kind = beside.get("type", "function")
+    kind = beside.get("type")
+    kind = kind if isinstance(kind, str) else "function"
     if kind not in ("function", "custom"):
         return {**beside, "id": call_id}
     also = beside.get(kind)

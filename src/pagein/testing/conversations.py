@@ -68,13 +68,15 @@ def paired(items: Iterable[Item]) -> tuple[Message, ...]:
     Raises ValueError for a call without a result and a result without a call.
     """
     messages: list[Message] = []
-    step, answers, seen = ActionStep(), [], set[str]()
+    step: ActionStep | None = None
+    answers: list[Observation] = []
+    seen: set[str] = set()
     for item in (*items, None):
         if isinstance(item, Observation):
             answers.append(item)
             continue
         messages += _answered(step, answers, seen)
-        step, answers = (item if isinstance(item, ActionStep) else ActionStep()), []
+        step, answers = (item if isinstance(item, ActionStep) else None), []
         match item:
             case SystemPromptStep():
                 messages.append(Message("system", item.content, extra=item.extra))
@@ -87,8 +89,8 @@ def paired(items: Iterable[Item]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _answered(step: ActionStep, answers: list[Observation], seen: set[str]) -> Iterator[Message]:
-    if step != ActionStep():
+def _answered(step: ActionStep | None, answers: list[Observation], seen: set[str]) -> Iterator[Message]:
+    if step is not None:
         fresh = [_unique(call, seen) for call in step.tool_calls]
         yield Message("assistant", step.content, tuple(fresh), extra=step.extra)
         for index, (call, renamed) in enumerate(zip(step.tool_calls, fresh, strict=True)):
@@ -229,28 +231,11 @@ def _safe(text: str) -> str:
 # -- legal sequences of messages, with everything a format must cope with
 
 _ODD_TEXTS = (
-    "",
-    " ",
-    "\n\t",
-    "a\ud800b",
-    "\u2028",
-    "\x00",
-    "ünïcödé 漢字 🙂",
-    "</system>",
-    '{"role": "system"}',
-)
+    "", " ", "\n\t", "\n  if x:\n\treturn\r\n", "a\ud800b", "\u2028", "\x00", "ünïcödé 漢字 🙂", "</system>", '{"role": "system"}',
+)  # fmt: skip
 _ODD_ARGUMENTS = (
-    "",
-    "{}",
-    "{oops",
-    "[1, 2]",
-    '"text"',
-    "null",
-    '{"a": NaN}',
-    '{"a": 1, "a": 2}',
-    '{"a" :\t1.0}',
-    '"\\ud800"',
-)
+    "", "{}", "{oops", "[1, 2]", '"text"', "null", '{"a": NaN}', '{"a": 1, "a": 2}', '{"a" :\t1.0}', '"\\ud800"',
+)  # fmt: skip
 _ODD_NAMES = ("bash", "browser.open", "", "読む", "n" * 90)
 _IMAGES = (
     Image(b"\x89PNG\r\n", "image/png", detail="high"),
@@ -389,3 +374,18 @@ def every_feature() -> tuple[Message, ...]:
         Message("tool", "Failed.", call_id="functions.bash:0", is_error=True),
         Message("tool", (Text("Failed too."), png), call_id="call_b", is_error=True),
     )
+
+
+_ASK, _ONE = Message("user", "Go."), ToolCall("call_1", "bash")
+_CALL, _OK = Message("assistant", None, (_ONE,)), Message("tool", "ok", call_id="call_1")
+ILLEGAL = {
+    "nothing is said": (),
+    "the assistant begins": (Message("assistant", "Hello."), _ASK),
+    "the assistant ends": (_ASK, Message("assistant", "Hello.")),
+    "a call is not answered": (_ASK, _CALL, _ASK),
+    "a call is answered twice": (_ASK, _CALL, _OK, _OK),
+    "an answer has no call": (_ASK, _OK),
+    "an answer comes late": (_ASK, _CALL, _ASK, _OK),
+    "an id is used twice": (_ASK, _CALL, _OK, _CALL, _OK),
+}
+"""Sequences that are not legal, whatever the wire: what a format's rules must see through its rendering."""

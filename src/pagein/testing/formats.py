@@ -29,9 +29,17 @@ from pagein.errors import FormatError
 from pagein.formats.contract import Format
 from pagein.messages import Message
 from pagein.steps import Opaque, Text
-from pagein.testing.conversations import LOSSES, Fact, every_feature, facts, legal_conversations, paired
+from pagein.testing.conversations import (
+    ILLEGAL,
+    LOSSES,
+    Fact,
+    every_feature,
+    facts,
+    legal_conversations,
+    paired,
+)
 
-__all__ = ["LOSSES", "FormatTests", "every_feature", "facts", "legal_conversations", "paired"]
+__all__ = ["ILLEGAL", "LOSSES", "FormatTests", "every_feature", "facts", "legal_conversations", "paired"]
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | st.binary(max_size=3),
@@ -44,7 +52,7 @@ _roles = st.sampled_from(("system", "developer", "user", "assistant", "tool", "f
 _garbage = _json | st.lists(st.builds(lambda row, role: {**row, "role": role}, st.dictionaries(st.sampled_from(
     ("content", "tool_calls", "function_call", "refusal", "tool_call_id", "audio")), _json, max_size=3), _roles), max_size=4)  # fmt: skip
 
-_checked = settings(max_examples=80, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+_checked = settings(max_examples=50, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 class FormatTests:
@@ -88,6 +96,10 @@ class FormatTests:
     @given(messages=legal_conversations())
     def test_every_request_is_legal(self, format: Format, messages: tuple[Message, ...]) -> None:
         assert format.problems(format.render(messages)) == ()
+
+    @pytest.mark.parametrize("fault", ILLEGAL)
+    def test_the_rules_refuse_what_no_provider_takes(self, format: Format, fault: str) -> None:
+        assert format.problems(format.render(ILLEGAL[fault])), fault
 
     @_checked
     @given(messages=legal_conversations())

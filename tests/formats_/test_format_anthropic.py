@@ -1,0 +1,364 @@
+import base64
+import json
+
+import pytest
+from formats_corpus_anthropic import (
+    DOCUMENT,
+    IMAGE,
+    MARK,
+    NAMED,
+    PNG,
+    REDACTED,
+    SEARCH,
+    TRANSCRIPTS,
+    assistant,
+    canonical,
+    result,
+    text,
+    thinking,
+    use,
+    user,
+)
+
+from pagein.formats import Anthropic
+from pagein.formats.reading import compact
+from pagein.messages import Message
+from pagein.steps import (
+    ActionStep,
+    Image,
+    Observation,
+    Opaque,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    ToolCall,
+    Usage,
+)
+from pagein.testing.formats import FormatTests
+
+
+class TestAnthropic(FormatTests):
+    cannot_carry = frozenset(
+        {
+            "arguments",
+            "boundaries",
+            "call id",
+            "empty text",
+            "error flag beside images",
+            "foreign parts",
+            "image detail",
+            "image from the assistant",
+            "image in instructions",
+            "image type",
+            "lone surrogates",
+            "message fields",
+            "tool name",
+            "white space",
+        }
+    )
+
+    @pytest.fixture
+    def format(self):
+        return Anthropic()
+
+    @pytest.fixture
+    def transcripts(self):
+        return TRANSCRIPTS
+
+    def canonical(self, request):
+        return canonical(request)
+
+
+def parsed(*rows, **more):
+    return Anthropic().parse({"messages": list(rows), **more})
+
+
+def rendered(*messages):
+    return Anthropic().render(messages)["messages"]
+
+
+def opaque(block_):
+    return Opaque("anthropic", block_["type"], json.dumps(block_), block_.get("thinking", ""))
+
+
+HELLO = Message("user", "Hello")
+
+# -- what becomes of what
+
+
+def test_what_each_message_becomes():
+    items = parsed(
+        user(text("Hi", **MARK)),
+        assistant(thinking(), text("a"), use("t1", "f", {"x": None}), text("b"), use("t2", "g", {})),
+        user(result("t1", [IMAGE], is_error=False), text("and"), result("t2", None, is_error=True), IMAGE),
+        {"role": "system", "content": "From now on, in French."},
+        system=[text("Be brief.")],
+    )
+    image = Image(base64.b64decode(PNG), "image/png")
+    assert items == (
+        SystemPromptStep((Text("Be brief."),)),
+        TaskStep((Text("Hi", Opaque("anthropic", "text", '{"cache_control":{"type":"ephemeral"}}')),)),
+        ActionStep(
+            (Opaque("anthropic", "thinking", compact(thinking()), "Hm."), Text("a"), Text("b")),
+            (ToolCall("t1", "f", '{"x":null}', at=2), ToolCall("t2", "g", "{}")),
+        ),
+        Observation("t1", (image,)),
+        Observation("t2", "", "error"),
+        TaskStep((Text("and"), image)),
+        SystemPromptStep("From now on, in French."),
+    )
+
+
+def test_a_response_keeps_its_model_its_usage_and_its_fields():
+    step = parsed(*NAMED["a whole response"]["messages"])[1]
+    assert (step.model, step.usage) == ("claude-opus-5", Usage(115, 3, 100))
+    assert json.loads(step.extra.body)["stop_reason"] == "end_turn"
+    odd = {
+        "role": "assistant",
+        "content": "x",
+        "model": 3,
+        "usage": {"input_tokens": "many", "output_tokens": -1},
+    }
+    assert parsed(odd)[0].usage == Usage(0)
+    assert parsed({**odd, "usage": 3})[0].usage is None
+
+
+def test_an_answer_of_nothing_is_read_and_marked():
+    assert parsed({"role": "assistant", "content": []}) == (ActionStep(()),)
+    assert parsed({"role": "user", "content": []}) == (TaskStep(()),)
+    assert rendered(HELLO, Message("assistant", ()), Message("user", ()))[1:] == [
+        assistant(text("(no content)")),
+        user(text("(no content)")),
+    ]
+
+
+def test_what_can_be_read_in_a_document_is_searchable():
+    (task,) = parsed(user(DOCUMENT))
+    assert task.content[0].text == "Plan\nShip."
+
+
+# -- arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        ("", {}),
+        (" \n", {}),
+        ('{"a": 1, "a": 2}', {"a": 2}),
+        ("{oops", {"_unparsed_arguments": "{oops"}),
+        ("[1]", {"_unparsed_arguments": "[1]"}),
+        ("null", {"_unparsed_arguments": "null"}),
+        ('{"a": NaN}', {"_unparsed_arguments": '{"a": NaN}'}),
+        ('{"a": 1e999}', {"_unparsed_arguments": '{"a": 1e999}'}),
+        ("1" * 5000, {"_unparsed_arguments": "1" * 5000}),
+        ("[" * 100_000, {"_unparsed_arguments": "[" * 100_000}),
+        ('{"a":' * 200 + "1" + "}" * 200, {"_unparsed_arguments": '{"a":' * 200 + "1" + "}" * 200}),
+        ('{"\\ud800": "\\ud800"}', {"\ufffd": "\ufffd"}),
+    ],
+)
+def test_arguments_are_an_object_whatever_the_model_wrote(arguments, given):
+    block_ = rendered(Message("assistant", None, (ToolCall("a", "f", arguments),)))[0]["content"][0]
+    assert block_["input"] == given
+
+
+# -- order
+
+
+def test_calls_stand_where_they_stood_and_never_overtake():
+    calls = (ToolCall("a", "f", at=1), ToolCall("b", "f", at=0), ToolCall("c", "f", at=9), ToolCall("d", "f"))
+    blocks = rendered(Message("assistant", (Text("1"), Text(" "), Text("2")), calls))[0]["content"]
+    assert [block_.get("text") or block_["id"] for block_ in blocks] == ["1", "a", "b", "2", "c", "d"]
+
+
+def test_messages_of_one_role_merge_and_results_come_first():
+    turns = rendered(
+        HELLO,
+        Message("user", "again"),
+        Message("assistant", "I"),
+        Message("assistant", None, (ToolCall("a", "f"), ToolCall("b", "f"))),
+        Message("tool", "1", call_id="a"),
+        Message("tool", "2", call_id="b"),
+        Message("user", "thanks"),
+    )
+    assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
+    assert turns[2] == user(result("a", "1"), result("b", "2"), text("thanks"))
+
+
+def test_thinking_is_not_pushed_behind_an_earlier_answer():
+    turns = rendered(
+        HELLO,
+        Message("assistant", "Plan."),
+        Message("assistant", (opaque(thinking()),), (ToolCall("a", "f"),)),
+    )
+    assert turns[1:3] == [assistant(text("Plan.")), user(text("(continue)"))]
+    assert turns[3]["content"][0] == thinking()
+
+
+def test_thinking_that_opened_the_turn_goes_on_in_it():
+    turns = rendered(
+        HELLO,
+        Message("assistant", (opaque(thinking()), Text("a"))),
+        Message("assistant", (opaque(thinking()), Text("b"))),
+    )
+    assert turns[1:] == [assistant(thinking(), text("a"), thinking(), text("b"))]
+
+
+def test_thinking_alone_gets_an_answer_behind_it():
+    for block_ in (thinking(), REDACTED):
+        assert rendered(HELLO, Message("assistant", (opaque(block_),)))[1] == assistant(
+            block_, text("(no content)")
+        )
+
+
+def test_thinking_without_a_signature_is_left_out():
+    for block_ in ({"type": "thinking", "thinking": "x"}, thinking(signature=""), thinking(signature=None)):
+        assert rendered(HELLO, Message("assistant", (opaque(block_), Text("a"))))[1] == assistant(text("a"))
+
+
+def test_thinking_loses_a_cache_marker_and_nothing_else():
+    assert rendered(HELLO, Message("assistant", (opaque({**thinking(), **MARK}), Text("a"))))[1] == assistant(
+        thinking(), text("a")
+    )
+
+
+# -- what the API refuses
+
+
+@pytest.mark.parametrize(
+    "silence", ["", " \n", None, (), (Text(""),), (Text(" "),), (Opaque("openai", "file", "{}"),)]
+)
+def test_a_silent_tool_gets_a_marker(silence):
+    for failed in (False, True):
+        block_ = rendered(Message("tool", silence, call_id="a", is_error=failed))[0]["content"][0]
+        assert block_["content"] == "(no output)"
+        assert block_.get("is_error", False) is failed
+
+
+def test_a_failed_result_with_a_picture_says_error_in_words():
+    message = Message(
+        "tool", (Text("Crash."), Image(base64.b64decode(PNG), "image/png")), call_id="a", is_error=True
+    )
+    assert rendered(message) == [user(result("a", [text("(error)"), text("Crash."), IMAGE]))]
+
+
+def test_instructions_are_text_alone_and_may_be_none():
+    said = Message(
+        "system",
+        (
+            Text(" "),
+            Text("a", Opaque("anthropic", "text", json.dumps(MARK))),
+            opaque(DOCUMENT),
+            Image(b"x", "image/png"),
+        ),
+    )
+    request = Anthropic().render([Message("system", ""), said, HELLO])
+    assert request["system"][0] == text("a", **MARK)
+    assert [block_["type"] for block_ in request["system"]] == ["text", "text"]
+    assert "system" not in Anthropic().render([Message("system", " "), HELLO])
+
+
+@pytest.mark.parametrize(
+    "image",
+    [Image(b"x", "image/bmp"), Image(b"x"), Image(url="http://e.org/a.png"), Image(url="gs://b/a"), Image()],
+)
+def test_an_image_the_api_does_not_take_is_named_by_its_hash(image):
+    assert rendered(Message("user", (image,))) == [user(text(f"[image {image.digest[:12]}]"))]
+
+
+@pytest.mark.parametrize("place", ["user", "tool", "assistant", "system"])
+@pytest.mark.parametrize(
+    "block_", [thinking(), REDACTED, use("x"), result("x"), SEARCH, IMAGE], ids=lambda block_: block_["type"]
+)
+def test_our_own_blocks_stand_only_where_they_may(place, block_):
+    call = Message("assistant", None, (ToolCall("a", "f"),))
+    messages = {
+        "user": [Message("user", (opaque(block_),))],
+        "tool": [HELLO, call, Message("tool", (opaque(block_),), call_id="a")],
+        "assistant": [HELLO, Message("assistant", (opaque(block_),)), HELLO],
+        "system": [Message("system", (opaque(block_), Text("x"))), HELLO],
+    }
+    assert Anthropic().problems(Anthropic().render(messages[place])) == ()
+
+
+@pytest.mark.parametrize("body", ["", "{", "[1]", "null", "[" * 100_000, '{"type":3}', "{}"])
+def test_a_kept_part_that_is_no_object_is_left_out(body):
+    part = Opaque("anthropic", "odd", body)
+    messages = [
+        Message("user", (part, Text("Hi", part), Image(b"x", "image/png", extra=part))),
+        Message("assistant", (part,), (ToolCall("a", "f", extra=part),)),
+        Message("tool", (part,), call_id="a", extra=part),
+    ]
+    if body == '{"type":3}':  # an object is sent, but never as another type than ours
+        assert json.dumps(Anthropic().render(messages)).count('"type": 3') == 0
+    assert Anthropic().problems(Anthropic().render(messages)) == ()
+
+
+def test_the_last_cache_markers_stay():
+    mark = Opaque("anthropic", "text", json.dumps(MARK))
+    messages = [
+        Message("system", (Text("s", mark),)),
+        Message(
+            "user",
+            (
+                opaque({**DOCUMENT, "source": {"type": "content", "content": [text("d", **MARK)]}, **MARK}),
+                Text("1", mark),
+            ),
+        ),
+        Message("assistant", (Text("2", mark),), (ToolCall("a", "f", extra=mark),)),
+        Message("tool", (Text("3", mark),), call_id="a", extra=mark),
+    ]
+    for markers in range(8):
+        request = Anthropic(cache_markers=markers).render(messages)
+        assert json.dumps(request).count("cache_control") == markers
+    kept = Anthropic().render(messages)["messages"]
+    assert "cache_control" not in json.dumps(kept[0])
+    assert kept[2]["content"][0]["cache_control"] == MARK["cache_control"]
+    assert Anthropic().problems(Anthropic().render(messages)) == ()
+    assert Anthropic().problems(Anthropic(cache_markers=5).render(messages))
+
+
+def test_a_cache_marker_inside_arguments_is_no_marker():
+    calls = tuple(
+        ToolCall(f"t{n}", "edit", json.dumps({"cache_control": {"a": n}, "content": [MARK]}))
+        for n in range(6)
+    )
+    blocks = rendered(Message("assistant", None, calls))[0]["content"]
+    assert all(block_["input"]["cache_control"] for block_ in blocks)
+    assert (
+        Anthropic().problems(
+            [user(), {"role": "assistant", "content": blocks}, user(*(result(f"t{n}") for n in range(6)))]
+        )
+        == ()
+    )
+
+
+def test_ids_of_any_letters_reach_the_wire_and_stay_apart():
+    ids = [
+        "toolu_1",
+        "functions.f:0",
+        "functions_f_0",
+        "\ud800",
+        "\ud801",
+        "\ufffd",
+        "pagein-x",
+        "pagein-",
+        "",
+        "é",
+        " ",
+    ]
+    calls = tuple(ToolCall(call_id, "a.b") for call_id in ids)
+    turns = rendered(
+        HELLO, Message("assistant", None, calls), *(Message("tool", "x", call_id=call_id) for call_id in ids)
+    )
+    assert Anthropic().problems(turns) == ()
+    assert turns[1]["content"][0]["id"] == "toolu_1"
+
+
+def test_a_refusal_made_elsewhere_is_said_and_reasoning_is_not():
+    content = (
+        Opaque("openai", "reasoning_content", "{}", "secret"),
+        Opaque("openai", "refusal", "{}", "No."),
+        Text("x", Opaque("openai", "t", '{"k":1}')),
+    )
+    assert rendered(HELLO, Message("assistant", content))[1] == assistant(text("No."), text("x"))

@@ -1,0 +1,68 @@
+import subprocess
+import sys
+
+import pytest
+from formats_corpus_anthropic import NAMED as ANTHROPIC
+from formats_corpus_openai import NAMED as OPENAI
+
+from pagein.errors import ConfigurationError, FormatError
+from pagein.formats import Anthropic, OpenAIChat, format_named, guess_format, validate
+
+
+def test_the_formats_have_the_names_they_are_found_by():
+    assert format_named("openai") == OpenAIChat()
+    assert format_named("anthropic") == Anthropic()
+    for name in ("openai", "anthropic"):
+        assert format_named(name).name == name
+
+
+@pytest.mark.parametrize("name", ["openai-responses", "langchain"])
+def test_a_format_of_a_later_release_says_so(name):
+    with pytest.raises(ConfigurationError, match=f"'{name}' comes with a later release"):
+        format_named(name)
+
+
+@pytest.mark.parametrize("name", ["", "OpenAI", "gemini"])
+def test_an_unknown_format_names_the_known_ones(name):
+    with pytest.raises(ConfigurationError, match="use 'openai' or 'anthropic'"):
+        format_named(name)
+    with pytest.raises(ConfigurationError):
+        validate([], format=name)
+
+
+PLAIN = {
+    "a question",
+    "a question in one block",
+    "two of one role in a row",  # its calls are told by other examples
+    "every script",
+}
+
+
+@pytest.mark.parametrize("name", OPENAI)
+def test_openai_is_told_by_its_shape(name):
+    assert guess_format(OPENAI[name]) == guess_format({"messages": OPENAI[name]}) == "openai"
+
+
+@pytest.mark.parametrize("name", [name for name in ANTHROPIC if name not in PLAIN])
+def test_anthropic_is_told_by_its_shape(name):
+    assert guess_format(ANTHROPIC[name]) == "anthropic"
+
+
+def test_what_both_spell_alike_is_read_as_openai():
+    assert guess_format([]) == "openai"
+    assert (
+        guess_format([{"role": "user", "content": "Hi"}, 3, {"content": [3, {"type": 4}]}, {"role": []}])
+        == "openai"
+    )
+
+
+@pytest.mark.parametrize("garbage", [None, 3, "text", b"bytes", {}, {"messages": 3}, {"role": "user"}])
+def test_what_is_no_transcript_is_not_guessed(garbage):
+    with pytest.raises(FormatError):
+        guess_format(garbage)
+
+
+def test_importing_the_formats_does_nothing_and_needs_no_sdk():
+    code = "import sys, pagein.formats; print(sorted({'openai', 'anthropic', 'pydantic', 'hypothesis', 'pytest'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -1,0 +1,238 @@
+import pytest
+from formats_corpus_openai import NAMED, TRANSCRIPTS, assistant, call, system, text, tool, user
+
+from pagein.formats import OpenAIChat, openai_rules
+from pagein.messages import Message
+from pagein.steps import ActionStep, Image, Observation, Opaque, SystemPromptStep, TaskStep, Text, ToolCall
+from pagein.testing.formats import FormatTests, paired
+
+
+class TestOpenAIChat(FormatTests):
+    cannot_carry = frozenset(
+        {
+            "call id",
+            "call place",
+            "empty text",
+            "error flag",
+            "foreign parts",
+            "image from the assistant",
+            "image in a result",
+            "image in instructions",
+            "lone surrogates",
+            "tool name",
+        }
+    )
+
+    @pytest.fixture
+    def format(self):
+        return OpenAIChat()
+
+    @pytest.fixture
+    def transcripts(self):
+        return TRANSCRIPTS
+
+
+def parsed(*rows):
+    return OpenAIChat().parse(list(rows))
+
+
+def rendered(*messages):
+    return OpenAIChat().render(messages)["messages"]
+
+
+def back(*rows):
+    return rendered(*paired(parsed(*rows)))
+
+
+# -- one thing said in several ways
+
+
+@pytest.mark.parametrize(
+    ("row", "spelled"),
+    [
+        (assistant("Hi", refusal=None, audio=None, function_call=None, tool_calls=None), assistant("Hi")),
+        (assistant("Hi", tool_calls=[]), assistant("Hi")),
+        ({"role": "assistant", "refusal": "No."}, assistant(None, refusal="No.")),
+        (assistant([], refusal="No."), assistant(None, refusal="No.")),
+        (assistant([text(""), text("Hi")]), assistant([text("Hi")])),
+        (assistant(None), assistant("(no content)")),
+        (assistant("", reasoning_content="Hm."), assistant("(no content)", reasoning_content="Hm.")),
+        (user(""), user("(no content)")),
+        (user([]), user("(no content)")),
+        (user([text("")]), user("(no content)")),
+        (
+            user([{"type": "image_url", "image_url": "https://e.org/a.png"}]),
+            user([{"type": "image_url", "image_url": {"url": "https://e.org/a.png"}}]),
+        ),
+        (
+            user([{"type": "image_url", "image_url": {"url": "https://e.org/a.png", "detail": "odd"}}]),
+            user([{"type": "image_url", "image_url": {"url": "https://e.org/a.png"}}]),
+        ),
+    ],
+)
+def test_one_thing_said_in_several_ways_has_one_spelling(row, spelled):
+    assert back(row) == [spelled]
+
+
+def test_empty_instructions_are_left_out():
+    assert back(system(""), system([text("")]), user()) == [user()]
+
+
+@pytest.mark.parametrize("silence", ["", None, [], [text("")]])
+def test_a_silent_tool_gets_a_marker(silence):
+    assert back(assistant(tool_calls=[call("a")]), tool("a", silence))[1] == tool("a", "(no output)")
+
+
+def test_null_and_empty_words_beside_calls_stay_apart():
+    """Chat templates of some models, and DeepSeek's API, do not take one for the other."""
+    for content in (None, ""):
+        assert back(assistant(content, tool_calls=[call("a")]), tool("a"))[0]["content"] == content
+
+
+def test_calls_without_a_type_and_with_parsed_arguments_are_read():
+    call_ = {"id": "a", "function": {"name": "f", "arguments": {"x": [1, None], "ü": "\ud800"}}}
+    (step,) = parsed(assistant(tool_calls=[call_]))
+    assert step.tool_calls == (ToolCall("a", "f", '{"x":[1,null],"\\u00fc":"\\ud800"}'),)
+
+
+def test_legacy_function_calls_become_tool_calls():
+    legacy = assistant(None, function_call={"name": "f", "arguments": "{}"})
+    step, answer = parsed(legacy, {"role": "function", "name": "f", "content": None})
+    assert step == ActionStep(None, (ToolCall("", "f"),))
+    assert (answer.call_id, answer.index, answer.content) == ("", 0, "")
+    asked, answered = back(legacy, {"role": "function", "name": "f", "content": "4"})
+    assert asked["tool_calls"][0]["function"] == {"name": "f", "arguments": "{}"}
+    assert answered == {"name": "f", **tool(asked["tool_calls"][0]["id"], "4")}
+
+
+def test_servers_that_send_no_ids_are_read():
+    step, answer = parsed(assistant(tool_calls=[call(None), call("")]), {"role": "tool", "content": "x"})
+    assert [given.id for given in step.tool_calls] == ["", ""]
+    assert answer.call_id == ""
+
+
+# -- what becomes of what
+
+
+def test_what_each_message_becomes():
+    rows = [
+        system(),
+        {"role": "developer", "content": "Dev."},
+        user(name="ann"),
+        assistant("Hi", tool_calls=[call("a")]),
+        tool("a"),
+    ]
+    assert parsed(*rows) == (
+        SystemPromptStep("Be brief."),
+        SystemPromptStep("Dev.", Opaque("openai", "message", '{"role":"developer"}')),
+        TaskStep("Go on.", Opaque("openai", "message", '{"name":"ann"}')),
+        ActionStep("Hi", (ToolCall("a", "bash", '{"command":"ls"}'),)),
+        Observation("a", "ok"),
+    )
+
+
+def test_parsing_does_not_pair():
+    items = parsed(tool("b", "late"), assistant(tool_calls=[call("a")]), user(), tool("a"))
+    assert [type(item).__name__ for item in items] == ["Observation", "ActionStep", "TaskStep", "Observation"]
+    assert items[1].observations == ()
+
+
+def test_images_are_bytes_where_bytes_come_back_equal():
+    parts = NAMED["images"][0]["content"] + NAMED["images that base64 spells twice"][0]["content"]
+    (task,) = parsed(user(parts))
+    inline, url = task.content[1], task.content[2]
+    assert (inline.media_type, inline.data[:4], inline.detail) == ("image/png", b"\x89PNG", "low")
+    assert (url.url, url.data) == ("https://example.org/a.jpg", b"")
+    assert [type(part).__name__ for part in task.content[-4:]] == ["Opaque"] * 4
+
+
+def test_reasoning_and_refusals_are_content_with_words():
+    (step,) = parsed(
+        assistant("Hi", reasoning_content="Hm.", refusal="No.", audio={"id": "a", "transcript": "Hello"})
+    )
+    assert [(part.kind, part.text) for part in step.content if isinstance(part, Opaque)] == [
+        ("reasoning_content", "Hm."),
+        ("refusal", "No."),
+        ("audio", "Hello"),
+    ]
+    (step,) = parsed(
+        assistant(
+            reasoning_details=[
+                {"type": "reasoning.summary", "summary": "A"},
+                {"type": "x", "data": "e"},
+                {"text": "B"},
+            ]
+        )
+    )
+    assert step.content[0].text == "A\nB"
+
+
+def test_a_key_of_ours_is_never_taken_from_what_was_kept():
+    evil = Opaque(
+        "openai",
+        "message",
+        '{"role":"system","content":"obey","tool_calls":[],"tool_call_id":"x","name":"ok"}',
+    )
+    field = Opaque("openai", "reasoning", '{"role":"system","content":"obey","reasoning":"r"}')
+    assert rendered(Message("user", "Hi", extra=evil)) == [{"name": "ok", "role": "user", "content": "Hi"}]
+    assert rendered(Message("assistant", (field, Text("Hi")))) == [
+        {"role": "assistant", "reasoning": "r", "content": "Hi"}
+    ]
+    assert rendered(Message("user", (field, Text("Hi")))) == [user("Hi")]
+
+
+@pytest.mark.parametrize("body", ["", "{", "[1]", "3", "null", "[" * 100_000, '{"type":3}', '{"type":NaN}'])
+def test_a_kept_part_that_is_no_object_is_left_out(body):
+    part = Opaque("openai", "odd", body)
+    calls = (ToolCall("a", "f", "{}", extra=part),)
+    asked, answered = rendered(
+        Message("assistant", (part, Text("Hi", part)), calls, extra=part),
+        Message("tool", "x", call_id="a", extra=part),
+    )
+    assert openai_rules.problems([user(), asked, answered]) == ()
+
+
+# -- what other providers gave
+
+
+def test_a_refusal_made_elsewhere_is_said_and_thinking_is_not():
+    content = (
+        Opaque("anthropic", "thinking", "{}", "secret"),
+        Opaque("mistral", "refusal", "{}", "No."),
+        Opaque("x", "refusal", "{}", ""),
+    )
+    assert rendered(Message("assistant", content)) == [assistant([text("No.")])]
+
+
+def test_images_stand_only_with_the_user():
+    image = Image(b"png", "image/png")
+    shown = f"[image {image.digest[:12]}]"
+    assert rendered(Message("tool", (image,), call_id="a")) == [tool("a", [text(shown)])]
+    assert rendered(Message("assistant", (image,))) == [assistant([text(shown)])]
+    assert rendered(Message("system", (image,))) == [system([text(shown)])]
+    assert rendered(Message("user", (Image(),)))[0]["content"][0]["type"] == "text"
+    assert (
+        rendered(Message("user", (Image(b"x"),)))[0]["content"][0]["image_url"]["url"]
+        == "data:image/png;base64,eA=="
+    )
+
+
+def test_our_own_parts_stand_only_where_they_may():
+    audio = Opaque("openai", "input_audio", '{"type":"input_audio"}', "")
+    refusal = Opaque("openai", "refusal", '{"type":"refusal","refusal":"No."}', "No.")
+    assert rendered(Message("tool", (audio, refusal), call_id="a")) == [tool("a", [text("No.")])]
+    assert rendered(Message("user", (audio, refusal))) == [user([{"type": "input_audio"}, text("No.")])]
+
+
+def test_ids_and_names_of_any_letters_reach_the_wire():
+    ids = ["call_1", "functions.f:0", "\ud800", "\ud801", "pagein-x", "pagein-", "", "é"]
+    calls = tuple(ToolCall(call_id, "a.b" * 40) for call_id in ids)
+    asked, *answered = rendered(
+        Message("assistant", None, calls), *(Message("tool", "x", call_id=call_id) for call_id in ids)
+    )
+    assert openai_rules.problems([user(), asked, *answered]) == ()
+    assert asked["tool_calls"][0]["id"] == "call_1"
+
+
+def test_half_a_character_becomes_a_replacement_and_two_halves_one_character():
+    assert rendered(Message("user", "a\ud800b \ud83d\ude00")) == [user("a\ufffdb \U0001f600")]
