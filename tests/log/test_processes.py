@@ -70,26 +70,29 @@ def heads():
         head += 1 + head % 4
 
 
+@contextlib.contextmanager
 def child(script, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    return subprocess.Popen(
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    with subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def killed_writer(path, delay, *, wait):
     """Runs a writer, kills it, and gives the last head that it was told was durable."""
-    writer = child(WRITER, path)
-    acknowledged = 0
-    if wait:
-        acknowledged = int(writer.stdout.readline())
-    time.sleep(delay)
-    writer.send_signal(signal.SIGKILL)
-    told, _ = writer.communicate()
+    with child(WRITER, path) as writer:
+        acknowledged = int(writer.stdout.readline()) if wait else 0
+        time.sleep(delay)
+        writer.send_signal(signal.SIGKILL)
+        told, _ = writer.communicate()
     lines = [line for line in told.splitlines(keepends=True) if line.endswith("\n")]
     return int(lines[-1]) if lines else acknowledged
 
@@ -180,20 +183,21 @@ def test_killed_before_any_statement_it_leaves_whole_batches(tmp_path):
 
 def test_of_two_processes_one_wins_each_position(tmp_path):
     path, count = tmp_path / "run.db", 40
-    racers = {name: child(RACER, path, name, count) for name in ("left", "right")}
-    for racer in racers.values():
-        assert racer.stdout.readline() == "ready\n"
-    for racer in racers.values():
-        racer.stdin.write("go\n")
-        racer.stdin.flush()
+    with child(RACER, path, "left", count) as left, child(RACER, path, "right", count) as right:
+        racers = {"left": left, "right": right}
+        for racer in racers.values():
+            assert racer.stdout.readline() == "ready\n"
+        for racer in racers.values():
+            racer.stdin.write("go\n")
+            racer.stdin.flush()
+        told = {name: racer.communicate()[0].splitlines() for name, racer in racers.items()}
+        assert [racer.returncode for racer in racers.values()] == [0, 0]
     results = {
-        name: dict(line.split()[::-1] for line in racer.communicate()[0].splitlines())
-        for name, racer in racers.items()
+        name: {int(line.split()[1]): line.split()[0] for line in lines} for name, lines in told.items()
     }
-    assert all(racer.returncode == 0 for racer in racers.values())
     with contextlib.closing(SQLiteLog(path)) as log:
         assert log.head() == count
         for entry in log.read():
-            winners = [name for name, result in results.items() if result[str(entry.position)] == "won"]
+            winners = [name for name, result in results.items() if result[entry.position] == "won"]
             assert [entry.body] == [Pin(name) for name in winners]
         assert log.verify().ok

@@ -100,7 +100,9 @@ def _code(error: sqlite3.Error) -> int:
 
 def _connect(uri: str, timeout: float) -> sqlite3.Connection:
     # Autocommit mode: the transactions are ours. Threads share the connection behind the log's lock.
-    return sqlite3.connect(uri, timeout, isolation_level=None, check_same_thread=False, uri=uri != MEMORY)
+    return sqlite3.connect(
+        uri, timeout=timeout, isolation_level=None, check_same_thread=False, uri=uri != MEMORY
+    )
 
 
 def _is_empty(where: Path) -> bool:
