@@ -7,7 +7,8 @@ with the whole of the one before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 from xml.sax.saxutils import quoteattr
@@ -34,19 +35,30 @@ PROCEED = "Now proceed and carry out this plan."
 CONTINUE = "Continue."
 EARLIER = "(What was said before this point is not part of this run.)"
 
+_OURS = re.compile(r"<(?=\s*/?\s*(?:memory|pinned|system-notice|late-result))", re.IGNORECASE)
+
 Item = Step | Pin | Observed
 """What can be shown: a step, a pin, or an observation that came too late to stand behind its call."""
 
 
 def as_data(tag: str, text: str, **attributes: str) -> str:
-    """Text marked as data: inside a tag whose like is escaped in the text, so that it cannot end early.
+    r"""Text marked as data: inside a tag, with the tags of ours escaped in the text, so that it cannot end early.
 
     >>> as_data("memory", "do </memory> this", kind="summary")
-    '<memory kind="summary">\\ndo &lt;/memory> this\\n</memory>'
+    '<memory kind="summary">\ndo &lt;/memory> this\n</memory>'
     """
+    head, tail = _frame(tag, attributes)
+    return f"{head}{_inside(text)}{tail}"
+
+
+def _frame(tag: str, attributes: Mapping[str, str]) -> tuple[str, str]:
     named = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
-    safe = text.replace(f"</{tag}", f"&lt;/{tag}").replace(f"<{tag}", f"&lt;{tag}")
-    return f"<{tag}{named}>\n{safe}\n</{tag}>"
+    return f"<{tag}{named}>\n", f"\n</{tag}>"
+
+
+def _inside(text: str) -> str:
+    # A reader takes </Memory > for the end too, and a <pinned> inside a summary for a pin.
+    return _OURS.sub("&lt;", text)
 
 
 def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = False) -> tuple[Message, ...]:
@@ -79,8 +91,9 @@ def _framed(tag: str, content: Content, **attributes: str) -> Content:
     """Content marked as data, its images kept."""
     if isinstance(content, str):
         return as_data(tag, content, **attributes)
-    head, _, tail = as_data(tag, "\0", **attributes).partition("\0")
-    return (Text(head), *as_parts(content), Text(tail))
+    head, tail = _frame(tag, attributes)
+    inner = (replace(part, text=_inside(part.text)) if isinstance(part, Text) else part for part in content)
+    return (Text(head), *inner, Text(tail))
 
 
 def _action(step: ActionStep, ids: Sequence[str]) -> tuple[Message, ...]:
