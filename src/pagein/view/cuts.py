@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pagein.protocol import open_calls
-from pagein.steps import ActionStep, as_parts
+from pagein.steps import ActionStep, TaskStep, as_parts
 from pagein.view import Shown, View
 from pagein.view.fold import is_kept
 from pagein.view.stubs import is_thinking
@@ -31,9 +31,10 @@ def before_open_calls(view: View) -> frozenset[int]:
 def before_live_thinking(view: View) -> frozenset[int]:
     """Not behind the newest action where it carries thinking: providers want the last turn's reasoning back.
 
-    Anthropic refuses a tool loop whose last assistant turn lost its signed thinking (claude-code#12311).
+    Anthropic refuses a tool loop whose last assistant turn lost its signed thinking (claude-code#12311). Once the
+    user spoke again the turn is closed, and may leave.
     """
-    newest = next((each for each in reversed(view.run) if isinstance(each.item, ActionStep)), None)
+    newest = next((each for each in reversed(view.run) if isinstance(each.item, ActionStep | TaskStep)), None)
     if newest is None or not thinks(newest):
         return entry_bounds(view)
     return frozenset(each for each in entry_bounds(view) if each <= newest.first)
