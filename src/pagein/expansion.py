@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Self, assert_never
 
 from pagein.errors import UnknownHandle
-from pagein.flows import Flow, Read, Session, steps
+from pagein.flows import Flow, Read, Session, told
 from pagein.log import Entry, Observed, Pin
 from pagein.steps import (
     ActionStep,
@@ -32,17 +32,23 @@ SUCCINCT = 400
 
 
 class Expansion(str):
-    """The original behind a handle, as text; ``steps`` are the values themselves, whole."""
+    """The original behind a handle, as text; ``steps`` and ``notes`` are the values themselves, whole.
 
-    __slots__ = ("handle", "steps")
+    ``notes`` are the observations that came too late to stand behind their calls.
+    """
+
+    __slots__ = ("handle", "notes", "steps")
     handle: str
     steps: tuple[Step, ...]
+    notes: tuple[Observation, ...]
 
     @classmethod
-    def of(cls, handle: str, text: str, found: tuple[Step, ...]) -> Self:
+    def of(
+        cls, handle: str, text: str, steps: tuple[Step, ...] = (), notes: tuple[Observation, ...] = ()
+    ) -> Self:
         """An expansion of ``handle``."""
         made = cls(text)
-        made.handle, made.steps = handle, found
+        made.handle, made.steps, made.notes = handle, steps, notes
         return made
 
 
@@ -52,21 +58,23 @@ def expand(session: Session, handle: str | int) -> Flow[Expansion]:
     head = session.fold.head
     if named is None or not 0 <= named.first < head:
         raise UnknownHandle(str(handle), head)
-    found = yield from steps(session, named.first, named.last)
+    found, notes = yield from told(session, named.first, named.last)
     if named.observation is not None:
-        seen = _observation(found, named.observation)
+        seen = _observation(found.get(named.first), named.observation)
         if seen is None:
             raise UnknownHandle(str(handle), head)
-        return Expansion.of(str(named), as_text(seen.content), tuple(step for _, step in found))
-    if not found:
+        return Expansion.of(str(named), as_text(seen.content), tuple(found.values()), (seen,))
+    if not found and not notes:
         entries = yield from Read(named.first, named.last)
-        return Expansion.of(str(named), "\n".join(_aside(entry, head) for entry in entries), ())
-    text = "\n\n".join("\n".join(_lines(step)) for _, step in found)
-    return Expansion.of(str(named), text, tuple(step for _, step in found))
+        return Expansion.of(str(named), "\n".join(_aside(entry, head) for entry in entries))
+    texts = [
+        "\n".join(_lines(found[at])) if at in found else as_text(notes[at].content)
+        for at in sorted((*found, *notes))
+    ]
+    return Expansion.of(str(named), "\n\n".join(texts), tuple(found.values()), tuple(notes.values()))
 
 
-def _observation(found: tuple[tuple[int, Step], ...], index: int) -> Observation | None:
-    step = found[0][1] if found else None
+def _observation(step: Step | None, index: int) -> Observation | None:
     if isinstance(step, ActionStep) and index < len(step.observations):
         return step.observations[index]
     return None

@@ -6,24 +6,25 @@ for, so nothing is half applied in either colour.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from pagein.compaction import Plan, Policy
+from pagein.compaction import Plan, Policy, newest_user
 from pagein.compaction.floor import floor
 from pagein.compaction.manual import manual
-from pagein.errors import NothingToUndo, OverBudget, UnknownHandle
+from pagein.errors import ConfigurationError, NothingToUndo, OverBudget, UnknownHandle
 from pagein.formats import Item
 from pagein.log import Body, Compaction, Entry, Observed, Pin, Undo, Unpin
-from pagein.protocol import with_observation
+from pagein.protocol import with_observations
 from pagein.recording import admit, heard_in, new_items
-from pagein.steps import ActionStep, Step, Usage
+from pagein.steps import ActionStep, Observation, Step, Usage
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
 from pagein.view import View
+from pagein.view.cuts import cuts
 from pagein.view.fold import Fold, preview, undone
-from pagein.view.handles import Handle, parse_handle
+from pagein.view.handles import Handle, parse_handle, range_handle
 
 T = TypeVar("T")
 Flow = Generator["Effect[Any]", Any, T]
@@ -112,6 +113,15 @@ class Session:
             if isinstance(body, ActionStep) and body.usage is not None:
                 self.learn(body.usage.input_tokens)
 
+    def begin(self, entries: Sequence[Entry]) -> None:
+        """Fold the whole log anew; what was held stays where it cannot be folded."""
+        fold = Fold(self.counter, skip=undone(entry.body for entry in entries))
+        heard: list[bytes] = []
+        for entry in entries:
+            fold.apply(entry)
+            heard.extend(heard_in(entry))
+        self.fold, self.heard = fold, heard
+
     def learn(self, reported: int) -> None:
         """Compare what a provider counted with what was counted here for the request it answered."""
         if self.asked:
@@ -131,9 +141,16 @@ class Recorded:
 def load(session: Session) -> Flow[None]:
     """Fold the whole log from its first entry, undone compactions left out."""
     entries = yield from Read(0, None)
-    session.fold = Fold(session.counter, skip=undone(entry.body for entry in entries))
-    session.heard = []
-    session.take(entries)
+    session.begin(entries)
+
+
+def catch_up(session: Session) -> Flow[None]:
+    """Fold in what another writer recorded meanwhile."""
+    entries = yield from Read(session.fold.head, None)
+    if any(isinstance(entry.body, Undo) for entry in entries):
+        yield from load(session)
+    else:
+        session.take(entries)
 
 
 def nothing() -> Flow[None]:
@@ -187,20 +204,54 @@ def shown(
     return current if plan is None else preview(current, plan.replacements)
 
 
+LEAST = 0.02
+"""The share of the limit that a compaction must gain where none is needed: less is not worth a broken prefix."""
+
+
 def fitting(current: View, budget: Budget, policy: Policy) -> Plan | None:
-    """The policy's plan, and the floor's behind it where that is not enough. Raises OverBudget. Pure."""
-    plan = policy(current, budget)
-    after = current if plan is None else preview(current, plan.replacements)
-    if plan is not None and after.tokens >= current.tokens:
-        plan, after = None, current
-    if after.tokens <= current.limit:
-        return plan
-    last = floor(after, budget)
-    if last is not None:
-        after = preview(after, last.replacements)
-        plan = last if plan is None else plan.then(last)
+    """What the policy takes out until it finds no more, and the floor where that is not enough. Pure.
+
+    Asked again about its result it finds nothing, so that two views in a row record one compaction. Raises
+    OverBudget, and ConfigurationError for a plan that would break a promise.
+    """
+    whole, after = None, current
+    while (found := _next(after, budget, policy)) is not None:
+        plan, after = found
+        whole = plan if whole is None else whole.then(plan)
     if after.tokens > current.limit:
         raise OverBudget(after.tokens, current.limit, [each.handle for each in after.entries])
+    return whole
+
+
+def _next(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] | None:
+    is_over = view.tokens > view.limit
+    tried: tuple[Callable[[View, Budget], Plan | None], ...] = (policy, floor) if is_over else (policy,)
+    least = 1 if is_over else max(1, int(view.limit * LEAST))
+    for each in tried:
+        plan = each(view, budget)
+        if plan is not None:
+            after = preview(view, checked(view, plan).replacements)
+            if view.tokens - after.tokens >= least:
+                return plan, after
+    return None
+
+
+def checked(view: View, plan: Plan) -> Plan:
+    """The plan, where it keeps the promises: ranges between legal cuts, the user's newest words left alone.
+
+    Raises ConfigurationError, so that a policy's mistake is not written down for ever.
+    """
+    allowed, newest = frozenset(cuts(view)), newest_user(view)
+    for each in plan.replacements:
+        handle = range_handle(each.first, each.last)
+        if each.first <= newest < each.last:
+            raise ConfigurationError(
+                f"policy {plan.policy!r} would take out {handle}: the user's newest words stay"
+            )
+        if each.summary is not None and not {each.first, each.last} <= allowed:
+            raise ConfigurationError(
+                f"policy {plan.policy!r} would fold {handle}: a view is split at view.cuts.cuts only"
+            )
     return plan
 
 
@@ -219,7 +270,7 @@ def compact(session: Session) -> Flow[Compaction | None]:
     target = max(1, min(limit, int(current.tokens * session.budget.low_share)))
     pressed = replace(current, limit=target)
     plan = session.policy(pressed, session.budget)
-    if plan is None or preview(current, plan.replacements).tokens >= current.tokens:
+    if plan is None or preview(current, checked(current, plan).replacements).tokens >= current.tokens:
         return None
     yield from commit(session, current, plan)
     return session.fold.compactions[-1][1]
@@ -230,8 +281,10 @@ def undo(session: Session) -> Flow[Compaction]:
     if not session.fold.compactions:
         raise NothingToUndo("no compaction is left to undo")
     position, body = session.fold.compactions[-1]
-    yield from Append((Undo(position),), session.fold.head)
-    yield from load(session)
+    # Read before the write: what fails then leaves everything as it was.
+    before = yield from Read(0, session.fold.head)
+    written = yield from Append((Undo(position),), session.fold.head)
+    session.begin((*before, *written))
     return body
 
 
@@ -252,28 +305,44 @@ def unpin(session: Session, handle: str) -> Flow[None]:
 
 def steps(session: Session, first: int = 0, last: int | None = None) -> Flow[tuple[tuple[int, Step], ...]]:
     """The steps at positions ``[first, last)``, each action with every observation it has, a late one included."""
-    stop = session.fold.head if last is None else min(last, session.fold.head)
-    found: dict[int, Step] = {}
-    at = first
-    while at < session.fold.head:
-        entries = yield from Read(at, at + _READ_AHEAD if at >= stop else stop)
-        for entry in entries:
-            body = entry.body
-            if isinstance(body, Observed):
-                _answer(found, body)
-            elif isinstance(body, Step):
-                if entry.position >= stop:
-                    return tuple(found.items())
-                found[entry.position] = body
-        at += len(entries)
+    found, _ = yield from told(session, first, session.fold.head if last is None else last)
     return tuple(found.items())
 
 
-_READ_AHEAD = 32
-"""How many entries are read at a time to find the observations of the last step asked for."""
+def told(session: Session, first: int, last: int) -> Flow[tuple[dict[int, Step], dict[int, Observation]]]:
+    """The steps at positions ``[first, last)``, and the observations that stand there as notes, by position."""
+    stop = min(last, session.fold.head)
+    entries = yield from Read(first, stop)
+    found = {entry.position: entry.body for entry in entries if isinstance(entry.body, Step)}
+    notes = {
+        entry.position: entry.body.observation
+        for entry in entries
+        if isinstance(entry.body, Observed) and entry.body.late
+    }
+    answers = [entry.body for entry in entries if isinstance(entry.body, Observed)]
+    # An observation may be far behind its action: a late one is where it came.
+    behind = (at for action in found for at in session.fold.answers.get(action, ()) if at >= stop)
+    for start, end in _stretches(sorted(behind)):
+        more = yield from Read(start, end)
+        answers += [entry.body for entry in more if isinstance(entry.body, Observed)]
+    by_action: dict[int, dict[int, Observation]] = {}
+    for each in answers:
+        by_action.setdefault(each.action, {})[each.index] = each.observation
+    for action, seen in by_action.items():
+        step = found.get(action)
+        if isinstance(step, ActionStep):
+            found[action] = with_observations(step, seen)
+    return found, notes
 
 
-def _answer(found: dict[int, Step], seen: Observed) -> None:
-    action = found.get(seen.action)
-    if isinstance(action, ActionStep):
-        found[seen.action] = with_observation(action, seen.index, seen.observation)
+def _stretches(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Sorted positions as ranges ``[start, end)``, so that neighbours are read at once."""
+    start = end = -1
+    for each in positions:
+        if each != end:
+            if start >= 0:
+                yield start, end
+            start = each
+        end = each + 1
+    if start >= 0:
+        yield start, end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -113,7 +114,7 @@ class _Memory:
                     return self._log.append(bodies, after=after, at=self._clock())
                 except Conflict:
                     # The winner's entries are folded in, so that the loser can look at them and try again.
-                    self._session.take(tuple(self._log.read(self._session.fold.head)))
+                    drive(flows.catch_up(self._session), self._perform)
                     raise
             case Read(start=start, stop=stop):
                 return tuple(self._log.read(start, stop))
@@ -258,7 +259,8 @@ class AsyncAgentMemory(_Memory):
     """The twin of AgentMemory for async code: the same verbs, awaited; the store is reached from a thread.
 
     ``async with AsyncAgentMemory.open("run.db", budget=80_000) as memory:``, or ``await`` what ``open`` gives. Tasks
-    take their turns. ``steps`` is awaited too.
+    take their turns. A call cancelled before its turn changes nothing, one that has begun is done whole. ``steps`` is
+    awaited too.
     """
 
     def __init__(self, log: Log, **options: Unpack[Options]) -> None:
@@ -271,10 +273,24 @@ class AsyncAgentMemory(_Memory):
 
     async def _run(self, flow: Flow[T]) -> T:
         async with self._turn:
-            if not self._loaded:
-                await adrive(flows.load(self._session), self._aperform)
-                self._loaded = True
-            return await adrive(flow, self._aperform)
+            # What a thread has begun to write cannot be called back: a turn that has begun is ended before its
+            # cancellation is told, so that the memory never knows less than the log.
+            turn = asyncio.ensure_future(self._whole(flow))
+            try:
+                return await asyncio.shield(turn)
+            except asyncio.CancelledError:
+                while not turn.done():
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await asyncio.wait({turn})
+                if not turn.cancelled():
+                    turn.exception()
+                raise
+
+    async def _whole(self, flow: Flow[T]) -> T:
+        if not self._loaded:
+            await adrive(flows.load(self._session), self._aperform)
+            self._loaded = True
+        return await adrive(flow, self._aperform)
 
     async def record(self, *items: Step | Observation) -> Recorded:
         """See AgentMemory.record."""

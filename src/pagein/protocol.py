@@ -140,8 +140,9 @@ def unknown(call: OpenCall) -> Observation:
     return Observation(call.id, "", "unknown", call.index)
 
 
-def with_observation(step: ActionStep, index: int, observation: Observation) -> ActionStep:
-    """The action with its call ``index`` answered."""
+def with_observations(step: ActionStep, answers: Mapping[int, Observation]) -> ActionStep:
+    """The action with the calls of these numbers answered."""
     seen = list(step.observations) + [None] * (len(step.tool_calls) - len(step.observations))
-    seen[index] = observation
+    for index, observation in answers.items():
+        seen[index] = observation
     return replace(step, observations=tuple(seen))

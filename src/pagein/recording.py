@@ -8,9 +8,10 @@ guessed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import assert_never, cast
 
 from pagein.errors import FormatError, ProtocolError
 from pagein.formats import Item
@@ -58,7 +59,7 @@ class _Draft:
 
     head: int
     open: dict[tuple[int, int], OpenCall]
-    abandoned: dict[str, list[OpenCall]]
+    abandoned: MutableMapping[str, Sequence[OpenCall]]
     bodies: list[Body] = field(default_factory=list)
     repairs: list[str] = field(default_factory=list)
 
@@ -79,7 +80,7 @@ class _Draft:
         advance(self.state, Kind.RESULT if len(self.open) > 1 else Kind.LAST_RESULT)
         del self.open[call.action, call.index]
         if seen.status == "unknown":
-            self.abandoned.setdefault(call.id, []).append(call)
+            self.abandoned[call.id] = (*self.abandoned.get(call.id, ()), call)
         self.bodies.append(Observed(call.action, call.index, seen))
 
     def step(self, step: Step) -> None:
@@ -109,7 +110,8 @@ class _Draft:
             self.repairs.append(f"a result for {seen.call_id!r} answers no open call; kept as a note")
             self.bodies.append(Observed(ORPHAN, 0, seen, late=True))
             return
-        self.abandoned[seen.call_id].remove(late)
+        rest = tuple(each for each in self.abandoned[seen.call_id] if each != late)
+        self.abandoned[seen.call_id] = rest
         self.bodies.append(Observed(late.action, late.index, seen, late=True))
 
 
@@ -126,7 +128,8 @@ def admit(
     Raises ProtocolError: for a summary; for observations beside the wrong call; and, when ``strict``, for an
     observation that answers no open call.
     """
-    draft = _Draft(head, dict(open_now), {key: list(calls) for key, calls in abandoned.items()})
+    # A long run may have given up many calls: only what changes is copied.
+    draft = _Draft(head, dict(open_now), ChainMap({}, cast(dict[str, Sequence[OpenCall]], abandoned)))
     for item in items:
         if isinstance(item, Observation):
             draft.result(item, strict=strict)

@@ -22,8 +22,8 @@ from pagein.log import (
     Undo,
     Unpin,
 )
-from pagein.protocol import OpenCall, open_calls, with_observation
-from pagein.steps import ActionStep, SummaryStep, SystemPromptStep, TaskStep
+from pagein.protocol import OpenCall, open_calls, with_observations
+from pagein.steps import ActionStep, Observation, SummaryStep, SystemPromptStep, TaskStep
 from pagein.tokens import TokenCounter
 from pagein.tokens.requests import message_tokens
 from pagein.view import Shown, ShownAs, View, cost
@@ -113,7 +113,10 @@ class Fold:
         self.abandoned: dict[str, list[OpenCall]] = {}
         self.compactions: list[tuple[int, Compaction]] = []
         self.pinned: dict[int, str] = {}
+        self.answers: dict[int, list[int]] = {}
+        """By action, the positions of the observations that came after it."""
         self.memo = Memo()
+        self._unshown: dict[int, dict[int, Observation]] = {}
         self._systems: list[Shown] = []
         self._body = Body()
         self._used: set[str] = set()
@@ -141,6 +144,7 @@ class Fold:
 
     def view(self, limit: int) -> View:
         """The view now, held to ``limit`` tokens by whoever compacts it."""
+        self._settle()
         systems, kept, run = tuple(self._systems), tuple(self._body.kept), tuple(self._body.run)
         tokens = cost((*systems, *kept, *run), self.counter)
         return View(systems, kept, run, self.head, tokens, limit, self.counter, self.memo)
@@ -174,7 +178,9 @@ class Fold:
         self._body.run.append(self._show(position, item, tier, why, ids))
 
     def _observe(self, position: int, body: Observed) -> None:
+        self.answers.setdefault(body.action, []).append(position)
         if body.late:
+            self._come(body)
             self._append(position, body, "note", "a result that came after its call was closed")
             self.memo.learn_step(position, body)
             return
@@ -183,20 +189,36 @@ class Fold:
             raise LogUnreadable(f"the observation at {position} answers no open call")
         if body.observation.status == "unknown":
             self.abandoned.setdefault(call.id, []).append(call)
-        run = self._body.run
-        where = bisect_left(run, body.action, key=lambda each: each.first)
-        old = run[where]
-        if not isinstance(old.item, ActionStep):
-            raise LogUnreadable(f"the observation at {position} names {body.action}, which is no action")
-        step = with_observation(old.item, body.index, body.observation)
-        run[where] = show(
-            step, old.first, old.last, self.counter, tier=old.tier, why=old.why, ids=old.ids, stubs=old.stubs
-        )
+        self._unshown.setdefault(body.action, {})[body.index] = body.observation
         self.memo.learn_observation(body.action, body.index, body.observation)
+
+    def _come(self, late: Observed) -> None:
+        """A call that was given up has its result after all: it waits for no second one."""
+        waiting = self.abandoned.get(late.observation.call_id, [])
+        rest = [call for call in waiting if (call.action, call.index) != (late.action, late.index)]
+        if rest:
+            self.abandoned[late.observation.call_id] = rest
+        else:
+            self.abandoned.pop(late.observation.call_id, None)
+
+    def _settle(self) -> None:
+        """Show what was observed since the last look: an action once, however many results it got."""
+        run = self._body.run
+        for action, answers in self._unshown.items():
+            where = bisect_left(run, action, key=lambda each: each.first)
+            old = run[where] if where < len(run) else None
+            if old is None or old.first != action or not isinstance(old.item, ActionStep):
+                raise LogUnreadable(f"an observation names {action}, and the view has no action there")
+            run[where] = show(
+                with_observations(old.item, answers), old.first, old.last, self.counter,
+                tier=old.tier, why=old.why, ids=old.ids, stubs=old.stubs,
+            )  # fmt: skip
+        self._unshown.clear()
 
     def _compact(self, position: int, body: Compaction) -> None:
         if position in self.skip:
             return
+        self._settle()
         self.compactions.append((position, body))
         why = f"{body.policy}: {body.reason}"
         for each in body.replacements:
