@@ -1,3 +1,114 @@
-"""pagein: demand paging for an LLM agent's context."""
+"""pagein: demand paging for an LLM agent's context.
+
+A run is recorded whole, in order, for ever; what the model sees is a view of that record, kept under a token budget;
+what left the view comes back by its handle. The house reads top to bottom as the data flows, and a module imports
+only from those above it:
+
+errors       every error of ours, drawn as a tree
+steps        what happened: the closed union of steps and their parts
+lexing       what in a text names something
+messages     what a request is made of, before any provider's spelling
+protocol     what may follow what, and how an answer finds its call
+tokens       what it costs
+log          the truth: append-only, in memory or in SQLite
+view         what the model sees: fold, cuts, layout, report
+formats      how it is said to a provider, and whether the provider would take it
+compaction   what leaves: one policy a file, the ladder that composes them, the floor beneath
+recording    from what a host hands over to what the log takes
+flows        the verbs, written once
+expansion    what left, given back whole
+memory       AgentMemory and AsyncAgentMemory
+bench        the measurements a user can repeat
+testing      conformance suites and the stateful machine, shipped
+cli          pagein demo | replay | log | view | expand | verify | bench
+"""
+
+from pagein.compaction import Plan, Policy
+from pagein.errors import (
+    BudgetError,
+    ConfigurationError,
+    Conflict,
+    FormatError,
+    Illegal,
+    LogBusy,
+    LogClosed,
+    LogError,
+    LogTooNew,
+    LogUnreadable,
+    LogUnwritable,
+    NothingToUndo,
+    OverBudget,
+    PageinError,
+    ProtocolError,
+    UnknownHandle,
+)
+from pagein.expansion import Expansion
+from pagein.flows import Recorded
+from pagein.log import Compaction, Entry, Log, Problem, Verification
+from pagein.memory import AgentMemory, AsyncAgentMemory
+from pagein.steps import (
+    ActionStep,
+    FinalAnswerStep,
+    Image,
+    Observation,
+    Opaque,
+    PlanningStep,
+    Step,
+    SummaryStep,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    ToolCall,
+    Usage,
+)
+from pagein.tokens import Budget, TokenCounter
+from pagein.view import Report, View
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "ActionStep",
+    "AgentMemory",
+    "AsyncAgentMemory",
+    "Budget",
+    "BudgetError",
+    "Compaction",
+    "ConfigurationError",
+    "Conflict",
+    "Entry",
+    "Expansion",
+    "FinalAnswerStep",
+    "FormatError",
+    "Illegal",
+    "Image",
+    "Log",
+    "LogBusy",
+    "LogClosed",
+    "LogError",
+    "LogTooNew",
+    "LogUnreadable",
+    "LogUnwritable",
+    "NothingToUndo",
+    "Observation",
+    "Opaque",
+    "OverBudget",
+    "PageinError",
+    "Plan",
+    "PlanningStep",
+    "Policy",
+    "Problem",
+    "ProtocolError",
+    "Recorded",
+    "Report",
+    "Step",
+    "SummaryStep",
+    "SystemPromptStep",
+    "TaskStep",
+    "Text",
+    "TokenCounter",
+    "ToolCall",
+    "UnknownHandle",
+    "Usage",
+    "Verification",
+    "View",
+]

@@ -8,17 +8,12 @@ is within 1 - 1/e of the best, Nemhauser 1978).
 from __future__ import annotations
 
 import heapq
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pagein.lexing import identifiers, words
 from pagein.tokens import TokenCounter
-from pagein.view.memo import Line, Memo, Use, bare
-
-NAME_WEIGHTS = (-2.77, -0.78, 0.75, 1.19, -0.2, -0.6, -1.3, 0.96, -0.75)
-LINE_WEIGHTS = (-1.2, -1.0, 0.5, 0.8, 1.62, 0.05, -0.33, 1.2, -1.08, 0.4, 1.4)
-
+from pagein.view.memo import Line, Memo, bare
 
 BARE = 0.6
 """What an identifier by itself is worth beside one in a line that says what it is about."""
@@ -29,9 +24,6 @@ DONE, FAILED = 0.15, 0.1
 MOST_RESERVED = 60
 """Tokens beyond which a line is not kept for its kind alone."""
 
-QUOTED = 25
-"""Characters below which a line is no quotation."""
-
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
@@ -41,56 +33,6 @@ class Chosen:
     order: int
     text: str
     mark: str
-
-
-def chance(weights: Sequence[float], features: Sequence[float]) -> float:
-    """A logistic model's probability."""
-    return 1 / (1 + math.exp(-sum(w * f for w, f in zip(weights, features, strict=True))))
-
-
-def _age(turn: int, last: int) -> float:
-    return math.log1p(turn - last) if last >= 0 else 3.0
-
-
-def name_chance(name: str, use: Use, turn: int) -> float:
-    """How likely an identifier is needed within the next few turns."""
-    return chance(
-        NAME_WEIGHTS,
-        (
-            1.0,
-            _age(turn, use.last),
-            float(use.argued > 0),
-            math.log1p(use.argued),
-            math.log1p(use.turns),
-            float("/" in name),
-            float(name.isdigit()),
-            float("said" in use.sources),
-            float("observation" in use.sources),
-        ),
-    )
-
-
-def line_chance(line: Line, turn: int) -> float:
-    """How likely a line is quoted within the next few turns."""
-    use = line.use
-    if len(line.text) < QUOTED:
-        return 0.0
-    return chance(
-        LINE_WEIGHTS,
-        (
-            1.0,
-            _age(turn, use.last),
-            _age(turn, use.last_argued),
-            float(use.argued > 0),
-            math.log1p(use.argued),
-            math.log1p(use.turns),
-            float("observation" in use.sources),
-            float(use.last == use.last_argued),
-            math.log1p(len(line.text)),
-            float("said" in use.sources),
-            float(line.source == "said"),
-        ),
-    )
 
 
 def grounds(line: str, name: str) -> bool:
@@ -153,7 +95,7 @@ class Choice:
             return BARE * self.worth.get(key, 0.0) / (1.5 + len(key) / 3.5)
         line = self.memo.lines[key]
         gain = sum(self.worth.get(name, 0.0) for name in line.names)
-        return (gain + self.line_worth * line_chance(line, self.memo.turn)) / (4 + len(line.text) / 3.5)
+        return (gain + self.line_worth * self.memo.line_chance(key)) / (4 + len(line.text) / 3.5)
 
     def take(self) -> Iterator[tuple[str, bool]]:
         """The best by worth a token, one after the other, until the tokens are spent."""
@@ -203,8 +145,8 @@ def choose(
     """Lines and identifiers of the run, not among the visible texts, worth at most ``tokens`` tokens of sight."""
     sight = Sight.of(visible)
     worth = {
-        name: name_chance(name, each.use, memo.turn) * (1 - BARE if name in sight.named else 1)
-        for name, each in memo.names.items()
+        name: memo.name_chance(name) * (1 - BARE if name in sight.named else 1)
+        for name in memo.names
         if name not in sight.grounded
     }
     choice = Choice(memo, counter, tokens, worth, line_worth)

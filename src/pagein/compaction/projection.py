@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import median
 
 from pagein.compaction import Plan, actions, plan_of
 from pagein.compaction.clip import clip_whole
@@ -21,6 +22,9 @@ from pagein.view.handles import range_handle, step_handle
 HEADER = 60
 """Tokens of a summary beside its lines."""
 
+
+AHEAD, WIDEST = 1, 0.3
+"""Steps of the usual size that fit between two passes, and the share of the limit that may be kept free for them."""
 
 NEWEST = 0.5
 """Share of the room that the newest action may take before it is cut down to leave room for an extract."""
@@ -39,14 +43,14 @@ class Projection:
     ``recent`` is the share of what is left at the low mark that the newest steps keep; the extract has the rest.
     """
 
-    recent: float = 0.35
+    recent: float = 0.3
     name: str = "projection"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
         """A plan that folds the oldest steps, or none."""
         if view.tokens <= view.limit * budget.high:
             return None
-        room = int(view.limit * budget.low_share) - sum(each.tokens for each in view.entries if stays(each))
+        room = low_mark(view, budget) - sum(each.tokens for each in view.entries if stays(each))
         clipped = _clip_newest(view, int(room * NEWEST))
         if clipped:
             view = preview(view, clipped)
@@ -54,6 +58,17 @@ class Projection:
         newer = sum(each.tokens for each in view.run if each.first >= stop and not stays(each))
         folded = _fold(view, stop, room - newer)
         return plan_of((*clipped, *folded), self.name, f"older than {step_handle(stop)}")
+
+
+def low_mark(view: View, budget: Budget) -> int:
+    """The tokens to come down to: the budget's low mark, or lower where steps are so long that it would soon be passed.
+
+    Between two passes there is room for ``AHEAD`` steps of the newest ones' median size, in at most ``WIDEST`` of the
+    limit.
+    """
+    sizes = [each.tokens for each in actions(view)[-5:]]
+    ahead = min(int(AHEAD * median(sizes)), int(view.limit * WIDEST)) if sizes else 0
+    return min(int(view.limit * budget.low_share), view.limit - ahead)
 
 
 def stays(shown: Shown) -> bool:

@@ -10,16 +10,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal
+from typing import TypeVar
 
 from pagein.lexing import argument_text, identifiers
 from pagein.log import Observed
 from pagein.steps import ActionStep, Observation, TaskStep, as_text
 from pagein.view.layout import Item
+from pagein.view.need import QUOTED, Source, Use, line_base, line_chance, name_base, name_chance
 
-Source = Literal["task", "said", "arguments", "observation"]
-
-POOL = 2_000
+POOL = 400
 """Identifiers, and lines, that are kept in mind; at twice as many the least promising leave."""
 
 LEARNT = 100_000
@@ -28,8 +27,8 @@ LEARNT = 100_000
 LINE = 400
 """Characters of a line that are kept in mind."""
 
-HOMES = 3
-"""Lines remembered for one identifier, the latest ones."""
+SHORTEST = 4
+"""Characters below which a line says nothing."""
 
 _FAILS = re.compile(
     r"\b(?:\w*error|\w*exception|traceback|fail(?:s|ed|ure)?|fatal|denied|refused|cannot|invalid|no such|not found)\b",
@@ -39,49 +38,29 @@ _NUMBERED = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t-]\s?|\d{1,7}\s\s+")
 
 
 @dataclass(slots=True)
-class Use:
-    """How one identifier or line was used so far; ``turn`` counts actions."""
-
-    last: int = -1
-    last_argued: int = -1
-    turns: int = 0
-    argued: int = 0
-    sources: frozenset[Source] = frozenset()
-
-    def see(self, turn: int, source: Source) -> None:
-        """Take in one occurrence."""
-        if self.last != turn:
-            self.turns += 1
-            self.last = turn
-        if source == "arguments" and self.last_argued != turn:
-            self.argued += 1
-            self.last_argued = turn
-        if source not in self.sources:
-            self.sources |= {source}
-
-
-@dataclass(slots=True)
 class Name:
-    """An identifier: its use, and the keys of the latest lines it stood in."""
+    """An identifier: its use, and what ``need`` makes of it."""
 
     use: Use = field(default_factory=Use)
-    homes: list[str] = field(default_factory=list)
+    base: float = 0.0
 
 
 @dataclass(slots=True)
 class Line:
-    """A line: its use, its text as last seen, where in the run that was, and its identifiers."""
+    """A line: its use, its text as last seen, where in the run that was, and its identifiers.
+
+    ``leads`` is the first line of a call's arguments, which says what was done; ``fails`` reads like an error, or came
+    in a result that was one.
+    """
 
     use: Use = field(default_factory=Use)
+    base: float = 0.0
     text: str = ""
     position: int = 0
     order: int = 0
-    source: Source = "observation"
     names: tuple[str, ...] = ()
     leads: bool = False
-    """The first line of a call's arguments: what was done."""
     fails: bool = False
-    """Reads like an error, or came in a result that was one."""
 
 
 def bare(line: str) -> str:
@@ -131,40 +110,51 @@ class Memo:
         leads = source == "arguments"
         for raw in _lines(text):
             key = bare(raw)
-            if len(key) < 4:
-                continue
-            self.order += 1
-            line = self.lines.get(key)
-            if line is None:
-                line = self.lines[key] = Line()
-            line.use.see(self.turn, source)
-            line.text, line.position, line.order, line.source = raw.strip(), position, self.order, source
-            line.leads, leads = leads, False
-            line.fails = source == "observation" and (failed or _FAILS.search(line.text) is not None)
-            line.names = tuple(dict.fromkeys(identifiers(line.text)))
-            for each in line.names:
-                name = self.names.get(each)
-                if name is None:
-                    name = self.names[each] = Name()
-                name.use.see(self.turn, source)
-                if key not in name.homes:
-                    name.homes.append(key)
-                    del name.homes[:-HOMES]
-        _shed(self.names)
-        _shed(self.lines)
+            if len(key) >= SHORTEST:
+                self.order += 1
+                line = self._see_line(key, raw.strip(), source)
+                line.position, line.order = position, self.order
+                line.leads, leads = leads, False
+                line.fails = source == "observation" and (failed or _FAILS.search(key) is not None)
+        if len(self.names) > 2 * POOL:
+            self.names = _promising(self.names, {key: self.name_chance(key) for key in self.names})
+        if len(self.lines) > 2 * POOL:
+            self.lines = _promising(self.lines, {key: self.line_chance(key) for key in self.lines})
+
+    def _see_line(self, key: str, text: str, source: Source) -> Line:
+        line = self.lines.get(key)
+        if line is None:
+            line = self.lines[key] = Line()
+        line.use.see(self.turn, source)
+        if line.text != text:
+            line.text, line.names = text, tuple(dict.fromkeys(identifiers(text)))
+        line.base = line_base(text, line.use, source)
+        for each in line.names:
+            name = self.names.get(each)
+            if name is None:
+                name = self.names[each] = Name()
+            name.use.see(self.turn, source)
+            name.base = name_base(each, name.use)
+        return line
+
+    def name_chance(self, key: str) -> float:
+        """How likely an identifier kept in mind is needed soon."""
+        name = self.names[key]
+        return name_chance(name.base, name.use, self.turn)
+
+    def line_chance(self, key: str) -> float:
+        """How likely a line kept in mind is quoted soon; a short one is no quotation."""
+        line = self.lines[key]
+        return line_chance(line.base, line.use, self.turn) if len(line.text) >= QUOTED else 0.0
 
 
-def _shed(table: dict[str, Name] | dict[str, Line]) -> None:
-    """Let the least promising half of a table go once it is twice the pool."""
-    if len(table) <= 2 * POOL:
-        return
+T = TypeVar("T")
 
-    def promise(key: str) -> tuple[bool, int, int]:
-        use = table[key].use
-        return use.argued > 0, use.last, use.turns
 
-    for key in sorted(table, key=promise)[: len(table) - POOL]:
-        del table[key]
+def _promising(table: dict[str, T], chances: dict[str, float]) -> dict[str, T]:
+    """The likelier half of a table that is twice the pool, in its order."""
+    kept = set(sorted(chances, key=lambda key: -chances[key])[:POOL])
+    return {key: value for key, value in table.items() if key in kept}
 
 
 def _lines(text: str) -> Iterator[str]:

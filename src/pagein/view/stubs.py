@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
@@ -79,12 +78,3 @@ def without_thinking(content: Content | None) -> Content | None:
     if content is None or isinstance(content, str):
         return content
     return tuple(part for part in content if not is_thinking(part)) or None
-
-
-def cut_arguments(arguments: str, note: str) -> str:
-    """Legal JSON that stands for arguments too long to show.
-
-    >>> cut_arguments('{"path": "a.py"...', "s3: 9,000 characters")
-    '{"left_out": "s3: 9,000 characters"}'
-    """
-    return json.dumps({"left_out": note}, ensure_ascii=False)
