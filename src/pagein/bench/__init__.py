@@ -1,0 +1,11 @@
+"""The measurements a user can repeat: what a run needs and whether a request holds it, and what a turn costs.
+
+runs        recorded runs, read from a file
+needs       what a step takes from earlier in the run: the metric, pure
+requests    a request as it is measured: its canonical JSON, its tokens, what a model reads in it
+strategies  what is measured: pagein, and the baselines
+faults      the measure: strategies over runs
+retrieval   whether everything recorded comes back
+replaying   one run through a memory
+speed       what a turn, an append, a count and an import cost
+"""

@@ -1,0 +1,72 @@
+"""The command line: ``pagein demo | replay | log | view | expand | verify | bench``.
+
+screen    what is printed, and how: tables, progress, JSON, errors
+playing   demo and replay: recorded runs through a memory
+looking   log, view, expand and verify: into a database
+benching  bench faults and bench speed
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Parameter
+
+from pagein.cli import screen
+from pagein.errors import PageinError
+
+USAGE = 2
+FAILED = 1
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command, and give its exit code: 0; 1 for an error of ours, which is one line on stderr; 2 for usage."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _app()(given, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except CycloptsError as error:
+        screen.complain(f"{error} Try --help.")
+        return USAGE
+    except PageinError as error:
+        screen.complain(str(error))
+        return FAILED
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            screen.hang_up()
+            return PIPE_CLOSED
+        screen.complain(str(error))
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except SystemExit as error:  # rich leaves so where the pipe was closed
+        return error.code if isinstance(error.code, int) else FAILED
+    return code if isinstance(code, int) else 0
+
+
+def _app() -> App:
+    """Every command, under its name. Built at each call: nothing of it outlives one."""
+    from pagein import __version__  # noqa: PLC0415 - names every room of the library
+    from pagein.cli import benching, looking, playing  # noqa: PLC0415
+
+    app = App(
+        name="pagein",
+        help=(
+            "Demand paging for an LLM agent's context: a run is recorded whole, the model sees a view of it that "
+            "never exceeds its budget, and what left the view comes back by its handle."
+        ),
+        version=f"pagein {__version__}",
+        version_flags=["--version"],
+        help_format="plaintext",
+        default_parameter=Parameter(negative=""),
+    )
+    for command in (playing.demo, playing.replay, looking.log, looking.view, looking.expand, looking.verify):
+        app.command(command)
+    bench = App(name="bench", help="The measurements you can repeat.")
+    bench.command(benching.faults)
+    bench.command(benching.speed)
+    app.command(bench)
+    return app

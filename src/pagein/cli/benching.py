@@ -1,0 +1,143 @@
+"""``pagein bench faults`` and ``pagein bench speed``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pagein.bench.faults import bench_faults, request_points
+from pagein.bench.runs import read_runs
+from pagein.bench.speed import Row, bench_speed
+from pagein.bench.tally import Tally
+from pagein.cli import screen
+from pagein.cli.options import AsJson, BudgetTokens, ModelName, PolicyName, check_budget, counter_of
+from pagein.compaction.named import policy_named
+from pagein.errors import ConfigurationError
+
+
+def faults(
+    *files: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
+    budget: BudgetTokens,
+    policy: PolicyName = "ladder",
+    model: ModelName = None,
+    limit_runs: Annotated[int | None, Parameter(help="Read only the first runs of each file.")] = None,
+    json: AsJson = False,
+) -> int:
+    """Count what the model would have missed: pagein beside what agents do today.
+
+    At each step of a recorded run whose history exceeds the budget, the needs are
+    the identifiers and the lines of 25 characters and more in the step's tool
+    arguments that occurred earlier in the run. A need that the request does not
+    hold is a fault. An identifier is grounded where a line that holds it also
+    holds three other words of a line in which it occurred. Far needs are outside
+    the most recent tokens that fit the budget.
+
+    For example:
+
+      pagein bench faults runs.jsonl.gz --budget 4000
+      pagein bench faults *.jsonl.gz --budget 8000 --limit-runs 20 --json
+    """
+    check_budget(budget)
+    policy_named(policy)
+    counter = counter_of(model)
+    if not files:
+        raise ConfigurationError("give at least one file of recorded runs")
+    if limit_runs is not None and limit_runs < 1:
+        raise ConfigurationError(f"--limit-runs must be 1 or more, not {limit_runs}")
+    found: dict[str, dict[str, Tally]] = {}
+    loaded = {str(path): read_runs(path, limit=limit_runs) for path in files}
+    for name, runs in loaded.items():
+        with screen.progress(Path(name).name, sum(map(request_points, runs))) as advance:
+            found[name] = bench_faults(runs, budget, counter, policy=policy, tick=advance)
+        if not json:
+            _print_faults(Path(name).name, found[name], budget, policy)
+    if json:
+        files_found = {
+            name: {each: tally.as_dict() for each, tally in tallies.items()}
+            for name, tallies in found.items()
+        }
+        screen.show_json({"budget": budget, "policy": policy, "counter": counter.name, "files": files_found})
+    return 0
+
+
+_ROWS: Mapping[str, Callable[[Tally], str]] = {
+    "identifiers missing": lambda each: screen.rate(each.needs.rates()["bare"]),
+    "identifiers not grounded": lambda each: screen.rate(each.needs.rates()["grounded"]),
+    "lines missing": lambda each: screen.rate(each.needs.rates()["lines"]),
+    "far identifiers missing": lambda each: screen.rate(each.far.rates()["bare"]),
+    "far identifiers not grounded": lambda each: screen.rate(each.far.rates()["grounded"]),
+    "far lines missing": lambda each: screen.rate(each.far.rates()["lines"]),
+    "tokens a request": lambda each: screen.number(each.as_dict()["tokens_a_request_above"]),
+    "highest request": lambda each: screen.number(each.highest),
+    "requests over budget": lambda each: screen.number(each.over),
+    "orphans": lambda each: screen.number(each.orphans),
+    "illegal requests": lambda each: screen.number(each.illegal),
+    "runs that raised": lambda each: screen.number(len(each.raised)),
+    "prefix kept, all requests": lambda each: screen.rate(each.prefix),
+    "prefix kept, above budget": lambda each: screen.rate(each.prefix_above),
+    "ms a step": lambda each: "-" if each.milliseconds is None else f"{each.milliseconds:.2f}",
+}
+
+
+def _print_faults(file: str, tallies: Mapping[str, Tally], budget: int, policy: str) -> None:
+    ours = next(iter(tallies.values()))
+    made = screen.table(f"{file}, {budget:,} tokens, {policy}", "faults a need", *tallies)
+    for what, cell in _ROWS.items():
+        if what in ("far identifiers missing", "tokens a request"):
+            made.add_section()
+        screen.row(made, what, *map(cell, tallies.values()))
+    out = screen.console()
+    out.print(made)
+    needs, far = ours.needs, ours.far
+    out.print(
+        f"{ours.runs:,} runs, {ours.requests:,} requests, {ours.above:,} with a history above the budget; they need "
+        f"{needs.identifiers:,} identifiers and {needs.lines:,} lines, {far.identifiers:,} and {far.lines:,} far."
+    )
+    kept = ours.retrieval
+    if kept is not None:
+        answer = "yes" if kept.ok else f"NO, {len(kept.lost):,} are lost"
+        out.print(
+            f"Everything retrievable: {answer} ({kept.said:,} recorded, {kept.handles:,} handles tried).\n"
+        )
+    for name, tally in tallies.items():
+        for each in tally.raised:
+            screen.complain(f"{name}: {each}")
+
+
+def speed(
+    *,
+    quick: Annotated[
+        bool, Parameter(help="Shorter runs, fewer samples: seconds, not minutes.", show_default=False)
+    ] = False,
+    json: AsJson = False,
+) -> int:
+    """Measure what it costs: a turn as a run grows, an append, a count, an import, memory.
+
+    Everything is made up here and measured here, each against something measured
+    beside it. langchain and smolagents are measured where they are installed.
+
+    For example:
+
+      pagein bench speed --quick
+      pip install 'pagein[bench]' && pagein bench speed
+    """
+    with screen.progress("turns", None) as advance:
+        rows = tuple(bench_speed(lambda what, done, of: advance(done, of=of, what=what), quick=quick))
+    if json:
+        screen.show_json({"quick": quick, "rows": [each.as_dict() for each in rows]})
+        return 0
+    made = screen.table("speed", "what", "cost", "ratio", "to", "n")
+    for each in rows:
+        screen.row(made, *_speed_cells(each))
+    screen.console().print(made)
+    return 0
+
+
+def _speed_cells(each: Row) -> tuple[str, ...]:
+    if each.value is None:
+        return each.what, "-", "-", each.note, "-"
+    ratio = "-" if each.ratio is None else f"{each.ratio:,.2f}"
+    return each.what, f"{each.value:,.2f} {each.unit}", ratio, each.against, f"{each.samples}"

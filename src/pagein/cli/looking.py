@@ -1,0 +1,330 @@
+"""``pagein log``, ``view``, ``expand`` and ``verify``: into a database, which they never write to."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from pagein.cli import screen
+from pagein.cli.options import (
+    AsJson,
+    BudgetTokens,
+    Database,
+    FormatName,
+    ModelName,
+    PolicyName,
+    SessionName,
+    check_budget,
+    counter_of,
+)
+from pagein.compaction.named import policy_named
+from pagein.errors import ConfigurationError
+from pagein.expansion import kind_name
+from pagein.formats import format_named
+from pagein.log import Body, Checkpoint, Compaction, Entry, Log, Observed, Pin, Undo, Unpin
+from pagein.log.inmemory import InMemoryLog
+from pagein.log.sqlite import SQLiteLog
+from pagein.memory import AgentMemory
+from pagein.steps import ActionStep, as_text
+from pagein.view import Report
+from pagein.view.handles import observation_handle, step_handle
+
+LINE = 200
+"""Characters of a line of ``pagein log`` where stdout is no terminal."""
+
+
+def log(db: Database, /, *, session: SessionName = None, json: AsJson = False) -> int:
+    """List what was recorded: every entry in order, with its handle.
+
+    Where the file holds several sessions and none is named, the sessions are
+    listed.
+
+    For example:
+
+      pagein log run.db
+      pagein log run.db --session web-app --json
+    """
+    names = _sessions(db)
+    if session is None and len(names) > 1:
+        return _list_sessions(db, names, json=json)
+    with _opened(db, _chosen(db, names, session)) as record:
+        if json:
+            screen.show_json([_entry(each) for each in record.read()])
+            return 0
+        width = screen.console().width if sys.stdout.isatty() else LINE
+        for each in record.read():
+            line = f"{step_handle(each.position):<6} {_kind(each.body):<11} {_said(each.body)}"
+            screen.show(line if len(line) <= width else f"{line[: width - 1]}…")
+    return 0
+
+
+def view(
+    db: Database,
+    /,
+    *,
+    budget: BudgetTokens,
+    session: SessionName = None,
+    policy: PolicyName = "ladder",
+    format: FormatName = "openai",  # noqa: A002 - the public word
+    model: ModelName = None,
+    messages: Annotated[
+        bool, Parameter(help="Print the request itself, message by message.", show_default=False)
+    ] = False,
+    json: AsJson = False,
+) -> int:
+    """Show what the model would see under a budget: every token by tier and reason, and what is out.
+
+    The file is not written to: where the view has to be compacted to fit, that
+    happens in a copy in memory.
+
+    For example:
+
+      pagein view run.db --budget 8000
+      pagein view run.db --budget 8000 --messages
+      pagein view run.db --budget 8000 --format anthropic --messages --json
+    """
+    check_budget(budget)
+    policy_named(policy)
+    form = format_named(format)
+    counter = counter_of(model)
+    with _opened(db, _chosen(db, _sessions(db), session)) as record:
+        copy = _copy(record)
+    with AgentMemory(copy, budget=budget, policy=policy, counter=counter, format=form.name) as memory:
+        request = memory.to_request()
+        report = memory.report()
+    if json:
+        screen.show_json(_report(report) | ({"request": request} if messages else {}))
+    elif messages:
+        for line in _spoken(request):
+            screen.show(line)
+    else:
+        _print_report(report)
+    return 0
+
+
+def expand(
+    db: Database,
+    handle: Annotated[str, Parameter(help="As in stubs and summaries: s12, s12.0 or s3-18.")],
+    /,
+    *,
+    session: SessionName = None,
+) -> int:
+    """Print the original behind a handle, whole.
+
+    For example:
+
+      pagein expand run.db s12.0
+      pagein expand run.db s3-18 > before.txt
+    """
+    with (
+        _opened(db, _chosen(db, _sessions(db), session)) as record,
+        AgentMemory(record) as memory,
+    ):
+        screen.show(str(memory.expand(handle)))
+    return 0
+
+
+def verify(db: Database, /, *, session: SessionName = None, json: AsJson = False) -> int:
+    """Derive every hash of the record again. Exit code 1 where anything is wrong.
+
+    For example:
+
+      pagein verify run.db
+    """
+    names = _sessions(db)
+    wanted = names if session is None else (_chosen(db, names, session),)
+    found = {}
+    for name in wanted:
+        with _opened(db, name) as record:
+            found[name] = record.verify()
+    if json:
+        screen.show_json({name: _plain(each) | {"ok": each.ok} for name, each in found.items()})
+    else:
+        for name, each in found.items():
+            screen.show(f"{name}: {each.entries:,} entries, " + ("ok" if each.ok else "DAMAGED"))
+            for problem in each.problems:
+                where = "the log" if problem.position is None else step_handle(problem.position)
+                screen.show(f"  {where}: {problem.what}")
+    return 0 if all(each.ok for each in found.values()) else 1
+
+
+# -- sessions
+
+
+@contextmanager
+def _opened(db: Path, session: str) -> Iterator[SQLiteLog]:
+    if db.is_dir():
+        raise ConfigurationError(f"{db}: that is a folder, not the file of a memory")
+    log = SQLiteLog(db, session=session, readonly=True)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def _sessions(db: Path) -> tuple[str, ...]:
+    with _opened(db, "default") as log:
+        found = log.sessions()
+    if not found:
+        raise ConfigurationError(f"{db}: nothing is recorded there")
+    return found
+
+
+def _chosen(db: Path, names: Sequence[str], wanted: str | None) -> str:
+    """The session that is meant. Raises ConfigurationError where that is none, or unclear."""
+    if wanted is None and len(names) == 1:
+        return names[0]
+    listed = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    if wanted is None:
+        raise ConfigurationError(f"{db}: say which session with --session: {listed}")
+    if wanted not in names:
+        raise ConfigurationError(f"{db}: no session {wanted!r}; there are {listed}")
+    return wanted
+
+
+def _list_sessions(db: Path, names: Sequence[str], *, json: bool) -> int:
+    entries: dict[str, int] = {}
+    for name in names:
+        with _opened(db, name) as record:
+            entries[name] = record.head()
+    if json:
+        screen.show_json({"sessions": [{"session": name, "entries": entries[name]} for name in names]})
+        return 0
+    made = screen.table(f"{len(names)} sessions; see one with --session", "session", "entries")
+    for name in names:
+        screen.row(made, name, screen.number(entries[name]))
+    screen.console().print(made)
+    return 0
+
+
+def _copy(record: Log) -> InMemoryLog:
+    """The record once more, in memory, where it may be written to."""
+    copy = InMemoryLog()
+    copy.append([entry.body for entry in record.read()], after=0, at=time.time())
+    return copy
+
+
+# -- entries
+
+
+def _kind(body: Body) -> str:
+    match body:
+        case Observed():
+            return "observation"
+        case Compaction() | Pin() | Unpin() | Checkpoint() | Undo():
+            return type(body).__name__.lower()
+        case _:
+            return kind_name(body)
+
+
+def _said(body: Body) -> str:
+    """What an entry says, in one line."""
+    match body:
+        case Observed(action=action, index=index, observation=seen):
+            return _line(f"of {observation_handle(action, index)}, {seen.status}: {as_text(seen.content)}")
+        case Compaction(policy=policy, reason=reason, tokens_before=before, tokens_after=after):
+            where = f"s{body.first}-{body.last - 1}"
+            return _line(f"{where} by {policy}, {before:,} to {after:,} tokens: {reason}")
+        case Pin(text=text):
+            return _line(text)
+        case Unpin(position=position) | Undo(position=position):
+            return f"of {step_handle(position)}"
+        case Checkpoint(name=name):
+            return _line(name)
+        case ActionStep(content=content, tool_calls=calls):
+            asked = " ".join(f"{call.name}({call.arguments})" for call in calls)
+            return _line(f"{asked} {as_text(content)}")
+        case _:
+            return _line(as_text(body.content))
+
+
+def _line(text: str) -> str:
+    return screen.clean(" ".join(text[: 4 * LINE].split()))
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "handle": step_handle(entry.position),
+        "position": entry.position,
+        "at": entry.at,
+        "kind": _kind(entry.body),
+        "body": _plain(entry.body),
+        "digest": entry.digest,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A value of ours as JSON-safe values."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value
+
+
+# -- the report
+
+
+def _report(report: Report) -> dict[str, Any]:
+    plain: dict[str, Any] = _plain(report)
+    return plain | {"by_tier": report.by_tier()}
+
+
+def _print_report(report: Report) -> None:
+    out = screen.console()
+    sums = screen.table(f"{report.tokens:,} of {report.limit:,} tokens", "tier", "tokens", "share")
+    for tier, tokens in report.by_tier().items():
+        screen.row(sums, tier, screen.number(tokens), screen.percent(tokens / max(1, report.tokens)))
+    out.print(sums)
+    shown = screen.table("in the view, in its order", "handle", "tier", "why", "tokens", left=3)
+    for line in report.lines:
+        screen.row(shown, line.handle, line.tier, line.why, screen.number(line.tokens))
+    out.print(shown)
+    left = screen.table("out of the view; pagein expand gives each back", "handle", "tier", "why", left=3)
+    for each in report.out:
+        screen.row(left, each.handle, each.tier, each.why)
+    out.print(left if report.out else "Nothing is out of the view.")
+
+
+def _spoken(request: dict[str, Any]) -> Iterator[str]:
+    """The request as a person reads it."""
+    if request.get("system"):
+        yield "── system"
+        yield _readable(request["system"])
+    for message in request["messages"]:
+        answers = message.get("tool_call_id")
+        yield f"── {message['role']}" + (f" {answers}" if answers else "")
+        if message.get("content"):
+            yield _readable(message["content"])
+        for call in message.get("tool_calls") or ():
+            function = call.get("function") or call.get("custom") or {}
+            asked = function.get("arguments", function.get("input", ""))
+            yield f"→ {function.get('name', call.get('type'))}({asked}) {call.get('id', '')}"
+
+
+def _readable(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(_part(part) for part in content)
+
+
+def _part(part: dict[str, Any]) -> str:
+    match part.get("type"):
+        case "text" | "thinking":
+            return str(part.get("text", part.get("thinking", "")))
+        case "tool_use":
+            return f"→ {part.get('name')}({screen.compact(part.get('input'))}) {part.get('id')}"
+        case "tool_result":
+            return f"← {part.get('tool_use_id')}\n{_readable(part.get('content') or '')}"
+        case kind:
+            return f"[{kind}]"

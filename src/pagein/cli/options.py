@@ -1,0 +1,38 @@
+"""The options that several commands share: their types, and what ``--help`` says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pagein.errors import BudgetError
+from pagein.tokens import TokenCounter
+from pagein.tokens.encodings import Encoding
+from pagein.tokens.windows import counter_for
+
+BudgetTokens = Annotated[int, Parameter(help="Tokens a request may have.")]
+PolicyName = Annotated[
+    str, Parameter(help="What leaves: ladder, clip, mask, reasoning, window, prune or projection.")
+]
+FormatName = Annotated[str, Parameter(help="How requests are spelled: openai or anthropic.")]
+ModelName = Annotated[
+    str | None, Parameter(help="Count tokens for this model; without it exactly, in o200k_base.")
+]
+SessionName = Annotated[
+    str | None, Parameter(help="The session to look at; may be left out where there is one.")
+]
+Database = Annotated[Path, Parameter(help="The SQLite file of a memory. It is never written to.")]
+AsJson = Annotated[bool, Parameter(help="Print JSON.", show_default=False)]
+
+
+def check_budget(budget: int) -> None:
+    """Raises BudgetError for a budget that cannot be one."""
+    if budget < 1:
+        raise BudgetError(f"--budget must be 1 token or more, not {budget}")
+
+
+def counter_of(model: str | None) -> TokenCounter:
+    """The counter for a model; without one, the default of every memory."""
+    return counter_for(model) if model else Encoding("o200k_base")

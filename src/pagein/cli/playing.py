@@ -1,0 +1,236 @@
+"""``pagein demo`` and ``pagein replay``: recorded runs through a memory, every request made as a host would make it."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from pagein.bench.faults import Lane, measure_run, request_points
+from pagein.bench.requests import Scale
+from pagein.bench.runs import Run, demo_run, distinct, read_runs
+from pagein.bench.strategies import Paged
+from pagein.bench.tally import Tally
+from pagein.cli import screen
+from pagein.cli.options import (
+    AsJson,
+    BudgetTokens,
+    FormatName,
+    ModelName,
+    PolicyName,
+    check_budget,
+    counter_of,
+)
+from pagein.compaction.named import policy_named
+from pagein.errors import ConfigurationError
+from pagein.formats import format_named
+from pagein.log.sqlite import SQLiteLog
+from pagein.memory import AgentMemory
+from pagein.tokens import TokenCounter
+
+NewDatabase = Annotated[
+    Path | None, Parameter(help="Record the runs in this SQLite file, each in a session of its own.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """Plays runs through memories that are all set up alike."""
+
+    budget: int
+    policy: str
+    renders: str
+    counter: TokenCounter
+    database: Path | None = None
+
+    def play(self, run: Run, session: str, tick: Callable[[], None]) -> Tally:
+        """The tally of one run, recorded in its session."""
+        url = ":memory:" if self.database is None else str(self.database)
+        with AgentMemory.open(
+            url, session=session, budget=self.budget, policy=self.policy, counter=self.counter
+        ) as memory:
+            lane = Lane(
+                Paged(memory, speaks=run.format, renders=self.renders),
+                Scale(self.counter, format_named(self.renders)),
+            )
+            measure_run(run, (lane,), self.budget, self.counter, tick)
+        return lane.tally
+
+
+def demo(
+    *,
+    budget: BudgetTokens = 6_000,
+    db: Annotated[
+        Path | None, Parameter(help="Record the run in this SQLite file, not in a new one.")
+    ] = None,
+    json: AsJson = False,
+) -> int:
+    """Replay a real agent run through a small budget, and see that nothing is lost.
+
+    The run is bundled: an agent of the mini-swe-agent project mending a bug of a
+    Python library. Every request it made is made again from a view under the
+    budget; the table says what the view still held of what each step went on
+    to use, and whether everything that left it comes back.
+
+    For example:
+
+      pagein demo
+      pagein demo --budget 4000 --db demo.db
+    """
+    check_budget(budget)
+    run = demo_run()
+    if db is None:
+        db = Path(tempfile.mkdtemp(prefix="pagein-")) / "demo.db"
+    player = Player(budget, "ladder", "openai", counter_of(None), db)
+    _must_be_new(db, (run.id,))
+    with screen.progress(run.id, request_points(run)) as advance:
+        tally = player.play(run, run.id, advance)
+    if json:
+        screen.show_json({"run": run.id, "budget": budget, "database": str(db), **tally.as_dict()})
+    else:
+        out = screen.console()
+        out.print(screen.facts(f"{run.id} under {budget:,} tokens", list(_facts(tally, budget))))
+        screen.show(_further(db, budget, tally))
+    return _outcome(tally)
+
+
+def replay(
+    file: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
+    /,
+    *,
+    budget: BudgetTokens,
+    policy: PolicyName = "ladder",
+    format: FormatName = "openai",  # noqa: A002 - the public word
+    model: ModelName = None,
+    db: NewDatabase = None,
+    json: AsJson = False,
+) -> int:
+    """Replay every run of a file through a budget: one row a run, then the totals.
+
+    A run is {"id": ..., "messages": [...]} or a bare list of messages, OpenAI chat
+    or Anthropic, told by their shape. Needs met are the identifiers and lines a
+    step used that the run had shown before and the request still held. Exit code
+    1 where a request was over budget or illegal, or anything did not come back.
+
+    For example:
+
+      pagein replay runs.jsonl.gz --budget 8000
+      pagein replay run.json --budget 4000 --format anthropic --db run.db
+    """
+    check_budget(budget)
+    policy_named(policy)
+    format_named(format)
+    player = Player(budget, policy, format, counter_of(model), db)
+    runs = read_runs(file)
+    sessions = distinct(run.id for run in runs)
+    if db is not None:
+        _must_be_new(db, sessions)
+    total = Tally()
+    rows: list[tuple[str, Tally]] = []
+    with screen.progress(file.name, sum(map(request_points, runs))) as advance:
+        for run, session in zip(runs, sessions, strict=True):
+            tally = player.play(run, session, advance)
+            total.add(tally, run.where)
+            rows.append((session, tally))
+    if json:
+        played = [{"id": name, **tally.as_dict()} for name, tally in rows]
+        screen.show_json({"file": str(file), "budget": budget, "runs": played, "totals": total.as_dict()})
+    else:
+        _print_rows(rows, total, f"{file.name} under {budget:,} tokens, {policy}")
+    return _outcome(total)
+
+
+def _must_be_new(db: Path, sessions: Sequence[str]) -> None:
+    """Raises ConfigurationError where a run would be appended to one that is recorded already."""
+    if not db.exists():
+        return
+    with _reading(db) as log:
+        taken = sorted(set(log.sessions()) & set(sessions))
+    if taken:
+        raise ConfigurationError(f"{db}: session {taken[0]!r} is recorded there already; give another file")
+
+
+@contextmanager
+def _reading(db: Path) -> Iterator[SQLiteLog]:
+    log = SQLiteLog(db, readonly=True)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+def _outcome(tally: Tally) -> int:
+    kept = tally.retrieval is None or tally.retrieval.ok
+    for each in tally.raised:
+        screen.complain(each)
+    return 0 if kept and not (tally.over or tally.illegal or tally.orphans or tally.raised) else 1
+
+
+def _retrievable(tally: Tally) -> str:
+    kept = tally.retrieval
+    if kept is None:
+        return "-"
+    return "yes" if kept.ok else f"NO: {len(kept.lost)} lost"
+
+
+def _facts(tally: Tally, budget: int) -> Iterator[tuple[str, str]]:
+    kept = tally.retrieval
+    yield "requests", f"{tally.requests:,}"
+    yield "of them with a history above the budget", f"{tally.above:,}"
+    yield "tokens sent without pagein", f"{tally.tokens_without:,}"
+    yield "tokens sent with pagein", f"{tally.tokens:,}"
+    yield "highest request, against the budget", f"{tally.highest:,} of {budget:,}"
+    yield "requests over budget, orphaned or illegal", f"{tally.over + tally.orphans + tally.illegal}"
+    yield "share of each request that is the next one's prefix", screen.percent(tally.prefix)
+    yield "needs met above the budget", screen.percent(tally.needs.met)
+    yield (
+        "what was recorded, and handles out of the view",
+        f"{kept.said:,} and {kept.handles:,}" if kept else "-",
+    )
+    yield "everything retrievable, equal to the original", _retrievable(tally)
+
+
+def _further(db: Path, budget: int, tally: Tally) -> str:
+    where = shlex.quote(str(db))
+    handle = tally.handles[0] if tally.handles else "s2"
+    return (
+        "\nLook further:\n"
+        f"  pagein log {where}\n"
+        f"  pagein view {where} --budget {budget}\n"
+        f"  pagein expand {where} {handle}\n"
+        f"  pagein verify {where}"
+    )
+
+
+def _print_rows(rows: Sequence[tuple[str, Tally]], total: Tally, title: str) -> None:
+    made = screen.table(title, "run", "reqs", "without", "with", "highest", "prefix", "met", "back")
+    for name, tally in (*rows, ("all", total)):
+        if tally is total:
+            made.add_section()
+        screen.row(made, name, *_cells(tally))
+    out = screen.console()
+    out.print(made)
+    _print_failures(total, out.print)
+
+
+def _cells(tally: Tally) -> tuple[str, ...]:
+    return (
+        screen.number(tally.requests),
+        screen.short(tally.tokens_without),
+        screen.short(tally.tokens),
+        screen.number(tally.highest),
+        screen.percent(tally.prefix),
+        screen.percent(tally.needs.met),
+        "raised" if tally.raised else _retrievable(tally),
+    )
+
+
+def _print_failures(total: Tally, put: Callable[[Any], object]) -> None:
+    bad = {"over budget": total.over, "with orphans": total.orphans, "illegal": total.illegal}
+    put(", ".join(f"{count} {what}" for what, count in bad.items()) + f"; {len(total.raised)} raised")
