@@ -1,9 +1,11 @@
 import base64
 import json
+import re
 
 import pytest
 from formats_corpus_anthropic import (
     DOCUMENT,
+    FOUND,
     IMAGE,
     MARK,
     NAMED,
@@ -19,9 +21,12 @@ from formats_corpus_anthropic import (
     use,
     user,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pagein.formats import Anthropic
 from pagein.formats.reading import compact
+from pagein.formats.writing import wire_id
 from pagein.messages import Message
 from pagein.steps import (
     ActionStep,
@@ -97,7 +102,9 @@ def test_what_each_message_becomes():
     image = Image(base64.b64decode(PNG), "image/png")
     assert items == (
         SystemPromptStep((Text("Be brief."),)),
-        TaskStep((Text("Hi", Opaque("anthropic", "text", '{"cache_control":{"type":"ephemeral"}}')),)),
+        TaskStep(
+            (Text("Hi", Opaque("anthropic", "cache_control", '{"cache_control":{"type":"ephemeral"}}')),)
+        ),
         ActionStep(
             (Opaque("anthropic", "thinking", compact(thinking()), "Hm."), Text("a"), Text("b")),
             (ToolCall("t1", "f", '{"x":null}', at=2), ToolCall("t2", "g", "{}")),
@@ -109,10 +116,11 @@ def test_what_each_message_becomes():
     )
 
 
-def test_a_response_keeps_its_model_its_usage_and_its_fields():
+def test_of_a_response_its_model_and_usage_are_kept_and_its_envelope_is_not():
     step = parsed(*NAMED["a whole response"]["messages"])[1]
     assert (step.model, step.usage) == ("claude-opus-5", Usage(115, 3, 100))
-    assert json.loads(step.extra.body)["stop_reason"] == "end_turn"
+    assert step.extra is None
+    assert parsed({"role": "user", "content": "x", "seen": 1})[0].extra.body == '{"seen":1}'
     odd = {
         "role": "assistant",
         "content": "x",
@@ -132,9 +140,26 @@ def test_an_answer_of_nothing_is_read_and_marked():
     ]
 
 
-def test_what_can_be_read_in_a_document_is_searchable():
-    (task,) = parsed(user(DOCUMENT))
-    assert task.content[0].text == "Plan\nShip."
+def test_a_document_has_its_text_and_a_scan_has_none():
+    """A part counts by its text: a title must not stand for pages."""
+    scan = {
+        "type": "document",
+        "title": "Plan",
+        "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE" * 99},
+    }
+    found = {
+        **FOUND,
+        "content": [{"type": "web_search_result", "title": "Rain", "encrypted_content": "ZW5j" * 99}],
+    }
+    long = {**DOCUMENT, "source": {**DOCUMENT["source"], "data": "Ship. " * 99}}
+    run = {"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {"code": "print()" * 99}}
+    texts = [
+        part.text
+        for part in parsed(
+            user(DOCUMENT, scan, found, long, run, SEARCH, thinking("Hm. " * 99, "c2ln" * 99))
+        )[0].content
+    ]
+    assert texts == ["Plan\nShip.", "", "", "Plan\n" + "Ship. " * 99, "", "web_search\nrain", "Hm. " * 99]
 
 
 # -- arguments
@@ -362,3 +387,10 @@ def test_a_refusal_made_elsewhere_is_said_and_reasoning_is_not():
         Text("x", Opaque("openai", "t", '{"k":1}')),
     )
     assert rendered(HELLO, Message("assistant", content))[1] == assistant(text("No."), text("x"))
+
+
+@given(st.lists(st.text(alphabet=st.sampled_from("a2-:f\ud800é_")), unique=True, max_size=6))
+def test_two_ids_never_become_one(ids):
+    written = [wire_id(f"{prefix}{given_}") for given_ in ids for prefix in ("", "pagein-")]
+    assert len(set(written)) == len({f"{prefix}{given_}" for given_ in ids for prefix in ("", "pagein-")})
+    assert all(re.fullmatch("[a-zA-Z0-9_-]+", each) for each in written)

@@ -56,6 +56,18 @@ def test_what_both_spell_alike_is_read_as_openai():
     )
 
 
+def test_the_shape_that_more_of_it_has_wins():
+    """Gateways mix the two: OpenAI's messages with a block of Anthropic's inside."""
+    mixed = [
+        {"role": "assistant", "content": [{"type": "thinking"}], "tool_calls": []},
+        {"role": "tool", "content": [{"type": "image"}]},
+    ]
+    assert guess_format(mixed) == "openai"
+    assert guess_format([*mixed, {"role": "assistant", "content": "x", "stop_reason": None}]) == "anthropic"
+    assert guess_format([{"role": "user", "content": [{"type": "file"}, {"type": "document"}]}]) == "openai"
+    assert guess_format({"system": "x", "messages": []}) == "anthropic"
+
+
 @pytest.mark.parametrize("garbage", [None, 3, "text", b"bytes", {}, {"messages": 3}, {"role": "user"}])
 def test_what_is_no_transcript_is_not_guessed(garbage):
     with pytest.raises(FormatError):

@@ -61,6 +61,8 @@ OPENAI_ILLEGAL = {
     "a name with a dot": (called(call("a", name="files.read")), "function.name"),
     "a name too long": (called(call("a", name="n" * 65)), "function.name"),
     "custom without input": (called({"id": "a", "type": "custom", "custom": {"name": "n"}}), "custom.input"),
+    "tool_calls that are no list": ([user(), assistant("x", tool_calls={"a": 1}), user()], "tool_calls: must be a list"),
+    "answer with an id of a wrong type": ([*called(call("a")), tool(["a"])], "messages[3].tool_call_id"),
     "call that is no object": ([user(), assistant(tool_calls=["a"]), user()], "tool_calls[0]: expected an object, not str"),
     "no call in tool_calls": ([user(), assistant("x", tool_calls=[]), user()], "tool_calls: must be a list"),
     "tool_calls of null": ([user(), assistant("x", tool_calls=None), user()], "tool_calls: must be a list"),

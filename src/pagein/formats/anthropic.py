@@ -31,6 +31,18 @@ from pagein.steps import (
 
 NAME = "anthropic"
 
+# What a response says of itself. No request takes it back, and kept it would count in every view.
+_ENVELOPE = (
+    "id",
+    "type",
+    "stop_reason",
+    "stop_sequence",
+    "stop_details",
+    "container",
+    "diagnostics",
+    "context_management",
+)
+
 # A kept part neither calls nor answers: pairing is ours alone.
 _PAIRED = ("tool_use", "tool_result")
 
@@ -145,11 +157,11 @@ def _observation(block: Fields) -> Observation:
 
 def _action(message: Fields) -> ActionStep:
     given = _rows(message, "content")
-    # A response is recorded whole; of what is left here (its id, its stop reason) a request takes nothing back.
-    left = message.left()
-    beside = extra(NAME, "message", left)
-    usage, model = _usage(left.get("usage")), left.get("model")
+    usage, model = _usage(message.take("usage")), message.take("model")
     model = model if isinstance(model, str) else ""
+    beside = extra(
+        NAME, "message", {key: value for key, value in message.left().items() if key not in _ENVELOPE}
+    )
     if isinstance(given, str):
         return ActionStep(given, model=model, usage=usage, extra=beside)
     parts: list[Part] = []

@@ -178,7 +178,11 @@ def _action(message: Fields) -> ActionStep:
 
 def _message_field(message: Fields, key: str) -> Opaque | None:
     value = message.take(key)
-    return None if value is None else Opaque(NAME, key, compact({key: value}), readable(value))
+    if value is None:
+        return None
+    # A voice counts by what it says; the API needs but its id back.
+    text = readable(value) if key == "audio" else kept(NAME, key, value).text
+    return Opaque(NAME, key, compact({key: value}), text)
 
 
 def _call(call: Fields, row: Any) -> ToolCall:

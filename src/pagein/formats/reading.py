@@ -24,6 +24,8 @@ _READABLE = (
     "title", "name", "text", "thinking", "summary", "refusal", "transcript",
     "filename", "query", "url", "stdout", "stderr", "context",
 )  # fmt: skip
+_SEALS = ("signature", "cited_text")  # say again, or vouch for, what is read elsewhere
+_LABEL = 80
 _NESTED = ("content", "source", "input", "output", "file")
 
 
@@ -155,13 +157,33 @@ def compact(value: Any) -> str:
 
 
 def kept(provider: str, kind: str, value: Any) -> Opaque:
-    """Provider content as an unread part, with what a person could read in it."""
-    return Opaque(provider, kind, compact(value), readable(value))
+    """Provider content as an unread part, with what a person could read in it where that is all there is.
+
+    A part counts by its text, and by its body only without one: the title of a document must not stand for its pages.
+    """
+    return Opaque(provider, kind, compact(value), "" if _encoded(value) else readable(value))
 
 
 def extra(provider: str, kind: str, left: dict[str, Any]) -> Opaque | None:
     """The fields that stood beside what we understand; None where there were none."""
+    kind = (
+        "cache_control" if left.keys() == {"cache_control"} else kind
+    )  # no model sees it, so nobody counts it
     return Opaque(provider, kind, compact(left)) if left else None
+
+
+def _encoded(value: Any, key: str = "") -> bool:
+    """Whether the value holds more than ids, kinds and what ``readable`` reads: files, ciphers, code to run."""
+    match value:
+        case str():
+            return len(value) > _LABEL and key not in (*_READABLE, *_NESTED, *_SEALS)
+        case list():
+            return any(_encoded(item, key) for item in value)
+        case dict():
+            spoken = "data" if value.get("type") == "text" else ""
+            return any(_encoded(item, name) for name, item in value.items() if name != spoken)
+        case _:
+            return False
 
 
 def readable(value: Any) -> str:

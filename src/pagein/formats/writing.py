@@ -21,7 +21,7 @@ MARKERS = (NO_CONTENT, NO_OUTPUT, CONTINUE, FAILED)
 UNPARSED = "_unparsed_arguments"
 """The key under which arguments that are no JSON object reach a provider that takes only objects."""
 
-_ENCODED = "pagein-"
+_ESCAPED = "pagein-"
 _SAFE_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _UNSAFE_IN_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -71,13 +71,20 @@ def base64_of(image: Image) -> str:
 def wire_id(call_id: str) -> str:
     """The id in the letters every provider takes; two ids never become one, and a usual id stays as it is.
 
-    >>> wire_id("toolu_01A"), wire_id("functions.bash:0")
-    ('toolu_01A', 'pagein-ZnVuY3Rpb25zLmJhc2g6MA')
+    >>> wire_id("toolu_01A"), wire_id("functions.run-it:0")
+    ('toolu_01A', 'pagein-functions-2erun--it-3a0')
     """
-    if _SAFE_ID.fullmatch(call_id) and not call_id.startswith(_ENCODED):
+    if _SAFE_ID.fullmatch(call_id) and not call_id.startswith(_ESCAPED):
         return call_id
-    encoded = base64.urlsafe_b64encode(call_id.encode("utf-8", "surrogatepass"))
-    return _ENCODED + encoded.decode("ascii").rstrip("=")
+    return _ESCAPED + "".join(map(_letter, call_id.encode("utf-8", "surrogatepass")))
+
+
+def _letter(byte: int) -> str:
+    """A hyphen is doubled and what is not allowed is a hyphen and its byte: it reads back one way only."""
+    letter = chr(byte)
+    if letter == "-":
+        return "--"
+    return letter if _SAFE_ID.fullmatch(letter) else f"-{byte:02x}"
 
 
 def wire_name(name: str, limit: int) -> str:
