@@ -118,6 +118,12 @@ def test_nothing_raises_and_the_factor_keeps_its_bounds(reports, exact):
         assert len(held.reports) <= 8
 
 
+def test_a_long_run_is_not_remembered_whole():
+    held = run([(1_000 + turn, 1_200 + turn) for turn in range(500)])[-1]
+    assert len(held.reports) == 8
+    assert len(held.words) == 3
+
+
 def test_the_room_is_what_fits_after_all_that_was_learned():
     held = Calibration(factor=2.0, overhead=100)
     assert held.room(10_100) == 5_000

@@ -51,7 +51,14 @@ def segment(marker: int, body: bytes) -> bytes:
 
 def jpeg(width: int, height: int, frame: int = 0xC0, before: bytes = b"") -> bytes:
     sof = segment(frame, struct.pack(">BHHB", 8, height, width, 3) + bytes(9))
-    return b"\xff\xd8" + segment(0xE0, b"JFIF\0" + bytes(9)) + before + segment(0xDB, bytes(65)) + sof
+    return (
+        b"\xff\xd8"
+        + segment(0xE0, b"JFIF\0" + bytes(9))
+        + before
+        + segment(0xDB, bytes(65))
+        + segment(0xC4, bytes(28))
+        + sof
+    )
 
 
 def jpeg_progressive(width: int, height: int) -> bytes:
