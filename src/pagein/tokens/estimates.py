@@ -16,7 +16,8 @@ an MIT-licensed reconstruction of both Claude vocabularies from 2.3 million answ
 which it states no under-count. Then the whole is raised by ``LEAN``. What came out is in docs/decisions/0002-tokens.md.
 
 **Gemini.** Google's own SDK counts Gemini 2.0 to 3 offline with Gemma 3's vocabulary (``_local_tokenizer_loader.py``
-of googleapis/python-genai), which splintr carries; for later models that is an assumption, hence the margin.
+of googleapis/python-genai), which splintr carries; for later models that is an assumption, hence the margin. Counted is
+with Gemma 4's, which gave the same count for 4,499 of 4,499 texts, and ten times as fast.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def _ascii(text: str, core: str) -> Class:
 
 CLAUDE_3 = Weighed("claude estimate, before 4.7", "old", CLAUDE)
 CLAUDE_4_7 = Weighed("claude estimate, from 4.7", "new", CLAUDE_HIGH)
-GEMINI_2_ESTIMATE = Scaled("gemini estimate", Encoding("gemma3", GEMINI_2), 1.05, 0.10)
-GEMINI_3_ESTIMATE = Scaled("gemini estimate", Encoding("gemma3", GEMINI_3), 1.05, 0.10)
+GEMINI_2_ESTIMATE = Scaled("gemini estimate", Encoding("gemma4", GEMINI_2), 1.05, 0.10)
+GEMINI_3_ESTIMATE = Scaled("gemini estimate", Encoding("gemma4", GEMINI_3), 1.05, 0.10)
 GROK_ESTIMATE = Scaled("grok estimate", Encoding("o200k_base", GROK), 1.15, 0.25)
 ANY_ESTIMATE = Weighed("estimate for any model", "any", UNKNOWN, 0.35)

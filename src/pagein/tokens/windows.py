@@ -119,7 +119,7 @@ def counter_for(model: str, *, table: ModelTable | None = None) -> TokenCounter:
     return (found or table.unknown).counter
 
 
-def budget_for(  # noqa: PLR0913 - each is one reserve
+def budget_for(
     model: str,
     *,
     window: int | None = None,
