@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pagein.compaction import Plan, Policy
 from pagein.compaction.clip import Clip
+from pagein.compaction.mask import Mask
 from pagein.compaction.projection import Projection
 from pagein.compaction.reasoning import DropReasoning
+from pagein.compaction.users import ClipUsers
 from pagein.tokens import Budget
 from pagein.view import View
 from pagein.view.fold import preview
+
+RUNGS: tuple[Policy, ...] = (Clip(), DropReasoning(), ClipUsers(), Mask(alone=True), Projection())
+"""Cheap before dear. The floor stands below: whoever asks a policy falls back on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """Each rung in turn, until the view is under the high mark; all that leaves is one plan."""
 
-    rungs: tuple[Policy, ...] = field(default_factory=lambda: (Clip(), DropReasoning(), Projection()))
+    rungs: tuple[Policy, ...] = RUNGS
     name: str = "ladder"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:

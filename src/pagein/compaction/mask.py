@@ -11,6 +11,7 @@ from pagein.log import Replacement, Stub
 from pagein.steps import Observation, as_text
 from pagein.tokens import Budget
 from pagein.view import Shown, View
+from pagein.view.fold import preview
 from pagein.view.handles import observation_handle
 
 LOOKED_AT = 4_000
@@ -25,10 +26,12 @@ class Mask:
     """Masks observations older than the last ``keep`` actions, above the high mark; calls stay as they are.
 
     A stub holds the handle, the first line and the observation's identifiers. Masking old observations halves cost
-    at an equal or better solve rate than summaries written by a model (arXiv 2508.21433, keep = 10).
+    at an equal or better solve rate than summaries written by a model (arXiv 2508.21433, keep = 10). ``alone`` makes
+    it a rung of a ladder: it then acts only where masking by itself brings the view down to the low mark.
     """
 
     keep: int = 10
+    alone: bool = False
     name: str = "mask"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
@@ -38,6 +41,8 @@ class Mask:
         acted = actions(view)
         old = acted[: max(0, len(acted) - self.keep)]
         found = [Replacement(each.first, each.last, stubs) for each in old if (stubs := mask_stubs(each))]
+        if self.alone and preview(view, found).tokens > view.limit * budget.low_share:
+            return None
         return plan_of(found, self.name, f"observations older than the last {self.keep} actions")
 
 

@@ -12,6 +12,7 @@ from pagein.compaction.mask import Mask
 from pagein.compaction.projection import Projection
 from pagein.compaction.prune import PruneOldObservations
 from pagein.compaction.reasoning import DropReasoning
+from pagein.compaction.users import ClipUsers
 from pagein.compaction.window import Window
 from pagein.errors import ConfigurationError
 
@@ -23,6 +24,7 @@ POLICIES: Mapping[str, Callable[[], Policy]] = MappingProxyType(
         "reasoning": DropReasoning,
         "window": Window,
         "prune": PruneOldObservations,
+        "users": ClipUsers,
         "projection": Projection,
     }
 )

@@ -19,6 +19,9 @@ from pagein.view import Shown, View
 from pagein.view.fold import is_kept, preview
 from pagein.view.handles import range_handle, step_handle
 
+MOST_EXTRACT = 8_000
+"""Tokens beyond which an extract finds little worth its room; in a large view the newest steps have the rest."""
+
 HEADER = 60
 """Tokens of a summary beside its lines."""
 
@@ -54,7 +57,8 @@ class Projection:
         clipped = _clip_newest(view, int(room * NEWEST))
         if clipped:
             view = preview(view, clipped)
-        stop = legal_stop(view, _boundary(view, room * self.recent))
+        newest = max(room * self.recent, room - MOST_EXTRACT)
+        stop = legal_stop(view, _boundary(view, newest))
         newer = sum(each.tokens for each in view.run if each.first >= stop and not stays(each))
         folded = _fold(view, stop, room - newer)
         return plan_of((*clipped, *folded), self.name, f"older than {step_handle(stop)}")
