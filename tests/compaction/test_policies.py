@@ -1,0 +1,48 @@
+"""Every policy that has a name keeps the contract."""
+
+import pytest
+
+from pagein.compaction.named import POLICIES, policy_named
+from pagein.testing.policies import PolicyTests
+
+
+class Named(PolicyTests):
+    @pytest.fixture
+    def policy(self):
+        return policy_named(self.named)
+
+
+class TestLadder(Named):
+    named = "ladder"
+
+
+class TestClip(Named):
+    named = "clip"
+
+
+class TestMask(Named):
+    named = "mask"
+
+
+class TestReasoning(Named):
+    named = "reasoning"
+
+
+class TestWindow(Named):
+    named = "window"
+
+
+class TestPrune(Named):
+    named = "prune"
+
+
+class TestProjection(Named):
+    named = "projection"
+
+
+class TestUsers(Named):
+    named = "users"
+
+
+def test_every_named_policy_is_tried():
+    assert {each.named for each in Named.__subclasses__()} == set(POLICIES)
