@@ -102,7 +102,7 @@ class Session:
 
     def limit(self, budget: Budget) -> int:
         """The budget's limit in counted tokens, after what the provider's reports taught."""
-        return max(1, int(budget.limit / self.calibration.factor))
+        return max(1, self.calibration.room(budget.limit))
 
     def take(self, entries: Sequence[Entry]) -> None:
         """Fold new entries in."""
@@ -125,7 +125,7 @@ class Session:
     def learn(self, reported: int) -> None:
         """Compare what a provider counted with what was counted here for the request it answered."""
         if self.asked:
-            self.calibration = self.calibration.observe(self.asked, reported)
+            self.calibration = self.calibration.observe(self.asked + self.budget.tools, reported)
             self.asked = 0
 
 

@@ -21,6 +21,7 @@ from pagein.log import Compaction, Log, Verification
 from pagein.log.opening import open_log
 from pagein.steps import Observation, Step, Usage, as_text
 from pagein.tokens import Budget, TokenCounter
+from pagein.tokens.calibration import Calibration
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.windows import budget_for, counter_for
 from pagein.view import Report, View
@@ -56,6 +57,7 @@ def _session(options: Options) -> Session:
         policy_named(policy) if isinstance(policy, str) else policy,
         Budget(budget) if isinstance(budget, int) else budget,
         counter,
+        Calibration(exact=counter.margin == 0),
     )
 
 

@@ -1,0 +1,48 @@
+"""Every code block of the README and of the docs runs."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+RUN_BY_CI = ("pip install . && pagein demo", "pip install '.[dev]' && pytest")
+
+
+def blocks(language: str) -> list[tuple[str, list[str]]]:
+    found = [(page, FENCE.findall(page.read_text())) for page in PAGES]
+    return [(page.name, [code for name, code in fences if name == language]) for page, fences in found]
+
+
+@pytest.mark.parametrize(("page", "code"), [each for each in blocks("python") if each[1]])
+def test_the_python_of_a_page_runs_from_top_to_bottom(page, code, tmp_path):
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(code))
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, f"{page}: {done.stderr}"
+
+
+@pytest.mark.parametrize(
+    "line", [line for _, code in blocks("sh") for block in code for line in block.splitlines() if line]
+)
+def test_the_commands_of_a_page_run(line, tmp_path):
+    if line in RUN_BY_CI:
+        assert (ROOT / ".ci" / "run").read_text().count(line) == 1
+        return
+    assert line.startswith("pagein ")
+    done = subprocess.run(
+        [sys.executable, "-m", *shlex.split(line)], cwd=tmp_path, capture_output=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_page_has_a_block_of_another_kind():
+    kinds = {name for page in PAGES for name, _ in FENCE.findall(page.read_text())}
+    assert kinds <= {"python", "sh", "text"}
