@@ -98,7 +98,9 @@ class Session:
     heard: list[bytes] = field(default_factory=list)
     repairs: list[str] = field(default_factory=list)
     asked: int = 0
-    """The estimate of the request shown last, which the next reported usage is compared with."""
+    """The count of the request shown last, which the next reported usage is compared with."""
+    told: tuple[int, int] | None = None
+    """What was counted here and by the provider for the last request that both counted."""
 
     def limit(self, budget: Budget) -> int:
         """The budget's limit in counted tokens, after what the provider's reports taught."""
@@ -123,10 +125,21 @@ class Session:
         self.fold, self.heard = fold, heard
 
     def learn(self, reported: int) -> None:
-        """Compare what a provider counted with what was counted here for the request it answered."""
-        if self.asked:
-            self.calibration = self.calibration.observe(self.asked + self.budget.tools, reported)
-            self.asked = 0
+        """Compare what a provider counted with what was counted here for the request it answered.
+
+        Where the budget reserves nothing for tools, nobody said what they cost: then growth is compared with growth,
+        so that what is the same in both requests cancels out, and an exact counter has nothing to learn.
+        """
+        asked, self.asked = self.asked, 0
+        if not asked or reported <= 0:
+            return
+        if self.budget.tools:
+            self.calibration = self.calibration.observe(asked + self.budget.tools, reported)
+        elif self.told is not None and not self.calibration.exact:
+            grown, told = asked - self.told[0], reported - self.told[1]
+            if grown * told > 0:
+                self.calibration = self.calibration.observe(abs(grown), abs(told))
+        self.told = (asked, reported)
 
 
 @dataclass(frozen=True, slots=True)
