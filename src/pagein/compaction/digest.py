@@ -8,18 +8,24 @@ is within 1 - 1/e of the best, Nemhauser 1978).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pagein.lexing import identifiers, words
+from pagein.lexing import identifiers
 from pagein.tokens import TokenCounter
 from pagein.view.memo import Line, Memo, bare
 
-BARE = 0.6
+BARE = 0.7
 """What an identifier by itself is worth beside one in a line that says what it is about."""
 
 DONE, FAILED = 0.15, 0.1
 """Shares of an extract that are kept for what was done and for what failed, newest first."""
+
+MOST_MISFITS = 32
+"""Candidates too long for what is left, after which the choice ends."""
+
+LEAST_LEFT = 8
+"""Tokens that are too few for another line."""
 
 MOST_RESERVED = 60
 """Tokens beyond which a line is not kept for its kind alone."""
@@ -35,11 +41,6 @@ class Chosen:
     mark: str
 
 
-def grounds(line: str, name: str) -> bool:
-    """True where a line says enough beside a name: three other words, or all it has."""
-    return len(set(words(line.replace(name, " ")))) >= 3
-
-
 @dataclass(frozen=True, slots=True)
 class Sight:
     """What is in sight already: lines, identifiers with words that ground them, and identifiers by themselves."""
@@ -49,18 +50,17 @@ class Sight:
     named: frozenset[str]
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Sight:
-        """What the texts show."""
+    def of(cls, texts: Iterable[str], known: Mapping[str, Line]) -> Sight:
+        """What the texts show; lines that are ``known`` need not be read again."""
         lines: set[str] = set()
         grounded: set[str] = set()
         named: set[str] = set()
-        for text in texts:
-            for raw in text.splitlines():
-                lines.add(bare(raw))
-                for name in identifiers(raw):
-                    named.add(name)
-                    if name not in grounded and grounds(raw, name):
-                        grounded.add(name)
+        for raw in (line for text in texts for line in text.splitlines()):
+            key = bare(raw)
+            lines.add(key)
+            line = known.get(key) or Line(text=raw, names=tuple(identifiers(raw)))
+            named.update(line.names)
+            grounded |= line.grounded
         return cls(frozenset(lines), frozenset(grounded), frozenset(named))
 
 
@@ -72,66 +72,78 @@ class Extract:
     names: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Something that may stay in sight: a line with its own chance, or a name by itself."""
+
+    key: str
+    text: str
+    order: int
+    names: tuple[str, ...]
+    own: float
+    price: float
+    is_line: bool
+
+
 @dataclass(slots=True)
 class Choice:
     """A greedy choice under way: what is still to gain, and what is left to spend."""
 
-    memo: Memo
     counter: TokenCounter
     left: int
     worth: dict[str, float]
-    line_worth: float
-    heap: list[tuple[float, int, str, bool]] = field(default_factory=list)
+    heap: list[tuple[float, int, int, Candidate]] = field(default_factory=list)
 
-    def offer(self, key: str, order: int, *, is_line: bool) -> None:
+    def offer(self, each: Candidate) -> None:
         """Put a line or a name on the heap by what it gains a token now; nothing where it gains nothing."""
-        rate = self.rate(key, is_line=is_line)
+        rate = self.rate(each)
         if rate > 0:
-            heapq.heappush(self.heap, (-rate, order, key, is_line))
+            heapq.heappush(self.heap, (-rate, each.order, each.is_line, each))
 
-    def rate(self, key: str, *, is_line: bool) -> float:
+    def rate(self, each: Candidate) -> float:
         """Expected needs met a token."""
-        if not is_line:
-            return BARE * self.worth.get(key, 0.0) / (1.5 + len(key) / 3.5)
-        line = self.memo.lines[key]
-        gain = sum(self.worth.get(name, 0.0) for name in line.names)
-        return (gain + self.line_worth * self.memo.line_chance(key)) / (4 + len(line.text) / 3.5)
+        worth = self.worth
+        gain = each.own
+        for name in each.names:
+            if name in worth:
+                gain += worth[name]
+        return gain / each.price
 
-    def take(self) -> Iterator[tuple[str, bool]]:
+    def take(self) -> Iterator[Candidate]:
         """The best by worth a token, one after the other, until the tokens are spent."""
-        while self.heap and self.left > 8:
-            rate, order, key, is_line = heapq.heappop(self.heap)
-            if self.rate(key, is_line=is_line) < -rate * 0.999:
+        misfits = 0
+        while self.heap and self.left > LEAST_LEFT and misfits < MOST_MISFITS:
+            rate, _, _, each = heapq.heappop(self.heap)
+            if self.rate(each) < -rate * 0.999:
                 # Something taken since covers part of what this was worth: it waits its new turn.
-                self.offer(key, order, is_line=is_line)
+                self.offer(each)
                 continue
-            text = self.memo.lines[key].text if is_line else key
-            cost = self.counter.text(text) + 2
-            if cost > self.left:
-                continue
-            self.left -= cost
-            if is_line:
-                self.cover(key)
+            cost = self.counter.text(each.text) + 2
+            misfits += cost > self.left
+            if cost <= self.left:
+                self.left -= cost
+                self.cover(each)
+                yield each
+
+    def cover(self, each: Candidate) -> None:
+        """The names of a line taken are worth nothing more; a name by itself is worth what grounding it adds."""
+        for name in each.names:
+            if each.is_line:
+                self.worth.pop(name, None)
             else:
-                self.worth[key] *= 1 - BARE
-            yield key, is_line
+                self.worth[name] *= 1 - BARE
 
-    def cover(self, key: str) -> None:
-        """The names of a line taken are worth nothing more."""
-        for name in self.memo.lines[key].names:
-            self.worth.pop(name, None)
-
-    def reserve(self, lines: Iterable[tuple[str, Line]], tokens: int) -> Iterator[str]:
+    def reserve(self, lines: Iterable[Candidate], tokens: int) -> Iterator[Candidate]:
         """The newest of these lines that are short, until ``tokens`` are spent."""
-        for key, line in sorted(lines, key=lambda pair: -pair[1].order):
-            cost = self.counter.text(line.text) + 3
+        for each in sorted(lines, key=lambda each: -each.order):
+            cost = self.counter.text(each.text) + 3
             if cost > tokens:
                 break
             if cost <= MOST_RESERVED:
                 tokens -= cost
                 self.left -= cost
-                self.cover(key)
-                yield key
+                self.cover(each)
+                yield each
 
 
 def choose(
@@ -143,30 +155,48 @@ def choose(
     line_worth: float = 0.3,
 ) -> Extract:
     """Lines and identifiers of the run, not among the visible texts, worth at most ``tokens`` tokens of sight."""
-    sight = Sight.of(visible)
+    sight = Sight.of(visible, memo.lines)
     worth = {
         name: memo.name_chance(name) * (1 - BARE if name in sight.named else 1)
         for name in memo.names
         if name not in sight.grounded
     }
-    choice = Choice(memo, counter, tokens, worth, line_worth)
-    open_to = {key: line for key, line in memo.lines.items() if key not in sight.lines}
+    choice = Choice(counter, tokens, worth)
+    lines = {
+        key: Candidate(
+            key,
+            each.text,
+            each.order,
+            each.names,
+            line_worth * memo.line_chance(key),
+            4 + len(each.text) / 3.5,
+            True,
+        )
+        for key, each in memo.lines.items()
+        if key not in sight.lines
+    }
     held = [
-        *choice.reserve(((key, each) for key, each in open_to.items() if each.leads), int(tokens * DONE)),
-        *choice.reserve(((key, each) for key, each in open_to.items() if each.fails), int(tokens * FAILED)),
+        *choice.reserve((each for each in lines.values() if memo.lines[each.key].leads), int(tokens * DONE)),
+        *choice.reserve(
+            (each for each in lines.values() if memo.lines[each.key].fails), int(tokens * FAILED)
+        ),
     ]
-    for key, line in open_to.items():
-        if key not in held:
-            choice.offer(key, line.order, is_line=True)
+    for each in held:
+        lines.pop(each.key, None)
+    for each in lines.values():
+        choice.offer(each)
     for order, name in enumerate(worth):
         if name not in sight.named:
-            choice.offer(name, order, is_line=False)
-    taken = list(choice.take())
-    lines = [memo.lines[key] for key in (*held, *(key for key, is_line in taken if is_line))]
-    said = {name for line in lines for name in line.names}
+            choice.offer(Candidate(name, name, order, (name,), 0.0, (1.5 + len(name) / 3.5) / BARE, False))
+    return _extract(memo, [*held, *choice.take()])
+
+
+def _extract(memo: Memo, taken: Sequence[Candidate]) -> Extract:
+    said = {name for each in taken if each.is_line for name in each.names}
+    lines = {each.key: memo.lines[each.key] for each in taken if each.is_line}
     return Extract(
-        tuple(sorted(map(_chosen, lines), key=lambda each: (each.position, each.order))),
-        tuple(key for key, is_line in taken if not is_line and key not in said),
+        tuple(sorted(map(_chosen, lines.values()), key=lambda each: (each.position, each.order))),
+        tuple(each.key for each in taken if not each.is_line and each.key not in said),
     )
 
 

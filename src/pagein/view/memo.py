@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
-from pagein.lexing import argument_text, identifiers
+from pagein.lexing import argument_text, identifiers, words
 from pagein.log import Observed
 from pagein.steps import ActionStep, Observation, TaskStep, as_text
 from pagein.view.layout import Item
@@ -20,6 +20,9 @@ from pagein.view.need import QUOTED, Source, Use, line_base, line_chance, name_b
 
 POOL = 400
 """Identifiers, and lines, that are kept in mind; at twice as many the least promising leave."""
+
+MOST_HEARD = 256
+"""Texts that wait to be learnt from, at most."""
 
 LEARNT = 100_000
 """Characters at each end of one text that are learnt from; the middle of a longer one is in the log only."""
@@ -61,6 +64,19 @@ class Line:
     names: tuple[str, ...] = ()
     leads: bool = False
     fails: bool = False
+    _grounded: frozenset[str] | None = None
+
+    @property
+    def grounded(self) -> frozenset[str]:
+        """The identifiers of which the line says enough to tell what they are about; found out when first asked."""
+        if self._grounded is None:
+            self._grounded = frozenset(name for name in self.names if grounds(self.text, name))
+        return self._grounded
+
+
+def grounds(line: str, name: str) -> bool:
+    """True where a line says enough beside a name: three other words."""
+    return len(set(words(line.replace(name, " ")))) >= 3
 
 
 def bare(line: str) -> str:
@@ -74,14 +90,42 @@ def bare(line: str) -> str:
     return stripped[found.end() :].strip() if found else stripped
 
 
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A text that was recorded and not learnt from yet."""
+
+    turn: int
+    position: int
+    text: str
+    source: Source
+    failed: bool = False
+
+
 class Memo:
-    """The identifiers and lines of a run, each with its use."""
+    """The identifiers and lines of a run, each with its use.
+
+    What is recorded is only noted down, and learnt from when somebody asks: a run that never fills its budget never
+    pays for it.
+    """
 
     def __init__(self) -> None:
         self.turn = 0
         self.order = 0
-        self.names: dict[str, Name] = {}
-        self.lines: dict[str, Line] = {}
+        self._names: dict[str, Name] = {}
+        self._lines: dict[str, Line] = {}
+        self._heard: list[_Heard] = []
+
+    @property
+    def names(self) -> dict[str, Name]:
+        """Every identifier kept in mind, with its use."""
+        self._catch_up()
+        return self._names
+
+    @property
+    def lines(self) -> dict[str, Line]:
+        """Every line kept in mind under its bare text, with its use."""
+        self._catch_up()
+        return self._lines
 
     def learn_step(self, position: int, item: Item) -> None:
         """Take in a step: the user's words, or what the model said and asked for."""
@@ -107,33 +151,51 @@ class Memo:
         self._learn(position, as_text(seen.content), "observation", failed=seen.status == "error")
 
     def _learn(self, position: int, text: str, source: Source, *, failed: bool = False) -> None:
-        leads = source == "arguments"
-        for raw in _lines(text):
+        self._heard.append(_Heard(self.turn, position, text, source, failed))
+        if len(self._heard) >= MOST_HEARD:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        if not self._heard:
+            return
+        for heard in self._heard:
+            self._take_in(heard)
+            if len(self._names) > 2 * POOL:
+                chances = {
+                    key: name_chance(each.base, each.use, self.turn) for key, each in self._names.items()
+                }
+                self._names = _promising(self._names, chances)
+            if len(self._lines) > 2 * POOL:
+                odds = {key: line_chance(each.base, each.use, self.turn) for key, each in self._lines.items()}
+                self._lines = _promising(self._lines, odds)
+        self._heard.clear()
+
+    def _take_in(self, heard: _Heard) -> None:
+        leads = heard.source == "arguments"
+        for raw in _lines(heard.text):
             key = bare(raw)
             if len(key) >= SHORTEST:
                 self.order += 1
-                line = self._see_line(key, raw.strip(), source)
-                line.position, line.order = position, self.order
+                line = self._see_line(key, raw.strip(), heard)
+                line.position, line.order = heard.position, self.order
                 line.leads, leads = leads, False
-                line.fails = source == "observation" and (failed or _FAILS.search(key) is not None)
-        if len(self.names) > 2 * POOL:
-            self.names = _promising(self.names, {key: self.name_chance(key) for key in self.names})
-        if len(self.lines) > 2 * POOL:
-            self.lines = _promising(self.lines, {key: self.line_chance(key) for key in self.lines})
+                line.fails = heard.source == "observation" and (
+                    heard.failed or _FAILS.search(key) is not None
+                )
 
-    def _see_line(self, key: str, text: str, source: Source) -> Line:
-        line = self.lines.get(key)
+    def _see_line(self, key: str, text: str, heard: _Heard) -> Line:
+        line = self._lines.get(key)
         if line is None:
-            line = self.lines[key] = Line()
-        line.use.see(self.turn, source)
+            line = self._lines[key] = Line()
+        line.use.see(heard.turn, heard.source)
         if line.text != text:
-            line.text, line.names = text, tuple(dict.fromkeys(identifiers(text)))
-        line.base = line_base(text, line.use, source)
+            line.text, line.names, line._grounded = text, tuple(dict.fromkeys(identifiers(text))), None  # noqa: SLF001
+        line.base = line_base(text, line.use, heard.source)
         for each in line.names:
-            name = self.names.get(each)
+            name = self._names.get(each)
             if name is None:
-                name = self.names[each] = Name()
-            name.use.see(self.turn, source)
+                name = self._names[each] = Name()
+            name.use.see(heard.turn, heard.source)
             name.base = name_base(each, name.use)
         return line
 
