@@ -107,9 +107,11 @@ class _Memory:
         """Tell what the provider counted for the last request, so that later counts come nearer to it."""
         self._session.learn(usage.input_tokens)
 
-    def _perform(self, effect: Effect[Any]) -> Any:
+    def _check_open(self) -> None:
         if self._closed:
             raise LogClosed("this memory was closed; open it again to go on")
+
+    def _perform(self, effect: Effect[Any]) -> Any:
         match effect:
             case Append(bodies=bodies, after=after):
                 try:
@@ -156,6 +158,7 @@ class AgentMemory(_Memory):
 
     def _run(self, flow: Flow[T]) -> T:
         with self._turn:
+            self._check_open()
             return drive(flow, self._perform)
 
     def record(self, *items: Step | Observation) -> Recorded:
@@ -275,6 +278,7 @@ class AsyncAgentMemory(_Memory):
 
     async def _run(self, flow: Flow[T]) -> T:
         async with self._turn:
+            self._check_open()
             # What a thread has begun to write cannot be called back: a turn that has begun is ended before its
             # cancellation is told, so that the memory never knows less than the log.
             turn = asyncio.ensure_future(self._whole(flow))

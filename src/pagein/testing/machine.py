@@ -62,7 +62,7 @@ def profile(examples: int, moves: int = 30, *, shrink: bool = False, seed: bool 
     phases = [Phase.explicit, Phase.generate, *([Phase.shrink] if shrink else [])]
     return settings(
         max_examples=examples, stateful_step_count=moves, deadline=None, database=None, derandomize=seed, phases=phases,
-        suppress_health_check=list(HealthCheck), print_blob=False,
+        suppress_health_check=list(HealthCheck), print_blob=False, report_multiple_bugs=False,
     )  # fmt: skip
 
 

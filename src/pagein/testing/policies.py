@@ -12,9 +12,8 @@ that came late, results that came late, a result larger than everything, a run o
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -117,12 +116,16 @@ SHARES = (2.0, 0.9, 0.5, 0.2, 0.05)
 """The limits that are tried, as shares of what the whole run costs."""
 
 
-@functools.cache
-def _played(number: int, counter: Any) -> tuple[tuple[Entry, ...], int]:
+_PLAYED: dict[tuple[int, str], tuple[tuple[Entry, ...], int]] = {}
+
+
+def _played(number: int, counter: TokenCounter) -> tuple[tuple[Entry, ...], int]:
     """A run as entries of a log, and what it costs whole."""
-    log = InMemoryLog()
-    entries = log.append(RUNS[number](), after=0, at=0.0)
-    return entries, folded(entries, counter).view(1).tokens
+    key = number, counter.name
+    if key not in _PLAYED:
+        entries = InMemoryLog().append(RUNS[number](), after=0, at=0.0)
+        _PLAYED[key] = entries, folded(entries, counter).view(1).tokens
+    return _PLAYED[key]
 
 
 class PolicyTests:

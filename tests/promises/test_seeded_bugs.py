@@ -1,0 +1,185 @@
+"""The machine is under test: each bug planted here is found, by the promise that names it."""
+
+import re
+from bisect import bisect_left
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from pagein import flows
+from pagein.compaction.window import Window
+from pagein.errors import LogUnreadable
+from pagein.log import Compaction
+from pagein.messages import Message
+from pagein.protocol import with_observations
+from pagein.steps import ActionStep
+from pagein.testing.machine import MemoryMachine, profile
+from pagein.view import cuts, fold, layout
+
+
+def a_result_stands_before_its_call(patch):
+    spoken = layout._action
+
+    def wrong(step, ids):
+        call, *results = spoken(step, ids)
+        return (*results, call)
+
+    patch.setattr(layout, "_action", wrong)
+
+
+def a_cut_parts_a_call_from_its_result(patch):
+    patch.setattr(cuts, "RULES", (cuts.entry_bounds,))
+
+
+def a_summary_pushes_the_view_over_budget(patch):
+    def wrong(current, budget, policy):
+        return policy(current, budget)
+
+    patch.setattr(flows, "fitting", wrong)
+
+
+def a_range_off_by_one_hides_a_step(patch):
+    whole = fold.Body.replace
+
+    def wrong(self, by, counter, why):
+        gained = whole(self, by, counter, why)
+        at = bisect_left(self.run, by.last, key=lambda each: each.first)
+        if by.summary is not None and at < len(self.run) - 2:
+            del self.run[at]
+        return gained
+
+    patch.setattr(fold.Body, "replace", wrong)
+
+
+def a_summary_stands_at_the_end(patch):
+    whole = fold.Body.replace
+
+    def wrong(self, by, counter, why):
+        gained = whole(self, by, counter, why)
+        if by.summary is not None:
+            at = bisect_left(self.run, by.first, key=lambda each: each.first)
+            self.run.append(self.run.pop(at))
+        return gained
+
+    patch.setattr(fold.Body, "replace", wrong)
+
+
+def a_pin_leaves_with_what_stands_around_it(patch):
+    patch.setattr(fold, "is_kept", lambda shown: False)
+
+
+def a_reused_call_id_goes_out_twice(patch):
+    patch.setattr(
+        fold, "wire_ids", lambda step, position, used: tuple(call.id or "c" for call in step.tool_calls)
+    )
+
+
+def an_undo_keeps_half(patch):
+    patch.setattr(flows, "undone", lambda bodies: frozenset())
+
+
+def a_late_result_rewrites_the_past(patch):
+    whole = fold.Fold._observe
+
+    def wrong(self, position, body):
+        if body.late and body.action >= 0:
+            run = self._body.run
+            at = bisect_left(run, body.action, key=lambda each: each.first)
+            if at < len(run) and isinstance(run[at].item, ActionStep) and run[at].first == body.action:
+                old = run[at]
+                item = with_observations(old.item, {body.index: body.observation})
+                run[at] = fold.show(
+                    item, old.first, old.last, self.counter, tier=old.tier, why=old.why, ids=old.ids
+                )
+        whole(self, position, body)
+
+    patch.setattr(fold.Fold, "_observe", wrong)
+
+
+def a_second_late_result_is_taken(patch):
+    patch.setattr(fold.Fold, "_come", lambda self, late: None)
+
+
+def a_compaction_lies_about_its_tokens(patch):
+    patch.setattr(
+        flows,
+        "Compaction",
+        lambda what, policy, why, before, after: Compaction(what, policy, why, before, after - 1),
+    )
+
+
+def a_summary_can_end_its_own_frame(patch):
+    patch.setattr(layout, "_OURS", re.compile("(?!)"))
+
+
+def a_summary_speaks_as_the_system(patch):
+    whole = layout.messages_of
+
+    def wrong(item, ids=(), *, late_system=False):
+        made = whole(item, ids, late_system=late_system)
+        if type(item).__name__ == "SummaryStep":
+            return (Message("system", made[0].content),)
+        return made
+
+    patch.setattr(fold, "messages_of", wrong)
+
+
+def a_pin_is_kept_in_mind_although_the_disk_was_full(patch):
+    def wrong(session, text):
+        session.repairs.append(text)
+        session.fold.head += 1
+        entries = yield from flows.Append((flows.Pin(text),), session.fold.head - 1)
+        session.fold.head -= 1
+        session.take(entries)
+        return f"s{entries[0].position}"
+
+    patch.setattr(flows, "pin", wrong)
+
+
+def each_request_begins_with_the_time(patch):
+    whole, ticks = fold.View.messages, iter(range(10**9))
+
+    def wrong(self):
+        first, *rest = whole(self)
+        return (replace(first, content=f"{next(ticks)} {first.content}"), *rest)
+
+    patch.setattr(fold.View, "messages", wrong)
+
+
+BUGS = {
+    a_result_stands_before_its_call: "orphan tool result",
+    a_cut_parts_a_call_from_its_result: "the view has no action there",
+    a_summary_pushes_the_view_over_budget: "the request costs .* the limit is",
+    a_range_off_by_one_hides_a_step: "is not shown, and behind 0 summaries",
+    a_summary_stands_at_the_end: "overlap|the view has",
+    a_pin_leaves_with_what_stands_around_it: "the pin .* is not in the request",
+    a_reused_call_id_goes_out_twice: "a call id is used twice|two calls of one id",
+    an_undo_keeps_half: "the log folded again",
+    a_late_result_rewrites_the_past: "without a compaction between|and was recorded as|tokens before; they were",
+    a_second_late_result_is_taken: "ProtocolError was due|and was Observed",
+    a_compaction_lies_about_its_tokens: "tokens after; they are",
+    a_summary_can_end_its_own_frame: "can be ended from inside",
+    a_summary_speaks_as_the_system: "system|the view says",
+    a_pin_is_kept_in_mind_although_the_disk_was_full: "is not shown|the log folded again|changed something",
+    each_request_begins_with_the_time: "without a compaction between|the view says",
+}
+"""What is planted, and what the machine says about it."""
+
+
+class Folding(MemoryMachine):
+    """Folds everything it may, whenever it must."""
+
+    def policy(self):
+        return Window(keep=0)
+
+    def _is_justified(self, error):
+        """None of the planted bugs is about raising OverBudget too early."""
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda each: each.__name__)
+def test_the_machine_finds(bug, monkeypatch):
+    bug(monkeypatch)
+    with pytest.raises((AssertionError, LogUnreadable), match=BUGS[bug]):
+        run_state_machine_as_test(Folding, settings=settings(profile(60), print_blob=False))
