@@ -17,11 +17,13 @@ compaction   what leaves: one policy a file, the ladder that composes them, the 
 recording    from what a host hands over to what the log takes
 flows        the verbs, written once
 expansion    what left, given back whole
-memory       AgentMemory and AsyncAgentMemory
+memory       AgentMemory, and amemory its async twin
 bench        the measurements a user can repeat
 testing      conformance suites and the stateful machine, shipped
 cli          pagein demo | replay | log | view | expand | verify | bench
 """
+
+from typing import TYPE_CHECKING
 
 from pagein.compaction import Plan, Policy
 from pagein.errors import (
@@ -45,7 +47,7 @@ from pagein.errors import (
 from pagein.expansion import Expansion
 from pagein.flows import Recorded
 from pagein.log import Compaction, Entry, Log, Problem, Verification
-from pagein.memory import AgentMemory, AsyncAgentMemory
+from pagein.memory import AgentMemory
 from pagein.steps import (
     ActionStep,
     FinalAnswerStep,
@@ -63,6 +65,9 @@ from pagein.steps import (
 )
 from pagein.tokens import Budget, TokenCounter
 from pagein.view import Report, View
+
+if TYPE_CHECKING:
+    from pagein.amemory import AsyncAgentMemory
 
 __version__ = "0.1.0"
 
@@ -112,3 +117,12 @@ __all__ = [
     "Verification",
     "View",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """AsyncAgentMemory when it is asked for: importing asyncio takes as long as all the rest."""
+    if name == "AsyncAgentMemory":
+        from pagein.amemory import AsyncAgentMemory  # noqa: PLC0415
+
+        return AsyncAgentMemory
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

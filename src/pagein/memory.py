@@ -1,12 +1,10 @@
-"""AgentMemory and AsyncAgentMemory: what a user holds. Every verb is a flow; these drive it, and do the I/O."""
+"""AgentMemory: what a user holds. Every verb is a flow; this drives it, and does the I/O; its twin is in ``amemory``."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
@@ -15,7 +13,7 @@ from pagein.compaction import Policy
 from pagein.compaction.named import policy_named
 from pagein.errors import Conflict, Illegal, LogClosed
 from pagein.expansion import Expansion, expand, full_step, succinct_step
-from pagein.flows import Append, Effect, Flow, Read, Recorded, Session, adrive, drive
+from pagein.flows import Append, Effect, Flow, Read, Recorded, Session, drive
 from pagein.formats import Item, format_named
 from pagein.log import Compaction, Log, Verification
 from pagein.log.opening import open_log
@@ -61,7 +59,7 @@ def _session(options: Options) -> Session:
     )
 
 
-class _Memory:
+class Memory:
     """What both colours share: the log, the session, and the effects a flow may ask for."""
 
     def __init__(self, log: Log, **options: Unpack[Options]) -> None:
@@ -80,6 +78,7 @@ class _Memory:
         Raises ConfigurationError, BudgetError, LogError.
         """
         _session(options)  # a bad option leaves no file behind
+        format_named(options.get("format", "openai"))
         return cls(open_log(url, session=session, tenant=tenant), **options)
 
     @property
@@ -143,7 +142,7 @@ class _Memory:
         return request
 
 
-class AgentMemory(_Memory):
+class AgentMemory(Memory):
     """A run recorded whole, and a view of it that is never over budget and never malformed.
 
     ``AgentMemory.open("run.db", budget=80_000)`` opens or makes the record; the memory is a context manager. Calls
@@ -258,139 +257,3 @@ class AgentMemory(_Memory):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class AsyncAgentMemory(_Memory):
-    """The twin of AgentMemory for async code: the same verbs, awaited; the store is reached from a thread.
-
-    ``async with AsyncAgentMemory.open("run.db", budget=80_000) as memory:``, or ``await`` what ``open`` gives. Tasks
-    take their turns. A call cancelled before its turn changes nothing, one that has begun is done whole. ``steps`` is
-    awaited too.
-    """
-
-    def __init__(self, log: Log, **options: Unpack[Options]) -> None:
-        super().__init__(log, **options)
-        self._turn = asyncio.Lock()
-        self._loaded = False
-
-    async def _aperform(self, effect: Effect[Any]) -> Any:
-        return await asyncio.to_thread(self._perform, effect)
-
-    async def _run(self, flow: Flow[T]) -> T:
-        async with self._turn:
-            self._check_open()
-            # What a thread has begun to write cannot be called back: a turn that has begun is ended before its
-            # cancellation is told, so that the memory never knows less than the log.
-            turn = asyncio.ensure_future(self._whole(flow))
-            try:
-                return await asyncio.shield(turn)
-            except asyncio.CancelledError:
-                while not turn.done():
-                    with contextlib.suppress(asyncio.CancelledError):
-                        await asyncio.wait({turn})
-                if not turn.cancelled():
-                    turn.exception()
-                raise
-
-    async def _whole(self, flow: Flow[T]) -> T:
-        if not self._loaded:
-            await adrive(flows.load(self._session), self._aperform)
-            self._loaded = True
-        return await adrive(flow, self._aperform)
-
-    async def record(self, *items: Step | Observation) -> Recorded:
-        """See AgentMemory.record."""
-        return await self._run(flows.record(self._session, items, strict=True))
-
-    async def record_messages(
-        self,
-        messages: Any,
-        format: str | None = None,  # noqa: A002
-        *,
-        whole: bool | None = None,
-        usage: Usage | None = None,
-    ) -> Recorded:
-        """See AgentMemory.record_messages."""
-        items = self._parsed(messages, format)
-        return await self._run(flows.record(self._session, items, strict=False, whole=whole, usage=usage))
-
-    async def view(self) -> View:
-        """See AgentMemory.view."""
-        return await self._run(flows.view(self._session))
-
-    async def to_messages(
-        self,
-        format: str | None = None,  # noqa: A002
-        *,
-        summary_mode: bool = False,
-        keep_last_n: int | None = None,
-        max_tokens: int | None = None,
-    ) -> list[dict[str, Any]]:
-        """See AgentMemory.to_messages."""
-        view = await self._run(flows.shown(self._session, summary_mode, keep_last_n, max_tokens))
-        messages: list[dict[str, Any]] = self._rendered(view, format)["messages"]
-        return messages
-
-    async def to_request(self, format: str | None = None) -> dict[str, Any]:  # noqa: A002
-        """See AgentMemory.to_request."""
-        return self._rendered(await self.view(), format)
-
-    async def expand(self, handle: str | int) -> Expansion:
-        """See AgentMemory.expand."""
-        return await self._run(expand(self._session, handle))
-
-    async def pin(self, text: str) -> str:
-        """See AgentMemory.pin."""
-        return await self._run(flows.pin(self._session, text))
-
-    async def unpin(self, handle: str) -> None:
-        """See AgentMemory.unpin."""
-        await self._run(flows.unpin(self._session, handle))
-
-    async def compact(self) -> Compaction | None:
-        """See AgentMemory.compact."""
-        return await self._run(flows.compact(self._session))
-
-    async def undo(self) -> Compaction:
-        """See AgentMemory.undo."""
-        return await self._run(flows.undo(self._session))
-
-    async def verify(self) -> Verification:
-        """See AgentMemory.verify."""
-        return await self._run(self._verified())
-
-    @property
-    async def steps(self) -> tuple[Step, ...]:
-        """See AgentMemory.steps."""
-        return tuple(step for _, step in await self._run(flows.steps(self._session)))
-
-    async def get_full_steps(self) -> list[dict[str, Any]]:
-        """See AgentMemory.get_full_steps."""
-        return [full_step(position, step) for position, step in await self._run(flows.steps(self._session))]
-
-    async def get_succinct_steps(self) -> list[dict[str, Any]]:
-        """See AgentMemory.get_succinct_steps."""
-        return [
-            succinct_step(position, step) for position, step in await self._run(flows.steps(self._session))
-        ]
-
-    async def close(self) -> None:
-        """See AgentMemory.close."""
-        async with self._turn:
-            self._closed = True
-            await asyncio.to_thread(self._log.close)
-
-    async def _ready(self) -> Self:
-        await self._run(flows.nothing())
-        return self
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        return self._ready().__await__()
-
-    async def __aenter__(self) -> Self:
-        return await self._ready()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,14 +60,13 @@ def read_runs(path: str | Path, *, limit: int | None = None) -> tuple[Run, ...]:
     """
     where = Path(path)
     with _opened(where) as file:
-        runs: list[Run] = []
-        for line, value in _values(file, where):
-            if limit is not None and len(runs) >= limit:
-                break
-            runs.append(_run(value, f"{where}:{line}", f"{_stem(where)}:{line}"))
+        runs = tuple(
+            _run(value, f"{where}:{line}", f"{_stem(where)}:{line}")
+            for line, value in islice(_values(file, where), limit)
+        )
     if not runs and limit != 0:
         raise FormatError("there is no run in it", path=str(where))
-    return tuple(runs)
+    return runs
 
 
 def demo_run() -> Run:

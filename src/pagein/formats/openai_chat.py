@@ -265,8 +265,7 @@ def _part_row(part: Part, role: str) -> dict[str, Any] | None:
         return {"type": "text", "text": text} if text else None
     kind = row.get("type")
     if not isinstance(kind, str):
-        known = {key: value for key, value in row.items() if key in _BEFORE + _AFTER}
-        return known if known and role == "assistant" else None
+        return {key: value for key, value in row.items() if key in _BEFORE + _AFTER}
     if role in openai_rules.PLACES.get(kind, (role,)):
         return row
     return {"type": "text", "text": part.text} if kind == "refusal" else None

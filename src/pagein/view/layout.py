@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from typing import assert_never
-from xml.sax.saxutils import quoteattr
 
 from pagein.log import Observed, Pin
 from pagein.messages import Message
@@ -52,7 +52,7 @@ def as_data(tag: str, text: str, **attributes: str) -> str:
 
 
 def _frame(tag: str, attributes: Mapping[str, str]) -> tuple[str, str]:
-    named = "".join(f" {name}={quoteattr(value)}" for name, value in attributes.items())
+    named = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
     return f"<{tag}{named}>\n", f"\n</{tag}>"
 
 
