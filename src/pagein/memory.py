@@ -16,12 +16,10 @@ from pagein.expansion import Expansion, expand, full_step, succinct_step
 from pagein.flows import Append, Effect, Flow, Read, Recorded, Session, drive
 from pagein.formats import Item, format_named
 from pagein.log import Compaction, Log, Verification
-from pagein.log.opening import open_log
 from pagein.steps import Observation, Step, Usage, as_text
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
 from pagein.tokens.encodings import Encoding
-from pagein.tokens.windows import budget_for, counter_for
 from pagein.view import Report, View
 from pagein.view.fold import Fold
 
@@ -46,6 +44,8 @@ class Options(TypedDict, total=False):
 
 def _session(options: Options) -> Session:
     """A session as the options say. Raises ConfigurationError, BudgetError."""
+    from pagein.tokens.windows import budget_for, counter_for  # noqa: PLC0415 - the table loads when it is asked
+
     model, budget, policy = options.get("model"), options.get("budget"), options.get("policy", "ladder")
     counter = options.get("counter") or (counter_for(model) if model else Encoding("o200k_base"))
     if budget is None:
@@ -77,6 +77,8 @@ class Memory:
 
         Raises ConfigurationError, BudgetError, LogError.
         """
+        from pagein.log.opening import open_log  # noqa: PLC0415 - a store's drivers load when one is opened
+
         _session(options)  # a bad option leaves no file behind
         format_named(options.get("format", "openai"))
         return cls(open_log(url, session=session, tenant=tenant), **options)

@@ -110,6 +110,7 @@ NAMED = {
                 IMAGE,
                 {**IMAGE, **MARK},
                 {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+                {"type": "image", "source": {"type": "url", "url": "https://example.org/b.png", "more": 1}},
                 {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
                 {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QQ"}},
                 {**IMAGE, "transformations": {"oversized": "resize"}},

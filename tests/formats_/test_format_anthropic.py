@@ -24,7 +24,7 @@ from formats_corpus_anthropic import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagein.formats import Anthropic
+from pagein.formats.anthropic import Anthropic
 from pagein.formats.reading import compact
 from pagein.formats.writing import wire_id
 from pagein.messages import Message

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pagein.errors import FormatError
-from pagein.formats import Anthropic, OpenAIChat
+from pagein.formats.anthropic import Anthropic
+from pagein.formats.openai_chat import OpenAIChat
 from pagein.formats.reading import plain, readable
 from pagein.steps import ActionStep, TaskStep
 from pagein.testing.formats import paired

@@ -6,7 +6,9 @@ from formats_corpus_anthropic import NAMED as ANTHROPIC
 from formats_corpus_openai import NAMED as OPENAI
 
 from pagein.errors import ConfigurationError, FormatError
-from pagein.formats import Anthropic, OpenAIChat, format_named, guess_format, validate
+from pagein.formats import format_named, guess_format, validate
+from pagein.formats.anthropic import Anthropic
+from pagein.formats.openai_chat import OpenAIChat
 
 
 def test_the_formats_have_the_names_they_are_found_by():

@@ -1,7 +1,8 @@
 import pytest
 from formats_corpus_openai import NAMED, TRANSCRIPTS, assistant, call, system, text, tool, user
 
-from pagein.formats import OpenAIChat, openai_rules
+from pagein.formats import openai_rules
+from pagein.formats.openai_chat import OpenAIChat
 from pagein.messages import Message
 from pagein.steps import ActionStep, Image, Observation, Opaque, SystemPromptStep, TaskStep, Text, ToolCall
 from pagein.testing.formats import FormatTests, paired
@@ -236,3 +237,19 @@ def test_ids_and_names_of_any_letters_reach_the_wire():
 
 def test_half_a_character_becomes_a_replacement_and_two_halves_one_character():
     assert rendered(Message("user", "a\ud800b \ud83d\ude00")) == [user("a\ufffdb \U0001f600")]
+
+
+def test_what_is_only_for_another_provider_leaves_null_and_no_empty_words():
+    thought = Opaque("anthropic", "thinking", "{}", "Hm.")
+    asked, _ = rendered(
+        Message("assistant", (thought,), (ToolCall("a", "f"),)), Message("tool", "x", call_id="a")
+    )
+    assert asked["content"] is None
+
+
+@pytest.mark.parametrize(
+    "url", ["data:image/png,raw", "data:application/pdf;base64,JVBERg==", "data:", "data:image/png;base64,"]
+)
+def test_a_data_url_that_is_no_image_in_base64_comes_back_as_it_was(url):
+    part = {"type": "image_url", "image_url": {"url": url}}
+    assert back(user([part])) == [user([part])]

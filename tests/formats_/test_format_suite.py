@@ -7,7 +7,7 @@ from formats_corpus_openai import TRANSCRIPTS
 from hypothesis import HealthCheck, Phase, given, settings
 from test_format_openai_chat import TestOpenAIChat as Declared
 
-from pagein.formats import OpenAIChat
+from pagein.formats.openai_chat import OpenAIChat
 from pagein.messages import Message
 from pagein.steps import Observation, Text
 from pagein.testing import formats as suite

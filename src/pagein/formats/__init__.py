@@ -9,20 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 from pagein.errors import ConfigurationError, Illegal
-from pagein.formats.anthropic import Anthropic
 from pagein.formats.contract import Format, Item
-from pagein.formats.openai_chat import OpenAIChat
 from pagein.formats.shape import guess_format
 
-__all__ = ["Anthropic", "Format", "Item", "OpenAIChat", "format_named", "guess_format", "validate"]
+__all__ = ["Format", "Item", "format_named", "guess_format", "validate"]
 
 
 def format_named(name: str) -> Format:
     """The wire format of that name, ``openai`` or ``anthropic``. Raises ConfigurationError for any other."""
     match name:
         case "openai":
+            from pagein.formats.openai_chat import OpenAIChat  # noqa: PLC0415 - loaded when it is asked for
+
             return OpenAIChat()
         case "anthropic":
+            from pagein.formats.anthropic import Anthropic  # noqa: PLC0415 - loaded when it is asked for
+
             return Anthropic()
         case "openai-responses" | "langchain":
             raise ConfigurationError(

@@ -270,7 +270,7 @@ def encode(body: Body) -> Record:
     return Record(kind.name, kind.version, encoded, tuple(Blob(*item) for item in blobs.items()), value)
 
 
-def decode(  # noqa: PLR0913 - the last two are for tests and for tools that read other releases' logs
+def decode(
     name: str,
     version: int,
     body: bytes,

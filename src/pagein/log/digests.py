@@ -19,7 +19,7 @@ def origin(tenant: str, session: str) -> str:
     return _ALGORITHM + hashlib.sha256(b"%d\n%b%b" % (len(owner), owner, session.encode())).hexdigest()
 
 
-def link(previous: str, *, position: int, at: float, kind: str, version: int, body: bytes) -> str:  # noqa: PLR0913 - these are what an entry is
+def link(previous: str, *, position: int, at: float, kind: str, version: int, body: bytes) -> str:
     """The digest of an entry: the hash over the previous digest and all that is stored of this one."""
     # No field before the body can hold a newline, so two different entries never spell the same bytes.
     head = f"{previous}\n{position}\n{at.hex()}\n{kind}\n{version}\n".encode()

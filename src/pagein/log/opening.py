@@ -14,7 +14,7 @@ from pagein.log.sqlite import SQLiteLog
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL | re.IGNORECASE)
 
 
-def open_log(  # noqa: PLR0913 - the options of SQLiteLog, by the same names
+def open_log(
     url: str | os.PathLike[str],
     *,
     session: str = "default",

@@ -43,7 +43,7 @@ class SQLiteLog:
     ConfigurationError for an option that does not exist.
     """
 
-    def __init__(  # noqa: PLR0913 - one place to open it, and all but the path have defaults
+    def __init__(
         self,
         path: str | os.PathLike[str],
         *,
