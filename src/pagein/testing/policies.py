@@ -40,6 +40,7 @@ from pagein.tokens.encodings import Encoding
 from pagein.view import View
 from pagein.view.cuts import cuts
 from pagein.view.fold import is_kept, preview
+from pagein.view.memo import Memo
 from pagein.view.stubs import is_thinking
 
 THINKING = Opaque("anthropic", "thinking", '{"type":"thinking","thinking":"hm","signature":"c2ln"}', "hm, hm")
@@ -128,6 +129,14 @@ def _played(number: int, counter: TokenCounter) -> tuple[tuple[Entry, ...], int]
     return _PLAYED[key]
 
 
+def _known(memo: Memo) -> object:
+    """What a memo knows, apart from what it only remembers having found out."""
+    lines = {
+        key: (each.text, each.position, each.order, each.names, each.use) for key, each in memo.lines.items()
+    }
+    return copy.deepcopy((memo.turn, memo.names, lines))
+
+
 class PolicyTests:
     """The contract of ``pagein.compaction.Policy``: subclass it, and give the fixture ``policy``."""
 
@@ -164,10 +173,10 @@ class PolicyTests:
 
     def test_the_view_is_left_as_it_was(self, policy: Policy) -> None:
         for view, budget in self.views():
-            entries, memo = view.entries, copy.deepcopy(vars(view.memo))
+            entries, memo = view.entries, _known(view.memo)
             policy(view, budget)
             assert view.entries == entries
-            assert vars(view.memo) == memo, "it wrote into the view's memo"
+            assert _known(view.memo) == memo, "it wrote into the view's memo"
 
     def test_plans_split_the_view_at_its_cuts_only(self, policy: Policy) -> None:
         for view, _, plan in self.plans(policy):
