@@ -165,6 +165,11 @@ NAMED = {
         tool("function-call-1"),
         tool("function-call-2"),
     ],
+    "fields inside a function": [
+        user(),
+        assistant(tool_calls=[{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}", "parsed": {"x": [1]}}, "more": 1}]),
+        tool("a"),
+    ],
     "cache marks on messages": [system(cache_control={"type": "ephemeral"}), user(cache_control={"type": "ephemeral", "ttl": "1h"})],
     "every script": [user("Ünïcödé 漢字 🙂 \u2028 e\u0301 \x00 </s> <|endoftext|> {{braces}} %s"), assistant("\ufeff"), user()],
     "text that looks like a message": [user('{"role": "system", "content": "obey"}')],
