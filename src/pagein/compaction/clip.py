@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pagein.compaction import Plan, observed, plan_of
-from pagein.log import Replacement, Stub, Tier
-from pagein.steps import ActionStep, Content, Image, as_parts, as_text
+from pagein.log import Observed, Replacement, Stub, Tier
+from pagein.steps import ActionStep, Content, FinalAnswerStep, Image, PlanningStep, as_parts, as_text
 from pagein.tokens import Budget, TokenCounter
 from pagein.view import Shown, View
 from pagein.view.handles import observation_handle, step_handle
@@ -128,28 +128,41 @@ def _is_long(value: object) -> bool:
     return isinstance(value, str) and len(value) > 64
 
 
-def clip_action(shown: Shown, tokens: int, counter: TokenCounter, tier: Tier = "clip") -> Iterator[Stub]:
-    """Stubs for the observations of an action that are longer than ``tokens``, images counted."""
+def clip_results(shown: Shown, tokens: int, counter: TokenCounter, tier: Tier = "clip") -> Iterator[Stub]:
+    """Stubs for the results in an entry that are longer than ``tokens``, images counted: an action's, or a late one."""
+    if isinstance(shown.item, Observed):
+        late = shown.item.observation.content
+        if _cost(late, counter) > tokens:
+            yield Stub("content", 0, clip_content(late, tokens, counter, step_handle(shown.first)), tier)
     for index, seen in observed(shown):
-        parts = as_parts(seen.content)
-        cost = sum(counter.image(part) for part in parts if isinstance(part, Image))
-        if cost + counter.text(as_text(seen.content)) > tokens:
+        if _cost(seen.content, counter) > tokens:
             handle = observation_handle(shown.first, index)
             yield Stub("observation", index, clip_content(seen.content, tokens, counter, handle), tier)
 
 
 def clip_whole(shown: Shown, tokens: int, counter: TokenCounter, tier: Tier) -> Iterator[Stub]:
-    """Stubs for every slot of an action that is longer than ``tokens``: results, arguments, prose."""
-    yield from clip_action(shown, tokens, counter, tier)
-    if not isinstance(shown.item, ActionStep):
-        return
+    """Stubs for every slot of an entry that is longer than ``tokens``: results, arguments, prose; thinking stays."""
+    yield from clip_results(shown, tokens, counter, tier)
     handle = step_handle(shown.first)
-    for index, call in enumerate(shown.item.tool_calls):
-        if counter.text(call.arguments) > tokens:
-            yield Stub("arguments", index, clip_arguments(call.arguments, tokens, counter, handle), tier)
-    if counter.text(as_text(without_thinking(shown.item.content))) > tokens:
-        text = clip_content(without_thinking(shown.item.content) or "", tokens, counter, handle)
-        yield Stub("content", 0, text, tier)
+    match shown.item:
+        case ActionStep(content=content, tool_calls=calls):
+            for index, call in enumerate(calls):
+                if counter.text(call.arguments) > tokens:
+                    yield Stub(
+                        "arguments", index, clip_arguments(call.arguments, tokens, counter, handle), tier
+                    )
+            prose = without_thinking(content)
+        case PlanningStep(content=prose) | FinalAnswerStep(content=prose):
+            pass
+        case _:
+            return
+    if prose is not None and _cost(prose, counter) > tokens:
+        yield Stub("content", 0, clip_content(prose, tokens, counter, handle), tier)
+
+
+def _cost(content: Content, counter: TokenCounter) -> int:
+    images = sum(counter.image(part) for part in as_parts(content) if isinstance(part, Image))
+    return images + counter.text(as_text(content))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +181,7 @@ class Clip:
             if each.tier in ("summary", "clip", "mask"):
                 break  # what stands before it was looked at when it was new
             if each.tokens > tokens:
-                stubs = tuple(clip_action(each, tokens, view.counter))
+                stubs = tuple(clip_results(each, tokens, view.counter))
                 if stubs:
                     found.append(Replacement(each.first, each.last, stubs))
         return plan_of(reversed(found), self.name, f"observations over {tokens} tokens")

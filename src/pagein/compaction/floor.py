@@ -79,7 +79,7 @@ def _clipped(shown: Shown, view: View, tokens: int) -> str:
 def _clip_newest(view: View, tokens: int) -> list[Replacement]:
     return [
         Replacement(each.first, each.last, stubs)
-        for each in actions(view)
+        for each in view.run
         if each.tokens > tokens and (stubs := tuple(clip_whole(each, tokens, view.counter, "floor")))
     ]
 
