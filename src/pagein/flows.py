@@ -280,9 +280,10 @@ def compact(session: Session) -> Flow[Compaction | None]:
     """Compact now, to the low mark, whatever the view costs; None where nothing would get smaller."""
     limit = session.limit(session.budget)
     current = session.fold.view(limit)
-    target = max(1, min(limit, int(current.tokens * session.budget.low_share)))
-    pressed = replace(current, limit=target)
-    plan = session.policy(pressed, session.budget)
+    # Only the marks are moved: what a policy grants the user's words is a share of the limit, which is the same.
+    share = min(1.0, current.tokens * session.budget.low_share / limit)
+    pressed = replace(session.budget, high=share, low=share)
+    plan = session.policy(current, pressed)
     if plan is None or preview(current, checked(current, plan).replacements).tokens >= current.tokens:
         return None
     yield from commit(session, current, plan)
