@@ -4,6 +4,8 @@ The rule, in the counter's tokens:
 
 * a request: its messages, and 3;
 * a message: 4, its content, its calls, and its ``call_id``;
+* a message without calls: at least 4 for its content, since a format marks what is empty as ``(no output)``; 8 more for
+  an assistant's opaque content, since a format may put a ``(continue)`` of the user before thinking;
 * content: text by its tokens, an image by ``counter.image``, opaque content by its ``text``, or by its ``body`` where it
   has no text; one more for each part of a list;
 * a tool call: name, arguments and id, and 8;
@@ -25,6 +27,7 @@ from pagein.tokens import TokenCounter
 
 REQUEST = 3
 MESSAGE = 4
+MARKED = 4
 CALL = 8
 TOOL = 8
 ANTHROPIC_TOOLS = 600
@@ -38,7 +41,12 @@ def request_tokens(messages: Iterable[Message], counter: TokenCounter) -> int:
 
 def message_tokens(message: Message, counter: TokenCounter) -> int:
     """Tokens of one message with all that it carries."""
-    total = MESSAGE + content_tokens(message.content, counter) + _extra(message.extra, counter)
+    content = content_tokens(message.content, counter)
+    if not message.tool_calls:
+        content = max(content, MARKED)
+    if message.role == "assistant" and any(isinstance(part, Opaque) for part in message.content or ()):
+        content += MESSAGE + MARKED
+    total = MESSAGE + content + _extra(message.extra, counter)
     total += sum(_call(call, counter) for call in message.tool_calls)
     return total + (counter.text(message.call_id) if message.call_id else 0)
 

@@ -1,0 +1,77 @@
+"""The same recorded run gives the same requests, byte for byte, in every process and on every machine.
+
+A trace has one line a request: its number, tokens, messages, the compactions so far, and the hash of its JSON. A change
+of behaviour shows as a changed line; ``python tests/golden/test_golden.py`` writes the traces anew.
+"""
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pagein import AgentMemory, Compaction
+from pagein.bench.runs import demo_run
+
+HERE = Path(__file__).parent
+CASES = [(budget, format) for budget in (4_000, 8_000) for format in ("openai", "anthropic")]
+
+
+def trace(budget, format):
+    """One line a request of the bundled run, each made as a host makes it."""
+    lines = []
+    with AgentMemory.open(":memory:", budget=budget, format=format, clock=lambda: 0.0) as memory:
+        for message in demo_run().messages:
+            if message["role"] == "assistant":
+                request = memory.to_request()
+                digest = hashlib.sha256(json.dumps(request, ensure_ascii=False).encode()).hexdigest()[:16]
+                out = len(memory.report().out)
+                tokens, shown = memory.view().tokens, len(request["messages"])
+                lines.append(f"{len(lines):3} {tokens:6} tokens {shown:3} messages {out:3} out {digest}")
+            memory.record_messages([message], "openai", whole=False)
+    return lines
+
+
+def path(budget, format):
+    """Where a trace is kept."""
+    return HERE / f"demo-{budget}-{format}.txt"
+
+
+@pytest.mark.parametrize(("budget", "format"), CASES)
+def test_the_bundled_run_gives_the_requests_it_gave(budget, format):
+    assert trace(budget, format) == path(budget, format).read_text().splitlines()
+
+
+def test_the_requests_do_not_depend_on_the_hash_seed():
+    code = f"import sys; sys.path.insert(0, {str(HERE)!r}); from test_golden import trace; print(trace(4000, 'openai'))"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
+
+
+def test_every_request_between_two_compactions_starts_with_the_one_before():
+    with AgentMemory.open(":memory:", budget=5_000) as memory:
+        before, passes, kept = [], 0, 0
+        for message in demo_run().messages:
+            if message["role"] == "assistant":
+                request = memory.to_messages()
+                bodies = [entry.body for entry in memory._log.read()]
+                now = sum(isinstance(body, Compaction) for body in bodies)
+                if now == passes:
+                    assert request[: len(before)] == before
+                    kept += 1
+                before, passes = request, now
+            memory.record_messages([message], whole=False)
+    assert passes > 2
+    assert kept > 10
+
+
+if __name__ == "__main__":
+    for case in CASES:
+        path(*case).write_text("\n".join(trace(*case)) + "\n")
