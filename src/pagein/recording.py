@@ -8,7 +8,7 @@ guessed.
 from __future__ import annotations
 
 import hashlib
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never, cast
@@ -43,6 +43,8 @@ from pagein.view.handles import observation_handle
 
 ORPHAN = -1
 """The action of an observation that answers no call of this run."""
+
+_RESULT = b"r"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +147,9 @@ def fingerprint(item: Item) -> bytes:
     elif isinstance(item, Observation):
         item = replace(item, index=None)
     images = [part.digest for part in as_parts(item.content) if isinstance(part, Image)]
-    return hashlib.blake2b(
-        (repr(item) + repr(images)).encode("utf-8", "surrogatepass"), digest_size=16
-    ).digest()
+    said = (repr(item) + repr(images)).encode("utf-8", "surrogatepass")
+    kind = _RESULT if isinstance(item, Observation) else b"s"
+    return kind + hashlib.blake2b(said, digest_size=16).digest()
 
 
 def heard_in(entry: Entry) -> tuple[bytes, ...]:
@@ -169,19 +171,55 @@ def new_items(items: Sequence[Item], heard: Sequence[bytes], *, whole: bool | No
     """The items that were not recorded yet.
 
     ``whole`` True: the list starts with everything recorded; False: all of it is new; None: told by its beginning.
-    Raises FormatError where the list begins like the run but then says something else, since telling what is new
-    would be a guess.
+    The results of one step may stand in any order. Raises FormatError where the list begins like the run but then says
+    something else, since telling what is new would be a guess.
     """
     if whole is False or not heard or not items:
         return items
-    marks = [fingerprint(item) for item in items[: len(heard)]]
-    if marks == list(heard[: len(marks)]) and (len(marks) == len(heard) or whole):
-        return items[len(heard) :]
-    begins = marks[0] == heard[0] and isinstance(items[0], SystemPromptStep)
-    if whole or begins:
-        at = next((i for i, mark in enumerate(marks) if mark != heard[i]), len(marks))
+    if whole is None and fingerprint(items[0]) != heard[0]:
+        return items
+    fresh, same = _beyond(items, heard)
+    if fresh is not None and (same == len(heard) or whole):
+        return fresh
+    if whole or same > 1 or isinstance(items[0], SystemPromptStep):
         raise FormatError(
-            f"the list begins like this run, but item {at} is not what was recorded there "
+            f"the list begins like this run, but item {same} is not what was recorded there "
             f"({len(heard)} items are). Hand over only what is new with whole=False, or open another session"
         )
     return items
+
+
+def _beyond(items: Sequence[Item], heard: Sequence[bytes]) -> tuple[list[Item] | None, int]:
+    """What a list says beyond what was heard, or None where it says something else; and how many items agree."""
+    at = same = 0
+    while same < len(heard) and at < len(items):
+        known = _results(heard, same)
+        if not known:
+            if fingerprint(items[at]) != heard[same]:
+                return None, same
+            at, same = at + 1, same + 1
+            continue
+        # Parallel results are recorded as they come; a provider's list has them in the order of the calls.
+        waiting, fresh = Counter(known), list[Item]()
+        while at < len(items) and isinstance(items[at], Observation):
+            mark = fingerprint(items[at])
+            if waiting[mark] > 0:
+                waiting[mark] -= 1
+            else:
+                fresh.append(items[at])
+            at += 1
+        is_last = same + len(known) == len(heard)
+        if (fresh and not is_last) or (waiting.total() and at < len(items)):
+            return None, same
+        same += len(known) - waiting.total()
+        if fresh or waiting.total():
+            return [*fresh, *items[at:]], same
+    return list(items[at:]), same
+
+
+def _results(heard: Sequence[bytes], start: int) -> list[bytes]:
+    """The results that follow one another from ``start`` on."""
+    end = start
+    while end < len(heard) and heard[end].startswith(_RESULT):
+        end += 1
+    return list(heard[start:end])

@@ -82,6 +82,7 @@ class Unreliable:
 
 
 def has_wire(item: Step | Observation) -> bool:
+    """True for what OpenAI's words can say without loss."""
     if isinstance(item, SystemPromptStep | FinalAnswerStep):
         return isinstance(item.content, str)
     if isinstance(item, ActionStep):

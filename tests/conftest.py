@@ -1,0 +1,19 @@
+"""What every test may lean on."""
+
+import pytest
+
+from pagein.log.inmemory import InMemoryLog
+from pagein.memory import AgentMemory
+
+
+@pytest.fixture
+def log():
+    """A log of this test alone."""
+    return InMemoryLog()
+
+
+@pytest.fixture
+def memory(log):
+    """A memory on ``log`` with room for everything."""
+    with AgentMemory(log, budget=100_000, clock=lambda: 0.0) as opened:
+        yield opened

@@ -1,0 +1,198 @@
+"""Admission: what the log takes, strictly by type and with named repairs by transcript."""
+
+import pytest
+
+from pagein.errors import FormatError, ProtocolError
+from pagein.log import Observed
+from pagein.recording import ORPHAN, fingerprint, new_items
+from pagein.steps import ActionStep, Image, Observation, SystemPromptStep, TaskStep, Text, ToolCall, Usage
+
+
+def bodies(log):
+    return [entry.body for entry in log.read()]
+
+
+def call(call_id, name="t"):
+    return ToolCall(call_id, name)
+
+
+def test_an_action_is_in_the_log_before_its_results(memory, log):
+    memory.record(ActionStep("x", (call("a"),)))
+    assert log.head() == 1
+    memory.record(Observation("a", "done"))
+    assert bodies(log) == [ActionStep("x", (call("a"),)), Observed(0, 0, Observation("a", "done"))]
+
+
+def test_a_batch_is_recorded_whole_or_not_at_all(memory, log):
+    with pytest.raises(ProtocolError, match="no open call 'b' to observe; open calls: 'a'"):
+        memory.record(TaskStep("x"), ActionStep("y", (call("a"),)), Observation("b"))
+    assert log.head() == 0
+    memory.record(TaskStep("x"), ActionStep("y", (call("a"),)), Observation("a"))
+    assert log.head() == 3
+
+
+def test_what_the_user_says_closes_open_calls_as_unknown_and_the_repair_is_named(memory, log):
+    memory.record(ActionStep("x", (call("a"), call("b"))), Observation("b", "done"))
+    written = memory.record(TaskStep("stop"))
+    assert bodies(log)[2:] == [Observed(0, 0, Observation("a", "", "unknown", 0)), TaskStep("stop")]
+    assert (written.first, written.last) == (2, 4)
+    assert written.repairs == ("s0.0: call 'a' had no result; marked unknown",)
+    assert memory.repairs == written.repairs
+
+
+def test_a_late_result_is_a_note_once(memory, log):
+    memory.record(ActionStep("x", (call("a"),)), TaskStep("stop"))
+    memory.record(Observation("a", "late"))
+    assert bodies(log)[-1] == Observed(0, 0, Observation("a", "late"), late=True)
+    head = log.head()
+    with pytest.raises(ProtocolError):
+        memory.record(Observation("a", "later"))
+    assert log.head() == head
+    assert memory.steps[0].observations[0].content == "late"
+
+
+def test_two_late_results_in_one_batch_are_refused(memory, log):
+    memory.record(ActionStep("x", (call("a"),)), TaskStep("stop"))
+    head = log.head()
+    with pytest.raises(ProtocolError):
+        memory.record(Observation("a", "late"), Observation("a", "later"))
+    assert log.head() == head
+
+
+def test_late_results_of_one_id_go_to_their_calls_in_order(memory):
+    memory.record(ActionStep("x", (call("a"), call("a"))), TaskStep("stop"))
+    memory.record(Observation("a", "second", index=1))
+    memory.record(Observation("a", "first"))
+    assert [seen.content for seen in memory.steps[0].observations] == ["first", "second"]
+
+
+def test_empty_and_repeated_ids_are_answered_in_the_order_of_their_calls(memory):
+    memory.record(ActionStep("x", (call(""), call(""), call("a"), call("a"))))
+    for text in ("one", "two"):
+        memory.record(Observation("", text), Observation("a", f"a {text}"))
+    assert [seen.content for seen in memory.steps[0].observations] == ["one", "two", "a one", "a two"]
+
+
+def test_an_id_that_is_used_again_is_never_merged_with_its_first_use(memory):
+    for number in range(3):
+        memory.record(ActionStep(str(number), (call("a"),)), Observation("a", f"result {number}"))
+    assert [step.observations[0].content for step in memory.steps] == ["result 0", "result 1", "result 2"]
+    sent = [each["tool_call_id"] for each in memory.to_messages() if each["role"] == "tool"]
+    assert len(set(sent)) == 3
+
+
+def test_a_stray_result_in_a_transcript_is_kept_as_a_note_and_named(memory, log):
+    written = memory.record_messages([{"role": "tool", "tool_call_id": "z", "content": "stray"}])
+    assert bodies(log) == [Observed(ORPHAN, 0, Observation("z", "stray"), late=True)]
+    assert written.repairs == ("a result for 'z' answers no open call; kept as a note",)
+    assert "stray" in str(memory.to_messages())
+
+
+TRANSCRIPT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Hi."},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "a", "type": "function", "function": {"name": "t", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "a", "content": "done"},
+    {"role": "assistant", "content": "Done."},
+]
+
+
+@pytest.mark.parametrize("whole", [None, True])
+@pytest.mark.parametrize("stop", range(1, len(TRANSCRIPT) + 1))
+def test_a_whole_history_records_only_what_is_new(memory, stop, whole):
+    memory.record_messages(TRANSCRIPT[:stop], whole=whole)
+    before = len(memory.steps)
+    assert memory.record_messages(TRANSCRIPT[:stop], whole=whole).first == stop
+    memory.record_messages(TRANSCRIPT, whole=whole)
+    assert len(memory.steps) == 4 >= before
+
+
+def test_only_what_is_new_may_be_handed_over_message_by_message(memory):
+    for each in TRANSCRIPT:
+        memory.record_messages([each])
+    assert len(memory.steps) == 4
+    memory.record_messages(TRANSCRIPT)
+    assert len(memory.steps) == 4, "the whole history after its parts is nothing new"
+
+
+def test_a_history_that_was_changed_is_refused_rather_than_guessed_at(memory, log):
+    memory.record_messages(TRANSCRIPT)
+    changed = [TRANSCRIPT[0], {"role": "user", "content": "Bye."}, *TRANSCRIPT[2:]]
+    head = log.head()
+    with pytest.raises(FormatError, match="item 1 is not what was recorded there"):
+        memory.record_messages(changed)
+    with pytest.raises(FormatError):
+        memory.record_messages([{"role": "user", "content": "Other."}], whole=True)
+    assert log.head() == head
+
+
+def test_a_whole_history_is_known_again_after_reopening(memory, log):
+    from pagein.memory import AgentMemory
+
+    memory.record_messages(TRANSCRIPT)
+    memory.pin("beside it")
+    again = AgentMemory(log, budget=100_000)
+    assert again.record_messages(TRANSCRIPT).first == again.record_messages(TRANSCRIPT).last == log.head()
+
+
+def answer(call_id):
+    return {"role": "tool", "tool_call_id": call_id, "content": f"answer {call_id}"}
+
+
+TWO_CALLS = [
+    {"role": "user", "content": "Hi."},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": each, "type": "function", "function": {"name": "t", "arguments": "{}"}} for each in "ab"
+        ],
+    },
+]
+
+
+def test_results_recorded_as_they_came_are_known_in_the_order_of_the_calls(memory):
+    memory.record_messages(TWO_CALLS)
+    memory.record_messages([answer("b")])
+    memory.record_messages([*TWO_CALLS, answer("a"), answer("b")])
+    assert [seen.content for seen in memory.steps[1].observations] == ["answer a", "answer b"]
+    end = {"role": "assistant", "content": "Done."}
+    memory.record_messages([*TWO_CALLS, answer("a"), answer("b"), end])
+    memory.record_messages([*TWO_CALLS, answer("b"), answer("a"), end])
+    assert len(memory.steps) == 3
+    assert memory.repairs == ()
+
+
+def test_a_history_without_a_prompt_that_was_changed_is_not_recorded_twice(memory):
+    memory.record_messages([*TWO_CALLS, answer("a"), answer("b")])
+    with pytest.raises(FormatError, match="item 2 is not what was recorded"):
+        memory.record_messages([*TWO_CALLS, answer("a"), {"role": "user", "content": "And?"}])
+    with pytest.raises(FormatError, match="item 2 is not what was recorded"):
+        memory.record_messages([*TWO_CALLS, answer("a"), answer("c"), {"role": "user", "content": "And?"}])
+    assert len(memory.steps) == 2
+
+
+def test_the_users_first_words_said_again_are_new(memory):
+    memory.record_messages(TWO_CALLS)
+    memory.record_messages([{"role": "user", "content": "Hi."}])
+    assert len(memory.steps) == 3
+
+
+def test_fingerprints_know_images_by_their_bytes_and_do_not_know_usage():
+    one, other = (TaskStep((Text("x"), Image(data, "image/png"))) for data in (b"1", b"2"))
+    assert fingerprint(one) != fingerprint(other)
+    assert fingerprint(ActionStep("x", usage=Usage(1))) == fingerprint(ActionStep("x", model="m"))
+    assert fingerprint(Observation("a", "x", index=1)) == fingerprint(Observation("a", "x"))
+    assert fingerprint(TaskStep("a\ud800")) != fingerprint(TaskStep("a"))
+
+
+def test_all_of_a_list_is_new_where_the_host_says_so():
+    items = [SystemPromptStep("x"), TaskStep("y")]
+    heard = [fingerprint(each) for each in items]
+    assert new_items(items, heard, whole=False) == items
+    assert new_items(items, heard, whole=None) == []
+    assert new_items(items[:1], heard, whole=True) == []

@@ -1,0 +1,269 @@
+"""The house keeps its shape: who may import whom, how large a thing may grow, what an import costs, what has a proof."""
+
+import ast
+import functools
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import pagein
+
+SOURCE = Path(pagein.__file__).parent
+TESTS = Path(__file__).parent
+
+HOUSE = (
+    "errors", "steps", "lexing", "messages", "protocol", "tokens", "log", "view", "formats", "compaction", "recording",
+    "flows", "expansion", "memory", "amemory", "bench", "testing", "cli", "__main__",
+)  # fmt: skip
+"""The rooms from the ground up: a module imports only from those before its own, and from its own."""
+
+LONG_MODULES = {"testing/logs.py": 480}
+"""Modules above 400 lines, and what they may have at most. This only shrinks."""
+
+
+def modules():
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def name_of(path):
+    return path.relative_to(SOURCE).as_posix()
+
+
+@functools.cache
+def tree(path):
+    return ast.parse(path.read_text("utf-8"))
+
+
+def room(name):
+    return name.split(".")[1]
+
+
+def imported(path):
+    """The rooms a module imports from, wherever in it."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pagein"):
+            names = (
+                [node.module] if node.module != "pagein" else [f"pagein.{each.name}" for each in node.names]
+            )
+            yield from (room(name) for name in names)
+        elif isinstance(node, ast.Import):
+            yield from (room(each.name) for each in node.names if each.name.startswith("pagein."))
+
+
+def test_every_room_has_its_place():
+    rooms = {Path(name_of(path)).parts[0].removesuffix(".py") for path in modules()}
+    assert rooms - {"__init__"} == set(HOUSE)
+    lines = [line.split()[0] for line in pagein.__doc__.splitlines() if re.match(r"[a-z_]+  ", line)]
+    assert lines == [each for each in HOUSE if each not in ("amemory", "__main__")], (
+        "the map is another house's"
+    )
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_a_module_imports_only_from_the_rooms_below(path):
+    own = Path(name_of(path)).parts[0].removesuffix(".py")
+    if own == "__init__":
+        return  # the front door opens on every room
+    allowed = set(HOUSE[: HOUSE.index(own) + 1]) | {"__version__"}
+    assert set(imported(path)) <= allowed
+
+
+def test_only_the_codec_knows_msgspec_and_only_the_encodings_know_splintr():
+    users = {
+        each: {
+            name_of(path)
+            for path in modules()
+            if re.search(rf"^\s*(import|from) {each}\b", path.read_text(), re.MULTILINE)
+        }
+        for each in ("msgspec", "splintr", "rich", "cyclopts")
+    }
+    assert users["splintr"] == {"tokens/encodings.py"}
+    assert all(name.startswith("log/") for name in users["msgspec"])
+    assert all(name.startswith(("cli/", "bench/")) for name in users["rich"] | users["cyclopts"])
+
+
+# Sizes
+
+
+def functions():
+    for path in modules():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{name_of(path)}:{node.name}", node.end_lineno - node.lineno + 1
+
+
+def test_functions_are_short():
+    sizes = dict(functions())
+    long = {name: size for name, size in sizes.items() if size > 40}
+    assert {name: size for name, size in sizes.items() if size > 80} == {}
+    assert len(long) <= len(sizes) * 0.05, f"{len(long)} of {len(sizes)} are over 40 lines: {long}"
+
+
+def test_modules_are_short():
+    sizes = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in modules()}
+    assert {name: size for name, size in sizes.items() if size > LONG_MODULES.get(name, 400)} == {}
+    assert [name for name in LONG_MODULES if sizes.get(name, 0) <= 400] == [], (
+        "no longer long: take it off the list"
+    )
+
+
+# Names
+
+
+def definitions(path):
+    """The public classes, functions and methods of a module, with whether they are a test or belong to one."""
+
+    def walk(body, inside=""):
+        for node in body:
+            is_named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            if is_named and not node.name.startswith("_"):
+                yield f"{inside}{node.name}", node
+                if isinstance(node, ast.ClassDef):
+                    yield from walk(node.body, f"{inside}{node.name}.")
+
+    yield from walk(tree(path).body)
+
+
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_public_names_have_a_docstring(path):
+    assert ast.get_docstring(tree(path)), "the module says nothing about itself"
+    in_tests = "testing/" in name_of(path)
+    silent = [
+        name
+        for name, node in definitions(path)
+        if not ast.get_docstring(node) and not (in_tests and "." in name) and not is_overload(node)
+    ]
+    assert silent == []
+
+
+def is_overload(node):
+    return any(
+        isinstance(each, ast.Name) and each.id == "overload" for each in getattr(node, "decorator_list", ())
+    )
+
+
+def test_nothing_is_called_a_manager():
+    banned = re.compile(r"Manager|Handler|Helper|Processor|Util|utils|helpers", re.IGNORECASE)
+    named = [f"{name_of(path)}:{name}" for path in modules() for name, _ in definitions(path)]
+    assert [name for name in (*named, *map(name_of, modules())) if banned.search(name)] == []
+
+
+def test_nothing_names_the_place_it_was_made_in():
+    forbidden = re.compile("/" + r"work/|\.\./" + "shared|/" + "tmp/(dev|bash)")
+    told = [path for path in (*modules(), *TESTS.rglob("*.py")) if forbidden.search(path.read_text("utf-8"))]
+    assert told == []
+
+
+def test_all_is_everything_public_and_each_is_documented():
+    assert list(pagein.__all__) == sorted(pagein.__all__)
+    public = {
+        name
+        for name, each in vars(pagein).items()
+        if not name.startswith("_") and not isinstance(each, types.ModuleType) and name != "TYPE_CHECKING"
+    }
+    assert public <= set(pagein.__all__)
+    for name in pagein.__all__:
+        found = getattr(pagein, name)
+        assert isinstance(found, types.UnionType) or found.__doc__, f"{name} has no docstring"
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="Nonsense"):
+        pagein.Nonsense  # noqa: B018 - the look is the test
+
+
+# Importing
+
+
+def fresh(code, cwd):
+    """Runs code in a new interpreter, which finds nothing but what is installed."""
+    return subprocess.run(
+        [sys.executable, "-B", "-c", code], cwd=cwd, capture_output=True, text=True, check=True, timeout=60
+    )
+
+
+def test_an_import_prints_nothing_writes_nothing_and_loads_nothing_heavy(tmp_path):
+    heavy = [
+        "rich",
+        "cyclopts",
+        "splintr",
+        "hypothesis",
+        "pytest",
+        "numpy",
+        "pagein.testing",
+        "pagein.bench",
+        "pagein.cli",
+    ]
+    run = fresh(
+        f"import sys, pagein\nassert [m for m in {heavy!r} if m in sys.modules] == [], sys.modules.keys()",
+        tmp_path,
+    )
+    assert (run.stdout, run.stderr) == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_module_can_be_imported_first(tmp_path):
+    names = [
+        each.name
+        for each in pkgutil.walk_packages(pagein.__path__, "pagein.")
+        if not each.name.endswith("__main__") and "testing" not in each.name
+    ]
+    assert len(names) > 30
+    code = "import importlib, sys\n" + "".join(
+        f"importlib.import_module({name!r})\n[sys.modules.pop(m) for m in list(sys.modules) if m.startswith('pagein')]\n"
+        for name in names
+    )
+    assert fresh(code, tmp_path).stdout == ""
+
+
+# Proofs
+
+SEAMS = {
+    "LogTests": ("log", {"head", "append", "read", "verify", "close"}),
+    "FormatTests": ("formats", {"name", "parse", "render", "problems"}),
+    "CounterTests": ("tokens", {"name", "margin", "text", "image"}),
+    "PolicyTests": ("compaction", {"name", "__call__"}),
+}
+
+
+def implementations(package, members):
+    """The classes of a room that fill its seam."""
+    root = importlib.import_module(f"pagein.{package}")
+    for each in pkgutil.walk_packages(root.__path__, f"pagein.{package}."):
+        module = importlib.import_module(each.name)
+        for name, found in vars(module).items():
+            if (
+                isinstance(found, type)
+                and found.__module__ == each.name
+                and not getattr(found, "_is_protocol", False)
+            ):
+                fields = set(dir(found)) | set(getattr(found, "__dataclass_fields__", ()))
+                if members <= fields:
+                    yield name, found
+
+
+@pytest.mark.parametrize("suite", SEAMS)
+def test_every_implementation_has_a_conformance_subclass(suite):
+    found = dict(implementations(*SEAMS[suite]))
+    assert found
+    proofs = [path.read_text("utf-8") for path in TESTS.rglob("test_*.py")]
+    proven = "\n".join(text for text in proofs if re.search(rf"class \w+\((\w+\.)?{suite}\)", text))
+    missing = [name for name, each in found.items() if not is_proven(name, each, proven)]
+    assert missing == []
+
+
+def is_proven(name, implementation, proven):
+    """Named where its suite is subclassed: by its class, by a value of it, or as policies are, by what it is called."""
+    module = sys.modules[implementation.__module__]
+    values = [each for each, value in vars(module).items() if isinstance(value, implementation)]
+    known = getattr(implementation, "name", None)
+    default = getattr(implementation, "__dataclass_fields__", {}).get("name")
+    known = known if isinstance(known, str) else getattr(default, "default", None)
+    spelled = isinstance(known, str) and f'"{known}"' in proven
+    return spelled or any(re.search(rf"\b{each}\b", proven) for each in (name, *values))
