@@ -64,7 +64,7 @@ class AsyncAgentMemory(Memory):
     async def record_messages(
         self,
         messages: Any,
-        format: str | None = None,  # noqa: A002
+        format: str | None = None,
         *,
         whole: bool | None = None,
         usage: Usage | None = None,
@@ -79,7 +79,7 @@ class AsyncAgentMemory(Memory):
 
     async def to_messages(
         self,
-        format: str | None = None,  # noqa: A002
+        format: str | None = None,
         *,
         summary_mode: bool = False,
         keep_last_n: int | None = None,
@@ -90,7 +90,7 @@ class AsyncAgentMemory(Memory):
         messages: list[dict[str, Any]] = self._rendered(view, format)["messages"]
         return messages
 
-    async def to_request(self, format: str | None = None) -> dict[str, Any]:  # noqa: A002
+    async def to_request(self, format: str | None = None) -> dict[str, Any]:
         """See AgentMemory.to_request."""
         return self._rendered(await self.view(), format)
 

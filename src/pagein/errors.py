@@ -45,7 +45,7 @@ class FormatError(PageinError):
 class Illegal(FormatError):
     """A request that its provider would refuse, with every rule it breaks in ``problems``."""
 
-    def __init__(self, format: str, problems: Sequence[str]) -> None:  # noqa: A002 - the public word
+    def __init__(self, format: str, problems: Sequence[str]) -> None:
         self.format = format
         self.problems = tuple(problems)
         super().__init__(f"not a legal {format} request: " + "; ".join(self.problems))

@@ -132,11 +132,11 @@ class Memory:
             yield from flows.load(self._session)
         return found
 
-    def _parsed(self, messages: Any, format: str | None) -> tuple[Item, ...]:  # noqa: A002
+    def _parsed(self, messages: Any, format: str | None) -> tuple[Item, ...]:
         form = self._format if format is None else format_named(format)
         return form.parse(messages)
 
-    def _rendered(self, view: View, format: str | None) -> dict[str, Any]:  # noqa: A002
+    def _rendered(self, view: View, format: str | None) -> dict[str, Any]:
         form = self._format if format is None else format_named(format)
         request = form.render(view.messages())
         if problems := form.problems(request):
@@ -169,7 +169,7 @@ class AgentMemory(Memory):
     def record_messages(
         self,
         messages: Any,
-        format: str | None = None,  # noqa: A002
+        format: str | None = None,
         *,
         whole: bool | None = None,
         usage: Usage | None = None,
@@ -189,7 +189,7 @@ class AgentMemory(Memory):
 
     def to_messages(
         self,
-        format: str | None = None,  # noqa: A002
+        format: str | None = None,
         *,
         summary_mode: bool = False,
         keep_last_n: int | None = None,
@@ -205,7 +205,7 @@ class AgentMemory(Memory):
         messages: list[dict[str, Any]] = self._rendered(view, format)["messages"]
         return messages
 
-    def to_request(self, format: str | None = None) -> dict[str, Any]:  # noqa: A002
+    def to_request(self, format: str | None = None) -> dict[str, Any]:
         """The view as the provider's keyword arguments: ``messages``, and ``system`` where it stands apart."""
         return self._rendered(self.view(), format)
 

@@ -73,7 +73,7 @@ def view(
     budget: BudgetTokens,
     session: SessionName = None,
     policy: PolicyName = "ladder",
-    format: FormatName = "openai",  # noqa: A002 - the public word
+    format: FormatName = "openai",
     model: ModelName = None,
     messages: Annotated[
         bool, Parameter(help="Print the request itself, message by message.", show_default=False)

@@ -106,7 +106,7 @@ def replay(
     *,
     budget: BudgetTokens,
     policy: PolicyName = "ladder",
-    format: FormatName = "openai",  # noqa: A002 - the public word
+    format: FormatName = "openai",
     model: ModelName = None,
     db: NewDatabase = None,
     json: AsJson = False,

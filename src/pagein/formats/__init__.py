@@ -34,7 +34,7 @@ def format_named(name: str) -> Format:
             raise ConfigurationError(f"unknown format {name!r}: use 'openai' or 'anthropic'")
 
 
-def validate(messages: Any, format: str = "openai") -> None:  # noqa: A002 - the public word
+def validate(messages: Any, format: str = "openai") -> None:
     """Returns when the provider would take the request, a list of messages or the whole of it.
 
     Raises Illegal with every rule it breaks in ``problems``, ConfigurationError for an unknown format.

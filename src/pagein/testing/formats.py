@@ -12,7 +12,6 @@
 What a wire cannot carry is declared in ``cannot_carry``, in the words of ``LOSSES``; a declared loss that does not
 happen fails the suite as one that was not declared does.
 """
-# ruff: noqa: A002 - ``format`` is the public word
 
 from __future__ import annotations
 

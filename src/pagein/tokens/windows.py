@@ -146,7 +146,7 @@ def budget_for(
     )
 
 
-def _gpt(window: int, output: int, rule: images.ImageRule, input: int = 0) -> Model:  # noqa: A002 - as the field
+def _gpt(window: int, output: int, rule: images.ImageRule, input: int = 0) -> Model:
     return Model(window, output, Encoding("o200k_base", rule), input)
 
 
