@@ -41,6 +41,8 @@ class Oracle:
     notes: dict[int, Observation] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
     pins: dict[int, str] = field(default_factory=dict)
+    systems: list[SystemPromptStep] = field(default_factory=list)
+    """The system prompts that came before anything else was said or pinned."""
     compactions: list[int] = field(default_factory=list)
     """The positions of those that hold."""
 
@@ -76,6 +78,9 @@ class Oracle:
         for call in self.open():
             self._answer(call, Observation(call.id, "", "unknown", call.index), fate="unknown")
         at = self.head
+        is_first = len(self.systems) == len(self.steps) and not self.pins and not self.notes
+        if isinstance(step, SystemPromptStep) and is_first:
+            self.systems.append(step)
         self.rows.append(step)
         self.steps[at] = self.seen[at] = step
         if isinstance(step, ActionStep):
@@ -137,16 +142,6 @@ class Oracle:
     def bodies(self) -> list[Body]:
         """The log as it must be."""
         return list(self.rows)
-
-    def systems(self) -> list[SystemPromptStep]:
-        """The system prompts that came before anything else was said or pinned."""
-        found: list[SystemPromptStep] = []
-        for position, row in enumerate(self.rows):
-            if isinstance(row, SystemPromptStep):
-                found.append(row)
-            elif not isinstance(row, Unpin) and not (isinstance(row, Pin) and position not in self.pins):
-                break
-        return found
 
     def tasks(self) -> list[tuple[int, TaskStep]]:
         """What the user said, in order."""

@@ -138,7 +138,7 @@ class Watched(RuleBasedStateMachine):
             view, oracle.pins.values(), oracle.tasks(), self._counter, self.formats,
             half=0 if self._floored() else self._smallest // 2,
         )  # fmt: skip
-        promises.data_is_data(view, oracle.systems())
+        promises.data_is_data(view, oracle.systems)
 
     def _request_holds(self, view: View) -> None:
         for name in self.formats:
@@ -161,7 +161,7 @@ class Watched(RuleBasedStateMachine):
     def _is_justified(self, error: OverBudget) -> None:
         """What may not leave, with a little for what stands for the rest, is indeed over the budget."""
         assert error.needed > error.limit == self.budget.limit
-        fixed = [Message("system", each.content, extra=each.extra) for each in self.oracle.systems()]
+        fixed = [Message("system", each.content, extra=each.extra) for each in self.oracle.systems]
         fixed += [
             Message("user", step.content) for step in self.oracle.steps.values() if isinstance(step, SystemPromptStep)
         ][len(fixed) :]  # fmt: skip
