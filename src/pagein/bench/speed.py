@@ -89,17 +89,17 @@ def _turn_rows(costs: dict[int, list[float]]) -> Iterator[Row]:
         base = measure(costs[first])
         for length, spent in costs.items():
             value = measure(spent)
-            what = f"turn at {length:,} steps, {name}"
-            yield Row(what, 1e3 * value, "ms", value / base, f"at {first:,} steps", len(spent))
+            what = f"turn at {length:,}, {name}"
+            yield Row(what, 1e3 * value, "ms", value / base, f"at {first:,}", len(spent))
 
 
 def _peer_rows(length: int, ours: float, samples: int, tick: Tick) -> Iterator[Row]:
     run = tuple(turns(length))
     counter = Encoding(ENCODING)
     found: tuple[tuple[str, str, Callable[[], Callable[[], object]]], ...] = (
-        ("langchain_core", "trim_messages, exact count", lambda: peers.trim_messages(run, BUDGET, counter)),
-        ("langchain_core", "trim_messages, approximate", lambda: peers.trim_messages(run, BUDGET, None)),
-        ("smolagents", "smolagents memory to messages", lambda: peers.memory_to_messages(run)),
+        ("langchain_core", "trim_messages, exact", lambda: peers.trim_messages(run, BUDGET, counter)),
+        ("langchain_core", "trim_messages, approx.", lambda: peers.trim_messages(run, BUDGET, None)),
+        ("smolagents", "smolagents to messages", lambda: peers.memory_to_messages(run)),
     )
     for done, (module, name, prepare) in enumerate(found):
         tick("peers", done, len(found))
@@ -108,7 +108,7 @@ def _peer_rows(length: int, ours: float, samples: int, tick: Tick) -> Iterator[R
             yield Row(what, None, "ms", note=f"not installed: {peers.CURE}")
             continue
         value = statistics.median(_timed(prepare(), samples))
-        yield Row(what, 1e3 * value, "ms", value / ours, "a turn of pagein", samples)
+        yield Row(what, 1e3 * value, "ms", value / ours, "our turn, median", samples)
 
 
 def _timed(call: Callable[[], object], samples: int) -> list[float]:
@@ -144,8 +144,8 @@ def append_rows(samples: int, tick: Tick) -> Iterator[Row]:
         bare.close()
         log.close()
     base = statistics.median(spent["bare"])
-    yield Row("bare sqlite3 INSERT, durable", 1e3 * base, "ms", 1.0, "", samples)
-    for name, what in (("log", "durable append"), ("memory", "durable record, shown in the view")):
+    yield Row("bare durable INSERT", 1e3 * base, "ms", 1.0, "", samples)
+    for name, what in (("log", "durable append"), ("memory", "durable record and view")):
         value = statistics.median(spent[name])
         yield Row(what, 1e3 * value, "ms", value / base, "bare INSERT", samples)
 
@@ -230,7 +230,7 @@ def memory_rows(length: int, tick: Tick) -> Iterator[Row]:
     base = _fresh(_PEAK.format("hold_messages", length))
     tick("memory", 1, 2)
     value = _fresh(_PEAK.format("hold_memory", length))
-    yield Row(f"peak memory, {length:,} steps in a file", value, "MB", value / base, "a list of messages", 1)
+    yield Row(f"peak memory, {length:,} steps", value, "MB", value / base, "a list of messages", 1)
 
 
 def hold_messages(length: int) -> None:

@@ -117,7 +117,9 @@ def speed(
     """Measure what it costs: a turn as a run grows, an append, a count, an import, memory.
 
     Everything is made up here and measured here, each against something measured
-    beside it. langchain and smolagents are measured where they are installed.
+    beside it. A turn is a record and a request, of the last 50 before each length
+    in steps; the mean has the compactions in it. langchain and smolagents are
+    measured where they are installed.
 
     For example:
 

@@ -1,0 +1,274 @@
+"""The commands in process: what they print, where, and with which exit code."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from pagein.bench.synthetic import opening, turns
+from pagein.cli import main
+from pagein.memory import AgentMemory
+
+MESSAGES = [*opening(), *(message for turn in turns(12) for message in turn.messages)]
+
+
+@pytest.fixture
+def run(capsys):
+    def command(*arguments):
+        code = main([str(each) for each in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return command
+
+
+@pytest.fixture
+def runs(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    lines = ({"id": name, "messages": MESSAGES} for name in ("first", "second"))
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    return path
+
+
+@pytest.fixture
+def db(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(str(path), session="one", budget=2_000) as memory:
+        memory.record_messages(MESSAGES, whole=False)
+        memory.to_messages()
+    return path
+
+
+def is_one_line(err):
+    return err.startswith("pagein: ") and err.count("\n") == 1 and "Traceback" not in err
+
+
+def test_help_says_every_command_in_80_columns(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = run("--help")
+    assert code == 0
+    for name in ("demo", "replay", "log", "view", "expand", "verify", "bench"):
+        assert name in out
+        code, page, _ = run(name, "--help")
+        assert code == 0
+        assert max(map(len, page.splitlines())) <= 80
+        assert name == "bench" or "For example:" in page
+
+
+def test_the_version_is_that_of_the_package(run):
+    from pagein import __version__
+
+    assert run("--version") == (0, f"pagein {__version__}\n", "")
+
+
+def test_demo_ends_in_a_table_and_in_commands_that_work(run, tmp_path):
+    path = tmp_path / "demo.db"
+    code, out, err = run("demo", "--db", path)
+    assert (code, err) == (0, "")
+    for fact in ("tokens sent without pagein", "needs met", "everything retrievable", "yes", "prefix"):
+        assert fact in out
+    assert "\x1b" not in out
+    further = [line.split()[1:] for line in out.splitlines() if line.startswith("  pagein ")]
+    assert {line[0] for line in further} == {"log", "view", "expand", "verify"}
+    assert all(run(*line)[0] == 0 for line in further)
+
+
+def test_demo_in_json(run, tmp_path):
+    code, out, _ = run("demo", "--json", "--budget", 4000, "--db", tmp_path / "d.db")
+    found = json.loads(out)
+    assert code == 0
+    assert found["over_budget"] == 0
+    assert found["highest"] <= 4_000
+    assert found["retrievable"]["ok"]
+
+
+def test_demo_does_not_append_to_an_earlier_one(run, tmp_path):
+    assert run("demo", "--db", tmp_path / "d.db")[0] == 0
+    code, _, err = run("demo", "--db", tmp_path / "d.db")
+    assert code == 1
+    assert "recorded there already" in err
+    assert is_one_line(err)
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+def test_replay_has_one_row_a_run_and_totals(run, runs, tmp_path, form):
+    path = tmp_path / "out.db"
+    code, out, err = run("replay", runs, "--budget", 2000, "--format", form, "--db", path)
+    assert (code, err) == (0, "")
+    assert [name in out for name in ("first", "second", "all")] == [True] * 3
+    assert "0 over budget, 0 with orphans, 0 illegal" in out
+    assert "2 sessions" in run("log", path)[1]
+
+
+def test_replay_in_json(run, runs):
+    code, out, _ = run("replay", runs, "--budget", 2000, "--policy", "mask", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert [each["id"] for each in found["runs"]] == ["first", "second"]
+    assert found["totals"]["requests"] == 24
+
+
+def test_replay_that_cannot_fit_says_so_and_fails(run, runs):
+    code, out, err = run("replay", runs, "--budget", 20)
+    assert code == 1
+    assert "OverBudget" in err
+    assert "raised" in out
+
+
+def test_log_lists_entries_with_their_handles(run, db):
+    code, out, _ = run("log", db)
+    assert code == 0
+    assert out.startswith("s0     system")
+    assert "bash(" in out
+    assert "compaction" in out
+    entries = json.loads(run("log", db, "--json")[1])
+    assert [each["handle"] for each in entries] == [f"s{at}" for at in range(len(entries))]
+
+
+def test_log_of_several_sessions_lists_them(run, db):
+    with AgentMemory.open(str(db), session="two", budget=2_000) as memory:
+        memory.record_messages(MESSAGES[:3], whole=False)
+    assert "one" in run("log", db)[1]
+    assert json.loads(run("log", db, "--json")[1])["sessions"][1]["session"] == "two"
+    assert run("log", db, "--session", "two")[1].startswith("s0 ")
+    code, _, err = run("view", db, "--budget", 2000)
+    assert code == 1
+    assert "say which session" in err
+    assert is_one_line(err)
+    assert run("verify", db)[1].count("ok") == 2
+
+
+@pytest.mark.parametrize("budget", [1_200, 2_000, 100_000])
+def test_view_accounts_for_every_token_and_writes_nothing(run, db, budget):
+    before = db.read_bytes()
+    code, out, _ = run("view", db, "--budget", budget, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert sum(line["tokens"] for line in found["lines"]) == found["tokens"] <= budget
+    assert sum(found["by_tier"].values()) == found["tokens"]
+    assert db.read_bytes() == before
+
+
+def test_view_prints_tables_or_the_request(run, db):
+    assert "out of the view" in run("view", db, "--budget", 1500)[1]
+    assert "── user" in run("view", db, "--budget", 1500, "--messages")[1]
+    for form in ("openai", "anthropic"):
+        assert run("view", db, "--budget", 1500, "--messages", "--format", form)[0] == 0
+        shown = json.loads(run("view", db, "--budget", 1500, "--messages", "--json", "--format", form)[1])
+        assert shown["request"]["messages"][0]["role"] in ("system", "user")
+
+
+def test_expand_prints_the_original(run, db):
+    code, out, _ = run("expand", db, "s2.0")
+    assert code == 0
+    assert out.rstrip("\n") == MESSAGES[3]["content"].rstrip("\n")
+
+
+def test_expand_prints_what_no_encoding_can_say(run, tmp_path):
+    path = tmp_path / "odd.db"
+    with AgentMemory.open(str(path), budget=2_000) as memory:
+        memory.record_messages([{"role": "user", "content": "a\ud83d\0b\n[red]x[/red]"}])
+    assert run("expand", path, "s0") == (0, "a\\ud83d\0b\n[red]x[/red]\n", "")
+    assert run("log", path)[0] == 0
+    assert run("view", path, "--budget", 500)[0] == 0
+
+
+def test_verify_fails_where_the_record_was_changed(run, db):
+    assert run("verify", db)[0] == 0
+    with sqlite3.connect(db) as raw:
+        raw.execute("UPDATE entries SET body = replace(body, 'careful', 'careless') WHERE position = 0")
+    raw.close()
+    code, out, _ = run("verify", db)
+    assert code == 1
+    assert "DAMAGED" in out
+    found = json.loads(run("verify", db, "--json")[1])
+    assert not found["one"]["ok"]
+    assert found["one"]["problems"]
+
+
+def test_bench_faults_has_pagein_beside_the_baselines(run, runs):
+    code, out, _ = run("bench", "faults", runs, "--budget", 2000, "--limit-runs", 1)
+    assert code == 0
+    for word in ("pagein", "head and", "mask", "clip", "grounded", "Everything retrievable: yes"):
+        assert word in out
+    assert max(map(len, out.splitlines())) <= 80 or not os.environ.get("COLUMNS")
+    found = json.loads(run("bench", "faults", runs, runs, "--budget", 2000, "--json")[1])
+    assert found["files"][str(runs)]["pagein"]["requests"] == 24
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["replay", "x.jsonl"],
+        ["replay", "x.jsonl", "--budget", "many"],
+        ["replay", "x.jsonl", "--budget", "5", "--nonsense"],
+        ["view", "x.db"],
+        ["expand", "x.db"],
+        ["bench", "nonsense"],
+    ],
+)
+def test_usage_is_exit_code_2(run, arguments):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert is_one_line(err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["replay", "{dir}/none.jsonl", "--budget", "5"], "No such file"),
+        (["replay", "{bad}", "--budget", "5"], "bad.jsonl:1: not JSON"),
+        (["replay", "{runs}", "--budget", "-5"], "must be 1 token or more, not -5"),
+        (["replay", "{runs}", "--budget", "5", "--policy", "x"], "no policy 'x'"),
+        (["replay", "{runs}", "--budget", "5", "--format", "x"], "unknown format 'x'"),
+        (["replay", "{runs}", "--budget", "500", "--db", "{bad}"], "bad.jsonl"),
+        (["bench", "faults", "--budget", "5"], "at least one file"),
+        (["bench", "faults", "{runs}", "--budget", "0"], "must be 1 token"),
+        (["bench", "faults", "{runs}", "--budget", "5", "--limit-runs", "0"], "--limit-runs"),
+        (["log", "{dir}/none.db"], "no log"),
+        (["log", "{dir}"], "folder"),
+        (["log", "{bad}"], "bad.jsonl"),
+        (["log", "{db}", "--session", "x"], "no session 'x'"),
+        (["view", "{db}", "--budget", "10"], "smallest view"),
+        (["view", "{db}", "--budget", "-1"], "must be 1 token"),
+        (["view", "{db}", "--budget", "500", "--format", "x"], "unknown format"),
+        (["expand", "{db}", "s999"], "no handle 's999'"),
+        (["expand", "{db}", "nonsense"], "no handle"),
+        (["verify", "{bad}"], "bad.jsonl"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_1(run, tmp_path, runs, db, arguments, what):
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text("not json, and no database\n")
+    names = {"dir": tmp_path, "bad": bad, "runs": runs, "db": db}
+    code, out, err = run(*(each.format(**names) for each in arguments))
+    assert (code, out) == (1, "")
+    assert what in err
+    assert is_one_line(err)
+
+
+def test_a_newer_and_a_foreign_database_are_refused(run, db, tmp_path):
+    with sqlite3.connect(db) as raw:
+        raw.execute("PRAGMA user_version = 999")
+    raw.close()
+    code, _, err = run("log", db)
+    assert code == 1
+    assert is_one_line(err)
+    foreign = tmp_path / "foreign.db"
+    with sqlite3.connect(foreign) as raw:
+        raw.execute("CREATE TABLE t (x)")
+    raw.close()
+    before = foreign.read_bytes()
+    assert run("verify", foreign)[0] == 1
+    assert run("demo", "--db", foreign)[0] == 1
+    assert foreign.read_bytes() == before
+
+
+def test_the_module_runs_and_a_closed_pipe_is_silent(db):
+    command = f"{sys.executable} -m pagein log {db} | head -c 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "s", "")
