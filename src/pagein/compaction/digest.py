@@ -152,9 +152,13 @@ def choose(
     counter: TokenCounter,
     *,
     visible: Iterable[str],
+    within: tuple[int, int] | None = None,
     line_worth: float = 0.3,
 ) -> Extract:
-    """Lines and identifiers of the run, not among the visible texts, worth at most ``tokens`` tokens of sight."""
+    """Lines and identifiers of the run, not among the visible texts, worth at most ``tokens`` tokens of sight.
+
+    ``within`` narrows it to lines last seen at positions ``[first, last)``, and to the identifiers in them.
+    """
     sight = Sight.of(visible, memo.lines)
     worth = {
         name: memo.name_chance(name) * (1 - BARE if name in sight.named else 1)
@@ -173,8 +177,9 @@ def choose(
             True,
         )
         for key, each in memo.lines.items()
-        if key not in sight.lines
+        if key not in sight.lines and (within is None or within[0] <= each.position < within[1])
     }
+    near = None if within is None else {name for each in lines.values() for name in each.names}
     held = [
         *choice.reserve((each for each in lines.values() if memo.lines[each.key].leads), int(tokens * DONE)),
         *choice.reserve(
@@ -186,7 +191,7 @@ def choose(
     for each in lines.values():
         choice.offer(each)
     for order, name in enumerate(worth):
-        if name not in sight.named:
+        if name not in sight.named and (near is None or name in near):
             choice.offer(Candidate(name, name, order, (name,), 0.0, (1.5 + len(name) / 3.5) / BARE, False))
     return _extract(memo, [*held, *choice.take()])
 

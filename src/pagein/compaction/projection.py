@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from statistics import median
 
 from pagein.compaction import Plan, actions, plan_of
 from pagein.compaction.clip import clip_whole
-from pagein.compaction.digest import Extract, choose
-from pagein.compaction.folding import legal_stop, span, stretches
-from pagein.lexing import argument_text
+from pagein.compaction.extracting import boundary, stays, summary_of, visible_from
+from pagein.compaction.folding import legal_stop, stretches
 from pagein.log import Replacement
-from pagein.steps import SummaryStep, TaskStep, as_text
+from pagein.steps import SummaryStep, as_text
 from pagein.tokens import Budget
 from pagein.view import Shown, View
 from pagein.view.fold import is_kept, preview
-from pagein.view.handles import range_handle, step_handle
+from pagein.view.handles import step_handle
 
 MOST_EXTRACT = 8_000
 """Tokens beyond which an extract finds little worth its room; in a large view the newest steps have the rest."""
-
-HEADER = 60
-"""Tokens of a summary beside its lines."""
-
 
 AHEAD, WIDEST = 1, 0.3
 """Steps of the usual size that fit between two passes, and the share of the limit that may be kept free for them."""
@@ -58,7 +52,7 @@ class Projection:
         if clipped:
             view = preview(view, clipped)
         newest = max(room * self.recent, room - MOST_EXTRACT)
-        stop = legal_stop(view, _boundary(view, newest))
+        stop = legal_stop(view, boundary(view, newest))
         newer = sum(each.tokens for each in view.run if each.first >= stop and not stays(each))
         folded = _fold(view, stop, room - newer)
         return plan_of((*clipped, *folded), self.name, f"older than {step_handle(stop)}")
@@ -73,11 +67,6 @@ def low_mark(view: View, budget: Budget) -> int:
     sizes = [each.tokens for each in actions(view)[-5:]]
     ahead = min(int(AHEAD * median(sizes)), int(view.limit * WIDEST)) if sizes else 0
     return min(int(view.limit * budget.low_share), view.limit - ahead)
-
-
-def stays(shown: Shown) -> bool:
-    """True for what no fold takes out: system prompts, pins, the user's words."""
-    return is_kept(shown) or isinstance(shown.item, TaskStep)
 
 
 def _clip_newest(view: View, tokens: int) -> tuple[Replacement, ...]:
@@ -107,48 +96,10 @@ def _slots(shown: Shown) -> int:
     return max(1, sum(len(as_text(each)) > LONG for each in texts))
 
 
-def _boundary(view: View, tokens: float) -> int:
-    """The position from which on the newest steps cost at most ``tokens``; the newest action is always among them."""
-    acted = actions(view)
-    stop = acted[-1].first if acted else view.head
-    for each in reversed(view.run):
-        if stays(each):
-            continue
-        tokens -= each.tokens
-        if tokens < 0:
-            break
-        stop = min(stop, each.first)
-    return stop
-
-
-def _texts(shown: Shown) -> Iterator[str]:
-    for message in shown.messages:
-        yield as_text(message.content)
-        yield from (argument_text(call.arguments) for call in message.tool_calls)
-
-
 def _fold(view: View, stop: int, tokens: int) -> Iterator[Replacement]:
+    """Every stretch before ``stop`` as a summary; the newest has the extract, which is the whole run's."""
     found = [held for held in stretches(view, stop) if any(not is_kept(each) for each in held)]
-    visible = [text for each in view.entries if each.first >= stop or stays(each) for text in _texts(each)]
     for number, held in enumerate(found):
-        first, last = span(view, held)
-        newest = number == len(found) - 1
-        extract = (
-            choose(view.memo, max(0, tokens - HEADER), view.counter, visible=visible) if newest else Extract()
-        )
-        summary = _text(first, last, extract)
-        if len(held) > 1 or held[0].item != SummaryStep(summary):
-            yield Replacement(first, last, summary=summary)
-
-
-def _text(first: int, last: int, extract: Extract) -> str:
-    handle = range_handle(first, last)
-    if not extract.lines and not extract.names:
-        return f"Out of view: {handle}."
-    said = [f"Out of view: {handle}; expand(handle) gives a step back. Lines of theirs (> done, ! failed):"]
-    for position, group in groupby(extract.lines, key=lambda each: each.position):
-        said.append(f"[{step_handle(position)}]")
-        said.extend(each.mark + each.text for each in group)
-    if extract.names:
-        said.append("Also named: " + " ".join(extract.names))
-    return "\n".join(said)
+        by = summary_of(view, held, tokens if number == len(found) - 1 else 0, visible_from(view, stop))
+        if len(held) > 1 or held[0].item != SummaryStep(by.summary or ""):
+            yield by

@@ -1,0 +1,77 @@
+"""Summaries made of what they stand for: which entries, within which room, in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from pagein.compaction import actions
+from pagein.compaction.digest import Extract, choose
+from pagein.compaction.folding import span
+from pagein.lexing import argument_text
+from pagein.log import Replacement
+from pagein.steps import TaskStep, as_text
+from pagein.view import Shown, View
+from pagein.view.fold import is_kept
+from pagein.view.handles import range_handle, step_handle
+
+HEADER = 60
+"""Tokens of a summary beside its lines."""
+
+
+def stays(shown: Shown) -> bool:
+    """True for what no fold takes out: system prompts, pins, the user's words."""
+    return is_kept(shown) or isinstance(shown.item, TaskStep)
+
+
+def boundary(view: View, tokens: float) -> int:
+    """The position from which on the newest steps cost at most ``tokens``; the newest action is always among them."""
+    acted = actions(view)
+    stop = acted[-1].first if acted else view.head
+    for each in reversed(view.run):
+        if stays(each):
+            continue
+        tokens -= each.tokens
+        if tokens < 0:
+            break
+        stop = min(stop, each.first)
+    return stop
+
+
+def visible_from(view: View, stop: int) -> tuple[str, ...]:
+    """The texts that stay in sight when what stands before ``stop`` leaves."""
+    return tuple(text for each in view.entries if each.first >= stop or stays(each) for text in _texts(each))
+
+
+def _texts(shown: Shown) -> Iterator[str]:
+    for message in shown.messages:
+        yield as_text(message.content)
+        yield from (argument_text(call.arguments) for call in message.tool_calls)
+
+
+def summary_of(
+    view: View, held: tuple[Shown, ...], tokens: int, visible: tuple[str, ...], *, own: bool = False
+) -> Replacement:
+    """What stands for these entries: an extract of at most ``tokens`` tokens, or one line where that is too few.
+
+    ``own`` makes it of their own lines only; else it is an extract of the whole run, whose newest summary it is.
+    """
+    first, last = span(view, held)
+    extract = Extract()
+    if tokens > HEADER:
+        within = (first, last) if own else None
+        extract = choose(view.memo, tokens - HEADER, view.counter, visible=visible, within=within)
+    return Replacement(first, last, summary=_text(first, last, extract))
+
+
+def _text(first: int, last: int, extract: Extract) -> str:
+    handle = range_handle(first, last)
+    if not extract.lines and not extract.names:
+        return f"Out of view: {handle}."
+    said = [f"Out of view: {handle}; expand(handle) gives a step back. Lines of theirs (> done, ! failed):"]
+    for position, group in groupby(extract.lines, key=lambda each: each.position):
+        said.append(f"[{step_handle(position)}]")
+        said.extend(each.mark + each.text for each in group)
+    if extract.names:
+        said.append("Also named: " + " ".join(extract.names))
+    return "\n".join(said)
