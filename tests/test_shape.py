@@ -208,6 +208,7 @@ def test_an_import_prints_nothing_writes_nothing_and_loads_nothing_heavy(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_every_module_can_be_imported_first(tmp_path):
     names = [
         each.name

@@ -54,8 +54,8 @@ def profile(examples: int, moves: int = 30, *, shrink: bool = False, seed: bool 
     )  # fmt: skip
 
 
-LOCAL = profile(15)
-CI = profile(60, 40)
+LOCAL = profile(40)
+CI = profile(100, 40)
 NIGHTLY = profile(2_000, 60, seed=False)
 
 
