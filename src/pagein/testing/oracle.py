@@ -85,9 +85,9 @@ class Oracle:
         self.steps[at] = self.seen[at] = step
         if isinstance(step, ActionStep):
             held = len(step.observations)
-            for index, call in enumerate(step.tool_calls):
+            for index, made in enumerate(step.tool_calls):
                 answered = index < held and step.observations[index] is not None
-                self.calls.append(Call(at, index, call.id, "answered" if answered else "open"))
+                self.calls.append(Call(at, index, made.id, "answered" if answered else "open"))
 
     def hear_result(self, seen: Observation, *, strict: bool) -> None:
         """Take in a result: of an open call, else of one that was given up, else of none."""
