@@ -44,5 +44,21 @@ class TestUsers(Named):
     named = "users"
 
 
+class TestRounds(Named):
+    named = "rounds"
+
+
+class TestShortLong(Named):
+    named = "short_long"
+
+
+class TestRolling(Named):
+    named = "rolling"
+
+
+class TestTiers(Named):
+    named = "tiers"
+
+
 def test_every_named_policy_is_tried():
     assert {each.named for each in Named.__subclasses__()} == set(POLICIES)

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from pagein.compaction import actions
 from pagein.compaction.digest import Extract, choose
-from pagein.compaction.folding import span
+from pagein.compaction.folding import folds, is_summary, span
 from pagein.lexing import argument_text
 from pagein.log import Replacement
 from pagein.steps import TaskStep, as_text
@@ -62,6 +62,15 @@ def summary_of(
         within = (first, last) if own else None
         extract = choose(view.memo, tokens - HEADER, view.counter, visible=visible, within=within)
     return Replacement(first, last, summary=_text(first, last, extract))
+
+
+def summaries(view: View, stop: int, tokens: int) -> Iterator[Replacement]:
+    """A summary for every stretch before ``stop``, of ``tokens`` together; an older one that is one already stays."""
+    found, visible = folds(view, stop), visible_from(view, stop)
+    for number, held in enumerate(found):
+        newest = number == len(found) - 1
+        if newest or not is_summary(held):
+            yield summary_of(view, held, tokens // len(found), visible, own=not newest)
 
 
 def _text(first: int, last: int, extract: Extract) -> str:

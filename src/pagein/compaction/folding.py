@@ -48,3 +48,13 @@ def fold_before(view: View, stop: int, write: Callable[[int, int], str]) -> Iter
             continue
         first, last = span(view, held)
         yield Replacement(first, last, summary=write(first, last))
+
+
+def folds(view: View, stop: int) -> list[tuple[Shown, ...]]:
+    """The stretches before ``stop`` in which something may leave, oldest first."""
+    return [held for held in stretches(view, stop) if any(not is_kept(each) for each in held)]
+
+
+def is_summary(held: tuple[Shown, ...]) -> bool:
+    """True for a stretch that is one summary already."""
+    return len(held) == 1 and held[0].tier == "summary"

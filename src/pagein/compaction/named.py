@@ -12,6 +12,10 @@ from pagein.compaction.mask import Mask
 from pagein.compaction.projection import Projection
 from pagein.compaction.prune import PruneOldObservations
 from pagein.compaction.reasoning import DropReasoning
+from pagein.compaction.rolling import Rolling
+from pagein.compaction.rounds import Rounds
+from pagein.compaction.short_long import ShortLong
+from pagein.compaction.tiers import Tiers
 from pagein.compaction.users import ClipUsers
 from pagein.compaction.window import Window
 from pagein.errors import ConfigurationError
@@ -26,6 +30,10 @@ POLICIES: Mapping[str, Callable[[], Policy]] = MappingProxyType(
         "prune": PruneOldObservations,
         "users": ClipUsers,
         "projection": Projection,
+        "rounds": Rounds,
+        "short_long": ShortLong,
+        "rolling": Rolling,
+        "tiers": Tiers,
     }
 )
 """Each policy under its name, with its defaults. The floor stands behind every one of them."""

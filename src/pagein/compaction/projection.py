@@ -9,12 +9,12 @@ from statistics import median
 from pagein.compaction import Plan, actions, plan_of
 from pagein.compaction.clip import clip_whole
 from pagein.compaction.extracting import boundary, stays, summary_of, visible_from
-from pagein.compaction.folding import legal_stop, stretches
+from pagein.compaction.folding import folds, legal_stop
 from pagein.log import Replacement
 from pagein.steps import SummaryStep, as_text
 from pagein.tokens import Budget
 from pagein.view import Shown, View
-from pagein.view.fold import is_kept, preview
+from pagein.view.fold import preview
 from pagein.view.handles import step_handle
 
 MOST_EXTRACT = 8_000
@@ -98,7 +98,7 @@ def _slots(shown: Shown) -> int:
 
 def _fold(view: View, stop: int, tokens: int) -> Iterator[Replacement]:
     """Every stretch before ``stop`` as a summary; the newest has the extract, which is the whole run's."""
-    found = [held for held in stretches(view, stop) if any(not is_kept(each) for each in held)]
+    found = folds(view, stop)
     for number, held in enumerate(found):
         by = summary_of(view, held, tokens if number == len(found) - 1 else 0, visible_from(view, stop))
         if len(held) > 1 or held[0].item != SummaryStep(by.summary or ""):
