@@ -74,13 +74,13 @@ class LogError(PageinError):
 
 
 class Conflict(LogError):
-    """Another writer appended first. Nothing was written: read on from ``expected`` and try again."""
+    """Another writer appended first. Nothing was written: what it wrote starts at ``expected``."""
 
     def __init__(self, expected: int, found: int) -> None:
         self.expected, self.found = expected, found
         super().__init__(
             f"the log's head is {found}, this writer expected {expected}: another writer was first. "
-            "Nothing was written; reopen the memory to see what it recorded."
+            "Nothing of this call was written. A memory has folded in what the other recorded: look, and call again."
         )
 
 

@@ -78,7 +78,8 @@ def clip_text(text: str, tokens: int, counter: TokenCounter, handle: str, *, tai
     room = max(0, tokens - counter.text(gap(len(text), handle)))
     start = head_of(text, int(room * (1 - tail)), counter)
     end = tail_of(text[len(start) :], int(room * tail), counter)
-    return start + gap(_left_out(text[len(start) : len(text) - len(end)]), handle) + end
+    clipped = start + gap(_left_out(text[len(start) : len(text) - len(end)]), handle) + end
+    return clipped if len(clipped) < len(text) else text
 
 
 def _left_out(text: str) -> int:
