@@ -83,14 +83,14 @@ def test_baselines_are_legal_within_budget_and_keep_the_head(scale, name, budget
 
 
 def test_head_and_recency_keeps_everything_that_fits(scale):
-    baseline = Baseline(10**9, scale, BASELINES["head and recency"])
+    baseline = Baseline(10**9, scale, BASELINES["head+recency"])
     baseline.take(RUN[:5])
     baseline.take(RUN[5:])
     assert list(baseline.request()) == RUN
 
 
 def test_masking_keeps_the_last_ten_results(scale):
-    baseline = Baseline(10**9, scale, BASELINES["mask all but 10"])
+    baseline = Baseline(10**9, scale, BASELINES["masking"])
     baseline.take(RUN)
     results = [each["content"] for each in baseline.request() if each["role"] == "tool"]
     assert [each == OMITTED for each in results] == [True] * 30 + [False] * 10
@@ -98,7 +98,7 @@ def test_masking_keeps_the_last_ten_results(scale):
 
 def test_clipping_leaves_head_and_tail_of_long_results(scale):
     long = {"role": "tool", "tool_call_id": "a", "content": "first " + "word " * 3_000 + "last"}
-    baseline = Baseline(10**9, scale, BASELINES["clip to 500"])
+    baseline = Baseline(10**9, scale, BASELINES["clipping"])
     baseline.take([*RUN[:2], call("a"), long])
     clipped = baseline.request()[-1]
     assert clipped["content"].startswith("first ")

@@ -192,7 +192,7 @@ def test_verify_fails_where_the_record_was_changed(run, db):
 def test_bench_faults_has_pagein_beside_the_baselines(run, runs):
     code, out, _ = run("bench", "faults", runs, "--budget", 2000, "--limit-runs", 1)
     assert code == 0
-    for word in ("pagein", "head and", "mask", "clip", "grounded", "Everything retrievable: yes"):
+    for word in ("pagein", "head+recency", "masking", "clipping", "grounded", "Everything retrievable: yes"):
         assert word in out
     assert max(map(len, out.splitlines())) <= 80 or not os.environ.get("COLUMNS")
     found = json.loads(run("bench", "faults", runs, runs, "--budget", 2000, "--json")[1])

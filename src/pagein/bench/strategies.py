@@ -132,6 +132,6 @@ def clipped(said: Said, results: int, scale: Scale) -> Said:
 
 
 BASELINES: Mapping[str, Shape] = MappingProxyType(
-    {"head and recency": plain, "mask all but 10": masked, "clip to 500": clipped}
+    {"head+recency": plain, "masking": masked, "clipping": clipped}
 )
 """The baselines by the names under which they are reported."""

@@ -35,6 +35,11 @@ def faults(
     holds three other words of a line in which it occurred. Far needs are outside
     the most recent tokens that fit the budget.
 
+    Beside pagein: head+recency, the opening and the newest turns that fit, as
+    langchain's trim_messages; masking, the same with only the last ten results
+    shown; clipping, the same with long results cut to head and tail. All three
+    keep the opening messages whole, whatever they cost; pagein clips long ones.
+
     For example:
 
       pagein bench faults runs.jsonl.gz --budget 4000
@@ -118,8 +123,9 @@ def speed(
 
     Everything is made up here and measured here, each against something measured
     beside it. A turn is a record and a request, of the last 50 before each length
-    in steps; the mean has the compactions in it. langchain and smolagents are
-    measured where they are installed.
+    in steps; the mean has the compactions in it, the median mostly not. langchain
+    (trim_messages, counting exactly and approximately) and smolagents (memory to
+    messages) are measured where they are installed.
 
     For example:
 
