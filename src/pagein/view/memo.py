@@ -27,8 +27,8 @@ MOST_HEARD = 256
 LEARNT = 100_000
 """Characters at each end of one text that are learnt from; the middle of a longer one is in the log only."""
 
-LINE = 400
-"""Characters of a line that are kept in mind."""
+LINE = 240
+"""Characters of a line that are kept in mind as one; a longer one is taken in pieces."""
 
 SHORTEST = 4
 """Characters below which a line says nothing."""
@@ -37,6 +37,7 @@ _FAILS = re.compile(
     r"\b(?:\w*error|\w*exception|traceback|fail(?:s|ed|ure)?|fatal|denied|refused|cannot|invalid|no such|not found)\b",
     re.IGNORECASE,
 )
+_PART = re.compile(r"[,;.:}\])]\s*")
 _NUMBERED = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t-]\s?|\d{1,7}\s\s+")
 
 
@@ -220,8 +221,19 @@ def _promising(table: dict[str, T], chances: dict[str, float]) -> dict[str, T]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines of a text worth learning, each cut to a bounded length; of a very long text its two ends."""
+    """The lines of a text worth learning, long ones in pieces; of a very long text its two ends."""
     ends = (text,) if len(text) <= 2 * LEARNT else (text[:LEARNT], text[-LEARNT:])
     for end in ends:
         for line in islice(end.splitlines(), POOL):
-            yield line[:LINE] if len(line) > LINE else line
+            yield from (line,) if len(line) <= LINE else islice(_pieces(line), POOL)
+
+
+def _pieces(line: str) -> Iterator[str]:
+    """A long line (JSON, a log, minified code) in pieces of bounded length, parted behind a mark where there is one."""
+    start = 0
+    while start < len(line):
+        stop = start + LINE
+        if stop < len(line):
+            stop = max((at.end() for at in _PART.finditer(line, start + LINE // 2, stop)), default=stop)
+        yield line[start:stop]
+        start = stop
