@@ -6,6 +6,8 @@ requests    a request as it is measured: its canonical JSON, its tokens, what a 
 strategies  what is measured: pagein, and the baselines
 faults      the measure: strategies over runs
 retrieval   whether everything recorded comes back
-replaying   one run through a memory
+tally       what was counted, and the rates that follow
 speed       what a turn, an append, a count and an import cost
+synthetic   a run made up, as long as a measurement needs
+peers       what a turn costs in other libraries
 """
