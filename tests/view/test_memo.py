@@ -17,10 +17,7 @@ def test_a_long_line_is_learnt_in_pieces_that_together_are_the_line():
     line = json.dumps([{"reservation_id": f"ZX{number:04}", "total_price": number} for number in range(60)])
     memo = learnt(line)
     assert all(len(each.text) <= LINE for each in memo.lines.values())
-    assert {f"ZX{number:04}" for number in range(60)} <= {
-        name for name in line.replace('"', " ").split() if name.startswith("ZX")
-    }
-    assert "reservation_id" in memo.names
+    assert {"reservation_id", "total_price"} <= memo.names.keys()
     assert sum(len(each.text) for each in memo.lines.values()) > len(line) * 0.9
 
 
