@@ -1,0 +1,250 @@
+"""What of a span survives in what stands for it, measured by rules; what is missing is repaired from the source.
+
+A mention survives *in sight* where it stands in the summary's text or in a pin: rules and errors word for word,
+identifiers whole, a decision by most of its words on one line. It is *reachable* where the text names its step's own
+handle, or the archive holds it. Rules have to be in sight; the rest is a measure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pagein.lexing import identifiers
+from pagein.summaries.cleaning import normal, one_line
+from pagein.summaries.extractive import grounding
+from pagein.summaries.mentions import KINDS, Kind, Mention, mentions
+from pagein.summaries.merging import merged
+from pagein.summaries.parsing import SummaryRejected
+from pagein.summaries.rendering import entry, rendered
+from pagein.summaries.spans import Span
+from pagein.summaries.summary import Item, Section, Summary
+from pagein.tokens import TokenCounter
+from pagein.view.handles import Handle, parse_handle
+
+THRESHOLD = 0.2
+"""Weighted share in sight under which a summary, as its model wrote it, is refused. Low on purpose: what is missing is
+repaired from the source; a summary under it is about something else."""
+
+WEIGHTS: dict[Kind, int] = {
+    "constraint": 8,
+    "error": 3,
+    "decision": 2,
+    "path": 2,
+    "identifier": 1,
+    "number": 1,
+}
+"""What one mention of a kind counts in the score."""
+
+MOST_OF = 0.6
+"""Share of a decision's words that one line must have."""
+
+WIDEST = 3
+"""Positions up to which a handle in the text is a step's own; a wider one says only where to search."""
+
+_HANDLE = re.compile(r"\bs\d{1,15}(?:\.\d{1,9}|-s?\d{1,15})?\b")
+_WORDS = re.compile(r"\w{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """Of one kind: how many there were, how many are in sight, and how many are in sight or reachable."""
+
+    kind: Kind
+    total: int
+    in_sight: int
+    reachable: int
+
+    @property
+    def share(self) -> float:
+        """The share in sight; 1 where there was nothing to lose."""
+        return self.in_sight / self.total if self.total else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """What survived by kind, and every mention that is not in sight."""
+
+    kinds: tuple[Survival, ...]
+    missing: tuple[Mention, ...] = ()
+
+    def of(self, kind: Kind) -> Survival:
+        """What survived of one kind."""
+        return next(each for each in self.kinds if each.kind == kind)
+
+    @property
+    def score(self) -> float:
+        """The share in sight over all kinds, by ``WEIGHTS``; 1 where there was nothing to lose."""
+        total = sum(WEIGHTS[each.kind] * each.total for each in self.kinds)
+        return sum(WEIGHTS[each.kind] * each.in_sight for each in self.kinds) / total if total else 1.0
+
+    def as_dict(self) -> dict[str, list[int]]:
+        """By kind: total, in sight, in sight or reachable; for JSON."""
+        return {each.kind: [each.total, each.in_sight, each.reachable] for each in self.kinds}
+
+
+def measured(
+    found: Iterable[Mention], text: str, *, pins: Iterable[str] = (), archive: Iterable[str] = ()
+) -> Fidelity:
+    """What of the mentions survives in ``text``, the pins, and by handle; ``archive`` are the handles it holds.
+
+    Deterministic, and linear in the text for each mention.
+    """
+    held = tuple(found)
+    sight = _Sight.of((text, *pins))
+    named = [parsed for each in _HANDLE.findall(text) if (parsed := parse_handle(each))]
+    own = [each for each in named if each.last - each.first <= WIDEST]
+    own += [parsed for each in archive if (parsed := parse_handle(each))]
+    missing = tuple(each for each in held if not sight.shows(each))
+    lost = {id(each): _reached(each, own) for each in missing}
+    return Fidelity(
+        tuple(
+            Survival(
+                kind,
+                sum(each.kind == kind for each in held),
+                sum(each.kind == kind and id(each) not in lost for each in held),
+                sum(each.kind == kind and lost.get(id(each), True) for each in held),
+            )
+            for kind in KINDS
+        ),
+        missing,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    text: str
+    names: frozenset[str]
+    lines: tuple[frozenset[str], ...]
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> _Sight:
+        lines = [one_line(line, 20_000) for text in texts for line in text.splitlines()]
+        whole = " \n ".join(lines)
+        return cls(whole, frozenset(identifiers(whole)), tuple(frozenset(_words(line)) for line in lines))
+
+    def shows(self, each: Mention) -> bool:
+        match each.kind:
+            case "constraint" | "error":
+                return normal(each.text) in self.text.casefold()
+            case "decision":
+                words = frozenset(_words(each.text))
+                return any(len(words & line) >= MOST_OF * len(words) for line in self.lines)
+            case _:
+                return each.text in self.names or _stands(each.text, self.text)
+
+
+def _words(text: str) -> list[str]:
+    return _WORDS.findall(text.casefold())
+
+
+def _stands(name: str, text: str) -> bool:
+    """True where the name stands in the text, whole: not as a piece of a longer one."""
+    at = text.find(name)
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + len(name) : at + len(name) + 1]
+        if not (_inner(before) or _inner(after)):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+def _inner(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _reached(each: Mention, by: Sequence[Handle]) -> bool:
+    wanted = parse_handle(each.handle)
+    return wanted is not None and any(
+        held.first <= wanted.first
+        and wanted.last <= held.last
+        and held.observation in (None, wanted.observation)
+        for held in by
+    )
+
+
+def repaired(
+    summary: Summary, span: Span, report: Fidelity, tokens: int, *, counter: TokenCounter
+) -> Summary:
+    """The summary with what is missing added from the source: every rule, and the rest in at most ``tokens`` tokens.
+
+    The most important kinds come first, within one the newest; what does not fit is listed as not covered, by kind and
+    with the span's handle.
+    """
+    added: dict[Section, list[Item]] = {}
+    short: dict[Kind, int] = {}
+    for kind in KINDS:
+        lost = [each for each in report.missing if each.kind == kind]
+        for each in reversed(lost):
+            section, item = _copied(each)
+            cost = counter.text(entry(item)) + 2
+            if kind != "constraint" and cost > tokens:
+                short[kind] = short.get(kind, 0) + 1
+                continue
+            tokens -= cost if kind != "constraint" else 0
+            added.setdefault(section, []).append(item)
+    rest = [Item(f"{count} of the run's {kind}s", handles=(span.handle,)) for kind, count in short.items()]
+    copies = {section: tuple(reversed(items)) for section, items in added.items()}
+    # The copies are the older side: what the summary itself says of the same thing goes before.
+    joined = merged(Summary(**copies), summary)  # type: ignore[arg-type]  # no copy is a task
+    return replace(joined, not_covered=(*joined.not_covered, *rest)) if rest else joined
+
+
+def _copied(each: Mention) -> tuple[Section, Item]:
+    match each.kind:
+        case "constraint":
+            return "constraints", Item(each.text, handles=(each.handle,))
+        case "error":
+            return "errors", Item(each.text, handles=(each.handle,))
+        case "decision":
+            return "decisions", Item(each.text, handles=(each.handle,))
+        case _:
+            return "artifacts", Item(each.text, grounding(each), (each.handle,))
+
+
+def accepted(report: Fidelity, threshold: float = THRESHOLD) -> None:
+    """Nothing, where the report reaches the threshold. Raises SummaryRejected, naming what is missing, where not."""
+    if report.score < threshold:
+        lost = ", ".join(each.text[:60] for each in report.missing[:5])
+        raise SummaryRejected(
+            "unfaithful",
+            f"{report.score:.0%} of the run survives, {threshold:.0%} is wanted; missing: {lost}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A summary that was held against its source: as repaired, as text, and what survives in that text."""
+
+    summary: Summary
+    text: str
+    before: Fidelity
+    after: Fidelity
+
+
+def verified(
+    summary: Summary,
+    span: Span,
+    tokens: int,
+    *,
+    counter: TokenCounter,
+    pins: Iterable[str] = (),
+    threshold: float | None = THRESHOLD,
+    previous: Summary | None = None,
+    handle: str = "",
+) -> Verified:
+    """The new summary of ``span`` measured, refused or repaired, merged behind ``previous``, and rendered.
+
+    ``handle`` is of all the text stands for (the span's, where there is no previous summary). ``threshold`` None
+    refuses nothing, as for an extractive summary. Raises SummaryRejected under the threshold.
+    """
+    held, found = tuple(pins), mentions(span)
+    written = "\n".join(entry(item) for _, item in summary.entries())
+    before = measured(found, written, pins=held)
+    if threshold is not None:
+        accepted(before, threshold)
+    whole = repaired(summary, span, before, tokens, counter=counter)
+    whole = merged(previous, whole) if previous is not None else whole
+    text = rendered(whole, tokens, counter, handle=handle or span.handle)
+    return Verified(whole, text, before, measured(found, text, pins=held))

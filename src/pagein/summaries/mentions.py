@@ -1,0 +1,172 @@
+"""What in a span must survive: found by rules, the same each time, whatever wrote the summary.
+
+Rules and decisions are sentences; errors are lines; the rest are identifiers. Of the words of the user and the model,
+and of short results, every identifier counts; of a long result those in lines that fail, and those that the run names
+elsewhere too: what a tool listed and nobody took up is behind its handle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal, get_args
+
+from pagein.lexing import argument_text, identifiers
+from pagein.summaries.cleaning import normal, one_line
+from pagein.summaries.spans import Said, Span
+
+Kind = Literal["constraint", "error", "path", "identifier", "number", "decision"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""The kinds of mentions, most important first."""
+
+SHORT = 1_500
+"""Characters up to which a result counts whole."""
+
+READ = 40_000
+"""Characters at each end of a text that are read for identifiers."""
+
+ERROR = 300
+"""Characters of an error that must survive."""
+
+MOST_ERRORS = 3
+"""Errors taken from one result, its last ones: a traceback ends with its reason."""
+
+_RULE = re.compile(
+    r"""
+      \b(?:must(?:n['\u2019]t)?|never|always|do\ not|don['\u2019]t|may\ not|shall|should\ not|shouldn['\u2019]t
+         |under\ no\ circumstances|make\ sure|forbidden|prohibited|not\ allowed|only\ (?:use|ever)
+         |at\ most|at\ least|no\ (?:more|less|fewer)\ than
+         |niemals|immer|muss|m\u00fcssen|musst|d(?:arf|\u00fcrfen|arfst)\ (?:nicht|kein\w*)|nicht\ \w+en\b
+         |jamais|toujours|doi(?:t|s|vent)|il\ faut|interdit\w*|ne\ \w+\ pas
+         |nunca|jam\u00e1s|siempre|debe[ns]?|no\ debe\w*|prohibido
+         |sempre|dev[eo]n?o?|n\u00e3o\ \w+|vietato
+         |\u043d\u0438\u043a\u043e\u0433\u0434\u0430|\u0432\u0441\u0435\u0433\u0434\u0430|\u043d\u0435\u043b\u044c\u0437\u044f
+         |\u0434\u043e\u043b\u0436\u0435?\u043d\w*|\u043e\u0431\u044f\u0437\u0430\u0442\u0435\u043b\u044c\u043d\u043e)\b
+    | \u5fc5\u987b|\u5fc5\u9808|\u4e0d\u8981|\u4e0d\u5f97|\u7981\u6b62|\u52a1\u5fc5|\u52d9\u5fc5|\u6c38\u8fdc\u4e0d
+    | \u7d76\u5bfe\u306b|\u3057\u3066\u306f\u3044\u3051\u306a\u3044|\u3057\u306a\u3044\u3067|\u306a\u3051\u308c\u3070\u306a\u3089\u306a\u3044
+    | \ud56d\uc0c1|\uc808\ub300|\ubc18\ub4dc\uc2dc
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What a rule says in the languages it was taught: English, German, French, Spanish, Italian, Portuguese, Russian,
+Chinese, Japanese, Korean."""
+
+_DECISION = re.compile(
+    r"\b(?:decid(?:e|ed|ing)|cho(?:se|osing)|instead of|rather than|(?:will|'ll) (?:use|go with|keep)|going with|opt(?:ed|ing)? for)\b",
+    re.IGNORECASE,
+)
+_FAILS = re.compile(
+    r"\b(?:\w*error|\w*exception|traceback|fail(?:ed|ure)|fatal|denied|refused|no such|not found)\b",
+    re.IGNORECASE,
+)
+_NOISE = re.compile(
+    r"\s*(?:</?[^<>]{1,40}>\s*)*|\s*(?:Traceback \(most|During handling of|The above exception|raise\b).*",
+    re.IGNORECASE,
+)
+"""Lines that surround an error and say nothing of it."""
+
+_NO_ERROR = re.compile(r"\b(?:0|no) (?:errors?|failures?|failed)\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])|(?<=[\u3002\uff01\uff1f])|\n+")
+_BULLET = re.compile(r"^(?:[-*\u2022]|\d{1,3}[.)])\s+")
+_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_FIGURE = re.compile(
+    r"(?<![\w.,/-])[$\u20ac]?\d{1,9}(?:[.,]\d{1,9}){1,4}%?(?![\w/-])|(?<![\w.,/-])[$\u20ac]\d{1,9}\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One thing that must survive: its text on one line, the handle it came from, and the line it stood in."""
+
+    kind: Kind
+    text: str
+    handle: str
+    line: str = ""
+
+
+def mentions(span: Span) -> tuple[Mention, ...]:
+    """Everything in the span that must survive, each thing once at its newest place, by kind and then in order."""
+    found: dict[tuple[Kind, str], Mention] = {}
+    shared = _shared(span)
+    for said in span.said:
+        for each in _of(said, shared):
+            key = each.kind, normal(each.text) if each.kind in ("constraint", "decision") else each.text
+            # Rules keep their first words; of the rest the newest line says most.
+            if key not in found or each.kind != "constraint":
+                found.pop(key, None)
+                found[key] = each
+    return tuple(each for kind in KINDS for each in found.values() if each.kind == kind)
+
+
+def _of(said: Said, shared: frozenset[str]) -> Iterator[Mention]:
+    if said.voice in ("user", "system"):
+        for sentence in sentences(_FENCED.sub("\n", said.text)):
+            if _RULE.search(sentence):
+                yield Mention("constraint", one_line(sentence), said.handle)
+    elif said.voice in ("model", "plan", "answer"):
+        for sentence in sentences(said.text):
+            if _DECISION.search(sentence):
+                yield Mention("decision", one_line(sentence, ERROR), said.handle)
+    elif said.voice == "result":
+        for line in error_lines(said):
+            yield Mention("error", line, said.handle)
+    yield from _names(said, shared)
+
+
+def sentences(text: str) -> Iterator[str]:
+    r"""The sentences of a text, bullets and line ends taken off.
+
+    >>> list(sentences("- Use e.g. uv. Never pip!\nDone."))
+    ['Use e.g. uv.', 'Never pip!', 'Done.']
+    """
+    for raw in _SENTENCE.split(text):
+        if sentence := _BULLET.sub("", (raw or "").strip()):
+            yield sentence
+
+
+def error_lines(said: Said) -> tuple[str, ...]:
+    """The lines of a result that say what failed, verbatim, the last few; else a failed result's last."""
+    lines = [line for line in _ends(said.text).splitlines() if not _NOISE.fullmatch(line)]
+    failing = [line for line in lines if _FAILS.search(line) and not _NO_ERROR.search(line)]
+    if not said.failed:
+        # A result that succeeded may quote the word: only lines that begin with it are errors.
+        failing = [line for line in failing if _FAILS.match(line.strip().lstrip("E> "))]
+    chosen = failing[-MOST_ERRORS:] or (lines[-1:] if said.failed else [])
+    return tuple(one_line(line, ERROR) for line in chosen)
+
+
+def _shared(span: Span) -> frozenset[str]:
+    """The identifiers that more than one text of the span names."""
+    seen = Counter(name for said in span.said for name in set(identifiers(_plain(said))))
+    return frozenset(name for name, times in seen.items() if times > 1)
+
+
+def _names(said: Said, shared: frozenset[str]) -> Iterator[Mention]:
+    whole = said.voice != "result" or len(said.text) <= SHORT
+    for line in _plain(said).splitlines():
+        if line.strip():
+            every = whole or (said.failed and _FAILS.search(line) is not None)
+            yield from _in_line(line, said.handle, None if every else shared)
+
+
+def _in_line(line: str, handle: str, among: frozenset[str] | None) -> Iterator[Mention]:
+    note = ""
+    for name in islice(identifiers(line), 200):
+        if among is None or name in among:
+            note = note or one_line(line, 120)
+            kind: Kind = "path" if "/" in name else "number" if name.isdigit() else "identifier"
+            yield Mention(kind, one_line(name), handle, note)
+    if among is None:
+        for figure in _FIGURE.finditer(line):
+            yield Mention("number", figure[0], handle, one_line(line, 120))
+
+
+def _plain(said: Said) -> str:
+    return _ends(argument_text(said.text) if said.voice == "call" else said.text)
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= 2 * READ else text[:READ] + "\n" + text[-READ:]
