@@ -22,7 +22,7 @@ class ClipUsers:
     """
 
     share: float = 0.5
-    least: float = 0.05
+    least: float = 0.1
     name: str = "users"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:

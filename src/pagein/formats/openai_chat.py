@@ -71,7 +71,7 @@ class OpenAIChat:
     def render(self, messages: Sequence[Message]) -> dict[str, Any]:
         """One wire message for each message; one more message only appends. An empty system message is left out."""
         rows = (_row(message) for message in messages)
-        return {"messages": [writing.encodable(row) for row in rows if row is not None]}
+        return {"messages": writing.encodable([row for row in rows if row is not None])}
 
     def problems(self, request: Any) -> tuple[str, ...]:
         """Every rule of chat completions that the request breaks. Raises nothing, whatever it is given."""

@@ -51,6 +51,12 @@ def problems(request: Any) -> tuple[str, ...]:
     found += _pairs(messages)
     for index, message in enumerate(messages):
         found += (f"messages[{index}]{fault}" for fault in _message(message))
+    if not is_utf8(messages):
+        found += (
+            f"messages[{index}]: contains a lone surrogate, which is not UTF-8"
+            for index, message in enumerate(messages)
+            if not is_utf8(message)
+        )
     return tuple(found)
 
 
@@ -113,8 +119,6 @@ def _message(message: dict[str, Any]) -> Iterator[str]:
     if role not in ROLES:
         yield f".role: {role!r} is no role"
         return
-    if not is_utf8(message):
-        yield ": contains a lone surrogate, which is not UTF-8"
     content = message.get("content")
     if isinstance(content, list):
         yield from _parts(content, role)

@@ -29,8 +29,34 @@ _LABEL = 80
 _NESTED = ("content", "source", "input", "output", "file")
 
 
-def plain(value: Any, path: str = "", depth: int = 0) -> Any:
+def plain(value: Any, path: str = "") -> Any:
     """The value as plain JSON, new throughout. Raises FormatError for what JSON cannot say, or for a cycle."""
+    try:
+        return _copied(value, 0)
+    except _Foreign:
+        return _spelled(value, path, 0)
+
+
+class _Foreign(Exception):
+    """There is something in the value that is not plain JSON already."""
+
+
+def _copied(value: Any, depth: int) -> Any:
+    """A copy of plain JSON. Every request passes here, so no path is made for an error there is not."""
+    kind = type(value)
+    if kind is str or value is None or kind is bool or kind is int:
+        return value
+    if depth <= MAX_DEPTH:
+        if kind is dict:
+            if all(type(key) is str for key in value):
+                return {key: _copied(item, depth + 1) for key, item in value.items()}
+        elif kind is list:
+            return [_copied(item, depth + 1) for item in value]
+    raise _Foreign
+
+
+def _spelled(value: Any, path: str, depth: int) -> Any:
+    """The same for any value, and with the place of what is wrong."""
     if depth > MAX_DEPTH:
         raise FormatError(f"nested deeper than {MAX_DEPTH} levels, or contains itself", path=path)
     if value is None or isinstance(value, bool):
@@ -44,10 +70,10 @@ def plain(value: Any, path: str = "", depth: int = 0) -> Any:
             raise FormatError(f"{value} is not a JSON number", path=path)
         return float(value)
     if isinstance(value, Mapping):
-        return {_key(key, path): plain(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
+        return {_key(key, path): _spelled(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
-    return plain(_dumped(value, path), path, depth + 1)
+        return [_spelled(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+    return _spelled(_dumped(value, path), path, depth + 1)
 
 
 def _key(key: Any, path: str) -> str:

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.formats.reading import plain
+from pagein.formats.reading import is_utf8, plain
 from pagein.steps import Image, Opaque
 
 NO_CONTENT = "(no content)"
@@ -93,18 +93,18 @@ def wire_name(name: str, limit: int) -> str:
 
 
 def encodable(value: Any) -> Any:
-    """The value with each lone surrogate as U+FFFD, so that its JSON is UTF-8."""
+    """The value with each lone surrogate as U+FFFD, so that its JSON is UTF-8; itself where there is none."""
+    return value if is_utf8(value) else _mended(value)
+
+
+def _mended(value: Any) -> Any:
     match value:
         case str():
             # By way of UTF-16, which also joins a pair that was split into two characters.
-            return (
-                value
-                if value.isascii()
-                else value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-            )
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         case list():
-            return [encodable(item) for item in value]
+            return [_mended(item) for item in value]
         case dict():
-            return {encodable(key): encodable(item) for key, item in value.items()}
+            return {_mended(key): _mended(item) for key, item in value.items()}
         case _:
             return value
