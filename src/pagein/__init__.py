@@ -14,6 +14,7 @@ log          the truth: append-only, in memory or in SQLite
 view         what the model sees: fold, cuts, layout, report
 formats      how it is said to a provider, and whether the provider would take it
 compaction   what leaves: one policy a file, the ladder that composes them, the floor beneath
+models       what writes summaries and facts: official SDKs behind one small protocol, and patience with them
 summaries    what stands for what left: the structured summary, its text, its checks, its prompts
 recording    from what a host hands over to what the log takes
 flows        the verbs, written once
