@@ -37,7 +37,7 @@ def merged(older: Summary, newer: Summary) -> Summary:
         decisions=_union(older.decisions, newer.decisions, key=same_text, choose=_later),
         questions=_union(older.questions, newer.questions, key=same_text, choose=_later),
         done=_union(older.done, newer.done, key=same_text, choose=_later),
-        next_steps=_union(newer.next_steps or older.next_steps, (), key=same_text, choose=_later),
+        next_steps=_one_each(newer.next_steps) or _one_each(older.next_steps),
         hints=_union(older.hints, newer.hints, key=same_text, choose=_later),
         not_covered=_union(older.not_covered, newer.not_covered, key=same_text, choose=_later),
     )
@@ -77,6 +77,10 @@ def _union(
             old = table.get(name)
             table[name] = _bounded(each) if old is None else choose(old, each)
     return tuple(table.values())
+
+
+def _one_each(items: tuple[Item, ...]) -> tuple[Item, ...]:
+    return _union(items, (), key=same_text, choose=_later)
 
 
 def _later(old: Entry, new: Entry) -> Entry:

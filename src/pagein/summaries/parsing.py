@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 from pagein.errors import FormatError, PageinError
 from pagein.lexing import argument_text
 from pagein.summaries.cleaning import normal, one_line
+from pagein.summaries.mentions import sentences
 from pagein.summaries.rendering import entry
 from pagein.summaries.spans import Span
 from pagein.summaries.summary import SECTIONS, Item, Summary, Task, from_value
@@ -156,8 +157,18 @@ def _tidied(summary: Summary, span: Span, first: int) -> Summary:
 def _ruled(summary: Summary, span: Span, heard: Iterable[str]) -> Summary:
     """The summary with those rules only that the user or the host gave; the others are its author's decisions."""
     voices = [each.text for each in span.said if each.voice in ("user", "system")]
-    said = " ".join(normal(each) for text in (*voices, *heard) for each in text.splitlines())
-    given = tuple(each for each in summary.constraints if (rule := normal(each.text)) and rule in said)
+    # Whole sentences: "touch the database" also stands in "never touch the database".
+    said = {
+        normal(each)
+        for text in (*voices, *heard)
+        for part in text.splitlines()
+        for each in (part, *sentences(part))
+    }
+    given = tuple(
+        each
+        for each in summary.constraints
+        if normal(each.text) in said or all(normal(one) in said for one in sentences(each.text))
+    )
     others = tuple(each for each in summary.constraints if each not in given)
     return replace(summary, constraints=given, decisions=(*summary.decisions, *others))
 
@@ -185,13 +196,13 @@ def _inert(item: Entry, span: Span, first: int) -> Entry:
 def overlap(summary: Summary, source: str) -> float:
     """The share of the summary's free text that stands word for word in the source; 0 where there is too little."""
     copied_on_purpose = {"constraints", "errors", "artifacts"}
-    said = [
+    said = {
         shingle
         for section, item in summary.entries()
         if section not in copied_on_purpose
         for text in (item.text, item.note)
         for shingle in _shingles(text)
-    ]
+    }
     if len(said) < LEAST_SHINGLES:
         return 0.0
     known = frozenset(_shingles(source))

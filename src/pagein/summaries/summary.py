@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pagein.errors import FormatError
+from pagein.summaries.cleaning import one_line
 
 EXTRACTIVE = "extractive"
 """The author of what was copied from the run by code."""
@@ -75,7 +76,7 @@ class Summary:
     @property
     def author(self) -> str:
         """Who wrote it: the authors in order of appearance, joined by ``+``; ``extractive`` where nobody did."""
-        return "+".join(dict.fromkeys(item.author for _, item in self.entries())) or EXTRACTIVE
+        return "+".join(dict.fromkeys(one_line(item.author, 60) for _, item in self.entries())) or EXTRACTIVE
 
     def entries(self) -> Iterator[tuple[str, Item]]:
         """Every entry with the name of its field, in the order of the fields."""
