@@ -15,7 +15,7 @@ from typing import Any
 from pagein.models.errors import ModelOverflow
 from pagein.steps import Usage
 
-_N = r"(?P<{}>\d[\d,_]{{0,14}})"
+_N = r"(?P<{}>\d{{1,3}}(?:[,_]\d{{3}}){{1,4}}|\d{{1,15}})"
 _WINDOW, _ASKED = _N.format("window"), _N.format("asked")
 
 # Gaps are bounded, so that no text is slow to read. The first row that matches wins: rows with numbers come first.
