@@ -60,5 +60,9 @@ class TestTiers(Named):
     named = "tiers"
 
 
+class TestChat(Named):
+    named = "chat"
+
+
 def test_every_named_policy_is_tried():
     assert {each.named for each in Named.__subclasses__()} == set(POLICIES)

@@ -18,8 +18,11 @@ from pagein.view.memo import Line, Memo, bare
 BARE = 0.7
 """What an identifier by itself is worth beside one in a line that says what it is about."""
 
-DONE, FAILED = 0.15, 0.1
-"""Shares of an extract that are kept for what was done and for what failed, newest first."""
+ASKED, DONE, FAILED = 0.5, 0.15, 0.1
+"""Shares of an extract that are kept for what the user asked, for what was done, for what failed; newest first.
+
+The user's words have a share only in an extract of a span of its own: elsewhere they stand beside it, or are clipped.
+"""
 
 MOST_MISFITS = 32
 """Candidates too long for what is left, after which the choice ends."""
@@ -181,6 +184,9 @@ def choose(
     }
     near = None if within is None else {name for each in lines.values() for name in each.names}
     held = [
+        *choice.reserve(
+            (each for each in lines.values() if within and memo.lines[each.key].asks), int(tokens * ASKED)
+        ),
         *choice.reserve((each for each in lines.values() if memo.lines[each.key].leads), int(tokens * DONE)),
         *choice.reserve(
             (each for each in lines.values() if memo.lines[each.key].fails), int(tokens * FAILED)
@@ -206,4 +212,10 @@ def _extract(memo: Memo, taken: Sequence[Candidate]) -> Extract:
 
 
 def _chosen(line: Line) -> Chosen:
-    return Chosen(line.position, line.order, line.text, "> " if line.leads else "! " if line.fails else "")
+    return Chosen(line.position, line.order, line.text, _mark(line))
+
+
+def _mark(line: Line) -> str:
+    if line.asks:
+        return "user: "
+    return "> " if line.leads else "! " if line.fails else ""

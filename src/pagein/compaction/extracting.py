@@ -38,9 +38,11 @@ def boundary(view: View, tokens: float) -> int:
     return stop
 
 
-def visible_from(view: View, stop: int) -> tuple[str, ...]:
-    """The texts that stay in sight when what stands before ``stop`` leaves."""
-    return tuple(text for each in view.entries if each.first >= stop or stays(each) for text in _texts(each))
+def visible_from(view: View, stop: int, *, users: bool = True) -> tuple[str, ...]:
+    """The texts that stay in sight when what stands before ``stop`` leaves; the user's words too, unless ``users``."""
+    stay = stays if users else is_kept
+    shown = (*view.systems, *view.kept, *(each for each in view.run if each.first >= stop or stay(each)))
+    return tuple(text for each in shown for text in _texts(each))
 
 
 def _texts(shown: Shown) -> Iterator[str]:

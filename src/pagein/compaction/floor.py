@@ -1,14 +1,17 @@
 """The deterministic floor: whatever it takes to fit, in a fixed order, and nothing that may not leave.
 
-It gives up, in this order: everything but the newest turn and the user's words, then the length of the user's older
-words, then the length of the newest turn's results and arguments, then older words of the user into one line each
-range. System prompts, pins and the user's newest words stay verbatim; if those alone are over the budget, nothing
-fits and the caller raises OverBudget.
+It gives up, in this order: everything but the newest turn and the user's words; the length of the user's older words
+where together they pass their half; the length of the newest turn's results, arguments and prose; the length of the
+user's older words all the same; the oldest of them, as many as it takes, into one line with the handle of their range.
+System prompts, pins and the user's newest words stay verbatim; if those alone are over the budget, nothing fits and
+the caller raises OverBudget.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from pagein.compaction import Plan, actions, newest_user, plan_of, settled
 from pagein.compaction.clip import clip_content, clip_whole
@@ -17,8 +20,15 @@ from pagein.log import Replacement, Stub
 from pagein.steps import TaskStep
 from pagein.tokens import Budget
 from pagein.view import Shown, View
-from pagein.view.fold import is_kept, preview
+from pagein.view.cuts import cuts
+from pagein.view.fold import preview
 from pagein.view.handles import range_handle, step_handle
+
+HALF = 0.5
+"""The share of the limit within which the user's earlier words stay verbatim."""
+
+SLACK = 0.9
+"""The share of the limit that is filled when the oldest words of the user have to go, so that not each turn takes one."""
 
 CLIPS = (256, 64, 16, 4)
 """Tokens to which things are clipped, one try after the other."""
@@ -42,10 +52,14 @@ def floor(view: View, budget: Budget) -> Plan | None:
 
 def _rungs() -> Iterator[Rung]:
     yield _all_but_newest
-    for tokens in CLIPS:
-        yield lambda view, tokens=tokens: _clip_users(view, tokens)  # type: ignore[misc]
-        yield lambda view, tokens=tokens: _clip_newest(view, tokens)  # type: ignore[misc]
-    yield _older_users
+    yield _users_over_half
+    for tokens in CLIPS[:-1]:
+        yield partial(_clip_newest, tokens=tokens)
+    for tokens in CLIPS[:-1]:
+        yield partial(_clip_users, tokens=tokens)
+    yield partial(_clip_newest, tokens=CLIPS[-1])
+    yield partial(_clip_users, tokens=CLIPS[-1])
+    yield _oldest
     yield _everything
 
 
@@ -60,6 +74,14 @@ def _all_but_newest(view: View) -> list[Replacement]:
 
 def _everything(view: View) -> list[Replacement]:
     return list(fold_before(view, view.head, _line))
+
+
+def _users_over_half(view: View) -> list[Replacement]:
+    newest = newest_user(view)
+    earlier = sum(
+        each.tokens for each in view.run if isinstance(each.item, TaskStep) and each.first != newest
+    )
+    return _clip_users(view, CLIPS[0]) if earlier > view.limit * HALF else []
 
 
 def _clip_users(view: View, tokens: int) -> list[Replacement]:
@@ -84,10 +106,16 @@ def _clip_newest(view: View, tokens: int) -> list[Replacement]:
     ]
 
 
-def _older_users(view: View) -> list[Replacement]:
-    """One line for all that is older than the user's newest words, theirs included."""
-    newest = newest_user(view)
-    older = [each for each in view.run if each.first < newest and not is_kept(each)]
-    if len(older) < 2:
+def _oldest(view: View) -> list[Replacement]:
+    """One line for the oldest entries before the user's newest words, the user's included: as few as it takes."""
+    bounds = [each for each in cuts(view) if each <= newest_user(view)]
+    if len(bounds) < 2:
         return []
-    return [Replacement(older[0].first, newest, summary=_line(older[0].first, newest))]
+
+    def folded(stop: int) -> list[Replacement]:
+        return [Replacement(bounds[0], stop, summary=_line(bounds[0], stop))]
+
+    fits = bisect_left(
+        bounds, True, lo=1, key=lambda stop: preview(view, folded(stop)).tokens <= view.limit * SLACK
+    )
+    return folded(bounds[min(fits, len(bounds) - 1)])

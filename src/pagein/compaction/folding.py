@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pagein.log import Replacement
-from pagein.steps import SummaryStep, TaskStep
+from pagein.steps import TaskStep
 from pagein.view import Shown, View
 from pagein.view.cuts import cuts
 from pagein.view.fold import is_kept
@@ -44,7 +44,7 @@ def fold_before(view: View, stop: int, write: Callable[[int, int], str]) -> Iter
     """A summary for each stretch before ``stop``, written by ``write(first, last)``; what is one already stays."""
     for held in stretches(view, legal_stop(view, stop)):
         leaving = [each for each in held if not is_kept(each)]
-        if not leaving or (len(leaving) == 1 and isinstance(leaving[0].item, SummaryStep)):
+        if not leaving or is_summary(tuple(leaving)) or not is_worth(leaving):
             continue
         first, last = span(view, held)
         yield Replacement(first, last, summary=write(first, last))
@@ -58,3 +58,12 @@ def folds(view: View, stop: int) -> list[tuple[Shown, ...]]:
 def is_summary(held: tuple[Shown, ...]) -> bool:
     """True for a stretch that is one summary already."""
     return len(held) == 1 and held[0].tier == "summary"
+
+
+WORTH = 40
+"""Tokens below which a line with a handle would save nothing."""
+
+
+def is_worth(held: Iterable[Shown]) -> bool:
+    """True where what stands for these entries can be smaller than they are."""
+    return sum(each.tokens for each in held) > WORTH

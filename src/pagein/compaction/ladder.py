@@ -9,12 +9,19 @@ from pagein.compaction.clip import Clip
 from pagein.compaction.mask import Mask
 from pagein.compaction.projection import Projection
 from pagein.compaction.reasoning import DropReasoning
-from pagein.compaction.users import ClipUsers
+from pagein.compaction.users import ClipUsers, FoldUsers
 from pagein.tokens import Budget
 from pagein.view import View
 from pagein.view.fold import preview
 
-RUNGS: tuple[Policy, ...] = (Clip(), DropReasoning(), ClipUsers(), Mask(alone=True), Projection())
+RUNGS: tuple[Policy, ...] = (
+    Clip(),
+    DropReasoning(),
+    ClipUsers(),
+    FoldUsers(),
+    Mask(alone=True),
+    Projection(),
+)
 """Cheap before dear. The floor stands below: whoever asks a policy falls back on it."""
 
 

@@ -16,7 +16,7 @@ from pagein.compaction.rolling import Rolling
 from pagein.compaction.rounds import Rounds
 from pagein.compaction.short_long import ShortLong
 from pagein.compaction.tiers import Tiers
-from pagein.compaction.users import ClipUsers
+from pagein.compaction.users import ClipUsers, FoldUsers
 from pagein.compaction.window import Window
 from pagein.errors import ConfigurationError
 
@@ -29,6 +29,7 @@ POLICIES: Mapping[str, Callable[[], Policy]] = MappingProxyType(
         "window": Window,
         "prune": PruneOldObservations,
         "users": ClipUsers,
+        "chat": FoldUsers,
         "projection": Projection,
         "rounds": Rounds,
         "short_long": ShortLong,

@@ -9,7 +9,7 @@ from statistics import median
 from pagein.compaction import Plan, actions, plan_of
 from pagein.compaction.clip import clip_whole
 from pagein.compaction.extracting import boundary, stays, summary_of, visible_from
-from pagein.compaction.folding import folds, legal_stop
+from pagein.compaction.folding import folds, is_worth, legal_stop
 from pagein.log import Replacement
 from pagein.steps import SummaryStep, as_text
 from pagein.tokens import Budget
@@ -100,6 +100,8 @@ def _fold(view: View, stop: int, tokens: int) -> Iterator[Replacement]:
     """Every stretch before ``stop`` as a summary; the newest has the extract, which is the whole run's."""
     found = folds(view, stop)
     for number, held in enumerate(found):
-        by = summary_of(view, held, tokens if number == len(found) - 1 else 0, visible_from(view, stop))
-        if len(held) > 1 or held[0].item != SummaryStep(by.summary or ""):
-            yield by
+        newest = number == len(found) - 1
+        if newest or is_worth(held):
+            by = summary_of(view, held, tokens if newest else 0, visible_from(view, stop))
+            if len(held) > 1 or held[0].item != SummaryStep(by.summary or ""):
+                yield by

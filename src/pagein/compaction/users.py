@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from pagein.compaction import Plan, newest_user, plan_of
 from pagein.compaction.clip import clip_content
+from pagein.compaction.extracting import summary_of, visible_from
+from pagein.compaction.folding import legal_stop
 from pagein.log import Replacement, Stub
 from pagein.steps import TaskStep
 from pagein.tokens import Budget
@@ -29,8 +31,7 @@ class ClipUsers:
         """A plan for as many messages as it takes, or none."""
         if view.tokens <= view.limit * budget.high:
             return None
-        newest = newest_user(view)
-        earlier = [each for each in view.run if isinstance(each.item, TaskStep) and each.first != newest]
+        earlier = earlier_words(view)
         over = sum(each.tokens for each in earlier) - int(view.limit * self.share)
         least = max(32, int(view.limit * self.least))
         found = []
@@ -46,3 +47,44 @@ class ClipUsers:
         return Stub(
             "content", 0, clip_content(content, tokens, view.counter, step_handle(shown.first)), "clip"
         )
+
+
+def earlier_words(view: View) -> list[Shown]:
+    """What the user said before the newest words, as it is shown."""
+    newest = newest_user(view)
+    return [each for each in view.run if isinstance(each.item, TaskStep) and each.first != newest]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldUsers:
+    """Folds the oldest turns, the user's words with them, where so many short messages pass ``share`` of the limit.
+
+    Clipping cannot help a long chat: each message is short already. The newest words of the user keep ``kept`` of the
+    limit; what is older becomes an extract of ``extract`` of it, the user's words first.
+    """
+
+    share: float = 0.5
+    kept: float = 0.3
+    extract: float = 0.2
+    name: str = "chat"
+
+    def __call__(self, view: View, budget: Budget) -> Plan | None:
+        """A plan for the oldest turns, as one summary, or none."""
+        earlier = earlier_words(view)
+        if view.tokens <= view.limit * budget.high or not earlier:
+            return None
+        if sum(each.tokens for each in earlier) <= view.limit * self.share:
+            return None
+        left, stop = view.limit * self.kept, earlier[-1].first
+        for each in reversed(earlier):
+            left -= each.tokens
+            if left < 0:
+                break
+            stop = each.first
+        stop = legal_stop(view, stop)
+        held = tuple(each for each in view.run if each.first < stop)
+        if not held:
+            return None
+        visible = visible_from(view, stop, users=False)
+        by = summary_of(view, held, int(view.limit * self.extract), visible, own=True)
+        return plan_of((by,), self.name, f"the user's words pass their share; older than {step_handle(stop)}")

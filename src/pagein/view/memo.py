@@ -53,7 +53,7 @@ class Name:
 class Line:
     """A line: its use, its text as last seen, where in the run that was, and its identifiers.
 
-    ``leads`` is the first line of a call's arguments, which says what was done; ``fails`` reads like an error, or came
+    ``asks`` is the user's; ``leads`` is the first line of a call's arguments, which says what was done; ``fails`` reads like an error, or came
     in a result that was one.
     """
 
@@ -65,6 +65,7 @@ class Line:
     names: tuple[str, ...] = ()
     leads: bool = False
     fails: bool = False
+    asks: bool = False
     _grounded: frozenset[str] | None = None
 
     @property
@@ -180,6 +181,7 @@ class Memo:
                 line = self._see_line(key, raw.strip(), heard)
                 line.position, line.order = heard.position, self.order
                 line.leads, leads = leads, False
+                line.asks = heard.source == "task"
                 line.fails = heard.source == "observation" and (
                     heard.failed or _FAILS.search(key) is not None
                 )
