@@ -6,6 +6,7 @@ for, so nothing is half applied in either colour.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -17,7 +18,7 @@ from pagein.errors import ConfigurationError, NothingToUndo, OverBudget, Unknown
 from pagein.formats import Item
 from pagein.log import Body, Compaction, Entry, Observed, Pin, Undo, Unpin
 from pagein.protocol import with_observations
-from pagein.recording import admit, heard_in, new_items
+from pagein.recording import Handed, Rendered, admit, heard_in, unheard
 from pagein.steps import ActionStep, Observation, Step, Usage
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
@@ -96,6 +97,10 @@ class Session:
     counter: TokenCounter
     calibration: Calibration = field(default_factory=Calibration)
     heard: list[bytes] = field(default_factory=list)
+    heard_at: list[int] = field(default_factory=list)
+    """The position of each that was heard."""
+    rendered: dict[str, Rendered] = field(default_factory=dict)
+    """By format, the request given out last."""
     repairs: list[str] = field(default_factory=list)
     asked: int = 0
     """The count of the request shown last, which the next reported usage is compared with."""
@@ -110,7 +115,7 @@ class Session:
         """Fold new entries in."""
         for entry in entries:
             self.fold.apply(entry)
-            self.heard.extend(heard_in(entry))
+            self._hear(entry)
             body = entry.body
             if isinstance(body, ActionStep) and body.usage is not None:
                 self.learn(body.usage.input_tokens)
@@ -118,11 +123,20 @@ class Session:
     def begin(self, entries: Sequence[Entry]) -> None:
         """Fold the whole log anew; what was held stays where it cannot be folded."""
         fold = Fold(self.counter, skip=undone(entry.body for entry in entries))
-        heard: list[bytes] = []
         for entry in entries:
             fold.apply(entry)
-            heard.extend(heard_in(entry))
-        self.fold, self.heard = fold, heard
+        self.fold, self.heard, self.heard_at = fold, [], []
+        for entry in entries:
+            self._hear(entry)
+
+    def since(self, position: int) -> list[bytes]:
+        """What was heard from a position on."""
+        return self.heard[bisect_left(self.heard_at, position) :]
+
+    def _hear(self, entry: Entry) -> None:
+        said = heard_in(entry)
+        self.heard.extend(said)
+        self.heard_at.extend([entry.position] * len(said))
 
     def learn(self, reported: int) -> None:
         """Compare what a provider counted with what was counted here for the request it answered.
@@ -173,7 +187,7 @@ def nothing() -> Flow[None]:
 
 def record(
     session: Session,
-    items: Sequence[Item],
+    items: Sequence[Item] | Handed,
     *,
     strict: bool,
     whole: bool | None = False,
@@ -181,15 +195,27 @@ def record(
 ) -> Flow[Recorded]:
     """Write the items durably, all or none, then show them; learn from what the provider reported."""
     fold = session.fold
-    fresh = new_items(items, session.heard, whole=whole)
+    fresh, left = _fresh(session, items, whole)
     admission = admit(fresh, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict)
     first = fold.head
     if admission.bodies:
         session.take((yield from Append(admission.bodies, first)))
-    session.repairs.extend(admission.repairs)
+    repairs = (*left, *admission.repairs)
+    session.repairs.extend(repairs)
     if usage is not None:
         session.learn(usage.input_tokens)
-    return Recorded(first, fold.head, admission.repairs)
+    return Recorded(first, fold.head, repairs)
+
+
+def _fresh(
+    session: Session, items: Sequence[Item] | Handed, whole: bool | None
+) -> tuple[Sequence[Item], tuple[str, ...]]:
+    """What of the items is new, and what was left out; typed steps are all new."""
+    if not isinstance(items, Handed):
+        return items, ()
+    shown = session.rendered.get(items.format)
+    since = session.since(shown.head) if shown is not None else ()
+    return unheard(items, shown, session.heard, since, whole=whole)
 
 
 def view(session: Session) -> Flow[View]:
@@ -231,9 +257,20 @@ def fitting(current: View, budget: Budget, policy: Policy) -> Plan | None:
     while (found := _next(after, budget, policy)) is not None:
         plan, after = found
         whole = plan if whole is None else whole.then(plan)
-    if after.tokens > current.limit:
-        raise OverBudget(after.tokens, current.limit, [each.handle for each in after.entries])
-    return whole
+    if after.tokens <= current.limit:
+        return whole
+    return _least(current, budget)
+
+
+def _least(current: View, budget: Budget) -> Plan:
+    """The floor by itself, where what a policy left first stood in its way. Raises OverBudget, with what it came to."""
+    plan = floor(current, budget)
+    after = current if plan is None else preview(current, plan.replacements)
+    if plan is None or after.tokens > current.limit:
+        given_up = ("summary", "clip", "mask", "floor", "reasoning")
+        staying = [each.handle for each in after.entries if each.tier not in given_up]
+        raise OverBudget(after.tokens, current.limit, staying)
+    return plan
 
 
 def _next(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] | None:
