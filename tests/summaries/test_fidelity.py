@@ -150,7 +150,7 @@ def test_repair_adds_what_is_missing_and_keeps_what_is_there():
 
 def test_what_does_not_fit_is_listed_as_not_covered():
     report = measured(mentions(SPAN), "")
-    fixed = repaired(Summary(), SPAN, report, 20, counter=COUNTER)
+    fixed = repaired(Summary(), SPAN, report, 0, counter=COUNTER)
     assert [each.text for each in fixed.constraints] == list(RULES)
     listed = " ".join(each.text for each in fixed.not_covered)
     assert "identifiers" in listed

@@ -26,7 +26,9 @@ NOD = 12
 LONG_RESULT, MOST_HINTS = 2_000, 12
 """Characters from which a result is worth a hint where it is, and the hints a span gets."""
 
-_BOX = re.compile(r"^\s*(?:[-*]|\d{1,3}[.)])?\s*\[(?P<mark>[ xX~-])\]\s+(?P<text>\S.*)$", re.MULTILINE)
+_BOX = re.compile(
+    r"^[ \t]*(?:(?:[-*]|\d{1,3}[.)])[ \t]*)?\[(?P<mark>[ xX~-])\][ \t]+(?P<text>\S.*)$", re.MULTILINE
+)
 _ID = re.compile(r"^(?P<id>#?\w{1,12}-?\d{1,6}|\d{1,3})[:.)]\s+")
 _STATUS: Mapping[str, Status] = {
     "done": "done", "completed": "done", "complete": "done", "finished": "done", "blocked": "blocked",

@@ -115,6 +115,7 @@ def measured(
 @dataclass(frozen=True, slots=True)
 class _Sight:
     text: str
+    folded: str
     names: frozenset[str]
     lines: tuple[frozenset[str], ...]
 
@@ -122,12 +123,13 @@ class _Sight:
     def of(cls, texts: Iterable[str]) -> _Sight:
         lines = [one_line(line, 20_000) for text in texts for line in text.splitlines()]
         whole = " \n ".join(lines)
-        return cls(whole, frozenset(identifiers(whole)), tuple(frozenset(_words(line)) for line in lines))
+        words = tuple(frozenset(_words(line)) for line in lines)
+        return cls(whole, whole.casefold(), frozenset(identifiers(whole)), words)
 
     def shows(self, each: Mention) -> bool:
         match each.kind:
             case "constraint" | "error":
-                return normal(each.text) in self.text.casefold()
+                return normal(each.text) in self.folded
             case "decision":
                 words = frozenset(_words(each.text))
                 return any(len(words & line) >= MOST_OF * len(words) for line in self.lines)

@@ -1,0 +1,48 @@
+"""Texts that make patterns slow take time linear in their length all the same."""
+
+import time
+
+import pytest
+
+from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.summaries.extractive import extracted
+from pagein.summaries.fidelity import verified
+from pagein.summaries.parsing import SummaryRejected, parsed
+from pagein.summaries.prompting import Asking, map_requests
+from pagein.summaries.spans import span_of
+from pagein.summaries.templates import prompts
+from pagein.tokens.encodings import Encoding
+
+COUNTER = Encoding("o200k_base")
+LONG = 60_000
+HOSTILE = {
+    "an opening and spaces": "<" + " " * LONG,
+    "line ends before a box": "\n" * LONG + "- [ ] x",
+    "tags": "<a>" * (LONG // 3),
+    "fences": "```\n" * (LONG // 4),
+    "figures": "1.1." * (LONG // 4),
+    "rules": "".join(f"You must do {number}. " for number in range(LONG // 20)),
+    "errors": "error: x\n" * (LONG // 9),
+    "brackets": "[" * LONG,
+    "half objects": '{"a":' * (LONG // 5),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("voice", ["user", "model", "result"])
+def test_no_text_takes_long(name, voice):
+    text = HOSTILE[name]
+    call = ToolCall("1", "t", text)
+    step = {
+        "user": TaskStep(text),
+        "model": ActionStep(text, (call,)),
+        "result": ActionStep("", (call,), (Observation("1", text, "error"),)),
+    }[voice]
+    span = span_of([(0, step)], 0, 1)
+    started = time.perf_counter()
+    result = verified(extracted(span), span, 600, counter=COUNTER, threshold=None)
+    map_requests(span, Asking(prompts(), COUNTER, 8_000, 1_000))
+    with pytest.raises(SummaryRejected):
+        parsed(text, span, author="m", counter=COUNTER)
+    assert COUNTER.text(result.text) <= 600
+    assert time.perf_counter() - started < 5, "a pattern is quadratic"  # under .2 s on an idle machine
