@@ -67,10 +67,8 @@ EITHER = [
     (b"bytes", "messages: expected a list of messages, not bytes"),
     (3, "messages: expected a list of messages, not int"),
     ({}, "messages: the request has no messages"),
-    (
-        {"role": "user", "content": "x"},
-        "messages: the request has no messages (a single message goes into a list)",
-    ),
+    ({"role": "user", "content": 3}, "messages[0].content: expected text or a list of"),
+    (Broken(), "messages: Broken.model_dump() failed: 'inside'"),
     ({"messages": None}, "messages: expected a list, not null"),
     ({"messages": "x"}, "messages: expected a list, not str"),
     ({"messages": {}}, "messages: expected a list, not dict"),

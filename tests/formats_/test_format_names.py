@@ -70,7 +70,7 @@ def test_the_shape_that_more_of_it_has_wins():
     assert guess_format({"system": "x", "messages": []}) == "anthropic"
 
 
-@pytest.mark.parametrize("garbage", [None, 3, "text", b"bytes", {}, {"messages": 3}, {"role": "user"}])
+@pytest.mark.parametrize("garbage", [None, 3, "text", b"bytes", {}, {"messages": 3}, {"content": "x"}])
 def test_what_is_no_transcript_is_not_guessed(garbage):
     with pytest.raises(FormatError):
         guess_format(garbage)
@@ -80,3 +80,18 @@ def test_importing_the_formats_does_nothing_and_needs_no_sdk():
     code = "import sys, pagein.formats; print(sorted({'openai', 'anthropic', 'pydantic', 'hypothesis', 'pytest'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+class Dumps:
+    """An SDK's object, as far as anyone looks at it."""
+
+    def model_dump(self, exclude_none):
+        return {"role": "assistant", "content": "Hello."}
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+@pytest.mark.parametrize("one", [{"role": "user", "content": "Hi."}, Dumps()], ids=["mapping", "SDK object"])
+def test_a_message_by_itself_is_a_list_of_one(name, one):
+    """record_messages is said to take a single message, and once refused each that was no list."""
+    assert format_named(name).parse(one) == format_named(name).parse([one]) != ()
+    assert guess_format(one) == guess_format([one])

@@ -100,14 +100,20 @@ def kind_of(value: Any) -> str:
 
 
 def request_fields(request: Any, names: tuple[str, ...] = ("messages",)) -> dict[str, Any]:
-    """The named fields of the request as plain JSON; a bare list is its ``messages``. Raises FormatError."""
+    """The named fields of the request as plain JSON; a list is its ``messages``, and so is one message by itself.
+
+    Raises FormatError.
+    """
     if isinstance(request, (list, tuple)):
         return {"messages": plain(request, "messages")}
+    if callable(getattr(type(request), "model_dump", None)):
+        request = _dumped(request, "messages")
     if not isinstance(request, Mapping):
         raise FormatError(f"expected a list of messages, not {kind_of(request)}", path="messages")
     if "messages" not in request:
-        hint = " (a single message goes into a list)" if "role" in request else ""
-        raise FormatError(f"the request has no messages{hint}", path="messages")
+        if "role" not in request:
+            raise FormatError("the request has no messages", path="messages")
+        return {"messages": plain([request], "messages")}
     # The rest of a host's request (tools as classes, an HTTP client) is none of our business.
     taken = {name: plain(request[name], name) for name in names if request.get(name) is not None}
     if not isinstance(taken.get("messages"), list):
