@@ -27,8 +27,8 @@ _ENDS: Mapping[str, Finish] = {
 class AnthropicModel:
     """A Claude model. ``base_url`` names another server; its key comes from ``key_variable``, or is none.
 
-    The key is read from the environment at each ask. ``options`` go into each request as they are (``temperature``,
-    ``thinking``). ``window`` in tokens; 0 looks the name up. ``stream=True`` for long answers behind gateways.
+    The key is read from the environment at each ask. ``options`` are fields of each request's body, as
+    ``temperature``. ``window`` in tokens; 0 looks the name up. ``stream=True`` for long answers behind gateways.
 
     Raises ConfigurationError when the SDK or the key is missing.
     """
@@ -94,7 +94,9 @@ class AnthropicModel:
         if problems:
             raise Illegal("anthropic", problems)
         body = {key: value for key, value in body.items() if value}
-        request = {"model": self.name, "max_tokens": ask.max_tokens, **body, **self.options}
+        request = {"model": self.name, "max_tokens": ask.max_tokens, **body}
+        if self.options:  # the SDK knows not every field of every release and server
+            request["extra_body"] = dict(self.options)
         return {**request, "stream": True} if self.stream else request
 
     def _reply(self, answer: Any) -> Reply:

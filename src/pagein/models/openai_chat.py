@@ -34,8 +34,8 @@ class OpenAIModel:
     """A model behind chat completions. ``base_url`` names another server than OpenAI's.
 
     The key is read from the environment at each ask: ``OPENAI_API_KEY`` for OpenAI, for another server only from the
-    variable named in ``key_variable``, so that no key goes where it does not belong. ``options`` go into each request
-    as they are (``temperature``, ``extra_body``). ``window`` in tokens; 0 looks the name up.
+    variable named in ``key_variable``, so that no key goes where it does not belong. ``options`` are fields of
+    each request's body, as ``temperature``. ``window`` in tokens; 0 looks the name up.
     ``stream=True`` for servers and gateways that cut a silent connection.
 
     Raises ConfigurationError when the SDK or the key is missing.
@@ -104,7 +104,9 @@ class OpenAIModel:
             raise Illegal("openai", problems)
         # OpenAI's newer models refuse the old name, and most other servers know only that.
         limit = "max_tokens" if self.base_url else "max_completion_tokens"
-        request = {"model": self.name, "messages": messages, limit: ask.max_tokens, **self.options}
+        request = {"model": self.name, "messages": messages, limit: ask.max_tokens}
+        if self.options:  # the SDK knows not every field of every release and server
+            request["extra_body"] = dict(self.options)
         if self.stream:
             request |= {"stream": True, "stream_options": {"include_usage": True}}
         return request

@@ -50,7 +50,7 @@ def failure(status: int, message: str, *, retry_after: str = "", **fields: Any) 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One request as it came in."""
+    """One request as it came in; the names of headers in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -120,7 +120,9 @@ class _Conversation(BaseHTTPRequestHandler):
         owner = self.server.owner
         size = int(self.headers.get("Content-Length") or 0)
         asked = json.loads(self.rfile.read(size) or b"{}")
-        reaction = owner.next_after(Heard(self.path, dict(self.headers), asked))
+        reaction = owner.next_after(
+            Heard(self.path, {name.lower(): value for name, value in self.headers.items()}, asked)
+        )
         self.close_connection = True
         if reaction.delay and owner.wait(reaction.delay):
             return
