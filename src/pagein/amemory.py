@@ -70,8 +70,8 @@ class AsyncAgentMemory(Memory):
         usage: Usage | None = None,
     ) -> Recorded:
         """See AgentMemory.record_messages."""
-        items = self._parsed(messages, format)
-        return await self._run(flows.record(self._session, items, strict=False, whole=whole, usage=usage))
+        given = self._handed(messages, format)
+        return await self._run(flows.record(self._session, given, strict=False, whole=whole, usage=usage))
 
     async def view(self) -> View:
         """See AgentMemory.view."""

@@ -14,8 +14,9 @@ from pagein.compaction.named import policy_named
 from pagein.errors import Conflict, Illegal, LogClosed
 from pagein.expansion import Expansion, expand, full_step, succinct_step
 from pagein.flows import Append, Effect, Flow, Read, Recorded, Session, drive
-from pagein.formats import Item, format_named
+from pagein.formats import format_named
 from pagein.log import Compaction, Log, Verification
+from pagein.recording import Handed, Rendered, handed, marks_of
 from pagein.steps import Observation, Step, Usage, as_text
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
@@ -132,15 +133,15 @@ class Memory:
             yield from flows.load(self._session)
         return found
 
-    def _parsed(self, messages: Any, format: str | None) -> tuple[Item, ...]:
-        form = self._format if format is None else format_named(format)
-        return form.parse(messages)
+    def _handed(self, messages: Any, format: str | None) -> Handed:
+        return handed(self._format if format is None else format_named(format), messages)
 
     def _rendered(self, view: View, format: str | None) -> dict[str, Any]:
         form = self._format if format is None else format_named(format)
         request = form.render(view.messages())
         if problems := form.problems(request):
             raise Illegal(form.name, problems)
+        self._session.rendered[form.name] = Rendered(marks_of(request["messages"]), view.head)
         return request
 
 
@@ -174,14 +175,14 @@ class AgentMemory(Memory):
         whole: bool | None = None,
         usage: Usage | None = None,
     ) -> Recorded:
-        """Write what is new in a provider's messages: a list, one message, or a whole request.
+        """Write what is new in a provider's messages: a list, or a whole request.
 
-        ``whole`` True says that the list starts with all that was recorded, False that all of it is new; without it
-        the list's beginning tells. ``usage`` is what the provider reported for the request before. What is broken is
+        What ``to_messages`` gave may be handed back with what came since. ``whole`` True says that the list starts
+        with all that was recorded, False that all of it is new; without it the list's beginning tells. ``usage`` is what the provider reported for the request before. What is broken is
         mended and named in the result. Raises FormatError, ProtocolError.
         """
-        items = self._parsed(messages, format)
-        return self._run(flows.record(self._session, items, strict=False, whole=whole, usage=usage))
+        given = self._handed(messages, format)
+        return self._run(flows.record(self._session, given, strict=False, whole=whole, usage=usage))
 
     def view(self) -> View:
         """What the model sees now, within budget; what leaves to get there is recorded. Raises OverBudget."""

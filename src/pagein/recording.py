@@ -1,20 +1,24 @@
 """From what a host hands over to what the log takes: admission, pure.
 
 Typed steps are admitted strictly: what does not fit raises. Transcripts are admitted with repairs, each one named: an
-unanswered call is closed as unknown, a result that answers nothing is kept as a note. Nothing is dropped and nothing is
-guessed.
+unanswered call is closed as unknown, a result that answers nothing is kept as a note. Nothing a host or a model said is
+dropped, nothing that the view added is recorded as theirs, and nothing is guessed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections import ChainMap, Counter
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never, cast
+from typing import Any, assert_never, cast
 
 from pagein.errors import FormatError, ProtocolError
-from pagein.formats import Item
+from pagein.formats import Format, Item
+from pagein.formats.reading import request_fields
+from pagein.formats.writing import CONTINUE as GO_ON
 from pagein.log import Body, Checkpoint, Compaction, Entry, Observed, Pin, Undo, Unpin
 from pagein.protocol import (
     Kind,
@@ -32,19 +36,28 @@ from pagein.steps import (
     FinalAnswerStep,
     Image,
     Observation,
+    Part,
     PlanningStep,
     Step,
     SummaryStep,
     SystemPromptStep,
     TaskStep,
+    Text,
     as_parts,
 )
 from pagein.view.handles import observation_handle
+from pagein.view.layout import CONTINUE, EARLIER, PROCEED
 
 ORPHAN = -1
 """The action of an observation that answers no call of this run."""
 
-_RESULT = b"r"
+_RESULT, _SYSTEM, _SAID = b"r", b"y", b"s"
+
+_HEAD = re.compile(
+    r'<(?:(memory) kind="summary" author="[^"]*"|(pinned)|(system-notice)|(late-result) call="[^"]*")>\n'
+)
+_LINES = (EARLIER, PROCEED, GO_ON)
+"""What the view says in the user's place, and no user says by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +159,23 @@ def fingerprint(item: Item) -> bytes:
         item = replace(item, observations=(), usage=None, model="")
     elif isinstance(item, Observation):
         item = replace(item, index=None)
-    images = [part.digest for part in as_parts(item.content) if isinstance(part, Image)]
+    parts = as_parts(item.content)
+    images = [part.digest for part in parts if isinstance(part, Image)]
+    if not isinstance(item, SummaryStep):
+        # One provider's text is another's list of one text, and a cache marker is no part of what is said.
+        item = replace(item, content=tuple(map(_bare, parts)))
     said = (repr(item) + repr(images)).encode("utf-8", "surrogatepass")
-    kind = _RESULT if isinstance(item, Observation) else b"s"
+    kind = (
+        _RESULT if isinstance(item, Observation) else _SYSTEM if isinstance(item, SystemPromptStep) else _SAID
+    )
     return kind + hashlib.blake2b(said, digest_size=16).digest()
+
+
+def _bare(part: Part) -> Part:
+    if isinstance(part, Text) and part.extra is not None:
+        is_spelling = part.extra.body == "{}" or part.extra.kind == "cache_control"
+        return Text(part.text) if is_spelling else part
+    return part
 
 
 def heard_in(entry: Entry) -> tuple[bytes, ...]:
@@ -170,23 +196,39 @@ def heard_in(entry: Entry) -> tuple[bytes, ...]:
 def new_items(items: Sequence[Item], heard: Sequence[bytes], *, whole: bool | None) -> Sequence[Item]:
     """The items that were not recorded yet.
 
-    ``whole`` True: the list starts with everything recorded; False: all of it is new; None: told by its beginning.
-    The results of one step may stand in any order. Raises FormatError where the list begins like the run but then says
-    something else, since telling what is new would be a guess.
+    ``whole`` True: the list starts with everything recorded; False: all of it is new; None: told by its beginning,
+    where a system prompt may be missing. The results of one step may stand in any order. Raises FormatError where the
+    list begins like the run but then says something else, since telling what is new would be a guess.
     """
     if whole is False or not heard or not items:
         return items
-    if whole is None and fingerprint(items[0]) != heard[0]:
+    behind = _behind_systems(items, heard) if whole is None else heard
+    if whole is None and fingerprint(items[0]) != behind[0]:
         return items
-    fresh, same = _beyond(items, heard)
-    if fresh is not None and (same == len(heard) or whole):
+    fresh, same = _beyond(items, behind)
+    # One equal message behind a system prompt that is not there says too little.
+    if fresh is not None and (whole or (same == len(behind) and (same > 1 or behind is heard))):
         return fresh
-    if whole or same > 1 or isinstance(items[0], SystemPromptStep):
-        raise FormatError(
-            f"the list begins like this run, but item {same} is not what was recorded there "
-            f"({len(heard)} items are). Hand over only what is new with whole=False, or open another session"
-        )
+    known = frozenset(heard[1:])
+    again = same == 1 and sum(fingerprint(each) in known for each in items[1:]) > 1
+    if whole or same > 1 or again or isinstance(items[0], SystemPromptStep):
+        raise _unclear(f"item {same} is not what was recorded there ({len(heard)} items are)")
     return items
+
+
+def _behind_systems(items: Sequence[Item], heard: Sequence[bytes]) -> Sequence[bytes]:
+    """What was heard behind the first system prompts, for a list without them: Anthropic's keeps them apart."""
+    if isinstance(items[0], SystemPromptStep):
+        return heard
+    start = next((at for at, each in enumerate(heard) if not each.startswith(_SYSTEM)), 0)
+    return heard[start:] if start else heard
+
+
+def _unclear(why: str) -> FormatError:
+    return FormatError(
+        f"the list begins like this run, but {why}. "
+        "Hand over only what is new with whole=False, or open another session"
+    )
 
 
 def _beyond(items: Sequence[Item], heard: Sequence[bytes]) -> tuple[list[Item] | None, int]:
@@ -223,3 +265,134 @@ def _results(heard: Sequence[bytes], start: int) -> list[bytes]:
     while end < len(heard) and heard[end].startswith(_RESULT):
         end += 1
     return list(heard[start:end])
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The request that was given out last in a format: a mark of each message, and the head it was made at."""
+
+    marks: tuple[bytes, ...]
+    head: int
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A transcript as a host hands it over; ``rest`` gives the items behind its first messages."""
+
+    format: str
+    marks: tuple[bytes, ...]
+    items: tuple[Item, ...]
+    rest: Callable[[int], tuple[Item, ...]]
+
+
+def handed(form: Format, messages: Any) -> Handed:
+    """The transcript read in its format. Raises FormatError."""
+    items = form.parse(messages)
+    rows: list[Any] = request_fields(messages)["messages"]
+    return Handed(form.name, marks_of(rows), items, lambda start: form.parse(rows[start:]))
+
+
+def marks_of(rows: Sequence[Any]) -> tuple[bytes, ...]:
+    """Equal for equal messages, wherever a host has put its cache markers."""
+    # Hosts mark what they were given before they send it.
+    said = (json.dumps(row, sort_keys=True, default=str).encode() for row in map(_unmarked, rows))
+    return tuple(hashlib.blake2b(each, digest_size=16).digest() for each in said)
+
+
+def _unmarked(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _unmarked(item) for key, item in value.items() if key != "cache_control"}
+        case list():
+            return [_unmarked(item) for item in value]
+        case _:
+            return value
+
+
+def unheard(
+    given: Handed,
+    shown: Rendered | None,
+    heard: Sequence[bytes],
+    since: Sequence[bytes],
+    *,
+    whole: bool | None,
+) -> tuple[Sequence[Item], tuple[str, ...]]:
+    """The items of a transcript that are new, and what was left out of it.
+
+    A list that begins with the request ``shown`` last is that request handed back: new is what follows it and was not
+    recorded ``since``. Raises FormatError where telling what is new would be a guess.
+    """
+    if whole is None and shown is not None and given.marks[: len(shown.marks)] == shown.marks:
+        items, repairs = without_ours(given.rest(len(shown.marks)))
+        found, _ = _beyond(items, since)
+        if found is None:
+            raise _unclear("what follows the last request is not what was recorded since")
+        return found, _with_none_new(given.items, found, repairs)
+    items, repairs = without_ours(given.items)
+    fresh = new_items(items, heard, whole=whole)
+    if whole is None and heard:
+        known = frozenset(heard)
+        if fresh is items and repairs and any(fingerprint(each) in known for each in items):
+            raise _unclear("it is a request of this library that this memory did not give out last")
+        if shown is None and fresh and fresh is not items and is_line(fresh[0], CONTINUE):
+            raise _unclear(f"{CONTINUE!r} may be the user's, or be from a request of this library")
+    return fresh, _with_none_new(items, fresh, repairs) if whole is None else repairs
+
+
+def _with_none_new(items: Sequence[Item], fresh: Sequence[Item], repairs: tuple[str, ...]) -> tuple[str, ...]:
+    # The ids of results prove that a list is the same one, handed over again.
+    if fresh or not items or any(isinstance(each, Observation) for each in items):
+        return repairs
+    return (*repairs, f"all {len(items)} items were recorded already; whole=False records equal ones again")
+
+
+def without_ours(items: Sequence[Item]) -> tuple[Sequence[Item], tuple[str, ...]]:
+    """The items without what the view put in the user's place, and what was left out; the same where there is none."""
+    kept: list[Item] = []
+    left: list[str] = []
+    for item in items:
+        if not isinstance(item, TaskStep):
+            kept.append(item)
+            continue
+        parts = as_parts(item.content)
+        said = tuple(_foreign(parts, left))
+        if len(said) == len(parts):
+            kept.append(item)
+        elif said:
+            kept.append(replace(item, content=said))
+    if not left:
+        return items, ()
+    # Beside frames of ours this line is the one that closes a request.
+    spoken = [
+        each
+        for at, each in enumerate(kept)
+        if not (at and isinstance(kept[at - 1], ActionStep) and is_line(each, CONTINUE))
+    ]
+    left += [f"{CONTINUE!r} left out: it was this library's"] * (len(kept) - len(spoken))
+    return spoken, tuple(left)
+
+
+def is_line(item: Item, line: str) -> bool:
+    """True where the user's message is this line and nothing else."""
+    return isinstance(item, TaskStep) and [
+        part.text if isinstance(part, Text) else "" for part in as_parts(item.content)
+    ] == [line]
+
+
+def _foreign(parts: Sequence[Part], left: list[str]) -> Iterator[Part]:
+    """The parts that are no frame of ours; what a frame with images holds stands between two parts of its own."""
+    end = ""
+    for part in parts:
+        text = part.text if isinstance(part, Text) else ""
+        if end:
+            end = "" if text == end else end
+            continue
+        head = _HEAD.match(text)
+        tail = f"\n</{head[head.lastindex or 0]}>" if head else ""
+        if head and (text.endswith(tail) or head.end() == len(text)):
+            end = "" if text.endswith(tail) else tail
+            left.append(f"{head[0].strip()} left out: it was this library's, not the user's")
+        elif text in _LINES:
+            left.append(f"{text!r} left out: it was this library's, not the user's")
+        else:
+            yield part

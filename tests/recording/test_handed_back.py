@@ -1,0 +1,159 @@
+"""A request of ours that comes back: what followed it is recorded, and nothing of ours as the user's words."""
+
+import asyncio
+
+import pytest
+
+from pagein import AgentMemory, AsyncAgentMemory
+from pagein.errors import FormatError
+from pagein.steps import ActionStep, SystemPromptStep, TaskStep, as_text
+
+WORDS = "the quick brown fox jumps over the lazy dog " * 8
+
+
+def said(role, text):
+    return {"role": role, "content": text}
+
+
+def start(memory, system):
+    memory.record(*([SystemPromptStep("Be brief.")] if system else []), TaskStep("Mend the bug."))
+
+
+def texts(steps):
+    return [as_text(step.content) for step in steps]
+
+
+EXPECTED = ["Mend the bug.", *(text for n in range(25) for text in (f"reply {n} {WORDS}", f"go on {n}"))]
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+@pytest.mark.parametrize("system", [True, False])
+@pytest.mark.parametrize("pinned", [True, False])
+def test_the_loop_the_interface_invites_records_each_word_once(format, system, pinned):
+    memory = AgentMemory.open(":memory:", budget=900, format=format)
+    start(memory, system)
+    if pinned:
+        memory.pin("Never push.")
+    for number in range(25):
+        request = memory.to_messages()
+        request += [said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")]
+        memory.record_messages(request)
+    assert memory.report().out
+    assert texts(memory.steps)[system:] == EXPECTED
+    assert memory.repairs == ()
+
+
+def test_the_loop_in_async_code():
+    async def run():
+        async with AsyncAgentMemory.open(":memory:", budget=900) as memory:
+            await memory.record(TaskStep("Mend the bug."))
+            for number in range(25):
+                request = await memory.to_messages()
+                request += [said("assistant", f"reply {number} {WORDS}"), said("user", f"go on {number}")]
+                await memory.record_messages(request)
+            return await memory.steps
+
+    assert texts(asyncio.run(run())) == EXPECTED
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+def test_a_loop_where_only_the_model_speaks_never_records_our_line(format):
+    memory = AgentMemory.open(":memory:", budget=900, format=format)
+    start(memory, True)
+    for number in range(25):
+        memory.record_messages([*memory.to_messages(), said("assistant", f"reply {number} {WORDS}")])
+    assert [type(step) for step in memory.steps] == [SystemPromptStep, TaskStep, *[ActionStep] * 25]
+
+
+def test_a_list_that_grows_between_two_requests_is_recorded_once():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    start(memory, True)
+    request = memory.to_messages()
+    for message in (said("assistant", "a"), said("user", "b"), said("assistant", "c")):
+        request.append(message)
+        memory.record_messages(request)
+    assert texts(memory.steps)[2:] == ["a", "b", "c"]
+
+
+def test_what_was_recorded_since_by_itself_is_not_recorded_again():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    start(memory, False)
+    request = memory.to_messages()
+    memory.record(ActionStep("a"))
+    memory.record_messages([*request, said("assistant", "a"), said("user", "b")])
+    assert texts(memory.steps)[1:] == ["a", "b"]
+    memory.record(TaskStep("c"))
+    with pytest.raises(FormatError, match="whole=False"):
+        memory.record_messages([*request, said("assistant", "other")])
+
+
+def test_cache_markers_of_the_host_change_nothing():
+    memory = AgentMemory.open(":memory:", budget=4_000, format="anthropic")
+    start(memory, True)
+    request = memory.to_request()
+    request["messages"][0]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    request["messages"].append(said("assistant", "a"))
+    memory.record_messages(request)
+    assert texts(memory.steps)[1:] == ["Mend the bug.", "a"]
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+@pytest.mark.parametrize("system", [True, False])
+@pytest.mark.parametrize("policy", ["ladder", "window", "mask"])
+def test_after_reopening_a_compacted_request_is_refused(tmp_path, format, system, policy):
+    path = str(tmp_path / "run.db")
+    with AgentMemory.open(path, budget=900, format=format, policy=policy) as memory:
+        start(memory, system)
+        for number in range(12):
+            memory.record_messages(
+                [
+                    *memory.to_messages(),
+                    said("assistant", f"{number} {WORDS}"),
+                    said("user", f"go on {number}"),
+                ]
+            )
+        request = memory.to_messages()
+    with AgentMemory.open(path, budget=900, format=format, policy=policy) as memory:
+        before = memory.steps
+        with pytest.raises(FormatError, match="whole=False"):
+            memory.record_messages([*request, said("assistant", "new")])
+        assert memory.steps == before
+
+
+def test_after_reopening_our_closing_line_is_not_taken_for_the_users(tmp_path):
+    path = str(tmp_path / "run.db")
+    with AgentMemory.open(path, budget=900) as memory:
+        memory.record(TaskStep("t"), ActionStep("a"))
+        request = memory.to_messages()
+    with AgentMemory.open(path, budget=900) as memory, pytest.raises(FormatError, match=r"'Continue\.'"):
+        memory.record_messages([*request, said("assistant", "b")])
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+def test_a_frame_of_ours_is_left_out_and_named(format):
+    memory = AgentMemory.open(":memory:", budget=4_000, format=format)
+    frame = '<memory kind="summary" author="extractive">\nwhat was\n</memory>'
+    written = memory.record_messages(
+        [said("user", frame), said("user", "<pinned>\nx\n</pinned>"), said("user", "hello")], whole=False
+    )
+    assert texts(memory.steps) == ["hello"]
+    assert [each.split(" left out")[0] for each in written.repairs] == [
+        '<memory kind="summary" author="extractive">', "<pinned>",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["Continue.", "what is <pinned>\nx\n</pinned>?", "<memory>\nmine\n</memory>", "<pinned>\nopen"]
+)
+def test_the_users_own_words_stay(text):
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    memory.record_messages([said("user", "a"), said("assistant", "b"), said("user", text)])
+    assert texts(memory.steps)[-1] == text
+
+
+def test_an_equal_repeat_that_is_taken_for_the_whole_history_is_named():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    memory.record_messages([said("user", "yes")])
+    written = memory.record_messages([said("user", "yes")])
+    assert written.repairs == ("all 1 items were recorded already; whole=False records equal ones again",)
+    assert len(memory.steps) == 1
