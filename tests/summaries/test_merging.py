@@ -10,6 +10,7 @@ from pagein.summaries.merging import MOST_HANDLES, merged, merged_all
 from pagein.summaries.summary import Item, Summary, Task
 
 
+@settings(max_examples=50, deadline=None)
 @given(summaries, summaries)
 def test_merging_again_changes_nothing(a, b):
     both = merged(a, b)
@@ -17,12 +18,13 @@ def test_merging_again_changes_nothing(a, b):
     assert merged(Summary(), both) == both == merged(both, Summary())
 
 
-@settings(max_examples=150)
+@settings(max_examples=50, deadline=None)
 @given(summaries, summaries, summaries)
 def test_it_does_not_matter_what_is_merged_first(a, b, c):
     assert merged(merged(a, b), c) == merged(a, merged(b, c))
 
 
+@settings(max_examples=50, deadline=None)
 @given(summaries, summaries)
 def test_no_rule_and_no_error_is_lost(a, b):
     both = merged(a, b)
