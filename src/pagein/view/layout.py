@@ -35,7 +35,7 @@ PROCEED = "Now proceed and carry out this plan."
 CONTINUE = "Continue."
 EARLIER = "(What was said before this point is not part of this run.)"
 
-_OURS = re.compile(r"<(?=\s*/?\s*(?:memory|pinned|system-notice|late-result))", re.IGNORECASE)
+_OURS = re.compile(r"<(?=\s*+(?:/\s*+)?(?:memory|pinned|system-notice|late-result))", re.IGNORECASE)
 
 Item = Step | Pin | Observed
 """What can be shown: a step, a pin, or an observation that came too late to stand behind its call."""
