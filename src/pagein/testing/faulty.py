@@ -221,7 +221,8 @@ def _anthropic_events(text: str, reaction: Reaction) -> list[str]:
 
 
 def _pieces(text: str) -> list[str]:
-    return [text[at : at + 8] for at in range(0, len(text), 8)]
+    size = max(8, len(text) // 200)
+    return [text[at : at + size] for at in range(0, len(text), size)]
 
 
 def _last(asked: dict[str, Any]) -> str:
