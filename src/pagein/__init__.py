@@ -8,6 +8,7 @@ errors       every error of ours, drawn as a tree
 steps        what happened: the closed union of steps and their parts
 lexing       what in a text names something
 messages     what a request is made of, before any provider's spelling
+spelling     what a call is spelled as where a provider does not take it as it is
 protocol     what may follow what, and how an answer finds its call
 tokens       what it costs
 log          the truth: append-only, in memory or in SQLite

@@ -26,8 +26,8 @@ from hypothesis import strategies as st
 
 from pagein.formats.anthropic import Anthropic
 from pagein.formats.reading import compact
-from pagein.formats.writing import wire_id
 from pagein.messages import Message
+from pagein.spelling import wire_id
 from pagein.steps import (
     ActionStep,
     Image,
@@ -394,3 +394,4 @@ def test_two_ids_never_become_one(ids):
     written = [wire_id(f"{prefix}{given_}") for given_ in ids for prefix in ("", "pagein-")]
     assert len(set(written)) == len({f"{prefix}{given_}" for given_ in ids for prefix in ("", "pagein-")})
     assert all(re.fullmatch("[a-zA-Z0-9_-]+", each) for each in written)
+    assert all(len(each) <= 64 for each in map(wire_id, ("é" * 500, "a." * 500, "pagein-" * 100)))

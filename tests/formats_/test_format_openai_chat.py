@@ -11,7 +11,6 @@ from pagein.testing.formats import FormatTests, paired
 class TestOpenAIChat(FormatTests):
     cannot_carry = frozenset(
         {
-            "call id",
             "call place",
             "empty text",
             "error flag",

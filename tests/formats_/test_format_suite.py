@@ -274,7 +274,7 @@ def test_a_loss_has_a_name():
 
 def test_the_losses_are_said_aloud(capsys):
     tried("test_every_declared_loss_is_real", OpenAIChat())
-    assert "openai cannot carry: an id's own letters" in capsys.readouterr().out
+    assert "openai cannot carry: what was said before a call" in capsys.readouterr().out
 
 
 def test_pairing_names_the_call_that_has_no_result_and_the_result_that_has_no_call():

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pagein.formats import format_named
 from pagein.messages import Message
 from pagein.steps import Image, Opaque, Text, ToolCall
+from pagein.testing.formats import legal_conversations
+from pagein.tokens.encodings import Encoding
 from pagein.tokens.requests import (
     ANTHROPIC_TOOLS,
     content_tokens,
@@ -46,9 +50,11 @@ OTHER = Opaque("openai", "fields", '{"name": "bob"}')
         (Message("user", ()), 4 + 4),
         (Message("user", (Text("hello"), Text("you"))), 4 + 5 + 1 + 3 + 1),
         (Message("user", (Text("hello"), Image(b"x"))), 4 + 5 + 1 + 1000 + 1),
-        (Message("assistant", None, (ToolCall("c1", "read", '{"a":1}'),)), 4 + 8 + 2 + 4 + 7),
+        (Message("assistant", None, (ToolCall("c1", "read", '{"a":1}'),)), 4 + 8 + 2 + 4 + 8),
         (Message("tool", "ok", call_id="c1"), 4 + 4 + 2),
         (Message("tool", "ok", call_id="c1", is_error=True), 4 + 4 + 2),
+        (Message("tool", "ok", call_id="a.b"), 4 + 4 + len("pagein-a_b-12345678")),
+        (Message("assistant", None, (ToolCall("c1", "a.b", "{oops"),)), 4 + 8 + 2 + 3 + 32),
         (Message("assistant", (Opaque("anthropic", "thinking", '{"signature": "long"}', "hm"),)), 4 + 4 + 8),
         (Message("assistant", (Opaque("anthropic", "redacted_thinking", "{12345}"),)), 4 + 1 + 7 + 8),
         (Message("user", (Text("hello", CACHE),)), 4 + 1 + 5),
@@ -126,3 +132,104 @@ def test_what_is_no_json_is_counted_all_the_same():
         [deep],
     ):
         assert schema_tokens(odd, COUNT) > 8
+
+
+# What is sent, counted a second time by someone who reads only the wire
+
+O200K = Encoding("o200k_base")
+
+
+def said(value):
+    """The tokens a model reads in what was rendered: words, names, ids, arguments."""
+    if isinstance(value, list):
+        return sum(map(said, value))
+    if isinstance(value, str):
+        return O200K.text(value)
+    match value:
+        case {"type": "text", "text": text}:
+            return O200K.text(text)
+        case {"type": "tool_use", "id": call_id, "name": name, "input": given_}:
+            return O200K.text(call_id) + O200K.text(name) + O200K.text(json.dumps(given_, ensure_ascii=False))
+        case {"type": "tool_result", "tool_use_id": call_id, "content": content}:
+            return O200K.text(call_id) + said(content)
+        case {"id": call_id, "function": {"name": name, "arguments": given_}}:
+            return O200K.text(call_id) + O200K.text(name) + O200K.text(given_)
+        case {"id": call_id, "custom": {"name": name, "input": given_}}:
+            return O200K.text(call_id) + O200K.text(name) + O200K.text(given_)
+        case {"role": _}:
+            rows = (
+                value.get("content"),
+                value.get("tool_calls"),
+                value.get("tool_call_id"),
+                value.get("refusal"),
+            )
+            return sum(said(row) for row in rows if row)
+        case _:
+            return 0
+
+
+def sent(messages, name):
+    request = format_named(name).render(messages)
+    return said(request.get("system", [])) + said(request["messages"])
+
+
+def run(calls):
+    asked = [(Message("assistant", None, (call,)), Message("tool", "ok", call_id=call.id)) for call in calls]
+    return (Message("user", "Go."), *(message for pair in asked for message in pair))
+
+
+HOSTILE = {
+    "ids with a colon": [ToolCall(f"functions.list_files:{n}", "list_files") for n in range(40)],
+    "dotted ids": [ToolCall("a.b.c.d.e." * 6 + str(n), "f") for n in range(40)],
+    "ids in another script": [ToolCall(f"呼び出し番号{n}号", "f") for n in range(40)],
+    "ids with half a character": [ToolCall(f"\ud800{n}" * 4, "f") for n in range(40)],
+    "names no provider takes": [ToolCall(f"c{n}", "読むé.書く " * 12) for n in range(40)],
+    "arguments that are no JSON": [ToolCall(f"c{n}", "f", '{"a": "\\n\\"' * 30) for n in range(40)],
+    "arguments that are a list": [ToolCall(f"c{n}", "f", '["a\\t", "b\\\\"]') for n in range(40)],
+    "arguments that are a patch": [ToolCall(f"c{n}", "f", '*** "Begin"\n+\t"x"\n' * 20) for n in range(40)],
+    "numbers that grow": [ToolCall(f"c{n}", "f", '{"a":[' + "1e15," * 90 + "1]}") for n in range(40)],
+    "many short keys": [
+        ToolCall(f"c{n}", "f", json.dumps({f"k{key}": -key for key in range(40)}, separators=(",", ":")))
+        for n in range(10)
+    ],
+    "long and compact": [
+        ToolCall(f"c{n}", "f", json.dumps({f"k{key}": [{}, "", -1, None, [0.5]] for key in range(200)}, separators=(",", ":")))
+        for n in range(4)
+    ],
+    "too deep": [ToolCall("c", "f", '{"a":' * 125 + "1" + "}" * 125), ToolCall("d", "f", "[" * 10_000)],
+    "none": [ToolCall("c", "", ""), ToolCall("d", " ", " ")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+@pytest.mark.parametrize("calls", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_run_costs_no_more_than_was_counted(calls, name):
+    messages = run(calls)
+    assert sent(messages, name) <= request_tokens(messages, O200K) - 8 * len(calls)
+    assert format_named(name).problems(format_named(name).render(messages)) == ()
+
+
+hostile = st.builds(
+    ToolCall,
+    st.text(max_size=12) | st.text(alphabet="aé.:-漢\ud800", max_size=80),
+    st.text(max_size=12),
+    st.text(max_size=60)
+    | st.recursive(
+        st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+        lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner, max_size=5),
+    ).map(lambda value: json.dumps({"a": value}, separators=(",", ":"))),
+)
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+@given(messages=legal_conversations(), calls=st.lists(hostile, max_size=4), times=st.sampled_from((1, 200)))
+@settings(max_examples=150, deadline=None, database=None)
+def test_what_is_counted_is_no_less_than_what_is_sent(name, messages, calls, times):
+    # Long arguments are counted once where they differ in spaces alone.
+    long = [
+        replace(call, arguments='{"a":[' + ",".join([call.arguments] * times) + "]}")
+        for call in calls
+        if call.arguments.startswith("{")
+    ]
+    both = (*messages, *run(calls), *run(replace(call, id=f"{call.id}+") for call in long))
+    assert sent(both, name) <= request_tokens(both, O200K)

@@ -15,6 +15,7 @@ from pagein.formats import anthropic_rules, writing
 from pagein.formats.contract import Item
 from pagein.formats.reading import Fields, compact, exact_base64, extra, kept, kind_of, request_fields
 from pagein.messages import Message
+from pagein.spelling import parsed, wire_id, wire_name
 from pagein.steps import (
     ActionStep,
     Content,
@@ -321,19 +322,19 @@ def _image_block(image: Image, place: str) -> Block:
 
 def _use(call: ToolCall) -> Block:
     beside = writing.own(call.extra, NAME) or {}
-    name = writing.wire_name(call.name, anthropic_rules.MAX_NAME)
+    name = wire_name(call.name, anthropic_rules.MAX_NAME)
     ours = {
         "type": "tool_use",
-        "id": writing.wire_id(call.id),
+        "id": wire_id(call.id),
         "name": name,
-        "input": writing.parsed(call.arguments),
+        "input": parsed(call.arguments),
     }
     return {**beside, **ours}
 
 
 def _result(message: Message) -> Block:
     beside = writing.own(message.extra, NAME) or {}
-    ours = {"type": "tool_result", "tool_use_id": writing.wire_id(message.call_id)}
+    ours = {"type": "tool_result", "tool_use_id": wire_id(message.call_id)}
     if isinstance(message.content, str):
         text = message.content if message.content.strip() else writing.NO_OUTPUT
         return {**beside, **ours, "content": text} | ({"is_error": True} if message.is_error else {})

@@ -21,12 +21,14 @@ from pagein.formats.reading import (
     compact,
     exact_base64,
     extra,
+    is_utf8,
     kept,
     kind_of,
     readable,
     request_fields,
 )
 from pagein.messages import Message
+from pagein.spelling import wire_id, wire_name
 from pagein.steps import (
     ActionStep,
     Content,
@@ -220,7 +222,7 @@ def _row(message: Message) -> dict[str, Any] | None:
         role = "developer" if kept_fields.get("role") == "developer" else "system"
         return {**beside, "role": role, "content": content} if content else None
     if message.role == "tool":
-        answer = {"tool_call_id": writing.wire_id(message.call_id), "content": content or writing.NO_OUTPUT}
+        answer = {"tool_call_id": _wire_id(message.call_id), "content": content or writing.NO_OUTPUT}
         return {**beside, "role": "tool", **answer}
     if message.role == "user":
         return {**beside, "role": "user", "content": content or writing.NO_CONTENT}
@@ -284,13 +286,18 @@ def _image_row(image: Image) -> dict[str, Any]:
 
 def _call_row(call: ToolCall) -> dict[str, Any]:
     beside = writing.own(call.extra, NAME) or {}
-    call_id = writing.wire_id(call.id)
+    call_id = _wire_id(call.id)
     kind = beside.get("type")
     kind = kind if isinstance(kind, str) else "function"
     if kind not in ("function", "custom"):
         return {**beside, "id": call_id}
     also = beside.get(kind)
     named = dict(also) if isinstance(also, dict) else {}
-    named["name"] = writing.wire_name(call.name, openai_rules.MAX_NAME)
+    named["name"] = wire_name(call.name, openai_rules.MAX_NAME)
     named["arguments" if kind == "function" else "input"] = call.arguments
     return {**beside, "id": call_id, "type": kind, kind: named}
+
+
+def _wire_id(call_id: str) -> str:
+    """The id as it is, since any text is one here; only what would not encode, or is none, is spelled anew."""
+    return call_id if call_id and is_utf8(call_id) else wire_id(call_id)

@@ -15,8 +15,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from pagein.formats.contract import Item
-from pagein.formats.writing import MARKERS, UNPARSED
+from pagein.formats.writing import MARKERS
 from pagein.messages import Message
+from pagein.spelling import UNPARSED
 from pagein.steps import (
     ActionStep,
     Content,
@@ -56,6 +57,7 @@ LOSSES = {
 """Everything a wire may declare not to carry. Whatever else a message says must survive every format."""
 
 _COMMON_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_SPELLED_ANEW = re.compile(r"pagein-[a-zA-Z0-9_-]*-[0-9a-f]{8}")
 _PICTURED = re.compile(r"\[image [0-9a-f]{12}\]")
 
 
@@ -201,7 +203,9 @@ def _call(call: ToolCall, provider: str) -> Iterator[Fact]:
     yield Fact(("call", re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "_", _value(call.arguments)))
     yield Fact(("name", call.name), frozenset({"tool name"}))
     yield Fact(("arguments", call.arguments), frozenset({"arguments"}))
-    yield Fact(("id", call.id), frozenset({"call id"}))
+    # Half a character is no part of any wire's id, and what stands for it there says nothing.
+    anew = _safe(call.id) != call.id or _SPELLED_ANEW.fullmatch(call.id)
+    yield Fact(("id", None if anew else call.id), frozenset({"call id"}))
     yield from _extra(call.extra, provider, set())
 
 

@@ -9,6 +9,7 @@ The rule, in the counter's tokens:
 * content: text by its tokens, an image by ``counter.image``, opaque content by its ``text``, or by its ``body`` where it
   has no text; one more for each part of a list;
 * a tool call: name, arguments and id, and 8;
+* an id, a name and arguments that some format spells otherwise: by the longest of their spellings;
 * ``extra``, wherever it is: by its ``body``, except ``cache_control``, which no model sees.
 
 OpenAI's published overhead is 3 a message and 3 a request; what Anthropic's framing was measured to cost is 6 to 8 for
@@ -22,6 +23,7 @@ from collections.abc import Iterable
 from typing import Any, assert_never
 
 from pagein.messages import Message
+from pagein.spelling import spellings, wire_id, wire_names
 from pagein.steps import Content, Image, Opaque, Part, Text, ToolCall
 from pagein.tokens import TokenCounter
 
@@ -48,7 +50,7 @@ def message_tokens(message: Message, counter: TokenCounter) -> int:
         content += MESSAGE + MARKED
     total = MESSAGE + content + _extra(message.extra, counter)
     total += sum(_call(call, counter) for call in message.tool_calls)
-    return total + (counter.text(message.call_id) if message.call_id else 0)
+    return total + (_id(message.call_id, counter) if message.call_id else 0)
 
 
 def content_tokens(content: Content | None, counter: TokenCounter) -> int:
@@ -74,8 +76,14 @@ def part_tokens(part: Part, counter: TokenCounter) -> int:
 
 
 def _call(call: ToolCall, counter: TokenCounter) -> int:
-    said = counter.text(call.name) + counter.text(call.arguments) + counter.text(call.id)
-    return CALL + said + _extra(call.extra, counter)
+    name = max(counter.text(each) for each in (call.name, *wire_names(call.name)))
+    arguments = max(counter.text(each) for each in spellings(call.arguments))
+    return CALL + name + arguments + _id(call.id, counter) + _extra(call.extra, counter)
+
+
+def _id(call_id: str, counter: TokenCounter) -> int:
+    cost, wire = counter.text(call_id), wire_id(call_id)
+    return cost if wire == call_id else max(cost, counter.text(wire))
 
 
 def _extra(extra: Opaque | None, counter: TokenCounter) -> int:
