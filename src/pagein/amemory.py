@@ -12,7 +12,7 @@ from pagein import flows
 from pagein.expansion import Expansion, expand, full_step, succinct_step
 from pagein.flows import Effect, Flow, Recorded, adrive
 from pagein.log import Compaction, Log, Verification
-from pagein.memory import Memory, Options
+from pagein.memory import Memory, Options, checked_count
 from pagein.steps import Observation, Step, Usage
 from pagein.view import View
 
@@ -70,7 +70,7 @@ class AsyncAgentMemory(Memory):
         usage: Usage | None = None,
     ) -> Recorded:
         """See AgentMemory.record_messages."""
-        given = self._handed(messages, format)
+        given = self._handed(messages, format, usage)
         return await self._run(flows.record(self._session, given, strict=False, whole=whole, usage=usage))
 
     async def view(self) -> View:
@@ -86,7 +86,9 @@ class AsyncAgentMemory(Memory):
         max_tokens: int | None = None,
     ) -> list[dict[str, Any]]:
         """See AgentMemory.to_messages."""
-        view = await self._run(flows.shown(self._session, summary_mode, keep_last_n, max_tokens))
+        view = await self._run(
+            flows.shown(self._session, summary_mode, checked_count(keep_last_n), max_tokens)
+        )
         messages: list[dict[str, Any]] = self._rendered(view, format)["messages"]
         return messages
 
@@ -100,11 +102,11 @@ class AsyncAgentMemory(Memory):
 
     async def pin(self, text: str) -> str:
         """See AgentMemory.pin."""
-        return await self._run(flows.pin(self._session, text))
+        return await self._run(self._pinned(text))
 
     async def unpin(self, handle: str) -> None:
         """See AgentMemory.unpin."""
-        await self._run(flows.unpin(self._session, handle))
+        await self._run(self._unpinned(handle))
 
     async def compact(self) -> Compaction | None:
         """See AgentMemory.compact."""

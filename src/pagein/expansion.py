@@ -54,7 +54,7 @@ class Expansion(str):
 
 def expand(session: Session, handle: str | int) -> Flow[Expansion]:
     """The original behind a handle, or at a position. Raises UnknownHandle."""
-    named = Handle(handle, handle + 1) if isinstance(handle, int) else parse_handle(handle)
+    named = _named(handle)
     head = session.fold.head
     if named is None or not 0 <= named.first < head:
         raise UnknownHandle(str(handle), head)
@@ -66,12 +66,22 @@ def expand(session: Session, handle: str | int) -> Flow[Expansion]:
         return Expansion.of(str(named), as_text(seen.content), tuple(found.values()), (seen,))
     if not found and not notes:
         entries = yield from Read(named.first, named.last)
+        if not entries:
+            raise UnknownHandle(str(handle), head)
         return Expansion.of(str(named), "\n".join(_aside(entry, head) for entry in entries))
     texts = [
         "\n".join(_lines(found[at])) if at in found else as_text(notes[at].content)
         for at in sorted((*found, *notes))
     ]
     return Expansion.of(str(named), "\n\n".join(texts), tuple(found.values()), tuple(notes.values()))
+
+
+def _named(handle: object) -> Handle | None:
+    if isinstance(handle, str):
+        return parse_handle(handle)
+    if isinstance(handle, int) and not isinstance(handle, bool):
+        return Handle(handle, handle + 1)
+    return None
 
 
 def _observation(step: Step | None, index: int) -> Observation | None:

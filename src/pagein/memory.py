@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from difflib import get_close_matches
 from types import TracebackType
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from pagein import flows
 from pagein.compaction import Policy
 from pagein.compaction.named import policy_named
-from pagein.errors import Conflict, Illegal, LogClosed
+from pagein.errors import ConfigurationError, Conflict, Illegal, LogClosed, LogUnwritable, UnknownHandle
 from pagein.expansion import Expansion, expand, full_step, succinct_step
 from pagein.flows import Append, Effect, Flow, Read, Recorded, Session, drive
 from pagein.formats import format_named
-from pagein.log import Compaction, Log, Verification
+from pagein.log import Body, Compaction, Entry, Log, Problem, Verification
 from pagein.recording import Handed, Rendered, handed, marks_of
 from pagein.steps import Observation, Step, Usage, as_text
 from pagein.tokens import Budget, TokenCounter
@@ -43,8 +46,34 @@ class Options(TypedDict, total=False):
     clock: Callable[[], float]
 
 
+def _check(options: Options) -> None:
+    """Raises ConfigurationError for an option there is not, and for a value that is of no use; reads no table."""
+    for name in options:
+        if name not in Options.__annotations__:
+            near = get_close_matches(name, (*Options.__annotations__, *_STORE), n=1, cutoff=0.5)
+            cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Options.__annotations__)}"
+            raise ConfigurationError(f"unknown option {name!r}: {cure}")
+    policy, model, counter = options.get("policy", "ladder"), options.get("model"), options.get("counter")
+    if isinstance(policy, str):
+        policy_named(policy)
+    elif not callable(policy):
+        raise ConfigurationError(f"policy is a policy's name or a policy, not {policy!r}")
+    if not isinstance(model, str | None):
+        raise ConfigurationError(f"model is the name of a model, not {model!r}")
+    if counter is not None and not callable(getattr(counter, "text", None)):
+        raise ConfigurationError(f"counter is a token counter, not {counter!r}")
+    if not callable(options.get("clock", time.time)):
+        raise ConfigurationError(f"clock gives seconds since the epoch when called, not {options['clock']!r}")
+    format_named(options.get("format", "openai"))
+
+
+_STORE = ("session", "tenant", "readonly", "timeout", "synchronous")
+"""What ``open`` takes beside the options, for the store."""
+
+
 def _session(options: Options) -> Session:
     """A session as the options say. Raises ConfigurationError, BudgetError."""
+    _check(options)
     from pagein.tokens.windows import budget_for, counter_for  # noqa: PLC0415 - the table loads when it is asked
 
     model, budget, policy = options.get("model"), options.get("budget"), options.get("policy", "ladder")
@@ -54,10 +83,25 @@ def _session(options: Options) -> Session:
     return Session(
         Fold(counter),
         policy_named(policy) if isinstance(policy, str) else policy,
-        Budget(budget) if isinstance(budget, int) else budget,
+        budget if isinstance(budget, Budget) else Budget(budget),
         counter,
         Calibration(exact=counter.margin == 0),
     )
+
+
+def _checked_usage(usage: Usage) -> Usage:
+    """The usage, unchanged. Raises ConfigurationError for counts that are no whole numbers."""
+    counts = (getattr(usage, name, None) for name in ("input_tokens", "output_tokens", "cached_tokens"))
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in counts):
+        raise ConfigurationError(f"usage is a Usage of whole numbers of tokens, not {usage!r}")
+    return usage
+
+
+def checked_count(keep_last_n: int | None) -> int | None:
+    """The number of actions to show, unchanged. Raises ConfigurationError for what is no number of them."""
+    if keep_last_n is None or (isinstance(keep_last_n, int) and not isinstance(keep_last_n, bool)):
+        return keep_last_n
+    raise ConfigurationError(f"keep_last_n is a whole number of actions, not {keep_last_n!r}")
 
 
 class Memory:
@@ -67,22 +111,38 @@ class Memory:
         self._log = log
         self._closed = False
         self._clock = options.get("clock", time.time)
-        self._format = format_named(options.get("format", "openai"))
+        self._known: Entry | None = None
         self._session = _session(options)
+        self._format = format_named(options.get("format", "openai"))
 
     @classmethod
     def open(
-        cls, url: str, *, session: str = "default", tenant: str = "", **options: Unpack[Options]
+        cls,
+        url: str | os.PathLike[str],
+        *,
+        session: str = "default",
+        tenant: str = "",
+        readonly: bool = False,
+        timeout: float = 5.0,
+        synchronous: str = "FULL",
+        **options: Unpack[Options],
     ) -> Self:
-        """The memory of one session in a store: a SQLite file, or ``:memory:``. See ``Options``.
+        """The memory of one session in a store: a SQLite file, or ``:memory:``. See ``Options`` and ``SQLiteLog``.
 
-        Raises ConfigurationError, BudgetError, LogError.
+        With ``readonly`` nothing is written: what leaves the view to fit is remembered by this memory only. Raises ConfigurationError, BudgetError, LogError.
         """
         from pagein.log.opening import open_log  # noqa: PLC0415 - a store's drivers load when one is opened
 
-        _session(options)  # a bad option leaves no file behind
-        format_named(options.get("format", "openai"))
-        return cls(open_log(url, session=session, tenant=tenant), **options)
+        made = _session(options)  # a bad option leaves no file behind
+        log = open_log(
+            url, session=session, tenant=tenant, readonly=readonly, timeout=timeout, synchronous=synchronous
+        )
+        try:
+            # A table is read, and a warning given, once.
+            return cls(log, **(options | Options(counter=made.counter, budget=made.budget)))
+        except BaseException:
+            log.close()
+            raise
 
     @property
     def budget(self) -> Budget:
@@ -92,6 +152,7 @@ class Memory:
     @property
     def system_prompt(self) -> str:
         """The text of the system prompts, in order, a blank line between them; for APIs that take it apart."""
+        self._check_open()
         shown = self._session.fold.view(1).systems
         return "\n\n".join(as_text(message.content) for each in shown for message in each.messages)
 
@@ -102,12 +163,14 @@ class Memory:
 
     def report(self) -> Report:
         """Every token of the view as it stands, by tier and reason, and what is out. Compacts nothing."""
+        self._check_open()
         session = self._session
         return session.fold.view(session.limit(session.budget)).report
 
     def reported(self, usage: Usage) -> None:
         """Tell what the provider counted for the last request, so that later counts come nearer to it."""
-        self._session.learn(usage.input_tokens)
+        self._check_open()
+        self._session.learn(_checked_usage(usage).input_tokens)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -116,24 +179,69 @@ class Memory:
     def _perform(self, effect: Effect[Any]) -> Any:
         match effect:
             case Append(bodies=bodies, after=after):
+                if getattr(self._log, "readonly", False):
+                    return self._held(bodies, after)
                 try:
-                    return self._log.append(bodies, after=after, at=self._clock())
+                    return self._noted(self._log.append(bodies, after=after, at=self._clock()))
                 except Conflict:
                     # The winner's entries are folded in, so that the loser can look at them and try again.
                     drive(flows.catch_up(self._session), self._perform)
                     raise
             case Read(start=start, stop=stop):
-                return tuple(self._log.read(start, stop))
+                return self._noted(tuple(self._log.read(start, stop)))
             case _:
                 raise TypeError(f"no flow asks for {effect!r}")
 
+    def _noted(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """The entries, the furthest one known kept in mind."""
+        if entries and (self._known is None or entries[-1].position > self._known.position):
+            self._known = entries[-1]
+        return entries
+
+    def _held(self, bodies: tuple[Body, ...], after: int) -> tuple[Entry, ...]:
+        """A compaction as if it were recorded, so that a log that may not be written to can be viewed."""
+        if not all(isinstance(each, Compaction) for each in bodies):
+            raise LogUnwritable("this memory was opened with readonly=True. Nothing was written.")
+        return tuple(Entry(at, self._clock(), body, "") for at, body in enumerate(bodies, after))
+
+    def _lost(self, found: Verification) -> Problem | None:
+        """What this memory knew and a log that is sound in itself no longer has."""
+        known = self._known
+        if known is None:
+            return None
+        if found.entries <= known.position:
+            return Problem(
+                found.entries, f"{known.position + 1} entries were known, {found.entries} are there"
+            )
+        now = next(iter(self._log.read(known.position, known.position + 1)), None)
+        if now is None or now.digest != known.digest:
+            return Problem(
+                known.position, "the entry is not the one that was known: the history was replaced"
+            )
+        return None
+
     def _verified(self) -> Flow[Verification]:
         found = self._log.verify()
+        lost = self._lost(found) if found.ok else None
+        if lost is not None:
+            found = replace(found, problems=(lost,))
         if found.ok:
             yield from flows.load(self._session)
         return found
 
-    def _handed(self, messages: Any, format: str | None) -> Handed:
+    def _unpinned(self, handle: str) -> Flow[None]:
+        if not isinstance(handle, str):
+            raise UnknownHandle(str(handle), self._session.fold.head)
+        yield from flows.unpin(self._session, handle)
+
+    def _pinned(self, text: str) -> Flow[str]:
+        if not isinstance(text, str) or not text.strip():
+            raise ConfigurationError(f"a pin is text to keep in every view, not {text!r}")
+        return (yield from flows.pin(self._session, text))
+
+    def _handed(self, messages: Any, format: str | None, usage: Usage | None) -> Handed:
+        if usage is not None:
+            _checked_usage(usage)
         return handed(self._format if format is None else format_named(format), messages)
 
     def _rendered(self, view: View, format: str | None) -> dict[str, Any]:
@@ -181,7 +289,7 @@ class AgentMemory(Memory):
         with all that was recorded, False that all of it is new; without it the list's beginning tells. ``usage`` is what the provider reported for the request before. What is broken is
         mended and named in the result. Raises FormatError, ProtocolError.
         """
-        given = self._handed(messages, format)
+        given = self._handed(messages, format, usage)
         return self._run(flows.record(self._session, given, strict=False, whole=whole, usage=usage))
 
     def view(self) -> View:
@@ -202,7 +310,7 @@ class AgentMemory(Memory):
         only the last n actions, ``max_tokens`` is another budget for this call; none of the three records anything.
         Raises OverBudget.
         """
-        view = self._run(flows.shown(self._session, summary_mode, keep_last_n, max_tokens))
+        view = self._run(flows.shown(self._session, summary_mode, checked_count(keep_last_n), max_tokens))
         messages: list[dict[str, Any]] = self._rendered(view, format)["messages"]
         return messages
 
@@ -216,11 +324,11 @@ class AgentMemory(Memory):
 
     def pin(self, text: str) -> str:
         """Keep the text verbatim in every view; gives the handle that ``unpin`` takes."""
-        return self._run(flows.pin(self._session, text))
+        return self._run(self._pinned(text))
 
     def unpin(self, handle: str) -> None:
         """Let a pin go. Raises UnknownHandle."""
-        self._run(flows.unpin(self._session, handle))
+        self._run(self._unpinned(handle))
 
     def compact(self) -> Compaction | None:
         """Compact now, whatever the view costs; None where nothing would get smaller."""

@@ -83,6 +83,19 @@ def advance(state: State, kind: Kind) -> State:
     return allowed[kind]
 
 
+def check_item(item: object) -> None:
+    """What may be recorded is a step or an observation. Raises ProtocolError, which says what to pass instead."""
+    if isinstance(item, Step | Observation):
+        return
+    if isinstance(item, str):
+        cure = f"pass TaskStep({item[:20]!r}) for what the user said, ActionStep for what the model said"
+    elif isinstance(item, dict | list | tuple):
+        cure = "pass messages to record_messages(), and several steps as arguments of their own"
+    else:
+        cure = "pass steps such as TaskStep('hi'), or a provider's messages to record_messages()"
+    raise ProtocolError(f"record() takes steps and observations, not {type(item).__name__}: {cure}")
+
+
 def kind_of(step: Step) -> Kind:
     """The row of the table for a step. Raises ProtocolError for a summary, which only a compaction may write."""
     match step:

@@ -26,6 +26,7 @@ from pagein.protocol import (
     State,
     advance,
     check_action,
+    check_item,
     find_call,
     kind_of,
     open_calls,
@@ -146,6 +147,7 @@ def admit(
     # A long run may have given up many calls: only what changes is copied.
     draft = _Draft(head, dict(open_now), ChainMap({}, cast(dict[str, Sequence[OpenCall]], abandoned)))
     for item in items:
+        check_item(item)
         if isinstance(item, Observation):
             draft.result(item, strict=strict)
         else:

@@ -28,7 +28,7 @@ def open_log(
     ``sqlite:///run.db`` is a relative path, ``sqlite:////tmp/run.db`` an absolute one. ``timeout`` in seconds.
     Raises ConfigurationError for another address, and what opening the store raises.
     """
-    path = _path(os.fspath(url))
+    path = _path(_text(url))
     if path != MEMORY:
         return SQLiteLog(
             path, session=session, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly
@@ -36,6 +36,15 @@ def open_log(
     if readonly:
         raise ConfigurationError("a new log in memory has nothing to read; open it without readonly=True")
     return InMemoryLog(session=session, tenant=tenant)
+
+
+def _text(url: object) -> str:
+    path = os.fspath(url) if isinstance(url, os.PathLike) else url
+    if not isinstance(path, str):
+        raise ConfigurationError(
+            f'a log needs an address: ":memory:", a path, or "sqlite:///path"; not {url!r}'
+        )
+    return path
 
 
 def _path(url: str) -> str:

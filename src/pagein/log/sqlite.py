@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sqlite3
 import threading
@@ -53,10 +54,11 @@ class SQLiteLog:
         synchronous: str = "FULL",
         readonly: bool = False,
     ) -> None:
-        if synchronous.upper() not in SYNCHRONOUS:
+        if not isinstance(synchronous, str) or synchronous.upper() not in SYNCHRONOUS:
             raise ConfigurationError(f"synchronous is one of {', '.join(SYNCHRONOUS)}, not {synchronous!r}")
-        if timeout < 0:
-            raise ConfigurationError(f"timeout is in seconds and may not be negative, as {timeout} is")
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout < math.inf:
+            raise ConfigurationError(f"timeout is in seconds, 0 or more, not {timeout!r}")
+        self.readonly = readonly
         self.path = os.fspath(path)
         self.session = checked_name("session", session)
         self.tenant = checked_name("tenant", tenant)

@@ -61,6 +61,7 @@ class Budget:
     low: float | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         if not 0 < self.low_share <= self.high <= 1:
             raise BudgetError(
                 f"marks must be 0 < low <= high <= 1; they are low={self.low}, high={self.high}"
@@ -72,6 +73,16 @@ class Budget:
                 f"a budget must leave tokens for the view; window {self.window} less output {self.output}, tools "
                 f"{self.tools} and a margin of {self.margin:.0%} leaves {self.limit}"
             )
+
+    def _check_types(self) -> None:
+        whole = {"window": self.window, "output": self.output, "tools": self.tools}
+        shares = {"margin": self.margin, "high": self.high, "low": 1 if self.low is None else self.low}
+        for name, value in (whole | shares).items():
+            kinds = int if name in whole else int | float
+            # True is 1 to Python, and a budget of one token to nobody.
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                what = "a whole number of tokens" if name in whole else "a share from 0 to 1"
+                raise BudgetError(f"the {name} of a budget is {what}, not {value!r}")
 
     @property
     def limit(self) -> int:

@@ -1,0 +1,140 @@
+"""What is handed over wrongly is refused in words of ours, and before anything is opened or written."""
+
+import asyncio
+import math
+
+import pytest
+
+from pagein import AgentMemory, AsyncAgentMemory, Budget, TaskStep, Usage
+from pagein.errors import (
+    BudgetError,
+    ConfigurationError,
+    LogClosed,
+    LogUnwritable,
+    ProtocolError,
+    UnknownHandle,
+)
+from pagein.steps import ActionStep
+
+
+@pytest.mark.parametrize(
+    ("item", "cure"),
+    [("hi", r"TaskStep\('hi'\)"), ({"role": "user"}, "record_messages"), ([TaskStep("x")], "record_messages"), (None, "TaskStep")],
+)  # fmt: skip
+def test_what_is_no_step_is_not_recorded(memory, log, item, cure):
+    with pytest.raises(ProtocolError, match=cure):
+        memory.record(TaskStep("first"), item)
+    assert log.head() == 0
+
+
+@pytest.mark.parametrize("budget", ["8000", 2.5, math.nan, True, [8000]])
+def test_a_budget_is_a_whole_number(tmp_path, budget):
+    with pytest.raises(BudgetError):
+        Budget(budget)
+    with pytest.raises(BudgetError):
+        AgentMemory.open(str(tmp_path / "run.db"), budget=budget)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("share", ["0.5", None, True])
+def test_the_shares_of_a_budget_are_numbers(share):
+    with pytest.raises(BudgetError):
+        Budget(100, margin=share)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"policy": 5}, "policy"),
+        ({"model": 5}, "model"),
+        ({"counter": 5}, "counter"),
+        ({"clock": 5}, "clock"),
+        ({"format": None}, "format"),
+        ({"bugdet": 4000}, "unknown option 'bugdet': did you mean 'budget'"),
+        ({"read_only": True}, "did you mean 'readonly'"),
+        ({"timeout": "5"}, "timeout"),
+        ({"synchronous": 1}, "synchronous"),
+    ],
+)
+@pytest.mark.parametrize("kind", [AgentMemory, AsyncAgentMemory])
+def test_a_bad_option_is_named_and_leaves_no_file_behind(tmp_path, kind, options, message):
+    with pytest.raises(ConfigurationError, match=message):
+        kind.open(str(tmp_path / "run.db"), **options)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("url", [None, 5, b"run.db"])
+def test_an_address_is_text(url):
+    with pytest.raises(ConfigurationError, match="address"):
+        AgentMemory.open(url)
+
+
+def test_what_a_verb_takes_is_checked(memory):
+    memory.record(TaskStep("x"))
+    with pytest.raises(ConfigurationError, match="usage"):
+        memory.reported(Usage(None))
+    with pytest.raises(ConfigurationError, match="usage"):
+        memory.record_messages([{"role": "user", "content": "y"}], usage=Usage(None))
+    with pytest.raises(BudgetError):
+        memory.to_messages(max_tokens="3")
+    with pytest.raises(ConfigurationError, match="keep_last_n"):
+        memory.to_messages(keep_last_n="3")
+    for text in ("", " ", None):
+        with pytest.raises(ConfigurationError, match="pin"):
+            memory.pin(text)
+    for handle in (None, 1.5, True, "s9"):
+        with pytest.raises(UnknownHandle):
+            memory.expand(handle)
+    with pytest.raises(UnknownHandle):
+        memory.unpin(5)
+    assert len(memory.steps) == 1
+
+
+def test_a_closed_memory_answers_nothing():
+    memory = AgentMemory.open(":memory:")
+    memory.close()
+    for ask in (lambda: memory.system_prompt, memory.report, lambda: memory.reported(Usage(1))):
+        with pytest.raises(LogClosed):
+            ask()
+
+
+def test_an_unknown_model_warns_once(caplog):
+    AgentMemory.open(":memory:", model="no-such-model-of-anyone", budget=1_000)
+    assert len(caplog.records) == 1
+
+
+def filled(path):
+    with AgentMemory.open(path, budget=700) as memory:
+        for number in range(20):
+            memory.record(TaskStep(f"go on {number}"), ActionStep(f"{number} " + "word " * 40))
+
+
+def test_a_readonly_memory_is_viewed_and_not_written(tmp_path):
+    path = str(tmp_path / "run.db")
+    filled(path)
+    with AgentMemory.open(path, budget=700, readonly=True, timeout=1) as memory:
+        assert memory.view().tokens <= 700
+        assert memory.to_messages() == memory.to_messages()
+        assert memory.report().out
+        assert memory.verify().ok
+        assert len(memory.steps) == 40
+        with pytest.raises(LogUnwritable, match="readonly"):
+            memory.record(TaskStep("x"))
+        memory.view()
+        with pytest.raises(UnknownHandle):
+            memory.expand(40)
+    with AgentMemory.open(path, budget=100_000) as memory:
+        assert memory._log.head() == 40
+
+
+def test_a_readonly_memory_in_async_code(tmp_path):
+    path = str(tmp_path / "run.db")
+    filled(path)
+
+    async def run():
+        async with AsyncAgentMemory.open(path, budget=700, readonly=True, synchronous="NORMAL") as memory:
+            assert (await memory.view()).tokens <= 700
+            with pytest.raises(LogUnwritable):
+                await memory.pin("x")
+
+    asyncio.run(run())
