@@ -1,3 +1,8 @@
+"""What is marked as data stays data."""
+
+from pagein.view.layout import as_data
+
+
 def test_hostile_spaces_do_not_hang_a_turn():
     hostile = ("<" + " " * 200_000 + "/" + " " * 200_000) * 3
     assert as_data("memory", hostile).count(hostile) == 1  # quadratic, it would outlast the test's time
