@@ -31,7 +31,7 @@ class Honest:
 
     def outcome(self, outcome):
         if outcome == HANG:
-            threading.Event().wait(3)
+            threading.Event().wait(2)
         if outcome == DOWN:
             raise ConnectionError("no route")
         if outcome == OVERFLOW:
@@ -195,11 +195,17 @@ FAULTS = {
 TESTS = sorted(name for name in vars(ModelTests) if name.startswith("test_"))
 
 
+class Quick(ModelTests):
+    """The suite, with less time for what hangs."""
+
+    seconds = 0.1
+
+
 def failures(kind):
     """The tests of the suite that the model fails."""
     failed = set()
     for name in TESTS:
-        test = getattr(ModelTests(), name)
+        test = getattr(Quick(), name)
         assert set(inspect.signature(test).parameters) == {"scripted"}
         try:
             test(scripted=kind)

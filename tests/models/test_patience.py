@@ -350,6 +350,7 @@ def test_a_cancelled_task_keeps_no_promise_and_counts_as_no_failure():
         lambda: Ask.of("x", max_tokens=0),
         lambda: Ask.of("x", timeout=0),
         lambda: Ask.of("x", timeout=float("nan")),
+        lambda: Ask.of("x", timeout=float("inf")),
     ],
 )
 def test_bad_values_are_refused(build):

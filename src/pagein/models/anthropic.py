@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pagein.errors import Illegal
 from pagein.formats import format_named
 from pagein.models.contract import Ask, Finish, Reply
-from pagein.models.environment import key_of, require, whole, window_of
+from pagein.models.environment import key_of, own_headers, require, whole, window_of
 from pagein.models.errors import ModelRefused
 from pagein.models.sdk import Draft, aasked, asked
 from pagein.models.verdicts import weighed
@@ -85,7 +85,13 @@ class AnthropicModel:
 
     def _door(self, key: str, ask: Ask) -> dict[str, Any]:
         door = {"api_key": key, "timeout": ask.timeout, "max_retries": 0}
-        return {**door, "base_url": self.base_url} if self.base_url else door
+        if not self.base_url:
+            return door
+        from anthropic import Omit  # noqa: PLC0415 - takes a second
+
+        # What the environment holds for Anthropic is nobody else's.
+        headers = {name: Omit() for name in own_headers("ANTHROPIC_CUSTOM_HEADERS")}
+        return {**door, "base_url": self.base_url, "default_headers": headers}
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         spelled = format_named("anthropic")

@@ -12,6 +12,8 @@ from pagein.steps import Usage, as_text
 Finish = Literal["stop", "length", "other"]
 """Why the answer ended: it was done, it was as long as it may be, or for a reason of the provider's own."""
 
+_DAY = 86_400.0
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -19,7 +21,7 @@ class Ask:
 
     Tool calls in the messages must be paired with their results; no tools are offered. ``max_tokens`` is asked of the
     provider, not enforced here: who uses an answer measures it. Raises ConfigurationError when there is nothing to
-    answer or a limit is not positive.
+    answer or a limit is not positive, or over a day.
     """
 
     messages: tuple[Message, ...]
@@ -27,9 +29,10 @@ class Ask:
     timeout: float = 120.0
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 1 or not self.timeout > 0:
+        if self.max_tokens < 1 or not 0 < self.timeout <= _DAY:
             raise ConfigurationError(
-                f"an ask needs max_tokens and timeout above 0; they are {self.max_tokens} and {self.timeout}"
+                f"an ask needs max_tokens above 0 and a timeout of at most a day; they are {self.max_tokens} and "
+                f"{self.timeout}"
             )
         if not any(each.role == "user" and as_text(each.content).strip() for each in self.messages):
             raise ConfigurationError("an ask needs a user message with text in it")

@@ -39,3 +39,9 @@ def window_of(name: str, window: int | None) -> int:
 def whole(value: Any) -> int:
     """A count as a provider reported it: 0 for whatever is not one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def own_headers(variable: str) -> tuple[str, ...]:
+    """Names of the headers that an SDK adds from an environment variable, one ``name: value`` a line."""
+    lines = os.environ.get(variable, "").splitlines()
+    return tuple(line.partition(":")[0].strip() for line in lines if ":" in line)

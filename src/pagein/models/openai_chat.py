@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pagein.errors import Illegal
 from pagein.formats import format_named
 from pagein.models.contract import Ask, Finish, Reply
-from pagein.models.environment import key_of, require, whole, window_of
+from pagein.models.environment import key_of, own_headers, require, whole, window_of
 from pagein.models.errors import ModelRefused
 from pagein.models.sdk import Draft, aasked, asked
 from pagein.models.verdicts import refused, weighed
@@ -94,7 +94,14 @@ class OpenAIModel:
     def _door(self, key: str, ask: Ask) -> dict[str, Any]:
         # Retries are patience's: the SDK's own would resend what cannot heal, and count no cost.
         door = {"api_key": key, "timeout": ask.timeout, "max_retries": 0}
-        return {**door, "base_url": self.base_url} if self.base_url else door
+        if not self.base_url:
+            return door
+        from openai import Omit  # noqa: PLC0415 - takes most of a second
+
+        # What the environment holds for OpenAI is nobody else's.
+        meant_for_openai = ("OpenAI-Organization", "OpenAI-Project", *own_headers("OPENAI_CUSTOM_HEADERS"))
+        headers = {name: Omit() for name in meant_for_openai}
+        return {**door, "base_url": self.base_url, "default_headers": headers}
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         spelled = format_named("openai")

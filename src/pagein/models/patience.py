@@ -24,6 +24,7 @@ from pagein.models.errors import (
     ModelUnavailable,
     SpendLimit,
 )
+from pagein.models.overflow import Overflow
 from pagein.models.spending import Spending, most_of
 from pagein.models.waiting import awritten, within, written
 from pagein.steps import Usage
@@ -146,7 +147,7 @@ class Patient:
         self._model, self._waits = model, waits or Waits()
         self._breaker, self._spending, self._counter = breaker or Breaker(clock=clock), spending, counter
         self._clock, self._sleep, self._chance, self._stopped = clock, sleep, chance, stopped
-        self._overflowed: OrderedDict[bytes, ModelOverflow] = OrderedDict()
+        self._overflowed: OrderedDict[bytes, Overflow] = OrderedDict()
         self._learnt: int | None = None
         self._lock = threading.Lock()
 
@@ -283,7 +284,8 @@ class Patient:
 
     def _learn(self, print_of: bytes, error: ModelOverflow) -> None:
         with self._lock:
-            self._overflowed[print_of] = error
+            # Not the error: its traceback would keep the request alive.
+            self._overflowed[print_of] = Overflow(error.window, error.asked)
             while len(self._overflowed) > _REMEMBERED:
                 self._overflowed.popitem(last=False)
             if error.window:
@@ -294,7 +296,7 @@ class Patient:
             known = self._overflowed.get(print_of)
         if known is not None:
             raise ModelOverflow(
-                f"the same request overflowed {self.name} before and was not sent again: {known}",
+                f"the same request overflowed {self.name} before and was not sent again; send a shorter one",
                 window=known.window,
                 asked=known.asked,
             )

@@ -31,19 +31,18 @@ that no waiting heals; an error whose text holds the key ``SECRET``."""
 DOWN, HANG, EMPTY, OVERFLOW, REFUSED, LEAK = get_args(Outcome)
 SECRET = "sk-secret-0123456789abcdef"  # noqa: S105 - not a secret
 ASK = Ask.of("Summarise the run.", system="You write summaries.", max_tokens=200, timeout=20)
-PATIENCE = 0.5
-"""Seconds an ask may take in a test that is about time."""
-
 Scripted = Callable[..., Any]
 
 
 class ModelTests:
     """The contract of ``Model`` and ``AsyncModel``. A subclass gives the fixture ``scripted``.
 
-    ``colours`` are the verbs it has; a model that can only be called, or only be awaited, says so.
+    ``colours`` are the verbs it has; a model that can only be called, or only be awaited, says so. ``seconds`` is what
+    an ask may take in a test that is about time.
     """
 
     colours: tuple[str, ...] = ("write", "awrite")
+    seconds: float = 0.5
 
     @pytest.fixture
     def scripted(self) -> Scripted:
@@ -106,9 +105,9 @@ class ModelTests:
     def test_the_wait_ends_with_the_timeout(self, scripted: Scripted) -> None:
         for colour in self.colours:
             started = time.monotonic()
-            error = fault(scripted(HANG), colour, Ask(ASK.messages, timeout=PATIENCE))
+            error = fault(scripted(HANG), colour, Ask(ASK.messages, timeout=self.seconds))
             assert isinstance(error, ModelUnavailable)
-            assert PATIENCE * 0.9 < time.monotonic() - started < PATIENCE + 1.5
+            assert self.seconds * 0.9 < time.monotonic() - started < self.seconds + 1.5
 
     def test_a_cancelled_task_is_cancelled(self, scripted: Scripted) -> None:
         if "awrite" not in self.colours:
@@ -116,7 +115,7 @@ class ModelTests:
 
         async def cancel() -> bool:
             task = asyncio.ensure_future(scripted(HANG).awrite(ASK))
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(min(0.2, self.seconds))
             task.cancel()
             started = time.monotonic()
             done, _ = await asyncio.wait([task], timeout=5)
