@@ -9,7 +9,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pagein.errors import ConfigurationError, LogBusy, LogError, LogTooNew, LogUnreadable, LogUnwritable
+from pagein.errors import (
+    ConfigurationError,
+    LogBusy,
+    LogError,
+    LogTooNew,
+    LogUnreadable,
+    LogUnwritable,
+    PageinError,
+)
 
 APPLICATION_ID = 0x7061676E
 """Says that a database is ours ("pagn"): it lies in the header of the file, and ``file`` shows it."""
@@ -70,6 +78,13 @@ def translated(path: str, *, writing: bool) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _in_our_words(path, error, writing=writing) from error
+    except PageinError:
+        raise
+    except (ValueError, TypeError, IndexError, OverflowError, SystemError) as error:
+        # The driver decodes a damaged file's names and messages as UTF-8, and says so in Python's own errors.
+        raise LogUnreadable(
+            f"{path}: the file is damaged, or is no log of pagein ({type(error).__name__}: {error})"
+        ) from error
 
 
 def _in_our_words(path: str, error: sqlite3.Error, *, writing: bool) -> LogError:

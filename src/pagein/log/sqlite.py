@@ -31,6 +31,7 @@ _SESSIONS = """WITH RECURSIVE each(name) AS (
 ) SELECT name FROM each WHERE name IS NOT NULL"""
 
 _ROWS_AT_ONCE = 100
+_TYPES = (int, float, str, int, bytes, str)
 
 
 class SQLiteLog:
@@ -125,7 +126,18 @@ class SQLiteLog:
             for row in rows:
                 audit.row(row)
             position = rows[-1].position + 1
+        for fault in self._faults():
+            audit.whole(fault)
         return audit.result()
+
+    def _faults(self) -> list[str]:
+        """What SQLite itself finds wrong with the file, sound entries or not."""
+        try:
+            with self._using(writing=False) as database:
+                found = database.execute("PRAGMA quick_check(8)").fetchall()
+        except LogUnreadable as error:
+            return [f"the file cannot be checked: {error}"]
+        return [f"SQLite: {' '.join(said.split())}" for (said,) in found if said != "ok"]
 
     def sessions(self) -> tuple[str, ...]:
         """The names of this tenant's sessions in the file that have an entry, sorted."""
@@ -141,7 +153,8 @@ class SQLiteLog:
             if database is None:
                 return
             # Passive: it does not wait for others. Nothing is lost where it fails, the WAL is read at the next opening.
-            with contextlib.suppress(sqlite3.Error):
+            # A damaged file's errors may not even be text.
+            with contextlib.suppress(sqlite3.Error, ValueError):
                 database.execute("PRAGMA wal_checkpoint(PASSIVE)")
             with translated(self.path, writing=True):
                 database.close()
@@ -184,8 +197,10 @@ class SQLiteLog:
             # A shorter answer would be a wrong answer.
             if not rows or [row.position for row in rows] != list(range(start, start + len(rows))):
                 there = {row.position for row in rows}
-                missing = next(each for each in range(start, stop) if each not in there)
-                raise LogUnreadable(f"{self.path}: entry {missing} is missing; verify() says more")
+                # A damaged index may also give every row, and give them out of order or twice.
+                missing = next((each for each in range(start, stop) if each not in there), None)
+                what = "entries are out of order" if missing is None else f"entry {missing} is missing"
+                raise LogUnreadable(f"{self.path}: {what}; verify() says more")
             for row in rows:
                 yield opened(row, self._blob)
             start += len(rows)
@@ -194,6 +209,9 @@ class SQLiteLog:
         """The first rows of ``[start, stop)``, at most a hundred."""
         with self._using(writing=False) as database:
             found = database.execute(_READ, (*self._key, start, stop, _ROWS_AT_ONCE)).fetchall()
+        # SQLite checks types where it writes; a damaged page may hold any.
+        if any(tuple(map(type, each)) != _TYPES for each in found):
+            raise LogUnreadable(f"{self.path}: an entry's row is not of its shape; the file is damaged")
         return [Row(*each) for each in found]
 
     def _one_by_one(self, audit: Audit, start: int, stop: int) -> int:
