@@ -23,6 +23,7 @@ from pagein.steps import (
     SystemPromptStep,
     TaskStep,
     Text,
+    ToolCall,
     as_text,
 )
 from pagein.view.handles import Handle, parse_handle
@@ -118,9 +119,7 @@ def full_step(position: int, step: Step) -> dict[str, Any]:
     if isinstance(step, SummaryStep):
         return found | {"author": step.author}
     if isinstance(step, ActionStep):
-        found["tool_calls"] = [
-            {"id": call.id, "name": call.name, "arguments": call.arguments} for call in step.tool_calls
-        ]
+        found["tool_calls"] = [_call(call) for call in step.tool_calls]
         found["observations"] = [_seen(each) for each in step.observations]
         found["model"] = step.model
         if step.usage is not None:
@@ -129,9 +128,7 @@ def full_step(position: int, step: Step) -> dict[str, Any]:
                 "output_tokens": step.usage.output_tokens,
                 "cached_tokens": step.usage.cached_tokens,
             }
-    if step.extra is not None:
-        found["extra"] = _part(step.extra)
-    return found
+    return found | _beside(step.extra)
 
 
 def succinct_step(position: int, step: Step) -> dict[str, Any]:
@@ -178,7 +175,17 @@ def _short(text: str) -> str:
 def _seen(seen: Observation | None) -> dict[str, Any] | None:
     if seen is None:
         return None
-    return {"call_id": seen.call_id, "status": seen.status, "content": _content(seen.content)}
+    found = {"call_id": seen.call_id, "status": seen.status, "content": _content(seen.content)}
+    return found | ({} if seen.index is None else {"index": seen.index}) | _beside(seen.extra)
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    found = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return found | ({} if call.at is None else {"at": call.at}) | _beside(call.extra)
+
+
+def _beside(extra: Opaque | None) -> dict[str, Any]:
+    return {} if extra is None else {"extra": _part(extra)}
 
 
 def _content(content: Content | None) -> Any:
@@ -189,12 +196,13 @@ def _content(content: Content | None) -> Any:
 
 def _part(part: Part) -> dict[str, Any]:
     match part:
-        case Text(text=text):
-            return {"type": "text", "text": text}
+        case Text(text=text, extra=extra):
+            return {"type": "text", "text": text} | _beside(extra)
         case Opaque(provider=provider, kind=kind, body=body, text=text):
             return {"type": "opaque", "provider": provider, "kind": kind, "body": body, "text": text}
-        case Image(data=data, media_type=media_type, url=url):
+        case Image(data=data, media_type=media_type, url=url, detail=detail, extra=extra):
             found: dict[str, Any] = {"type": "image", "sha256": part.digest, "media_type": media_type}
+            found |= ({"detail": detail} if detail else {}) | _beside(extra)
             return found | ({"data": base64.b64encode(data).decode()} if data else {"url": url})
         case _:
             assert_never(part)

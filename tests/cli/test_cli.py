@@ -167,6 +167,15 @@ def test_expand_prints_the_original(run, db):
     assert out.rstrip("\n") == MESSAGES[3]["content"].rstrip("\n")
 
 
+def test_expand_in_json_has_the_steps_too(run, db):
+    code, out, _ = run("expand", db, "s1", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["handle"] == "s1"
+    assert [each["kind"] for each in found["steps"]] == ["task"]
+    assert found["text"]
+
+
 def test_expand_prints_what_no_encoding_can_say(run, tmp_path):
     path = tmp_path / "odd.db"
     with AgentMemory.open(str(path), budget=2_000) as memory:

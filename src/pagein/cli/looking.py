@@ -116,8 +116,11 @@ def expand(
     /,
     *,
     session: SessionName = None,
+    json: AsJson = False,
 ) -> int:
     """Print the original behind a handle, whole.
+
+    With --json its steps and notes come as they were recorded.
 
     For example:
 
@@ -128,7 +131,13 @@ def expand(
         _opened(db, _chosen(db, _sessions(db), session)) as record,
         AgentMemory(record) as memory,
     ):
-        screen.show(str(memory.expand(handle)))
+        found = memory.expand(handle)
+    if json:
+        steps = [{"kind": kind_name(each), **_plain(each)} for each in found.steps]
+        notes = _plain(found.notes)
+        screen.show_json({"handle": found.handle, "text": str(found), "steps": steps, "notes": notes})
+    else:
+        screen.show(str(found))
     return 0
 
 
