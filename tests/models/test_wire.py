@@ -159,7 +159,7 @@ def test_a_server_that_drips_meets_the_deadline(build):
     for colour in COLOURS:
         model, _ = build(Reaction("word " * 2_000, broken="drip"))
         started = time.monotonic()
-        error = fault(model, colour, Ask(ASK.messages, timeout=0.5))
+        error = fault(model, colour, Ask(ASK.messages, timeout=0.3))
         assert isinstance(error, ModelUnavailable | ModelTruncated)
         assert time.monotonic() - started < 2
 
@@ -247,6 +247,22 @@ def test_one_model_lives_through_many_event_loops_and_leaves_no_thread(build):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     gc.collect()  # a socket left open is a warning, and a warning is an error here
+
+
+def test_the_event_loop_goes_on_while_a_model_is_asked(build):
+    model, _ = build(Reaction(delay=0.3))
+
+    async def longest_stop():
+        task = asyncio.ensure_future(model.awrite(ASK))
+        longest, last = 0.0, time.thread_time()
+        while not task.done():
+            await asyncio.sleep(0.001)
+            longest, last = max(longest, time.thread_time() - last), time.thread_time()
+        assert task.result().text
+        return longest
+
+    asyncio.run(model.awrite(ASK))  # what is imported once is not judged
+    assert asyncio.run(longest_stop()) < 0.02
 
 
 def test_patience_brings_an_answer_through_it_all(build):

@@ -42,7 +42,7 @@ class ModelTests:
     """
 
     colours: tuple[str, ...] = ("write", "awrite")
-    seconds: float = 0.5
+    seconds: float = 0.3
 
     @pytest.fixture
     def scripted(self) -> Scripted:
