@@ -4,6 +4,7 @@ screen    what is printed, and how: tables, progress, JSON, errors
 playing   demo and replay: recorded runs through a memory
 looking   log, view, expand and verify: into a database
 benching  bench faults and bench speed
+degrading bench degrade
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _app() -> App:
     """Every command, under its name. Built at each call: nothing of it outlives one."""
     from pagein import __version__  # noqa: PLC0415 - names every room of the library
-    from pagein.cli import benching, looking, playing  # noqa: PLC0415
+    from pagein.cli import benching, degrading, looking, playing  # noqa: PLC0415
 
     app = App(
         name="pagein",
@@ -68,5 +69,6 @@ def _app() -> App:
     bench = App(name="bench", help="The measurements you can repeat.")
     bench.command(benching.faults)
     bench.command(benching.speed)
+    bench.command(degrading.degrade)
     app.command(bench)
     return app

@@ -179,7 +179,7 @@ def decide(seen: Seen) -> Decision:
         return _shell("suspects", "I need the list of suspects.")
     said = f"{list(out)[-1]} is ruled out. " if out else ""
     if name not in looked:
-        return _shell(f"source {name}", f"{said}Next I look at {name}.", name)
+        return _shell(f"source {name}", f"{said}Next I look at {name}.")
     return _shell(f"probe {name}", f"{said}I try without it.")
 
 

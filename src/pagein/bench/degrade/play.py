@@ -76,7 +76,7 @@ class Outcome:
     kept: int
     """Of these, tokens that stood at the same place in the request before, with nothing changed in front of them."""
     previous: int
-    """Tokens of every request that another followed."""
+    """Tokens of the messages of every request that another followed."""
     longest: int
     """Tokens of the longest request."""
     expanded: int
@@ -103,7 +103,7 @@ class Meter:
         """Take in one request, as it is sent."""
         size = tokens_of(request)
         if self._last:
-            self.previous += tokens_of(self._last)
+            self.previous += sum(each.tokens for each in self._last)
         # A cache is looked up block by block; a message is the block here.
         for old, new in zip(self._last, request, strict=False):
             if old.canonical != new.canonical:

@@ -7,7 +7,7 @@ one. Trying a refused code again is a repeated dead end. The task says which cod
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pagein.bench.degrade.prose import Score, Writer, opening
 from pagein.bench.degrade.reading import Act, Answer, Decision, Patterns, Seen
@@ -19,6 +19,8 @@ PAGE = 25
 ASKED = 3
 """Lockers whose slips are asked for at the end."""
 
+ALL_OPEN = "All lockers are open."
+
 PATTERNS: Patterns = (
     ("backwards", re.compile(r"lockers whose name begins with ([A-Z]) are entered backwards")),
     ("word", re.compile(r"Begin your report with the word ([a-z]+-\d+)")),
@@ -28,6 +30,7 @@ PATTERNS: Patterns = (
     ("code", re.compile(r"[Ll]ocker ([A-Z]\d-\d+) opens with (\d+)")),
     ("code", re.compile(r"([A-Z]\d-\d+): the combination is now (\d+)")),
     ("code", re.compile(r"[Ss]omebody set ([A-Z]\d-\d+) to (\d+)")),
+    ("done", re.compile(r"(All lockers are open)\.")),
     ("named", re.compile(r"([A-Z]\d-\d+) is named in (\S+\.txt)")),
     ("first", re.compile(r"The first locker to open is ([A-Z]\d-\d+)")),
     ("refused", re.compile(r"[Ll]ocker ([A-Z]\d-\d+) stays shut: (\d+) is wrong")),
@@ -186,11 +189,22 @@ def _records(
 def decide(seen: Seen) -> Decision:
     """What an archivist does who knows what the request says, and no more."""
     opened = seen.table("opened")
-    target = _target(seen, opened)
+    done = _is_done(seen)
+    target = _asked(seen, opened) if done else _ahead(seen, opened)
     if isinstance(target, Answer):
         return target
-    if target is None:
-        return _read_on(seen)
+    decision = _read_on(seen, done=done) if target is None else _towards(seen, target)
+    # What is under way is said, so that it is known for as long as this stays in sight.
+    return replace(decision, thought=f"{ALL_OPEN} {decision.thought}") if done else decision
+
+
+def _is_done(seen: Seen) -> bool:
+    """True where the last locker was opened, as far as can be told."""
+    return seen.last("done") is not None or any(after == "none" for _, _, after in seen.all("opened"))
+
+
+def _towards(seen: Seen, target: str) -> Act:
+    """The next thing to do to open a locker."""
     unread = _unread(seen, target)
     if unread:
         return _shell(f"cat {unread[0]}", f"It names {target}.", target)
@@ -214,35 +228,35 @@ def _unread(seen: Seen, locker: str) -> list[str]:
     return list(found)
 
 
-def _target(seen: Seen, opened: dict[str, tuple[str, ...]]) -> str | Answer | None:
-    """The locker to open now; the report, where none is left; None where the records have to say."""
+def _ahead(seen: Seen, opened: dict[str, tuple[str, ...]]) -> str | None:
+    """The locker that was named last and is not open; None where the records have to say."""
     first = seen.last("first")
-    ahead = [after for _, _, after in seen.all("opened")]
-    if "none" not in ahead:
-        shut = [each for each in ahead if each not in opened]
-        return shut[-1] if shut else first[0] if first and first[0] not in opened else None
-    slips = []
-    at = first[0] if first else None
-    while at is not None and len(slips) < ASKED:
+    shut = [after for _, _, after in seen.all("opened") if after not in opened]
+    return shut[-1] if shut else first[0] if first and first[0] not in opened else None
+
+
+def _asked(seen: Seen, opened: dict[str, tuple[str, ...]]) -> str | Answer | None:
+    """The report; or the first locker whose slip is not known any more; None where that cannot be told."""
+    first = seen.last("first")
+    if first is None:
+        return None
+    at, slips = first[0], list[str]()
+    while len(slips) < ASKED:
         if at not in opened:
             return at
-        slips.append(opened[at][0])
-        at = opened[at][1]
-    if at is None:
-        return None
-    word = seen.last("word")
-    return Answer(" ".join((*(word or ("Done:",)), *slips)))
+        slip, at = opened[at]
+        slips.append(slip)
+    return Answer(" ".join((*(seen.last("word") or ("Done:",)), *slips)))
 
 
-def _read_on(seen: Seen) -> Act:
-    """The record after the one that was read last, and after the last the first; the last, where it is the start."""
+def _read_on(seen: Seen, *, done: bool) -> Act:
+    """The record after the one that was read last, and after the last the first; the last, to start again."""
     counted = seen.last("listed") or seen.last("place")
     count = int(counted[1]) if counted else 0
     at = _last_read(seen) + 1
-    seeks = ""
-    if count and any(after == "none" for _, _, after in seen.all("opened")):
-        at, seeks = count, "first locker"
-    return _record(seen, 1 if at > count else at, count, seeks)
+    if done and count:
+        return _record(seen, count, count, "the first locker")
+    return _record(seen, 1 if at > count else at, count)
 
 
 def _last_read(seen: Seen) -> int:
@@ -257,7 +271,7 @@ def _last_read(seen: Seen) -> int:
     return last
 
 
-def _record(seen: Seen, at: int, count: int, seeks: str) -> Act:
+def _record(seen: Seen, at: int, count: int, seeks: str = "") -> Act:
     name = next((name for number, _, name in seen.all("listed") if int(number) == at), None)
     if name is None:
         return _shell(f"ls {at}", "I need the list.")
