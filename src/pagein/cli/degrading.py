@@ -56,7 +56,7 @@ def degrade(
     Won is the share of runs that succeed; steps and costs are against the same
     world with full context; dead is dead ends tried again, drift actions against
     the task, again look-ups repeated, all three a run. Cached is the cost with a
-    prompt cache, a token read at 0.1 and written at 1.25. Prefix is the share of
+    prompt cache, a token read at 0.1 and written at 1.25. Kept is the share of
     each request that the next one keeps.
 
     For example:
@@ -101,7 +101,7 @@ def _few(value: float | None) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "-" if value is None else f"{int(value * 100)} %"
+    return "-" if value is None else f"{int(value * 100)}%"
 
 
 _COLUMNS: Mapping[str, tuple[str, Callable[[float | None], str]]] = {
@@ -112,7 +112,7 @@ _COLUMNS: Mapping[str, tuple[str, Callable[[float | None], str]]] = {
     "again": ("again", _few),
     "cost": ("cost", _times),
     "cached": ("cost_cached", _times),
-    "prefix": ("prefix", _times),
+    "kept": ("prefix", _times),
 }
 
 

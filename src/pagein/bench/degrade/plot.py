@@ -44,7 +44,9 @@ def write_plot(played: Sequence[Played], path: Path) -> None:
         axes.axhline(1.0, color="black", linewidth=1, linestyle=":", label=FULL)
         for number, policy in enumerate(policies):
             values = [_value(played, policy, share, figure_name) for share in shares]
-            axes.plot(range(len(shares)), values, label=policy, **_look(policy, number, policies))
+            # Beside one another, so that equal policies are all seen.
+            places = [at + (number - len(policies) / 2) * 0.014 for at in range(len(shares))]
+            axes.plot(places, values, label=policy, **_look(policy, number, policies))
         _dress(axes, shares, title, form)
     handles, labels = panels.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False)
@@ -77,7 +79,13 @@ def _dress(axes: Any, shares: Sequence[float], title: str, form: str) -> None:
     axes.set_title(title, fontsize=11)
     axes.set_xticks(range(len(shares)), [f"1/{1 / share:g}" for share in shares])
     axes.set_xlim(-0.15, max(0.5, len(shares) - 1 + 0.15))
-    axes.set_ylim(bottom=0)
+    if title.startswith("cost with a"):
+        # Without a stable prefix it is many times as dear: only a logarithm shows the rest as well.
+        axes.set_yscale("log")
+        axes.set_yticks([0.25, 0.5, 1, 2, 4, 8, 16])
+        axes.minorticks_off()
+    else:
+        axes.set_ylim(bottom=-0.02)
     axes.yaxis.set_major_formatter(lambda value, _: form.format(value))
     axes.set_xlabel("budget, of the longest request with full context")
     axes.grid(axis="y", alpha=0.3)
