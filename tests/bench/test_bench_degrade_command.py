@@ -37,7 +37,7 @@ def test_the_tables_read_in_80_columns(run, monkeypatch):
         "dead",
         "drift",
         "cached",
-        "prefix",
+        "kept",
         "0.25",
         "0.125",
     ):
