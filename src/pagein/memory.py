@@ -19,7 +19,7 @@ from pagein.expansion import Expansion, expand, full_step, succinct_step
 from pagein.flows import Append, Effect, Flow, Read, Recorded, Session, drive
 from pagein.formats import format_named
 from pagein.log import Body, Compaction, Entry, Log, Problem, Verification
-from pagein.recording import Handed, Rendered, handed, marks_of
+from pagein.recording import Handed, Rendered, handed
 from pagein.steps import Observation, Step, Usage, as_text
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
@@ -249,7 +249,7 @@ class Memory:
         request = form.render(view.messages())
         if problems := form.problems(request):
             raise Illegal(form.name, problems)
-        self._session.rendered[form.name] = Rendered(marks_of(request["messages"]), view.head)
+        self._session.rendered[form.name] = Rendered(tuple(request["messages"]), view.head)
         return request
 
 

@@ -8,7 +8,6 @@ dropped, nothing that the view added is recorded as theirs, and nothing is guess
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -271,9 +270,9 @@ def _results(heard: Sequence[bytes], start: int) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The request that was given out last in a format: a mark of each message, and the head it was made at."""
+    """The request that was given out last in a format: its messages, and the head it was made at."""
 
-    marks: tuple[bytes, ...]
+    rows: tuple[Any, ...]
     head: int
 
 
@@ -282,7 +281,7 @@ class Handed:
     """A transcript as a host hands it over; ``rest`` gives the items behind its first messages."""
 
     format: str
-    marks: tuple[bytes, ...]
+    rows: Sequence[Any]
     items: tuple[Item, ...]
     rest: Callable[[int], tuple[Item, ...]]
 
@@ -291,14 +290,14 @@ def handed(form: Format, messages: Any) -> Handed:
     """The transcript read in its format. Raises FormatError."""
     items = form.parse(messages)
     rows: list[Any] = request_fields(messages)["messages"]
-    return Handed(form.name, marks_of(rows), items, lambda start: form.parse(rows[start:]))
+    return Handed(form.name, rows, items, lambda start: form.parse(rows[start:]))
 
 
-def marks_of(rows: Sequence[Any]) -> tuple[bytes, ...]:
-    """Equal for equal messages, wherever a host has put its cache markers."""
-    # Hosts mark what they were given before they send it.
-    said = (json.dumps(row, sort_keys=True, default=str).encode() for row in map(_unmarked, rows))
-    return tuple(hashlib.blake2b(each, digest_size=16).digest() for each in said)
+def _begins_with(rows: Sequence[Any], shown: Sequence[Any]) -> bool:
+    """Whether the messages shown stand at the beginning, wherever a host has put its cache markers."""
+    return len(rows) >= len(shown) and all(
+        _unmarked(row) == _unmarked(each) for row, each in zip(rows, shown, strict=False)
+    )
 
 
 def _unmarked(value: Any) -> Any:
@@ -324,8 +323,8 @@ def unheard(
     A list that begins with the request ``shown`` last is that request handed back: new is what follows it and was not
     recorded ``since``. Raises FormatError where telling what is new would be a guess.
     """
-    if whole is None and shown is not None and given.marks[: len(shown.marks)] == shown.marks:
-        items, repairs = without_ours(given.rest(len(shown.marks)))
+    if whole is None and shown is not None and _begins_with(given.rows, shown.rows):
+        items, repairs = without_ours(given.rest(len(shown.rows)))
         found, _ = _beyond(items, since)
         if found is None:
             raise _unclear("what follows the last request is not what was recorded since")
