@@ -39,7 +39,7 @@ from pagein.steps import (
     ToolCall,
     Usage,
 )
-from pagein.testing.formats import FormatTests
+from pagein.testing.formats import FormatTests, paired
 
 
 class TestAnthropic(FormatTests):
@@ -129,6 +129,11 @@ def test_of_a_response_its_model_and_usage_are_kept_and_its_envelope_is_not():
     }
     assert parsed(odd)[0].usage == Usage(0)
     assert parsed({**odd, "usage": 3})[0].usage is None
+
+
+def test_a_count_that_is_no_number_is_none():
+    (said,) = parsed({**assistant(text("Hi")), "usage": {"input_tokens": True, "output_tokens": 3}})
+    assert repr(said.usage) == repr(Usage(0, 3))
 
 
 def test_an_answer_of_nothing_is_read_and_marked():
@@ -395,3 +400,53 @@ def test_two_ids_never_become_one(ids):
     assert len(set(written)) == len({f"{prefix}{given_}" for given_ in ids for prefix in ("", "pagein-")})
     assert all(re.fullmatch("[a-zA-Z0-9_-]+", each) for each in written)
     assert all(len(each) <= 64 for each in map(wire_id, ("é" * 500, "a." * 500, "pagein-" * 100)))
+
+
+def test_a_search_result_without_its_search_leaves_what_can_be_read_in_it():
+    found = {**FOUND, "content": [{"type": "web_search_result", "title": "Rain", "url": "https://e.org"}]}
+    for row, words in ((found, ["Rain\nhttps://e.org", "So."]), ({**found, "content": []}, ["So."])):
+        said = assistant(row, text("So."))
+        turns = rendered(*paired(Anthropic().parse([user(text("Hi")), said, user(text("?"))])))
+        assert [block["text"] for block in turns[1]["content"]] == words
+        assert Anthropic().problems(turns) == ()
+    whole = rendered(HELLO, Message("assistant", (opaque(SEARCH), opaque(FOUND), Text("So."))), HELLO)
+    assert whole[1]["content"] == [SEARCH, FOUND, text("So.")]
+
+
+def test_empty_text_and_unsigned_thinking_are_not_in_the_way_of_thinking():
+    unsigned = {"type": "thinking", "thinking": "hm", "signature": ""}
+    rows = [user(), assistant(text(" "), unsigned, thinking(), use("toolu_a")), user(result("toolu_a"))]
+    turns = rendered(*paired(Anthropic().parse(rows)))
+    assert turns[1]["content"] == [thinking(), use("toolu_a")]
+
+
+def test_thinking_a_host_put_behind_its_text_is_left_out():
+    call = (ToolCall("a", "f"),)
+    turns = rendered(
+        HELLO,
+        Message("assistant", (Text("So."), opaque(thinking())), call),
+        Message("tool", "x", call_id="a"),
+    )
+    assert [block["type"] for block in turns[1]["content"]] == ["text", "tool_use"]
+    assert Anthropic().problems(turns) == ()
+
+
+def test_a_call_does_not_join_a_turn_that_thought_behind_its_text():
+    said = Message("assistant", (Text("So."), opaque(thinking()), Text("Yes.")))
+    call = Message("assistant", None, (ToolCall("a", "f"),))
+    turns = rendered(HELLO, said, call, Message("tool", "x", call_id="a"))
+    assert [turn["role"] for turn in turns] == ["user", "assistant", "user", "assistant", "user"]
+    assert Anthropic().problems(turns) == ()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"type": "redacted_thinking"},
+        {"type": "thinking", "thinking": 3, "signature": "s"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}},
+    ],
+)
+def test_a_block_recorded_before_it_was_refused_blocks_nothing(row):
+    turns = rendered(Message("user", (opaque(row),)), Message("assistant", (opaque(row),)), HELLO)
+    assert Anthropic().problems(turns) == ()

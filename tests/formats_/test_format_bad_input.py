@@ -6,14 +6,15 @@ import json
 import time
 
 import pytest
+from formats_corpus_anthropic import IMAGE, result, thinking, use
 from formats_corpus_anthropic import TRANSCRIPTS as ANTHROPIC
-from formats_corpus_anthropic import result, use
 from formats_corpus_openai import TRANSCRIPTS as OPENAI
 from formats_corpus_openai import assistant, call, text, tool, user
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pagein.errors import FormatError
+from pagein import AgentMemory
+from pagein.errors import FormatError, ProtocolError
 from pagein.formats.anthropic import Anthropic
 from pagein.formats.openai_chat import OpenAIChat
 from pagein.formats.reading import plain, readable
@@ -104,7 +105,29 @@ EITHER = [
     ([{"role": "user", "content": "x", "y": -float("inf")}], "messages[0].y: -inf is not a JSON number"),
 ]
 
+SPELLED_WRONG = "messages[0].content[0].image_url.url: a data URL must be data:image/...;base64,...; send the"
 OPENAI_BAD = [
+    *(
+        ([user([{"type": "image_url", "image_url": {"url": url}}])], SPELLED_WRONG)
+        for url in (
+            "data:",
+            "data:image/png;base64,",
+            "data:image/png;base64,!!!",
+            "data:image/png,raw",
+            "data:image/svg+xml,<svg/>",
+            "data:text/plain,hi",
+            "data:application/pdf;base64,JVBERg==",
+        )
+    ),
+    ([user([{"type": "image_url", "image_url": "data:,"}])], SPELLED_WRONG),
+    (
+        [user([{"type": "image_url", "image_url": {"url": "https://e.org", "detail": "ultra", "x": 1}}])],
+        "messages[0].content[0].image_url.detail: 'ultra' is none of low, high",
+    ),
+    (
+        [{"role": "assistant", "content": [{"type": "refusal"}]}],
+        "messages[0].content[0].refusal: expected text, not null",
+    ),
     ([user(None)], "messages[0].content: there is no content"),
     ([{"role": "system"}], "messages[0].content: there is no content"),
     (
@@ -207,6 +230,45 @@ ANTHROPIC_BAD = [
     (
         [{"role": "user", "content": [{"type": "image", "source": {"type": "base64"}}]}],
         "messages[0].content[0].source.media_type: expected text",
+    ),
+    *(
+        (
+            [{"role": "user", "content": [{"type": "image", "source": source}]}],
+            f"messages[0].content[0].source.{words}",
+        )
+        for source, words in (
+            ({"type": "base64", "media_type": "image/png", "data": ""}, "data: no base64; send the picture"),
+            ({"type": "base64", "media_type": "image/png", "data": "!!!"}, "data: no base64"),
+            (
+                {"type": "base64", "media_type": "image/tiff", "data": "eA"},
+                "media_type: 'image/tiff' is none",
+            ),
+            ({"type": "url"}, "url: only https is fetched"),
+            ({"type": "url", "url": "http://e.org", "x": 1}, "url: only https is fetched"),
+        )
+    ),
+    (
+        [{"role": "user", "content": [result("a", [{**IMAGE, "source": {"type": "url"}}])]}],
+        "messages[0].content[0].content[0].source.url: only https is fetched",
+    ),
+    *(
+        (
+            [{"role": "assistant", "content": [row]}],
+            f"messages[0].content[0].{words}: missing or empty; give it",
+        )
+        for row, words in (
+            ({"type": "redacted_thinking"}, "data"),
+            ({"type": "redacted_thinking", "data": ""}, "data"),
+            ({"type": "thinking", "signature": "c2ln"}, "thinking"),
+            ({"type": "thinking", "thinking": "hm", "signature": 3}, "signature"),
+        )
+    ),
+    *(
+        (
+            [{"role": "assistant", "content": [before, thinking(), use("a")]}],
+            "messages[0].content[1]: thinking behind text or a call, in a turn that calls a tool; give the blocks",
+        )
+        for before in ({"type": "text", "text": "So."}, use("b"))
     ),
 ]
 
@@ -403,3 +465,55 @@ def test_reading_finds_words_and_no_cipher():
 
 def test_an_action_without_anything_is_still_an_action():
     assert OpenAIChat().parse([assistant(None)]) == (ActionStep(),)
+
+
+_ODD = st.sampled_from((
+    None, "", " ", "x", 3, True, [], {}, "eA==", "data:image/png;base64,", "data:,", "https://example.org/a.png", [{}],
+    [{"type": "text", "text": ""}], [{"type": "thinking"}], {"type": "url"}, {"type": "base64", "media_type": "image/png", "data": ""},
+))  # fmt: skip
+
+
+def places(value, path=()):
+    """Every place in a JSON value but the whole of it."""
+    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in rows:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+@st.composite
+def damaged(draw, transcripts):
+    """A transcript somebody else wrote, with a few of its values lost, moved or made into others."""
+    rows = copy.deepcopy(draw(st.sampled_from(transcripts)))
+    for _ in range(draw(st.integers(1, 3))):
+        known = list(places(rows))
+        if not known:
+            break
+        *path, last = draw(st.sampled_from(known))
+        inner = rows
+        for key in path:
+            inner = inner[key]
+        match draw(st.sampled_from(("change", "drop", "move"))):
+            case "change":
+                inner[last] = copy.deepcopy(draw(_ODD))
+            case "drop":
+                del inner[last]
+            case "move" if isinstance(inner, list):
+                inner.insert(draw(st.integers(0, len(inner))), inner.pop(last))
+    return rows
+
+
+@pytest.mark.parametrize(("name", "transcripts"), [("openai", OPENAI), ("anthropic", ANTHROPIC)])
+@given(data=st.data())
+@settings(max_examples=400, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+def test_what_is_taken_in_can_be_sent(name, transcripts, data):
+    """A message no request can carry would block the run for ever, so it is refused when it is recorded."""
+    rows = data.draw(damaged(transcripts))
+    with AgentMemory.open(":memory:", budget=100_000, format=name) as memory:
+        memory.record(TaskStep("Go."))
+        try:
+            memory.record_messages(rows, name, whole=False)
+        except (FormatError, ProtocolError):
+            return
+        for each in FORMATS.values():
+            assert each.problems(each.render(memory.view().messages())) == ()

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from formats_corpus_openai import NAMED, TRANSCRIPTS, assistant, call, system, text, tool, user
 
@@ -247,8 +249,32 @@ def test_what_is_only_for_another_provider_leaves_null_and_no_empty_words():
 
 
 @pytest.mark.parametrize(
-    "url", ["data:image/png,raw", "data:application/pdf;base64,JVBERg==", "data:", "data:image/png;base64,"]
+    "url", ["data:image/png;charset=utf-8;base64,eA==", "data:image/png;name=a.png;base64,eA=="]
 )
-def test_a_data_url_that_is_no_image_in_base64_comes_back_as_it_was(url):
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_data_url_with_parameters_comes_back_as_it_was(url, bare):
     part = {"type": "image_url", "image_url": {"url": url}}
-    assert back(user([part])) == [user([part])]
+    given_ = {"type": "image_url", "image_url": url} if bare else part
+    assert back(user([given_])) == [user([part])]
+    assert openai_rules.problems([user([part])]) == ()
+
+
+@pytest.mark.parametrize("image", [Image(), Image(url="data:zzz"), Image(url="data:image/png;base64,")])
+def test_an_image_the_api_does_not_take_is_named_by_its_hash(image):
+    """A host may build an Image of anything, and it once blocked every request of the run."""
+    assert rendered(Message("user", (image,))) == [user([text(f"[image {image.digest[:12]}]")])]
+
+
+def test_bytes_of_an_odd_media_type_go_out_as_an_image():
+    assert openai_rules.problems(rendered(Message("user", (Image(b"x", "image/x y"),)))) == ()
+
+
+def test_a_part_recorded_before_it_was_refused_blocks_nothing():
+    part = {"type": "image_url", "image_url": {"url": "data:text/plain,hi"}}
+    messages = [Message("user", (Opaque("openai", "image_url", json.dumps(part)),))]
+    assert openai_rules.problems(rendered(*messages)) == ()
+
+
+def test_an_empty_refusal_says_nothing_and_blocks_nothing():
+    for said in (assistant(None, refusal=""), assistant([{"type": "refusal", "refusal": ""}])):
+        assert openai_rules.problems([*back(user(), said), user()]) == ()

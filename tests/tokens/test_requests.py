@@ -14,6 +14,7 @@ from pagein.messages import Message
 from pagein.steps import Image, Opaque, Text, ToolCall
 from pagein.testing.formats import legal_conversations
 from pagein.tokens.encodings import Encoding
+from pagein.tokens.images import CLAUDE
 from pagein.tokens.requests import (
     ANTHROPIC_TOOLS,
     content_tokens,
@@ -233,3 +234,11 @@ def test_what_is_counted_is_no_less_than_what_is_sent(name, messages, calls, tim
     ]
     both = (*messages, *run(calls), *run(replace(call, id=f"{call.id}+") for call in long))
     assert sent(both, name) <= request_tokens(both, O200K)
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_the_name_that_stands_for_an_image_is_counted(name):
+    tiny = replace(O200K, images=CLAUDE)
+    pictures = tuple(Image(b"x%d" % n, "image/bmp") for n in range(200))
+    messages = (Message("user", "Go."), Message("assistant", pictures), Message("user", "?"))
+    assert sent(messages, name) <= request_tokens(messages, tiny)

@@ -1,7 +1,8 @@
 """How it is said to a provider: for each wire format one module that reads and writes it, and one with its rules.
 
 ``contract`` is the seam; ``reading`` and ``writing`` are what the formats share; ``openai_chat`` and ``anthropic`` are
-the formats; ``openai_rules`` and ``anthropic_rules`` say what each provider refuses, knowing nothing of the rest.
+the formats; ``anthropic_turns`` puts that one's blocks in order; ``openai_rules`` and ``anthropic_rules`` say what each
+provider refuses, knowing nothing of the rest.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pagein.formats import anthropic_rules, writing
+from pagein.errors import FormatError
+from pagein.formats import anthropic_rules, anthropic_turns, writing
 from pagein.formats.contract import Item
 from pagein.formats.reading import Fields, compact, exact_base64, extra, kept, kind_of, request_fields
 from pagein.messages import Message
@@ -21,6 +22,7 @@ from pagein.steps import (
     Content,
     Image,
     Observation,
+    Opaque,
     Part,
     SystemPromptStep,
     TaskStep,
@@ -79,13 +81,16 @@ class Anthropic:
         """``system`` (where there is one) and alternating ``messages``; one more message only lengthens their end."""
         system: list[Block] = []
         turns: list[dict[str, Any]] = []
+        used: set[str] = set()
         for message in messages:
-            blocks = writing.encodable(list(_blocks(message)))
+            blocks = writing.encodable(list(_blocks(message, used)))
             if message.role == "system":
                 system += blocks
             else:
-                _append(turns, "assistant" if message.role == "assistant" else "user", blocks)
-        _limit_markers([*system, *(block for turn in turns for block in turn["content"])], self.cache_markers)
+                anthropic_turns.append(turns, "assistant" if message.role == "assistant" else "user", blocks)
+        anthropic_turns.limit_markers(
+            [*system, *(block for turn in turns for block in turn["content"])], self.cache_markers
+        )
         return {"system": system, "messages": turns} if system else {"messages": turns}
 
     def problems(self, request: Any) -> tuple[str, ...]:
@@ -167,6 +172,7 @@ def _action(message: Fields) -> ActionStep:
         return ActionStep(given, model=model, usage=usage, extra=beside)
     parts: list[Part] = []
     calls: list[ToolCall] = []
+    _refuse_late_thought(given)
     for row, path in given:
         if isinstance(row, dict) and row.get("type") == "tool_use":
             calls.append(_call(Fields(row, path), len(parts)))
@@ -178,6 +184,27 @@ def _action(message: Fields) -> ActionStep:
     )
 
 
+def _refuse_late_thought(given: list[tuple[Any, str]]) -> None:
+    """Returns when no thinking that goes back stands where the API refuses it. Raises FormatError."""
+    sent = [(row, path) for row, path in given if isinstance(row, dict) and _is_sent(row)]
+    late = anthropic_rules.late_thought([str(row.get("type")) for row, _ in sent])
+    if late is not None:
+        raise FormatError(
+            "thinking behind text or a call, in a turn that calls a tool; give the blocks in the order they came in",
+            path=sent[late][1],
+        )
+
+
+def _is_sent(row: Block) -> bool:
+    """Whether a block is one that is given back: neither empty text nor thinking without its signature."""
+    match row.get("type"):
+        case "text":
+            return bool(str(row.get("text")).strip())
+        case "thinking":
+            return bool(row.get("signature"))
+    return True
+
+
 def _usage(value: Any) -> Usage | None:
     """What a response says it cost; its ``input_tokens`` leaves out what the cache served and what it stored."""
     if not isinstance(value, dict):
@@ -185,7 +212,7 @@ def _usage(value: Any) -> Usage | None:
 
     def tokens(key: str) -> int:
         count = value.get(key)
-        return count if isinstance(count, int) and count > 0 else 0
+        return count if type(count) is int and count > 0 else 0  # true is an int, and no count
 
     cached = tokens("cache_read_input_tokens")
     read = tokens("input_tokens") + tokens("cache_creation_input_tokens") + cached
@@ -208,9 +235,20 @@ def _part(row: Any, path: str) -> Part:
         case "text":
             return Text(block.text("text"), extra(NAME, kind, block.left()))
         case "image":
-            return _image(block) or kept(NAME, kind, row)
+            return _image(block) or _kept_image(row, path)
+        case "thinking" | "redacted_thinking":
+            if _is_sent(row):
+                block.refuse(anthropic_rules.thought(row, kind), "give it back as it came, or leave it out")
+            return kept(NAME, kind, row)
         case _:
             return kept(NAME, kind, row)
+
+
+def _kept_image(row: Block, path: str) -> Opaque:
+    """An image only the block itself can say. It goes back as it came, so one the API refuses is refused here."""
+    cure = "send the picture's bytes in base64 or its https URL, or leave the block out"
+    Fields(row, path).refuse((f".source{fault}" for fault in anthropic_rules.image(row["source"])), cure)
+    return kept(NAME, "image", row)
 
 
 def _image(block: Fields) -> Image | None:
@@ -230,33 +268,18 @@ def _image(block: Fields) -> Image | None:
 # -- rendering
 
 
-def _append(turns: list[dict[str, Any]], role: str, blocks: list[Block]) -> None:
-    last = turns[-1] if turns and turns[-1]["role"] == role else None
-    if last and role == "assistant" and _thinks(blocks) and not _thinks(last["content"]):
-        # Thinking must open its turn and may not be moved, so the turn before it ends here.
-        turns.append({"role": "user", "content": [{"type": "text", "text": writing.CONTINUE}]})
-        last = None
-    if last:
-        last["content"] += blocks
-    else:
-        turns.append({"role": role, "content": blocks})
-
-
-def _thinks(blocks: list[Block]) -> bool:
-    return any(block["type"] in anthropic_rules.THINKING for block in blocks)
-
-
-def _blocks(message: Message) -> Iterator[Block]:
+def _blocks(message: Message, used: set[str]) -> Iterator[Block]:
+    """What one message becomes. ``used`` has the ids of the provider's own calls so far, and gets those made here."""
     match message.role:
         case "system":
             yield from _shown(as_parts(message.content), "system")
         case "user":
-            blocks = list(_shown(as_parts(message.content), "user"))
+            blocks = list(anthropic_turns.with_calls(_shown(as_parts(message.content), "user"), used))
             yield from blocks or [_text(writing.NO_CONTENT)]
         case "tool":
             yield _result(message)
         case "assistant":
-            blocks = list(_spoken(message))
+            blocks = anthropic_turns.in_order(list(anthropic_turns.with_calls(_spoken(message), used)))
             yield from blocks
             # The API wants an answer behind thinking, and something in every message.
             if not blocks or blocks[-1]["type"] in anthropic_rules.THINKING:
@@ -300,7 +323,9 @@ def _block(part: Part, place: str) -> Block | None:
         return None
     if kind in anthropic_rules.THINKING:
         block.pop("cache_control", None)  # refused there, and no part of what is signed
-        return block if kind != "thinking" or block.get("signature") else None
+        return None if any(anthropic_rules.thought(block, kind)) else block
+    if kind == "image" and any(anthropic_rules.image(block.get("source"))):
+        return _text(writing.pictured(Image(url=part.body)))
     return block
 
 
@@ -345,10 +370,3 @@ def _result(message: Message) -> Block:
         # A failed result may hold only text: the picture says more than the flag, so the flag becomes a word.
         return {**beside, **ours, "content": [_text(writing.FAILED), *blocks]}
     return {**beside, **ours, "content": blocks or writing.NO_OUTPUT, "is_error": True}
-
-
-def _limit_markers(blocks: list[Block], limit: int) -> None:
-    """Takes ``cache_control`` off all but the last ``limit`` blocks that carry one."""
-    marked = [block for block in anthropic_rules.with_inner(blocks) if block.get("cache_control") is not None]
-    for block in marked[: max(0, len(marked) - limit)]:
-        del block["cache_control"]

@@ -21,11 +21,11 @@ IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 THINKING = ("thinking", "redacted_thinking")
 RESULT_TYPES = ("text", "image", "document", "search_result", "tool_reference", "browser_state")
 
-_SERVER_USES = ("server_tool_use", "mcp_tool_use")
+SERVER_USES = ("server_tool_use", "mcp_tool_use")
 MISPLACED: Mapping[str, tuple[str, ...]] = {
-    "user": (*THINKING, *_SERVER_USES, "tool_use"),
+    "user": (*THINKING, *SERVER_USES, "tool_use"),
     "assistant": ("tool_result", "image"),
-    "result": (*THINKING, *_SERVER_USES, "tool_use", "tool_result"),
+    "result": (*THINKING, *SERVER_USES, "tool_use", "tool_result"),
 }
 """Which block types may not stand where; of a type that is not here the provider said nothing."""
 
@@ -170,11 +170,18 @@ def _message(role: str, blocks: list[Block]) -> Iterator[str]:
         yield from _thinking_order([block["type"] for block in blocks])
 
 
+def late_thought(kinds: list[str]) -> int | None:
+    """The place of the first thinking of a turn that calls a tool, where it stands behind text or a call; else None."""
+    first = next((place for place, kind in enumerate(kinds) if kind in THINKING), 0)
+    late = "tool_use" in kinds and any(kind in ("text", "tool_use") for kind in kinds[:first])
+    return first if late else None
+
+
 def _thinking_order(kinds: list[str]) -> Iterator[str]:
     thoughts = [place for place, kind in enumerate(kinds) if kind in THINKING]
     if not thoughts:
         return
-    if "tool_use" in kinds and any(kind in ("text", "tool_use") for kind in kinds[: thoughts[0]]):
+    if late_thought(kinds) is not None:
         yield ".content: thinking must come before the text and the calls of its turn"
     if thoughts[-1] == len(kinds) - 1:
         yield ".content: the last block may not be thinking"
@@ -185,18 +192,23 @@ def _block(block: Block) -> Iterator[str]:
         case "text":
             yield from _text(block)
         case "image":
-            yield from _image(block.get("source"))
+            yield from (f".source{fault}" for fault in image(block.get("source")))
         case "tool_use":
             yield from _use(block)
         case "tool_result":
             yield from _result(block)
         case "thinking" | "redacted_thinking" as kind:
-            for key in ("signature", "thinking") if kind == "thinking" else ("data",):
-                # An empty thinking text is what a model sends that was told not to show it.
-                if not isinstance(block.get(key), str) or not (block[key] or key == "thinking"):
-                    yield f".{key}: missing or empty"
+            yield from thought(block, kind)
             if "cache_control" in block:
                 yield ".cache_control: thinking may not be marked"
+
+
+def thought(block: Block, kind: str) -> Iterator[str]:
+    """What thinking lacks that the API wants back."""
+    for key in ("signature", "thinking") if kind == "thinking" else ("data",):
+        # An empty thinking text is what a model sends that was told not to show it.
+        if not isinstance(block.get(key), str) or not (block[key] or key == "thinking"):
+            yield f".{key}: missing or empty"
 
 
 def _text(block: Block) -> Iterator[str]:
@@ -207,20 +219,21 @@ def _text(block: Block) -> Iterator[str]:
         yield ".text: empty, or nothing but white space"
 
 
-def _image(source: Any) -> Iterator[str]:
+def image(source: Any) -> Iterator[str]:
+    """Every rule an image's ``source`` breaks, each with its place in it."""
     match source:
         case {"type": "base64"}:
             if source.get("media_type") not in IMAGE_TYPES:
-                yield f".source.media_type: {source.get('media_type')!r} is none of {', '.join(IMAGE_TYPES)}"
+                yield f".media_type: {source.get('media_type')!r} is none of {', '.join(IMAGE_TYPES)}"
             if not isinstance(source.get("data"), str) or not _BASE64.fullmatch(source["data"]):
-                yield ".source.data: no base64"
+                yield ".data: no base64"
         case {"type": "url"}:
             if not str(source.get("url")).startswith("https://"):
-                yield ".source.url: only https is fetched"
+                yield ".url: only https is fetched"
         case {"type": str()}:
             return
         case _:
-            yield ".source: not an object with a type"
+            yield ": not an object with a type"
 
 
 def _use(block: Block) -> Iterator[str]:
@@ -265,7 +278,7 @@ def _server_pairs(contents: list[list[Block]]) -> Iterator[str]:
     for index, blocks in enumerate(contents):
         for place, block in enumerate(blocks):
             kind, call_id = block["type"], str(block.get("tool_use_id"))
-            if kind in _SERVER_USES:
+            if kind in SERVER_USES:
                 called.add(str(block.get("id")))
             elif kind.endswith("_tool_result") and call_id not in called:
                 yield f"messages[{index}].content[{place}]: {kind} for {call_id!r}, which nothing before it called"

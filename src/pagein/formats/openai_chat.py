@@ -53,6 +53,9 @@ _AFTER = ("refusal", "audio")
 _OURS = ("role", "content", "tool_calls", "tool_call_id")
 """What only we write: no kept field stands in for a message's role, content or pairing."""
 
+_CURE = "send the picture's bytes in base64 or its https URL, or leave the part out"
+
+_IMAGE_TYPE = re.compile(r"image/[a-zA-Z0-9.+-]+")
 _DATA_URL = re.compile(r"data:(image/[a-zA-Z0-9.+-]+);base64,(.*)", re.DOTALL)
 
 
@@ -138,7 +141,10 @@ def _part(row: Any, path: str) -> Part:
         case "text":
             return Text(part.text("text"), extra(NAME, kind, part.left()))
         case "image_url":
-            return _image(part) or kept(NAME, kind, row)
+            return _image(part) or _kept_image(row, path)
+        case "refusal":
+            part.text(kind)
+            return kept(NAME, kind, row)
         case _:
             return kept(NAME, kind, row)
 
@@ -160,6 +166,14 @@ def _image(part: Fields) -> Image | None:
     inline = _DATA_URL.fullmatch(url)
     data = exact_base64(inline[2]) if inline else None
     return Image(data, inline[1], detail=detail, extra=beside) if inline and data else None
+
+
+def _kept_image(row: dict[str, Any], path: str) -> Opaque:
+    """An image only the part itself can say. It goes back as it came, so one the API refuses is refused here."""
+    source = row["image_url"]
+    spelled = {"url": source} if isinstance(source, str) else source
+    Fields(row, path).refuse((f".image_url{fault}" for fault in openai_rules.image(spelled)), _CURE)
+    return kept(NAME, "image_url", {**row, "image_url": spelled})
 
 
 def _action(message: Fields) -> ActionStep:
@@ -227,7 +241,7 @@ def _row(message: Message) -> dict[str, Any] | None:
     if message.role == "user":
         return {**beside, "role": "user", "content": content or writing.NO_CONTENT}
     calls = [_call_row(call) for call in message.tool_calls]
-    if not content and not calls and not fields.keys() & set(_AFTER):
+    if not content and not calls and not any(fields.get(key) for key in _AFTER):
         content = writing.NO_CONTENT
     row = {**beside, "role": "assistant", **fields, "content": content}
     return {**row, "tool_calls": calls} if calls else row
@@ -247,7 +261,7 @@ def _spoken(message: Message) -> tuple[str | list[dict[str, Any]] | None, dict[s
             continue
         rows.append(row)
         lone = part.text if isinstance(part, Text) and writing.own(part.extra, NAME) is None else ""
-    shown = [row for row in rows if row["type"] != "text" or row.get("text")]
+    shown = [row for row in rows if row["type"] not in ("text", "refusal") or row.get(row["type"])]
     if len(shown) == 1 == len(rows) and lone:
         return lone, fields
     if not shown:  # "" and null are kept apart: chat templates of some models are
@@ -268,6 +282,8 @@ def _part_row(part: Part, role: str) -> dict[str, Any] | None:
     kind = row.get("type")
     if not isinstance(kind, str):
         return {key: value for key, value in row.items() if key in _BEFORE + _AFTER}
+    if kind == "image_url" and any(openai_rules.image(row.get(kind))):
+        return {"type": "text", "text": writing.pictured(Image(url=part.body))}
     if role in openai_rules.PLACES.get(kind, (role,)):
         return row
     return {"type": "text", "text": part.text} if kind == "refusal" else None
@@ -276,9 +292,10 @@ def _part_row(part: Part, role: str) -> dict[str, Any] | None:
 def _image_row(image: Image) -> dict[str, Any]:
     url = image.url
     if not url:
-        media_type = image.media_type if image.media_type.startswith("image/") else "image/png"
+        media_type = image.media_type if _IMAGE_TYPE.fullmatch(image.media_type) else "image/png"
         url = f"data:{media_type};base64,{writing.base64_of(image)}"
-    if not image.url and not image.data:
+    # Bytes of ours are spelled right. A URL is a host's, and one the API refuses would block every request.
+    if not image.data and any(openai_rules.image({"url": url})):
         return {"type": "text", "text": writing.pictured(image)}
     source = {"url": url, "detail": image.detail} if image.detail in openai_rules.DETAILS else {"url": url}
     return {**(writing.own(image.extra, NAME) or {}), "type": "image_url", "image_url": source}

@@ -28,7 +28,9 @@ PLACES: Mapping[str, tuple[str, ...]] = {
 """Which roles may carry which part types; of a type that is not here the provider said nothing."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_DATA_URL = re.compile(r"data:image/[a-zA-Z0-9.+-]+;base64,[a-zA-Z0-9+/=_\s-]+")
+_DATA_URL = re.compile(
+    r"data:image/[a-zA-Z0-9.+-]+(?:;[a-zA-Z0-9._-]+=[a-zA-Z0-9._-]+)*;base64,[a-zA-Z0-9+/=_\s-]+"
+)
 
 Rows = list[dict[str, Any]]
 
@@ -172,10 +174,11 @@ def _parts(parts: list[Any], role: str) -> Iterator[str]:
         elif kind in ("text", "refusal") and not (isinstance(part.get(kind), str) and part[kind]):
             yield f".content[{place}].{kind}: missing or empty"
         elif kind == "image_url":
-            yield from (f".content[{place}].image_url{fault}" for fault in _image(part.get(kind)))
+            yield from (f".content[{place}].image_url{fault}" for fault in image(part.get(kind)))
 
 
-def _image(source: Any) -> Iterator[str]:
+def image(source: Any) -> Iterator[str]:
+    """Every rule an ``image_url`` breaks, each with its place in it."""
     if not isinstance(source, dict):
         yield f": expected an object, not {kind_of(source)}"
         return

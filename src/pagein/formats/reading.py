@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pagein.errors import FormatError
@@ -167,6 +167,12 @@ class Fields:
     def fault(self, key: str, message: str) -> FormatError:
         """The error to raise for a field that is wrong."""
         return FormatError(message, path=self.at(key))
+
+    def refuse(self, faults: Iterable[str], cure: str) -> None:
+        """Returns when the provider's rules found no fault in the object. Raises FormatError with the first of them."""
+        for fault in faults:
+            inner, _, words = fault.partition(": ")
+            raise FormatError(f"{words}; {cure}", path=f"{self.path}{inner}")
 
     def at(self, key: str) -> str:
         """The path of a field; those of the request itself have no prefix."""

@@ -6,8 +6,8 @@ The rule, in the counter's tokens:
 * a message: 4, its content, its calls, and its ``call_id``;
 * a message without calls: at least 4 for its content, since a format marks what is empty as ``(no output)``; 8 more for
   an assistant's opaque content, since a format may put a ``(continue)`` of the user before thinking;
-* content: text by its tokens, an image by ``counter.image``, opaque content by its ``text``, or by its ``body`` where it
-  has no text; one more for each part of a list;
+* content: text by its tokens; an image by ``counter.image``, and at least 16 for the name that may stand for it; opaque
+  content by its ``text``, or by its ``body`` where it has no text; one more for each part of a list;
 * a tool call: name, arguments and id, and 8;
 * an id, a name and arguments that some format spells otherwise: by the longest of their spellings;
 * ``extra``, wherever it is: by its ``body``, except ``cache_control``, which no model sees.
@@ -31,6 +31,7 @@ REQUEST = 3
 MESSAGE = 4
 MARKED = 4
 CALL = 8
+NAMED = 16
 TOOL = 8
 ANTHROPIC_TOOLS = 600
 """What Anthropic adds to a request that has tools: 159 to 530 tokens by its own tables, by the model."""
@@ -68,7 +69,7 @@ def part_tokens(part: Part, counter: TokenCounter) -> int:
         case Text(text=text, extra=extra):
             return counter.text(text) + _extra(extra, counter)
         case Image(extra=extra):
-            return counter.image(part) + _extra(extra, counter)
+            return max(counter.image(part), NAMED) + _extra(extra, counter)
         case Opaque(text=text, body=body):
             return counter.text(text or body)
         case _:
