@@ -19,7 +19,6 @@ MAX_CACHE_MARKERS = 4
 MAX_NAME = 128
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 THINKING = ("thinking", "redacted_thinking")
-RESULT_TYPES = ("text", "image", "document", "search_result", "tool_reference", "browser_state")
 
 SERVER_USES = ("server_tool_use", "mcp_tool_use")
 MISPLACED: Mapping[str, tuple[str, ...]] = {

@@ -131,6 +131,7 @@ class Watched(RuleBasedStateMachine):
         assert view.limit == self.budget.limit
         promises.within_budget(view, self._counter)
         promises.well_formed(view.messages(), self.formats)
+        promises.only_to_its_maker(view, self.formats)
         promises.tiled(view, oracle.seen, oracle.notes)
         promises.retrievable(self.memory.expand, view, oracle.steps, oracle.notes)
         promises.replayed(list(self.log.read()), view, self._counter)

@@ -20,14 +20,12 @@ from pagein.steps import (
     Content,
     FinalAnswerStep,
     Observation,
-    Opaque,
     PlanningStep,
     Step,
     SummaryStep,
     SystemPromptStep,
     TaskStep,
     Text,
-    as_parts,
 )
 
 NO_RESULT = "(No result was recorded for this call. It may have run.)"
@@ -153,8 +151,3 @@ def wire_ids(step: ActionStep, position: int, used: set[str]) -> tuple[str, ...]
         used.add(wire)
         ids.append(wire)
     return tuple(ids)
-
-
-def opaque_of(content: Content | None) -> tuple[Opaque, ...]:
-    """The opaque parts of a content, in order."""
-    return tuple(part for part in as_parts(content) if isinstance(part, Opaque))
