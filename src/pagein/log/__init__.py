@@ -41,24 +41,48 @@ class Stub:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What stands for positions ``[first, last)``: a summary text for the whole range, or stubs within one step."""
+    """What stands for positions ``[first, last)``: a summary text for the whole range, or stubs within one step.
+
+    ``record`` is the structured summary behind the text as JSON, where a model wrote one: later summaries are merged
+    with it by code.
+    """
 
     first: int
     last: int
     stubs: tuple[Stub, ...] = ()
     summary: str | None = None
     author: str = "extractive"
+    record: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """Of one kind of thing named in what left: how many, how many in sight still, how many in sight or by handle."""
+
+    kind: str
+    total: int
+    in_sight: int
+    reachable: int
+
+    @property
+    def share(self) -> float:
+        """The share in sight; 1 where there was nothing to lose."""
+        return self.in_sight / self.total if self.total else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A page-out that happened: what left the view, what stands for it, and what it cost before and after (tokens)."""
+    """A page-out that happened: what left the view, what stands for it, and what it cost before and after (tokens).
+
+    ``fidelity`` says, kind by kind, what of the steps that left is still in sight.
+    """
 
     replacements: tuple[Replacement, ...]
     policy: str
     reason: str
     tokens_before: int
     tokens_after: int
+    fidelity: tuple[Survival, ...] = ()
 
     @property
     def first(self) -> int:

@@ -39,7 +39,11 @@ from pagein.steps import (
 Upcasters = Mapping[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]]
 """For a kind and a version, the pure function to the next version: the body's fields before, and after."""
 
-UPCASTERS: Upcasters = {}
+UPCASTERS: Upcasters = {
+    ("compaction", 1): lambda before: (
+        before
+    ),  # version 2 adds a replacement's record and the fidelity, which may be absent
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +232,7 @@ KINDS: tuple[Kind, ...] = (
     _said("final_answer", 1, FinalAnswerStep),
     _plain("summary", 1, SummaryStep),
     Kind("observed", 1, Observed, _Observed, _observed_out, _observed_in, msgspec.json.Decoder(_Observed)),
-    _plain("compaction", 1, Compaction),
+    _plain("compaction", 2, Compaction),
     _plain("pin", 1, Pin),
     _plain("unpin", 1, Unpin),
     _plain("checkpoint", 1, Checkpoint),

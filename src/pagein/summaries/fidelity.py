@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pagein.lexing import identifiers
+from pagein.log import Survival
 from pagein.summaries.cleaning import normal, one_line
 from pagein.summaries.extractive import grounding
 from pagein.summaries.mentions import KINDS, Kind, Mention, mentions
@@ -45,21 +46,6 @@ WIDEST = 3
 
 _HANDLE = re.compile(r"\bs\d{1,15}(?:\.\d{1,9}|-s?\d{1,15})?\b")
 _WORDS = re.compile(r"\w{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-
-
-@dataclass(frozen=True, slots=True)
-class Survival:
-    """Of one kind: how many there were, how many are in sight, and how many are in sight or reachable."""
-
-    kind: Kind
-    total: int
-    in_sight: int
-    reachable: int
-
-    @property
-    def share(self) -> float:
-        """The share in sight; 1 where there was nothing to lose."""
-        return self.in_sight / self.total if self.total else 1.0
 
 
 @dataclass(frozen=True, slots=True)

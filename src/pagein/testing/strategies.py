@@ -6,7 +6,7 @@ import json
 
 from hypothesis import strategies as st
 
-from pagein.log import Body, Checkpoint, Compaction, Observed, Pin, Replacement, Stub, Undo, Unpin
+from pagein.log import Body, Checkpoint, Compaction, Observed, Pin, Replacement, Stub, Survival, Undo, Unpin
 from pagein.steps import (
     ActionStep,
     Content,
@@ -74,7 +74,7 @@ ONE_OF_EACH: tuple[Body, ...] = (
     SummaryStep("Looked at two files.", "some-model"),
     Compaction(
         (
-            Replacement(1, 4, (), "They asked.", "some-model"),
+            Replacement(1, 4, (), "They asked.", "some-model", '{"objective": "asked"}'),
             Replacement(
                 4, 5, (Stub("observation", 1, "[a.py ...]", "mask"), Stub("thinking", 0, "", "reasoning"))
             ),
@@ -83,6 +83,7 @@ ONE_OF_EACH: tuple[Body, ...] = (
         "over the high mark",
         9000,
         4000,
+        (Survival("path", 3, 2, 3),),
     ),
     Pin("Never touch production."),
     Unpin(11),
@@ -185,11 +186,14 @@ def compactions() -> st.SearchStrategy[Compaction]:
     )  # fmt: skip
     replacements = st.builds(
         Replacement, first=_NUMBERS, last=_NUMBERS, stubs=st.lists(stubs, max_size=3).map(tuple),
-        summary=st.none() | texts(), author=texts(max_size=8),
+        summary=st.none() | texts(), author=texts(max_size=8), record=texts(),
     )  # fmt: skip
+    survivals = st.builds(
+        Survival, kind=texts(max_size=8), total=_NUMBERS, in_sight=_NUMBERS, reachable=_NUMBERS
+    )
     return st.builds(
         Compaction, replacements=st.lists(replacements, max_size=3).map(tuple), policy=texts(max_size=8),
-        reason=texts(), tokens_before=_NUMBERS, tokens_after=_NUMBERS,
+        reason=texts(), tokens_before=_NUMBERS, tokens_after=_NUMBERS, fidelity=st.lists(survivals, max_size=2).map(tuple),
     )  # fmt: skip
 
 
@@ -219,7 +223,14 @@ def everywhere(text: str) -> list[Body]:
         ActionStep(text, (ToolCall(text, text, text, None, extra),), (seen,), text, None, extra),
         Observed(0, 0, Observation(text, (Text(text),))),
         SummaryStep(text, text),
-        Compaction((Replacement(0, 1, (Stub("content", 0, text, "clip"),), text, text),), text, text, 2, 1),
+        Compaction(
+            (Replacement(0, 1, (Stub("content", 0, text, "clip"),), text, text, text),),
+            text,
+            text,
+            2,
+            1,
+            (Survival(text, 1, 1, 1),),
+        ),
         Pin(text),
         Checkpoint(text, text),
     ]
