@@ -1,8 +1,9 @@
 """How it is said to a provider: for each wire format one module that reads and writes it, and one with its rules.
 
 ``contract`` is the seam; ``reading`` and ``writing`` are what the formats share; ``openai_chat`` and ``anthropic`` are
-the formats; ``anthropic_turns`` puts that one's blocks in order; ``openai_rules`` and ``anthropic_rules`` say what each
-provider refuses, knowing nothing of the rest.
+the formats, ``langchain`` the one that stands before several; ``anthropic_turns`` puts that one's blocks in order,
+``langchain_images`` knows how images are spelled; ``openai_rules``, ``anthropic_rules`` and ``langchain_rules`` say what
+is refused, knowing nothing of the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["Format", "Item", "format_named", "guess_format", "validate"]
 
 
 def format_named(name: str) -> Format:
-    """The wire format of that name, ``openai`` or ``anthropic``. Raises ConfigurationError for any other."""
+    """The wire format of that name, ``openai``, ``anthropic`` or ``langchain``. Raises ConfigurationError for any other."""
     match name:
         case "openai":
             from pagein.formats.openai_chat import OpenAIChat  # noqa: PLC0415 - loaded when it is asked for
@@ -27,12 +28,16 @@ def format_named(name: str) -> Format:
             from pagein.formats.anthropic import Anthropic  # noqa: PLC0415 - loaded when it is asked for
 
             return Anthropic()
-        case "openai-responses" | "langchain":
+        case "langchain":
+            from pagein.formats.langchain import LangChain  # noqa: PLC0415 - loaded when it is asked for
+
+            return LangChain()
+        case "openai-responses":
             raise ConfigurationError(
-                f"format {name!r} comes with a later release; use 'openai' or 'anthropic'"
+                f"format {name!r} comes with a later release; use 'openai', 'anthropic' or 'langchain'"
             )
         case _:
-            raise ConfigurationError(f"unknown format {name!r}: use 'openai' or 'anthropic'")
+            raise ConfigurationError(f"unknown format {name!r}: use 'openai', 'anthropic' or 'langchain'")
 
 
 def validate(messages: Any, format: str = "openai") -> None:

@@ -111,7 +111,7 @@ def request_fields(request: Any, names: tuple[str, ...] = ("messages",)) -> dict
     if not isinstance(request, Mapping):
         raise FormatError(f"expected a list of messages, not {kind_of(request)}", path="messages")
     if "messages" not in request:
-        if "role" not in request:
+        if "role" not in request and not {"type", "content"} <= request.keys():
             raise FormatError("the request has no messages", path="messages")
         return {"messages": plain([request], "messages")}
     # The rest of a host's request (tools as classes, an HTTP client) is none of our business.

@@ -10,7 +10,8 @@ The rule, in the counter's tokens:
   content by its ``text``, or by its ``body`` where it has no text; one more for each part of a list;
 * a tool call: name, arguments and id, and 8;
 * an id, a name and arguments that some format spells otherwise: by the longest of their spellings;
-* ``extra``, wherever it is: by its ``body``, except ``cache_control``, which no model sees.
+* ``extra``, wherever it is: by its ``text``, or by its ``body`` where it has no text, except ``cache_control``, which no
+  model sees.
 
 OpenAI's published overhead is 3 a message and 3 a request; what Anthropic's framing was measured to cost is 6 to 8 for
 a request of one message.
@@ -88,7 +89,7 @@ def _id(call_id: str, counter: TokenCounter) -> int:
 
 
 def _extra(extra: Opaque | None, counter: TokenCounter) -> int:
-    return 0 if extra is None or extra.kind == "cache_control" else counter.text(extra.body)
+    return 0 if extra is None or extra.kind == "cache_control" else counter.text(extra.text or extra.body)
 
 
 def schema_tokens(tools: Any, counter: TokenCounter) -> int:
