@@ -18,7 +18,7 @@ from pagein.errors import FormatError, ProtocolError
 from pagein.formats import Format, Item
 from pagein.formats.reading import request_fields
 from pagein.formats.writing import CONTINUE as GO_ON
-from pagein.log import Body, Checkpoint, Compaction, Entry, Observed, Pin, Undo, Unpin
+from pagein.log import Body, Checkpoint, Compaction, Entry, FactBody, Observed, Pin, Undo, Unpin
 from pagein.protocol import (
     Kind,
     OpenCall,
@@ -181,6 +181,8 @@ def _bare(part: Part) -> Part:
 
 def heard_in(entry: Entry) -> tuple[bytes, ...]:
     """The fingerprints of what a host said in one entry; none for what the library wrote."""
+    if isinstance(entry.body, Compaction | Pin | Unpin | Checkpoint | Undo | FactBody):
+        return ()
     match entry.body:
         case ActionStep(observations=seen) as step:
             return (fingerprint(step), *(fingerprint(each) for each in seen if each is not None))
@@ -188,8 +190,6 @@ def heard_in(entry: Entry) -> tuple[bytes, ...]:
             return () if seen.status == "unknown" else (fingerprint(seen),)
         case (SystemPromptStep() | TaskStep() | PlanningStep() | FinalAnswerStep() | SummaryStep()) as step:
             return (fingerprint(step),)
-        case Compaction() | Pin() | Unpin() | Checkpoint() | Undo():
-            return ()
         case _:
             assert_never(entry.body)
 

@@ -29,7 +29,23 @@ from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
 from pagein.expansion import kind_name
 from pagein.formats import format_named
-from pagein.log import Body, Checkpoint, Compaction, Entry, Log, Observed, Pin, Undo, Unpin
+from pagein.log import (
+    Body,
+    Checkpoint,
+    Compaction,
+    Entry,
+    FactBody,
+    FactConfirmed,
+    FactRemoved,
+    FactsExtracted,
+    FactStated,
+    FactsUsed,
+    Log,
+    Observed,
+    Pin,
+    Undo,
+    Unpin,
+)
 from pagein.log.inmemory import InMemoryLog
 from pagein.log.sqlite import SQLiteLog
 from pagein.memory import AgentMemory
@@ -225,6 +241,8 @@ def _copy(record: Log) -> InMemoryLog:
 
 
 def _kind(body: Body) -> str:
+    if isinstance(body, FactBody):
+        return type(body).__name__.removeprefix("Facts").removeprefix("Fact").lower()
     match body:
         case Observed():
             return "observation"
@@ -248,11 +266,26 @@ def _said(body: Body) -> str:
             return f"of {step_handle(position)}"
         case Checkpoint(name=name):
             return _line(name)
+        case FactStated() | FactRemoved() | FactConfirmed() | FactsUsed() | FactsExtracted():
+            return _fact(body)
         case ActionStep(content=content, tool_calls=calls):
             asked = " ".join(f"{call.name}({call.arguments})" for call in calls)
             return _line(f"{asked} {as_text(content)}")
         case _:
             return _line(as_text(body.content))
+
+
+def _fact(body: FactBody) -> str:
+    """What an entry says of facts, in one line."""
+    match body:
+        case FactStated(content=content, category=category):
+            return _line(f"{category}: {content}")
+        case FactRemoved(fact=fact, reason=reason) | FactConfirmed(fact=fact, reason=reason):
+            return _line(f"of {step_handle(fact)}: {reason}")
+        case FactsUsed(facts=used):
+            return _line("of " + " ".join(map(step_handle, used)))
+        case FactsExtracted(session=session, upto=upto):
+            return _line(f"{session!r} up to {step_handle(upto)}")
 
 
 def _line(text: str) -> str:

@@ -57,7 +57,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """Of one kind of thing named in what left: how many, how many in sight still, how many in sight or by handle."""
+    """Of one ``kind`` of thing named in what left: how many, how many in sight still, how many in sight or by handle."""
 
     kind: str
     total: int
@@ -124,7 +124,79 @@ class Undo:
     position: int
 
 
-Body = Step | Observed | Compaction | Pin | Unpin | Checkpoint | Undo
+FactScope = Literal["task", "session", "project", "user", "tenant"]
+"""Whom a fact is for, each within the next; only a tenant's facts are shared between its users."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a fact comes from: a step, by its handle in a session."""
+
+    session: str
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class FactStated:
+    """A lasting statement; its position in the log of its owner is its identity.
+
+    ``supersedes`` and ``disputes`` are positions in the same log: of the facts whose place it takes, and of older ones
+    it does not agree with, which stay. ``author`` is ``user``, ``host``, ``rules`` or the name of a model. Times in
+    seconds since the epoch; None: from always, for ever.
+    """
+
+    content: str
+    category: str
+    confidence: float
+    scope: FactScope
+    owner: str
+    valid_from: float | None = None
+    valid_until: float | None = None
+    sources: tuple[Source, ...] = ()
+    supersedes: tuple[int, ...] = ()
+    disputes: tuple[int, ...] = ()
+    author: str = "host"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FactRemoved:
+    """The fact stated at ``fact`` no longer holds: a tombstone, with the reason."""
+
+    fact: int
+    reason: str
+    author: str = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class FactConfirmed:
+    """The fact stated at ``fact`` was said again; ``confidence`` is the new one, None: as before."""
+
+    fact: int
+    confidence: float | None = None
+    sources: tuple[Source, ...] = ()
+    author: str = "host"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FactsUsed:
+    """The facts stated at these positions were looked up, each once more."""
+
+    facts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FactsExtracted:
+    """Facts were taken from a session's entries before position ``upto``; they are not read for facts again."""
+
+    session: str
+    upto: int
+    author: str = "rules"
+
+
+FactBody = FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtracted
+Body = Step | Observed | Compaction | Pin | Unpin | Checkpoint | Undo | FactBody
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,20 @@ import msgspec
 from msgspec import Struct
 
 from pagein.errors import LogError, LogTooNew, LogUnreadable, ProtocolError
-from pagein.log import Body, Checkpoint, Compaction, Observed, Pin, Undo, Unpin
+from pagein.log import (
+    Body,
+    Checkpoint,
+    Compaction,
+    FactConfirmed,
+    FactRemoved,
+    FactsExtracted,
+    FactStated,
+    FactsUsed,
+    Observed,
+    Pin,
+    Undo,
+    Unpin,
+)
 from pagein.log.packing import INLINE_TEXT, Blob, packed, unpacked
 from pagein.steps import (
     ActionStep,
@@ -237,6 +250,11 @@ KINDS: tuple[Kind, ...] = (
     _plain("unpin", 1, Unpin),
     _plain("checkpoint", 1, Checkpoint),
     _plain("undo", 1, Undo),
+    _plain("fact_stated", 1, FactStated),
+    _plain("fact_removed", 1, FactRemoved),
+    _plain("fact_confirmed", 1, FactConfirmed),
+    _plain("facts_used", 1, FactsUsed),
+    _plain("facts_extracted", 1, FactsExtracted),
 )
 
 _BY_TYPE = {kind.of: kind for kind in KINDS}

@@ -6,7 +6,24 @@ import json
 
 from hypothesis import strategies as st
 
-from pagein.log import Body, Checkpoint, Compaction, Observed, Pin, Replacement, Stub, Survival, Undo, Unpin
+from pagein.log import (
+    Body,
+    Checkpoint,
+    Compaction,
+    FactConfirmed,
+    FactRemoved,
+    FactsExtracted,
+    FactStated,
+    FactsUsed,
+    Observed,
+    Pin,
+    Replacement,
+    Source,
+    Stub,
+    Survival,
+    Undo,
+    Unpin,
+)
 from pagein.steps import (
     ActionStep,
     Content,
@@ -89,6 +106,24 @@ ONE_OF_EACH: tuple[Body, ...] = (
     Unpin(11),
     Checkpoint("tests pass", '{"done": ["a"]}'),
     Undo(10),
+    FactStated(
+        "Prefers tabs.",
+        "preference",
+        0.9,
+        "user",
+        "alice",
+        1.5,
+        2e9,
+        (Source("web", "s1"),),
+        (3,),
+        (2,),
+        "rules",
+        "said",
+    ),
+    FactRemoved(18, "moved on", "user"),
+    FactConfirmed(18, 0.95, (Source("web", "s4"),), "some-model", "said again"),
+    FactsUsed((18, 3)),
+    FactsExtracted("web", 16, "some-model"),
     FinalAnswerStep("A cat.", EXTRA),
 )
 """Every kind of body, every field set at least once."""
@@ -209,7 +244,29 @@ def bodies() -> st.SearchStrategy[Body]:
         st.builds(Unpin, position=_NUMBERS),
         st.builds(Checkpoint, name=texts(), state=st.sampled_from(("{}", '{"done": ["a"]}'))),
         st.builds(Undo, position=_NUMBERS),
+        *facts(),
     )
+
+
+def facts() -> tuple[st.SearchStrategy[Body], ...]:
+    """What is said about facts, of each kind."""
+    times, shares = st.none() | st.floats(0, 4e9), st.floats(0, 1)
+    sources = st.lists(
+        st.builds(Source, session=texts(max_size=8), handle=texts(max_size=8)), max_size=2
+    ).map(tuple)
+    named = st.lists(_NUMBERS, max_size=2).map(tuple)
+    return (
+        st.builds(
+            FactStated, content=texts(), category=texts(max_size=8), confidence=shares, owner=texts(max_size=8),
+            scope=st.sampled_from(("task", "session", "project", "user", "tenant")), valid_from=times,
+            valid_until=times, sources=sources, supersedes=named, disputes=named, author=texts(max_size=8),
+            reason=texts(max_size=8),
+        ),
+        st.builds(FactRemoved, fact=_NUMBERS, reason=texts(), author=texts(max_size=8)),
+        st.builds(FactConfirmed, fact=_NUMBERS, confidence=st.none() | shares, sources=sources),
+        st.builds(FactsUsed, facts=named),
+        st.builds(FactsExtracted, session=texts(max_size=8), upto=_NUMBERS, author=texts(max_size=8)),
+    )  # fmt: skip
 
 
 def everywhere(text: str) -> list[Body]:
@@ -233,4 +290,8 @@ def everywhere(text: str) -> list[Body]:
         ),
         Pin(text),
         Checkpoint(text, text),
+        FactStated(text, text, 0.5, "user", text, None, None, (Source(text, text),), (), (), text, text),
+        FactRemoved(0, text, text),
+        FactConfirmed(0, None, (Source(text, text),), text, text),
+        FactsExtracted(text, 0, text),
     ]

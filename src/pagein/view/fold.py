@@ -15,6 +15,7 @@ from pagein.log import (
     Checkpoint,
     Compaction,
     Entry,
+    FactBody,
     Observed,
     Pin,
     Replacement,
@@ -127,6 +128,8 @@ class Fold:
             raise LogUnreadable(f"entry {entry.position} came where {self.head} was next")
         self.head += 1
         position, body = entry.position, entry.body
+        if isinstance(body, FactBody):
+            return  # no part of the run; facts are shown in the tail
         match body:
             case Observed():
                 self._observe(position, body)
