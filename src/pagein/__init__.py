@@ -6,6 +6,7 @@ only from those above it:
 
 errors       every error of ours, drawn as a tree
 steps        what happened: the closed union of steps and their parts
+driving      generators that say what they need done, run in either colour
 lexing       what in a text names something
 messages     what a request is made of, before any provider's spelling
 spelling     what a call is spelled as where a provider does not take it as it is
@@ -17,10 +18,19 @@ formats      how it is said to a provider, and whether the provider would take i
 compaction   what leaves: one policy a file, the ladder that composes them, the floor beneath
 models       what writes summaries and facts: official SDKs behind one small protocol, and patience with them
 summaries    what stands for what left: the structured summary, its text, its checks, its prompts
+archive      what was recorded, found again by words and by meaning
 recording    from what a host hands over to what the log takes
-flows        the verbs, written once
+writing      summaries that a model writes while the run goes on
+effects      what a flow may ask for
+session      what is held of one log between two calls
+history      the steps as they were recorded, read back
+paging       what shows and what leaves
+flows        the other verbs, written once
 expansion    what left, given back whole
+options      what a memory is told when it is opened
+background   one job at a time, in a thread or a task
 memory       AgentMemory, and amemory its async twin
+integrations  other people's loops: one line in each
 bench        the measurements a user can repeat
 testing      conformance suites and the stateful machine, shipped
 cli          pagein demo | replay | log | view | expand | verify | bench

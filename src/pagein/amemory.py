@@ -8,11 +8,15 @@ from collections.abc import Generator
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from pagein import flows
+from pagein import flows, history, paging
+from pagein.background import Task
+from pagein.driving import adrive
+from pagein.effects import Begin, Collect, Effect, Flow
 from pagein.expansion import Expansion, expand, full_step, succinct_step
-from pagein.flows import Effect, Flow, Recorded, adrive
+from pagein.flows import Recorded
 from pagein.log import Compaction, Log, Verification
-from pagein.memory import Memory, Options, checked_count
+from pagein.memory import Memory, checked_count
+from pagein.options import Options
 from pagein.steps import Observation, Step, Usage
 from pagein.view import View
 
@@ -31,9 +35,24 @@ class AsyncAgentMemory(Memory):
         super().__init__(log, **options)
         self._turn = asyncio.Lock()
         self._loaded = False
+        self._writing: Task | None = None
 
     async def _aperform(self, effect: Effect[Any]) -> Any:
-        return await asyncio.to_thread(self._perform, effect)
+        match effect:
+            case Begin(job=job):
+                self._task().begin(job)
+                return None
+            case Collect(timeout=timeout):
+                return await self._task().collect(timeout)
+            case _:
+                return await asyncio.to_thread(self._perform, effect)
+
+    def _task(self) -> Task:
+        if self._writing is None:
+            if self._author is None or self._session.author is None:
+                raise TypeError("nobody writes for this memory")
+            self._writing = Task(self._author, self._session.author)
+        return self._writing
 
     async def _run(self, flow: Flow[T]) -> T:
         async with self._turn:
@@ -75,7 +94,7 @@ class AsyncAgentMemory(Memory):
 
     async def view(self) -> View:
         """See AgentMemory.view."""
-        return await self._run(flows.view(self._session))
+        return await self._run(paging.view(self._session))
 
     async def to_messages(
         self,
@@ -87,7 +106,7 @@ class AsyncAgentMemory(Memory):
     ) -> list[dict[str, Any]]:
         """See AgentMemory.to_messages."""
         view = await self._run(
-            flows.shown(self._session, summary_mode, checked_count(keep_last_n), max_tokens)
+            paging.shown(self._session, summary_mode, checked_count(keep_last_n), max_tokens)
         )
         messages: list[dict[str, Any]] = self._rendered(view, format)["messages"]
         return messages
@@ -108,9 +127,13 @@ class AsyncAgentMemory(Memory):
         """See AgentMemory.unpin."""
         await self._run(self._unpinned(handle))
 
-    async def compact(self) -> Compaction | None:
+    async def compact(self, *, wait: bool = False) -> Compaction | None:
         """See AgentMemory.compact."""
-        return await self._run(flows.compact(self._session))
+        return await self._run(paging.compact(self._session, wait=wait))
+
+    async def settle(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as its twin has it
+        """See AgentMemory.settle."""
+        return await self._run(paging.settled(self._session, timeout))
 
     async def undo(self) -> Compaction:
         """See AgentMemory.undo."""
@@ -123,22 +146,24 @@ class AsyncAgentMemory(Memory):
     @property
     async def steps(self) -> tuple[Step, ...]:
         """See AgentMemory.steps."""
-        return tuple(step for _, step in await self._run(flows.steps(self._session)))
+        return tuple(step for _, step in await self._run(history.steps(self._session)))
 
     async def get_full_steps(self) -> list[dict[str, Any]]:
         """See AgentMemory.get_full_steps."""
-        return [full_step(position, step) for position, step in await self._run(flows.steps(self._session))]
+        return [full_step(position, step) for position, step in await self._run(history.steps(self._session))]
 
     async def get_succinct_steps(self) -> list[dict[str, Any]]:
         """See AgentMemory.get_succinct_steps."""
         return [
-            succinct_step(position, step) for position, step in await self._run(flows.steps(self._session))
+            succinct_step(position, step) for position, step in await self._run(history.steps(self._session))
         ]
 
     async def close(self) -> None:
         """See AgentMemory.close."""
         async with self._turn:
             self._closed = True
+            if self._writing is not None:
+                await self._writing.close()
             await asyncio.to_thread(self._log.close)
 
     async def _ready(self) -> Self:

@@ -6,9 +6,11 @@ import base64
 from collections.abc import Iterator
 from typing import Any, Self, assert_never
 
+from pagein.effects import Flow, Read
 from pagein.errors import UnknownHandle
-from pagein.flows import Flow, Read, Session, told
+from pagein.history import told
 from pagein.log import Entry, Observed, Pin
+from pagein.session import Session
 from pagein.steps import (
     ActionStep,
     Content,

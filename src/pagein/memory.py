@@ -5,88 +5,29 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from difflib import get_close_matches
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from pagein import flows
-from pagein.compaction import Policy
-from pagein.compaction.named import policy_named
+from pagein import flows, paging
+from pagein.driving import drive
+from pagein.effects import Append, Begin, Collect, Effect, Flow, Read
 from pagein.errors import ConfigurationError, Conflict, Illegal, LogClosed, LogUnwritable, UnknownHandle
 from pagein.expansion import Expansion, expand, full_step, succinct_step
-from pagein.flows import Append, Effect, Flow, Read, Recorded, Session, drive
+from pagein.flows import Recorded
 from pagein.formats import format_named
+from pagein.history import steps
 from pagein.log import Body, Compaction, Entry, Log, Problem, Verification
+from pagein.options import Options, session_of
 from pagein.recording import Handed, Rendered, handed
 from pagein.steps import Observation, Step, Usage, as_text
-from pagein.tokens import Budget, TokenCounter
-from pagein.tokens.calibration import Calibration
-from pagein.tokens.encodings import Encoding
+from pagein.tokens import Budget
 from pagein.view import Report, View
-from pagein.view.fold import Fold
+
+if TYPE_CHECKING:
+    from pagein.background import Thread
 
 T = TypeVar("T")
-
-
-class Options(TypedDict, total=False):
-    """How a memory behaves; every one has a default.
-
-    ``budget``: tokens of the rendered messages, or a Budget; without it the window of ``model`` less its reserves.
-    ``policy``: a policy's name, or a policy. ``model``: what the tokens are counted for; without it, exactly in o200k_base. ``counter``: instead of the
-    model's own. ``format``: what ``to_messages`` speaks unless told otherwise. ``clock``: seconds since the epoch.
-    """
-
-    budget: int | Budget | None
-    policy: str | Policy
-    model: str | None
-    counter: TokenCounter | None
-    format: str
-    clock: Callable[[], float]
-
-
-def _check(options: Options) -> None:
-    """Raises ConfigurationError for an option there is not, and for a value that is of no use; reads no table."""
-    for name in options:
-        if name not in Options.__annotations__:
-            near = get_close_matches(name, (*Options.__annotations__, *_STORE), n=1, cutoff=0.5)
-            cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Options.__annotations__)}"
-            raise ConfigurationError(f"unknown option {name!r}: {cure}")
-    policy, model, counter = options.get("policy", "ladder"), options.get("model"), options.get("counter")
-    if isinstance(policy, str):
-        policy_named(policy)
-    elif not callable(policy):
-        raise ConfigurationError(f"policy is a policy's name or a policy, not {policy!r}")
-    if not isinstance(model, str | None):
-        raise ConfigurationError(f"model is the name of a model, not {model!r}")
-    if counter is not None and not callable(getattr(counter, "text", None)):
-        raise ConfigurationError(f"counter is a token counter, not {counter!r}")
-    if not callable(options.get("clock", time.time)):
-        raise ConfigurationError(f"clock gives seconds since the epoch when called, not {options['clock']!r}")
-    format_named(options.get("format", "openai"))
-
-
-_STORE = ("session", "tenant", "readonly", "timeout", "synchronous")
-"""What ``open`` takes beside the options, for the store."""
-
-
-def _session(options: Options) -> Session:
-    """A session as the options say. Raises ConfigurationError, BudgetError."""
-    _check(options)
-    from pagein.tokens.windows import budget_for, counter_for  # noqa: PLC0415 - the table loads when it is asked
-
-    model, budget, policy = options.get("model"), options.get("budget"), options.get("policy", "ladder")
-    counter = options.get("counter") or (counter_for(model) if model else Encoding("o200k_base"))
-    if budget is None:
-        budget = budget_for(model or "")
-    return Session(
-        Fold(counter),
-        policy_named(policy) if isinstance(policy, str) else policy,
-        budget if isinstance(budget, Budget) else Budget(budget),
-        counter,
-        Calibration(exact=counter.margin == 0),
-    )
 
 
 def _checked_usage(usage: Usage) -> Usage:
@@ -112,7 +53,7 @@ class Memory:
         self._closed = False
         self._clock = options.get("clock", time.time)
         self._known: Entry | None = None
-        self._session = _session(options)
+        self._session, self._author = session_of(options)
         self._format = format_named(options.get("format", "openai"))
 
     @classmethod
@@ -133,13 +74,16 @@ class Memory:
         """
         from pagein.log.opening import open_log  # noqa: PLC0415 - a store's drivers load when one is opened
 
-        made = _session(options)  # a bad option leaves no file behind
+        made, author = session_of(options)  # a bad option leaves no file behind
         log = open_log(
             url, session=session, tenant=tenant, readonly=readonly, timeout=timeout, synchronous=synchronous
         )
         try:
             # A table is read, and a warning given, once.
-            return cls(log, **(options | Options(counter=made.counter, budget=made.budget)))
+            told = Options(counter=made.counter, budget=made.budget)
+            if author is not None:
+                told["model" if made.author is not None and made.author.holds_run else "summarizer"] = author
+            return cls(log, **(options | told))
         except BaseException:
             log.close()
             raise
@@ -165,7 +109,8 @@ class Memory:
         """Every token of the view as it stands, by tier and reason, and what is out. Compacts nothing."""
         self._check_open()
         session = self._session
-        return session.fold.view(session.limit(session.budget)).report
+        report = session.fold.view(session.limit(session.budget)).report
+        return replace(report, problems=tuple(session.problems))
 
     def reported(self, usage: Usage) -> None:
         """Tell what the provider counted for the last request, so that later counts come nearer to it."""
@@ -264,12 +209,31 @@ class AgentMemory(Memory):
     def __init__(self, log: Log, **options: Unpack[Options]) -> None:
         super().__init__(log, **options)
         self._turn = threading.RLock()
+        self._writing: Thread | None = None
         self._run(flows.load(self._session))
 
     def _run(self, flow: Flow[T]) -> T:
         with self._turn:
             self._check_open()
             return drive(flow, self._perform)
+
+    def _perform(self, effect: Effect[Any]) -> Any:
+        match effect:
+            case Begin(job=job):
+                return self._thread().begin(job)
+            case Collect(timeout=timeout):
+                return self._thread().collect(timeout)
+            case _:
+                return super()._perform(effect)
+
+    def _thread(self) -> Thread:
+        if self._writing is None:
+            from pagein.background import Thread  # noqa: PLC0415 - loads where a model writes
+
+            if self._author is None or self._session.author is None:
+                raise TypeError("nobody writes for this memory")
+            self._writing = Thread(self._author, self._session.author)
+        return self._writing
 
     def record(self, *items: Step | Observation) -> Recorded:
         """Write steps or observations durably, all or none, before this returns. Raises ProtocolError."""
@@ -294,7 +258,7 @@ class AgentMemory(Memory):
 
     def view(self) -> View:
         """What the model sees now, within budget; what leaves to get there is recorded. Raises OverBudget."""
-        return self._run(flows.view(self._session))
+        return self._run(paging.view(self._session))
 
     def to_messages(
         self,
@@ -310,7 +274,7 @@ class AgentMemory(Memory):
         only the last n actions, ``max_tokens`` is another budget for this call; none of the three records anything.
         Raises OverBudget.
         """
-        view = self._run(flows.shown(self._session, summary_mode, checked_count(keep_last_n), max_tokens))
+        view = self._run(paging.shown(self._session, summary_mode, checked_count(keep_last_n), max_tokens))
         messages: list[dict[str, Any]] = self._rendered(view, format)["messages"]
         return messages
 
@@ -330,9 +294,16 @@ class AgentMemory(Memory):
         """Let a pin go. Raises UnknownHandle."""
         self._run(self._unpinned(handle))
 
-    def compact(self) -> Compaction | None:
-        """Compact now, whatever the view costs; None where nothing would get smaller."""
-        return self._run(flows.compact(self._session))
+    def compact(self, *, wait: bool = False) -> Compaction | None:
+        """Compact now, whatever the view costs; None where nothing would get smaller.
+
+        With ``wait`` the model that writes summaries is waited for; else it writes while the run goes on.
+        """
+        return self._run(paging.compact(self._session, wait=wait))
+
+    def settle(self, timeout: float | None = None) -> bool:
+        """Wait until no summary is being written, at most ``timeout`` seconds; True when that is so."""
+        return self._run(paging.settled(self._session, timeout))
 
     def undo(self) -> Compaction:
         """Take back the last compaction. Raises NothingToUndo."""
@@ -345,20 +316,22 @@ class AgentMemory(Memory):
     @property
     def steps(self) -> tuple[Step, ...]:
         """Every step recorded, whole, in order, read from the log."""
-        return tuple(step for _, step in self._run(flows.steps(self._session)))
+        return tuple(step for _, step in self._run(steps(self._session)))
 
     def get_full_steps(self) -> list[dict[str, Any]]:
         """Every step as JSON-safe values, nothing left out; images as base64."""
-        return [full_step(position, step) for position, step in self._run(flows.steps(self._session))]
+        return [full_step(position, step) for position, step in self._run(steps(self._session))]
 
     def get_succinct_steps(self) -> list[dict[str, Any]]:
         """Every step as JSON-safe values, long texts cut, images named by their hash."""
-        return [succinct_step(position, step) for position, step in self._run(flows.steps(self._session))]
+        return [succinct_step(position, step) for position, step in self._run(steps(self._session))]
 
     def close(self) -> None:
         """Release the store; a second call does nothing."""
         with self._turn:
             self._closed = True
+            if self._writing is not None:
+                self._writing.close()
             self._log.close()
 
     def __enter__(self) -> Self:

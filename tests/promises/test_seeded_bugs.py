@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from pagein import flows
+from pagein import effects, flows, paging, session
 from pagein.compaction.window import Window
 from pagein.errors import LogUnreadable
 from pagein.log import Compaction
@@ -37,7 +37,7 @@ def a_summary_pushes_the_view_over_budget(patch):
     def wrong(current, budget, policy):
         return policy(current, budget)
 
-    patch.setattr(flows, "fitting", wrong)
+    patch.setattr(paging, "fitting", wrong)
 
 
 def a_range_off_by_one_hides_a_step(patch):
@@ -77,7 +77,7 @@ def a_reused_call_id_goes_out_twice(patch):
 
 
 def an_undo_keeps_half(patch):
-    patch.setattr(flows, "undone", lambda bodies: frozenset())
+    patch.setattr(session, "undone", lambda bodies: frozenset())
 
 
 def a_late_result_rewrites_the_past(patch):
@@ -104,9 +104,9 @@ def a_second_late_result_is_taken(patch):
 
 def a_compaction_lies_about_its_tokens(patch):
     patch.setattr(
-        flows,
+        paging,
         "Compaction",
-        lambda what, policy, why, before, after: Compaction(what, policy, why, before, after - 1),
+        lambda what, policy, why, before, after, *more: Compaction(what, policy, why, before, after - 1, *more),
     )
 
 
@@ -130,7 +130,7 @@ def a_pin_is_kept_in_mind_although_the_disk_was_full(patch):
     def wrong(session, text):
         session.repairs.append(text)
         session.fold.head += 1
-        entries = yield from flows.Append((flows.Pin(text),), session.fold.head - 1)
+        entries = yield from effects.Append((flows.Pin(text),), session.fold.head - 1)
         session.fold.head -= 1
         session.take(entries)
         return f"s{entries[0].position}"

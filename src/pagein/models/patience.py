@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 
+from pagein.driving import adrive, drive
 from pagein.errors import ConfigurationError
 from pagein.models.contract import Ask, AsyncModel, Model, Reply
 from pagein.models.errors import (
@@ -168,44 +169,11 @@ class Patient:
 
     def write(self, ask: Ask) -> Reply:
         """The answer, within the ask's timeout over all attempts. Raises ModelError, SpendLimit and CircuitOpen too."""
-        course = self._course(ask)
-        given: Reply | None = None
-        try:
-            effect = next(course)
-            while True:
-                try:
-                    given = self._done(effect)
-                except Exception as error:  # noqa: BLE001 - raised where it was asked for
-                    effect = course.throw(error)
-                else:
-                    effect = course.send(given)
-        except StopIteration as done:
-            reply: Reply = done.value
-            return reply
-        finally:
-            course.close()
+        return drive(self._course(ask), self._done)
 
     async def awrite(self, ask: Ask) -> Reply:
         """As ``write``, awaited; a cancelled task stops at once, and keeps no promise of the spend limit."""
-        import asyncio  # noqa: PLC0415 - as long to import as all the rest of the room
-
-        course = self._course(ask)
-        given: Reply | None = None
-        try:
-            effect = next(course)
-            while True:
-                try:
-                    sent = awritten(self._model, effect) if isinstance(effect, Ask) else asyncio.sleep(effect)
-                    given = await sent
-                except Exception as error:  # noqa: BLE001 - raised where it was asked for
-                    effect = course.throw(error)
-                else:
-                    effect = course.send(given)
-        except StopIteration as done:
-            reply: Reply = done.value
-            return reply
-        finally:
-            course.close()
+        return await adrive(self._course(ask), self._adone)
 
     def _done(self, effect: Ask | float) -> Reply | None:
         if not isinstance(effect, Ask):
@@ -216,6 +184,14 @@ class Patient:
         # The model holds the deadline; this only looks whether anyone still waits for it.
         wait = effect.timeout + 1
         return within(wait, lambda: written(self._model, effect), name=self.name, stopped=self._stopped)
+
+    async def _adone(self, effect: Ask | float) -> Reply | None:
+        if isinstance(effect, Ask):
+            return await awritten(self._model, effect)
+        import asyncio  # noqa: PLC0415 - as long to import as all the rest of the room
+
+        await asyncio.sleep(effect)
+        return None
 
     def _course(self, ask: Ask) -> Course:
         """Breaker outside, attempts inside. However the inside ends, the breaker is told."""

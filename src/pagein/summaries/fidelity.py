@@ -62,8 +62,8 @@ class Fidelity:
     @property
     def score(self) -> float:
         """The share in sight over all kinds, by ``WEIGHTS``; 1 where there was nothing to lose."""
-        total = sum(WEIGHTS[each.kind] * each.total for each in self.kinds)
-        return sum(WEIGHTS[each.kind] * each.in_sight for each in self.kinds) / total if total else 1.0
+        total = sum(WEIGHTS[kind] * self.of(kind).total for kind in KINDS)
+        return sum(WEIGHTS[kind] * self.of(kind).in_sight for kind in KINDS) / total if total else 1.0
 
     def as_dict(self) -> dict[str, list[int]]:
         """By kind: total, in sight, in sight or reachable; for JSON."""

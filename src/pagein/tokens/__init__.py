@@ -48,7 +48,8 @@ class Budget:
 
     ``Budget(80_000)`` is 80,000 tokens of rendered messages. ``high`` and ``low`` are shares of the limit: a view
     above the high mark is compacted down to the low mark, so that the prompt's prefix breaks seldom; without ``low``
-    the marks are near in a small window and far apart in a large one, see ``low_share``.
+    the marks are near in a small window and far apart in a large one, see ``low_share``. Above ``soft``, without it
+    half way between the two, a model begins to write what will leave at the high mark.
 
     Raises BudgetError when nothing is left for the view.
     """
@@ -59,6 +60,7 @@ class Budget:
     margin: float = 0.0
     high: float = 1.0
     low: float | None = None
+    soft: float | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -66,6 +68,8 @@ class Budget:
             raise BudgetError(
                 f"marks must be 0 < low <= high <= 1; they are low={self.low}, high={self.high}"
             )
+        if not 0 < self.soft_share <= self.high:
+            raise BudgetError(f"the soft mark must be 0 < soft <= high; it is {self.soft}, high={self.high}")
         if not 0 <= self.margin < 1 or self.output < 0 or self.tools < 0:
             raise BudgetError(f"reserves may not be negative, and the margin must be under 1: {self}")
         if self.limit <= 0:
@@ -77,6 +81,7 @@ class Budget:
     def _check_types(self) -> None:
         whole = {"window": self.window, "output": self.output, "tools": self.tools}
         shares = {"margin": self.margin, "high": self.high, "low": 1 if self.low is None else self.low}
+        shares["soft"] = 1 if self.soft is None else self.soft
         for name, value in (whole | shares).items():
             kinds = int if name in whole else int | float
             # True is 1 to Python, and a budget of one token to nobody.
@@ -99,3 +104,8 @@ class Budget:
         if self.low is not None:
             return self.low
         return min(self.high, 1 - min(0.3, 0.11 + max(0, self.limit) / 400_000))
+
+    @property
+    def soft_share(self) -> float:
+        """The soft mark as a share of the limit: ``soft``, or half way from the low mark to the high one."""
+        return (self.low_share + self.high) / 2 if self.soft is None else self.soft

@@ -59,12 +59,16 @@ class Out:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Every token of the request, and everything that is out. ``lines`` add up to ``tokens``."""
+    """Every token of the request, and everything that is out. ``lines`` add up to ``tokens``.
+
+    ``problems`` is what went wrong in the background since the memory was opened, each thing once.
+    """
 
     tokens: int
     limit: int
     lines: tuple[Line, ...]
     out: tuple[Out, ...]
+    problems: tuple[str, ...] = ()
 
     def by_tier(self) -> dict[str, int]:
         """Tokens by tier, dearest first."""

@@ -117,6 +117,8 @@ class Fold:
         self.answers: dict[int, list[int]] = {}
         """By action, the positions of the observations that came after it."""
         self.memo = Memo()
+        self._costs: dict[int, int] = {}
+        """By position, tokens of what was recorded there, as it stood before anything left."""
         self._unshown: dict[int, dict[int, Observation]] = {}
         self._systems: list[Shown] = []
         self._body = Body()
@@ -144,6 +146,10 @@ class Fold:
                 pass
             case _:
                 self._step(position, body)
+
+    def cost_of(self, first: int, last: int) -> int:
+        """Tokens of what was recorded at positions ``[first, last)``, whole."""
+        return sum(self._costs.get(each, 0) for each in range(first, last))
 
     def view(self, limit: int) -> View:
         """The view now, held to ``limit`` tokens by whoever compacts it."""
@@ -175,7 +181,9 @@ class Fold:
             self.memo.learn_step(position, step)
 
     def _show(self, position: int, item: Item, tier: ShownAs, why: str, ids: tuple[str, ...] = ()) -> Shown:
-        return show(item, position, position + 1, self.counter, tier=tier, why=why, ids=ids)
+        shown = show(item, position, position + 1, self.counter, tier=tier, why=why, ids=ids)
+        self._costs[position] = shown.tokens
+        return shown
 
     def _append(self, position: int, item: Item, tier: ShownAs, why: str, ids: tuple[str, ...] = ()) -> None:
         self._body.run.append(self._show(position, item, tier, why, ids))
@@ -216,6 +224,7 @@ class Fold:
                 with_observations(old.item, answers), old.first, old.last, self.counter,
                 tier=old.tier, why=old.why, ids=old.ids, stubs=old.stubs,
             )  # fmt: skip
+            self._costs[action] = max(self._costs.get(action, 0), run[where].tokens)
         self._unshown.clear()
 
     def _compact(self, position: int, body: Compaction) -> None:

@@ -1,0 +1,55 @@
+"""What a flow may ask for: flows are generators that yield effects, driven in either colour.
+
+A flow decides; whoever drives it appends, reads and asks. A failure is raised inside the flow, where the effect was
+asked for, so nothing is half applied in either colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pagein.log import Body, Entry
+from pagein.writing import Job, Outcome
+
+T = TypeVar("T")
+Flow = Generator["Effect[Any]", Any, T]
+
+
+class Effect(Generic[T]):
+    """Something a flow needs done; ``yield from`` it gives what it gave."""
+
+    def __iter__(self) -> Generator[Effect[T], T, T]:
+        """Hand the effect to whoever drives the flow."""
+        return (yield self)
+
+
+@dataclass(frozen=True)
+class Append(Effect[tuple[Entry, ...]]):
+    """Write the bodies durably at ``after``, all or none."""
+
+    bodies: tuple[Body, ...]
+    after: int
+
+
+@dataclass(frozen=True)
+class Read(Effect[tuple[Entry, ...]]):
+    """The entries ``[start, stop)``."""
+
+    start: int
+    stop: int | None
+
+
+@dataclass(frozen=True)
+class Begin(Effect[None]):
+    """Have the author write this job while the run goes on."""
+
+    job: Job
+
+
+@dataclass(frozen=True)
+class Collect(Effect[Outcome | None]):
+    """What came of the job begun last, waited for at most ``timeout`` seconds (None: for ever); None: not yet done."""
+
+    timeout: float | None = 0.0

@@ -1,0 +1,56 @@
+"""The steps as they were recorded, read back from the log, each with every observation it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pagein.effects import Flow, Read
+from pagein.log import Observed
+from pagein.protocol import with_observations
+from pagein.session import Session
+from pagein.steps import ActionStep, Observation, Step
+
+
+def steps(session: Session, first: int = 0, last: int | None = None) -> Flow[tuple[tuple[int, Step], ...]]:
+    """The steps at positions ``[first, last)``, each action with every observation it has, a late one included."""
+    found, _ = yield from told(session, first, session.fold.head if last is None else last)
+    return tuple(found.items())
+
+
+def told(session: Session, first: int, last: int) -> Flow[tuple[dict[int, Step], dict[int, Observation]]]:
+    """The steps at positions ``[first, last)``, and the observations that stand there as notes, by position."""
+    stop = min(last, session.fold.head)
+    entries = yield from Read(first, stop)
+    found = {entry.position: entry.body for entry in entries if isinstance(entry.body, Step)}
+    notes = {
+        entry.position: entry.body.observation
+        for entry in entries
+        if isinstance(entry.body, Observed) and entry.body.late
+    }
+    answers = [entry.body for entry in entries if isinstance(entry.body, Observed)]
+    # An observation may be far behind its action: a late one is where it came.
+    behind = (at for action in found for at in session.fold.answers.get(action, ()) if at >= stop)
+    for start, end in _stretches(sorted(behind)):
+        more = yield from Read(start, end)
+        answers += [entry.body for entry in more if isinstance(entry.body, Observed)]
+    by_action: dict[int, dict[int, Observation]] = {}
+    for each in answers:
+        by_action.setdefault(each.action, {})[each.index] = each.observation
+    for action, seen in by_action.items():
+        step = found.get(action)
+        if isinstance(step, ActionStep):
+            found[action] = with_observations(step, seen)
+    return found, notes
+
+
+def _stretches(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Sorted positions as ranges ``[start, end)``, so that neighbours are read at once."""
+    start = end = -1
+    for each in positions:
+        if each != end:
+            if start >= 0:
+                yield start, end
+            start = each
+        end = each + 1
+    if start >= 0:
+        yield start, end

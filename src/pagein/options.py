@@ -1,0 +1,119 @@
+"""What a memory is told when it is opened, checked, and the session made of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from pagein.compaction import Policy
+from pagein.compaction.named import policy_named
+from pagein.errors import ConfigurationError
+from pagein.formats import format_named
+from pagein.session import Session
+from pagein.summaries.prompting import Asking
+from pagein.summaries.templates import prompts
+from pagein.tokens import Budget, TokenCounter
+from pagein.tokens.calibration import Calibration
+from pagein.tokens.encodings import Encoding
+from pagein.view.fold import Fold
+from pagein.writing import Author
+
+if TYPE_CHECKING:
+    from pagein.models import AsyncModel, Model
+
+    AnyModel = Model | AsyncModel
+
+ANSWER = 2_000
+"""Tokens a summary's JSON may have; at most a quarter of its author's window."""
+
+
+class Options(TypedDict, total=False):
+    """How a memory behaves; every one has a default.
+
+    ``budget``: tokens of the rendered messages, or a Budget; without it the window of ``model`` less its reserves.
+    ``policy``: a policy's name, or a policy; without it ``tiers`` where a model writes summaries, else ``ladder``.
+    ``model``: the run's own model. A name says what tokens are counted for (without one, exactly in o200k_base); a
+    model that can be asked, as ``pagein.models`` knows it, a LangChain chat model or a callable, also writes the
+    summaries. ``summarizer``: another model that writes them, or its name as ``openai:gpt-4o-mini``. ``prompts``: a
+    folder or a mapping of prompts in place of ours. ``counter``: instead of the model's own. ``format``: what
+    ``to_messages`` speaks unless told otherwise. ``clock``: seconds since the epoch.
+    """
+
+    budget: int | Budget | None
+    policy: str | Policy
+    model: Any
+    summarizer: Any
+    prompts: str | Path | Mapping[str, str] | None
+    counter: TokenCounter | None
+    format: str
+    clock: Callable[[], float]
+
+
+def check(options: Options) -> None:
+    """Raises ConfigurationError for an option there is not, and for a value that is of no use; reads no table."""
+    for name in options:
+        if name not in Options.__annotations__:
+            near = get_close_matches(name, (*Options.__annotations__, *_STORE), n=1, cutoff=0.5)
+            cure = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(Options.__annotations__)}"
+            raise ConfigurationError(f"unknown option {name!r}: {cure}")
+    policy, counter = options.get("policy", "ladder"), options.get("counter")
+    if isinstance(policy, str):
+        policy_named(policy)
+    elif not callable(policy):
+        raise ConfigurationError(f"policy is a policy's name or a policy, not {policy!r}")
+    if counter is not None and not callable(getattr(counter, "text", None)):
+        raise ConfigurationError(f"counter is a token counter, not {counter!r}")
+    if not callable(options.get("clock", time.time)):
+        raise ConfigurationError(f"clock gives seconds since the epoch when called, not {options['clock']!r}")
+    format_named(options.get("format", "openai"))
+
+
+_STORE = ("session", "tenant", "readonly", "timeout", "synchronous")
+"""What ``open`` takes beside the options, for the store."""
+
+
+def session_of(options: Options) -> tuple[Session, AnyModel | None]:
+    """A session as the options say, and the model that writes for it. Raises ConfigurationError, BudgetError."""
+    check(options)
+    from pagein.tokens.windows import budget_for, counter_for  # noqa: PLC0415 - the table loads when it is asked
+
+    model, budget = options.get("model"), options.get("budget")
+    writes = _writer(options)
+    name = model if isinstance(model, str) else getattr(model, "name", None) if model is not None else None
+    counter = options.get("counter") or (counter_for(name) if name else Encoding("o200k_base"))
+    if budget is None:
+        budget = budget_for(name or "")
+    policy = options.get("policy") or ("ladder" if writes is None else "tiers")
+    session = Session(
+        Fold(counter),
+        policy_named(policy) if isinstance(policy, str) else policy,
+        budget if isinstance(budget, Budget) else Budget(budget),
+        counter,
+        Calibration(exact=counter.margin == 0),
+        author=None if writes is None else _author(writes, options),
+    )
+    return session, writes
+
+
+def _writer(options: Options) -> AnyModel | None:
+    """The model that writes: the summarizer, or the run's own where it can be asked."""
+    model, summarizer = options.get("model"), options.get("summarizer")
+    given = model if summarizer is None and not isinstance(model, str) else summarizer
+    if given is None:
+        return None
+    from pagein.models import as_model  # noqa: PLC0415 - SDKs load where a model is given
+
+    return as_model(given)
+
+
+def _author(model: AnyModel, options: Options) -> Author:
+    from pagein.tokens.windows import MODELS  # noqa: PLC0415 - the table loads when it is asked
+
+    window = model.window
+    asking = Asking(
+        prompts(options.get("prompts")), MODELS.get(model.name).counter, window, min(ANSWER, window // 4)
+    )
+    return Author(model.name, asking, holds_run=options.get("summarizer") is None)

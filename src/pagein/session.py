@@ -1,0 +1,103 @@
+"""What is held of one log between two calls. Everything in it can be derived again from the log."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pagein.compaction import Policy
+from pagein.log import Entry, Replacement
+from pagein.recording import Rendered, heard_in
+from pagein.steps import ActionStep
+from pagein.tokens import Budget, TokenCounter
+from pagein.tokens.calibration import Calibration
+from pagein.view.fold import Fold, undone
+from pagein.writing import Author, Job, Outcome
+
+RECORDS, PROBLEMS = 64, 16
+"""How many unseen summaries and how many problems are kept."""
+
+
+@dataclass(slots=True)
+class Session:
+    """What is held of one log between two calls. Everything in it can be derived again from the log."""
+
+    fold: Fold
+    policy: Policy
+    budget: Budget
+    counter: TokenCounter
+    calibration: Calibration = field(default_factory=Calibration)
+    heard: list[bytes] = field(default_factory=list)
+    heard_at: list[int] = field(default_factory=list)
+    """The position of each that was heard."""
+    rendered: dict[str, Rendered] = field(default_factory=dict)
+    """By format, the request given out last."""
+    repairs: list[str] = field(default_factory=list)
+    asked: int = 0
+    """The count of the request shown last, which the next reported usage is compared with."""
+    told: tuple[int, int] | None = None
+    """What was counted here and by the provider for the last request that both counted."""
+    author: Author | None = None
+    """Who writes summaries, where a model does."""
+    job: Job | None = None
+    """What the author is at work on: never two at once."""
+    ready: Outcome | None = None
+    """What the author wrote and the view does not show yet."""
+    written: deque[Replacement] = field(default_factory=lambda: deque(maxlen=RECORDS))
+    """What the author wrote that was never shown; later jobs build on it."""
+    tried: set[tuple[int, int]] = field(default_factory=set)
+    """Ranges that were asked for: none is asked for twice."""
+    rests_until: int = 0
+    """Tokens of the view under which no job is begun ahead of time, after one that came to nothing."""
+    problems: deque[str] = field(default_factory=lambda: deque(maxlen=PROBLEMS))
+    """What went wrong in the background, each once, newest last."""
+
+    def limit(self, budget: Budget) -> int:
+        """The budget's limit in counted tokens, after what the provider's reports taught."""
+        return max(1, self.calibration.room(budget.limit))
+
+    def take(self, entries: Sequence[Entry]) -> None:
+        """Fold new entries in."""
+        for entry in entries:
+            self.fold.apply(entry)
+            self._hear(entry)
+            body = entry.body
+            if isinstance(body, ActionStep) and body.usage is not None:
+                self.learn(body.usage.input_tokens)
+
+    def begin(self, entries: Sequence[Entry]) -> None:
+        """Fold the whole log anew; what was held stays where it cannot be folded."""
+        fold = Fold(self.counter, skip=undone(entry.body for entry in entries))
+        for entry in entries:
+            fold.apply(entry)
+        self.fold, self.heard, self.heard_at = fold, [], []
+        for entry in entries:
+            self._hear(entry)
+
+    def since(self, position: int) -> list[bytes]:
+        """What was heard from a position on."""
+        return self.heard[bisect_left(self.heard_at, position) :]
+
+    def _hear(self, entry: Entry) -> None:
+        said = heard_in(entry)
+        self.heard.extend(said)
+        self.heard_at.extend([entry.position] * len(said))
+
+    def learn(self, reported: int) -> None:
+        """Compare what a provider counted with what was counted here for the request it answered.
+
+        Where the budget reserves nothing for tools, nobody said what they cost: then growth is compared with growth,
+        so that what is the same in both requests cancels out, and an exact counter has nothing to learn.
+        """
+        asked, self.asked = self.asked, 0
+        if not asked or reported <= 0:
+            return
+        if self.budget.tools:
+            self.calibration = self.calibration.observe(asked + self.budget.tools, reported)
+        elif self.told is not None and not self.calibration.exact:
+            grown, told = asked - self.told[0], reported - self.told[1]
+            if grown * told > 0:
+                self.calibration = self.calibration.observe(abs(grown), abs(told))
+        self.told = (asked, reported)
