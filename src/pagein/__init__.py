@@ -12,7 +12,7 @@ messages     what a request is made of, before any provider's spelling
 spelling     what a call is spelled as where a provider does not take it as it is
 protocol     what may follow what, and how an answer finds its call
 tokens       what it costs
-log          the truth: append-only, in memory or in SQLite
+log          the truth: append-only, in memory, in SQLite or in PostgreSQL
 view         what the model sees: fold, cuts, layout, report
 formats      how it is said to a provider, and whether the provider would take it
 compaction   what leaves: one policy a file, the ladder that composes them, the floor beneath
@@ -49,6 +49,8 @@ from pagein.errors import (
     LogClosed,
     LogError,
     LogTooNew,
+    LogUncertain,
+    LogUnreachable,
     LogUnreadable,
     LogUnwritable,
     NothingToUndo,
@@ -104,6 +106,8 @@ __all__ = [
     "LogClosed",
     "LogError",
     "LogTooNew",
+    "LogUncertain",
+    "LogUnreachable",
     "LogUnreadable",
     "LogUnwritable",
     "NothingToUndo",

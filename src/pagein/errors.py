@@ -12,6 +12,8 @@
     - LogUnreadable         not a database of ours, truncated, damaged
     - LogTooNew             written by a later release
     - LogUnwritable         read-only, or the disk is full
+    - LogUnreachable        the server does not answer, or lets nobody in
+      . LogUncertain        the connection was lost for good while a write was under way
     - LogClosed             used after close()
   + UnknownHandle           a handle that names nothing in this log
   + NothingToUndo           no compaction is left to undo
@@ -98,6 +100,17 @@ class LogTooNew(LogError):
 
 class LogUnwritable(LogError):
     """The file, the folder or the disk does not take the write. Nothing was half-written."""
+
+
+class LogUnreachable(LogError):
+    """The database server does not answer, or does not let this user in. Nothing was written."""
+
+
+class LogUncertain(LogUnreachable):
+    """The connection was lost while a write was under way, and the server did not come back in time to be asked.
+
+    Either all of it was written or none. The next call that gets through tells: what was written is folded in then.
+    """
 
 
 class LogClosed(LogError):

@@ -1,6 +1,8 @@
 """Addresses: which store each means, and what is said of the others."""
 
 import contextlib
+import sys
+import traceback
 
 import pytest
 
@@ -8,6 +10,7 @@ from pagein.errors import ConfigurationError, LogUnwritable
 from pagein.log import Pin
 from pagein.log.inmemory import InMemoryLog
 from pagein.log.opening import open_log
+from pagein.log.postgres import PostgresLog
 from pagein.log.sqlite import SQLiteLog
 
 
@@ -43,8 +46,8 @@ def test_options_reach_the_store(tmp_path):
 @pytest.mark.parametrize(
     ("url", "what"),
     [
-        ("postgresql://localhost/runs", "later release"),
-        ("postgres://localhost/runs", "later release"),
+        ("postgresql://localhost:none/%zz", "no address"),
+        ("Postgres://localhost/runs?nonsense=1", "no address"),
         ("redis://localhost", "no log at"),
         ("sqlite://run.db", "no log at"),
         ("sqlite:///", "no log at"),
@@ -64,3 +67,33 @@ def test_nothing_is_read_only_in_a_new_memory():
     with pytest.raises(ConfigurationError):
         open_log(":memory:", readonly=True)
     assert isinstance(open_log("sqlite:///:memory:"), InMemoryLog)
+
+
+def test_no_address_that_is_refused_is_repeated():
+    for url in (
+        "mysql://ann:sesame@host/db",
+        "postgresql://ann:sesame%zz@host/db",
+        "sqlite://ann:sesame@host",
+    ):
+        with pytest.raises(ConfigurationError) as refused:
+            open_log(url)
+        assert "sesame" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_an_address_of_a_database_opens_a_log_in_it(postgres):
+    with contextlib.closing(open_log(postgres.url, session="opened", tenant="t")) as log:
+        assert isinstance(log, PostgresLog)
+        assert (log.session, log.tenant, log.schema) == ("opened", "t", "pagein")
+        log.append([Pin("a")], after=log.head(), at=0.0)
+    with contextlib.closing(open_log(postgres.url, session="opened", tenant="t", readonly=True)) as log:
+        with pytest.raises(LogUnwritable):
+            log.append([Pin("a")], after=log.head(), at=0.0)
+        assert log.sessions() == ("opened",)
+
+
+def test_a_missing_driver_is_named_with_the_cure(monkeypatch):
+    for name in [each for each in sys.modules if each.startswith("pagein.log.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'pagein\[postgres\]'"):
+        open_log("postgresql://localhost/runs")

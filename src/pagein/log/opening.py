@@ -23,12 +23,24 @@ def open_log(
     synchronous: str = "FULL",
     readonly: bool = False,
 ) -> Log:
-    """The log of a session at an address: ``:memory:``, a path, or ``sqlite:///`` and a path.
+    """The log of a session at an address: ``:memory:``, a path, ``sqlite:///`` and a path, or ``postgresql://``.
 
     ``sqlite:///run.db`` is a relative path, ``sqlite:////tmp/run.db`` an absolute one. ``timeout`` in seconds.
     Raises ConfigurationError for another address, and what opening the store raises.
     """
-    path = _path(_text(url))
+    address = _text(url)
+    if is_postgres(address):
+        from pagein.log.postgres import PostgresLog  # noqa: PLC0415 - its driver is an extra
+
+        return PostgresLog(
+            address,
+            session=session,
+            tenant=tenant,
+            timeout=timeout,
+            synchronous=synchronous,
+            readonly=readonly,
+        )
+    path = _path(address)
     if path != MEMORY:
         return SQLiteLog(
             path, session=session, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly
@@ -38,23 +50,32 @@ def open_log(
     return InMemoryLog(session=session, tenant=tenant)
 
 
+def is_postgres(address: str) -> bool:
+    """Whether an address is one of a PostgreSQL database; it may hold a password."""
+    found = _ADDRESS.match(address)
+    return found is not None and found[1].lower() in ("postgres", "postgresql")
+
+
 def _text(url: object) -> str:
     path = os.fspath(url) if isinstance(url, os.PathLike) else url
     if not isinstance(path, str):
         raise ConfigurationError(
-            f'a log needs an address: ":memory:", a path, or "sqlite:///path"; not {url!r}'
+            f'a log needs an address: ":memory:", a path, "sqlite:///path" or "postgresql://..."; not {url!r}'
         )
     return path
 
 
 def _path(url: str) -> str:
     if not url:
-        raise ConfigurationError('a log needs an address: ":memory:", a path, or "sqlite:///path"')
+        raise ConfigurationError(
+            'a log needs an address: ":memory:", a path, "sqlite:///path" or "postgresql://..."'
+        )
     if not (found := _ADDRESS.match(url)):
         return url
     scheme, rest = found[1].lower(), found[2]
-    if scheme in ("postgres", "postgresql"):
-        raise ConfigurationError("logs in PostgreSQL come with a later release; use a path to a SQLite file")
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return rest[1:]
-    raise ConfigurationError(f'no log at {url!r}: addresses are ":memory:", a path, or "sqlite:///path"')
+    # Not the address itself: of whatever kind it is, it may hold a password.
+    raise ConfigurationError(
+        f'no log at {scheme}://...: addresses are ":memory:", a path, "sqlite:///path" or "postgresql://..."'
+    )

@@ -1,0 +1,345 @@
+"""A log in PostgreSQL: many sessions, many processes, many machines; durable before ``append`` returns."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from pagein.errors import (
+    ConfigurationError,
+    Conflict,
+    LogClosed,
+    LogUncertain,
+    LogUnreachable,
+    LogUnreadable,
+    LogUnwritable,
+)
+from pagein.log import Body, Entry, Verification
+from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, seal, written
+from pagein.log.codec import Record, encode
+from pagein.log.digests import origin
+
+try:
+    import psycopg
+    from psycopg.rows import tuple_row
+
+    from pagein.log.postgres_schema import checked_schema, key_of, prepare
+    from pagein.log.postgres_server import (
+        Connection,
+        Direct,
+        Pool,
+        Pooled,
+        address_of,
+        in_our_words,
+        was_lost,
+    )
+    from pagein.log.postgres_statements import Statements
+except ImportError as error:
+    raise ConfigurationError("logs in PostgreSQL need psycopg: pip install 'pagein[postgres]'") from error
+
+T = TypeVar("T")
+
+_SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
+_ROWS_AT_ONCE = 250
+_BYTES_AT_ONCE = 16 * 2**20
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+
+
+class _Tip(NamedTuple):
+    """The head, and the digest of the entry before it."""
+
+    head: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What one append writes; ``name`` tells its rows from any other's, whatever is in them."""
+
+    records: Sequence[Record]
+    after: int
+    at: float
+    name: uuid.UUID
+
+
+class PostgresLog:
+    """A Log in a PostgreSQL database; ``append`` returns after the server has it on disk.
+
+    ``where`` is an address, for a connection of this log's own, or a psycopg ``ConnectionPool``, which many logs
+    share and its owner closes. ``timeout`` is how long, in seconds, to wait for a lock, for a connection, and for a
+    server that went away. ``synchronous`` is as for SQLite: with ``NORMAL`` or ``OFF`` a crash of the server may take
+    the last appends, never the order or the whole; a pool's owner sets ``synchronous_commit`` himself. ``schema`` is
+    the PostgreSQL schema that holds the tables, made where it is missing. Threads may share one log; a forked
+    process opens its own.
+
+    A connection lost in the middle of an append is opened again and the append settled: it is there once, or it
+    raises. No message and no repr holds a password.
+
+    Raises LogUnreachable, LogUnreadable for a schema that is not ours, LogTooNew, LogBusy, LogUnwritable, and
+    ConfigurationError for an address or an option that is none.
+    """
+
+    def __init__(
+        self,
+        where: str | Pool,
+        *,
+        session: str = "default",
+        tenant: str = "",
+        timeout: float = 5.0,
+        synchronous: str = "FULL",
+        readonly: bool = False,
+        schema: str = "pagein",
+    ) -> None:
+        if not isinstance(synchronous, str) or synchronous.upper() not in _SYNCHRONOUS:
+            raise ConfigurationError(f"synchronous is one of {', '.join(_SYNCHRONOUS)}, not {synchronous!r}")
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout < math.inf:
+            raise ConfigurationError(f"timeout is in seconds, 0 or more, not {timeout!r}")
+        self.readonly = readonly
+        self.session = checked_name("session", session)
+        self.tenant = checked_name("tenant", tenant)
+        self.schema = checked_schema(schema)
+        self._timeout = timeout
+        self._key = {"tenant": key_of(tenant), "session": key_of(session)}
+        self._statements = Statements(self.schema)
+        self._tip: _Tip | None = None
+        self._reached = False
+        self._process = os.getpid()
+        self._source: Direct | Pooled = (
+            Direct(address_of(where), timeout=timeout, synchronous=synchronous.upper(), readonly=readonly)
+            if isinstance(where, str)
+            else Pooled(where, timeout=timeout)
+        )
+        self._address = self._source.address
+        try:
+            self._ask(
+                lambda using, _: prepare(using, self.schema, self.path, readonly=readonly),
+                writing=not readonly,
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def path(self) -> str:
+        """Where this log is, without the password."""
+        return self._address.name
+
+    def __repr__(self) -> str:
+        return f"PostgresLog({self.path!r}, session={self.session!r}, tenant={self.tenant!r})"
+
+    def head(self) -> int:
+        """The number of entries, which is the next position; a look at the last one, not a count."""
+        return self._ask(lambda using, _: self._look(using).head)
+
+    def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
+        """All bodies durably at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
+
+        Raises Conflict when the head is no longer ``after``, LogError for a body that could not be read back, LogBusy,
+        LogUnwritable, LogUnreachable; nothing is written then, and the log may be used on. Raises LogUncertain where
+        the server went away in the middle and did not come back within the timeout.
+        """
+        batch = _Batch([encode(body) for body in bodies], after, checked_time(at), uuid.uuid4())
+        if self.readonly:
+            raise LogUnwritable(f"{self.path}: this log was opened with readonly=True. Nothing was written.")
+        rows = self._ask(lambda using, again: self._write(using, batch, again=again), writing=True)
+        return written(rows, batch.records)
+
+    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
+        """Entries ``[start, stop)`` in order, up to the head at the time of the call.
+
+        They come from the server some hundred at a time, and between two nothing is held: no transaction, no lock.
+        Raises LogUnreadable for an entry that is missing or damaged, LogUnreachable, LogClosed.
+        """
+        head = self.head()
+        return self._entries(max(start, 0), head if stop is None else min(stop, head))
+
+    def verify(self) -> Verification:
+        """Derive every hash again, and say what is wrong and where; what the server cannot read hides itself only."""
+        audit = Audit(self.tenant, self.session, self._find_blob)
+        head, position = self.head(), 0
+        while position < head:
+            try:
+                rows = self._rows(position, head)
+            except LogUnreadable:
+                self._one_by_one(audit, position, min(position + _ROWS_AT_ONCE, head))
+                position += _ROWS_AT_ONCE
+                continue
+            if not rows:
+                break
+            for row in rows:
+                audit.row(row)
+            position = rows[-1].position + 1
+        return audit.result()
+
+    def sessions(self) -> tuple[str, ...]:
+        """The names of this tenant's sessions in the schema that have an entry, sorted."""
+        names = self._ask(lambda using, _: self._fetch(using, self._statements.sessions, {}))
+        return tuple(sorted(name for (name,) in names))
+
+    def close(self) -> None:
+        """Let go of the connection; a second call does nothing. A pool stays open."""
+        if os.getpid() == self._process:  # else the connection is the parent's
+            self._source.close()
+
+    # Asking the server
+
+    def _ask(self, work: Callable[[Connection, bool], T], *, writing: bool = False) -> T:
+        """What the work gives; where the connection is lost it is done again on a new one, and told so.
+
+        Work must bear being done twice: what was sent before the connection was lost may have arrived.
+        """
+        if os.getpid() != self._process:
+            raise LogClosed(f"{self.path}: opened before this process was forked; open it again in here")
+        pause, sent, deadline = _FIRST_PAUSE, False, math.inf
+        while True:
+            leased = False
+            try:
+                with self._source.lease() as using:
+                    leased = True
+                    found = work(using, sent)
+                    self._reached = True
+                    return found
+            except psycopg.Error as error:
+                fault = error
+            deadline = min(deadline, time.monotonic() + self._timeout)
+            sent = sent or (leased and was_lost(fault))
+            if not was_lost(fault) or not self._is_patient(fault) or time.monotonic() + pause > deadline:
+                break
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        ours = in_our_words(self._address, fault, writing=writing)
+        if writing and sent and isinstance(ours, LogUnreachable):
+            ours = LogUncertain(
+                f"{self.path}: the connection was lost while this call was written, and the server did not come back "
+                f"within {self._timeout:g} s. Either all of it was written or none; the next call that gets through "
+                "tells, and a memory then folds in what is there. Look before you call again."
+            )
+        # Out here, so that the driver's error, whose text may hold a password, is not this one's context.
+        raise ours
+
+    def _is_patient(self, fault: psycopg.Error) -> bool:
+        """Whether to wait for the server: not where it was never reached, as waiting mends no wrong address."""
+        return self._reached or bool(fault.sqlstate) or "starting up" in str(fault)
+
+    def _fetch(self, using: Connection, statement: Any, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        with using.cursor(binary=True, row_factory=tuple_row) as cursor:
+            return cursor.execute(statement, {**self._key, **values}).fetchall()
+
+    def _look(self, using: Connection) -> _Tip:
+        found = self._fetch(using, self._statements.tip, {})
+        return _Tip(found[0][0] + 1, found[0][1]) if found else _Tip(0, origin(self.tenant, self.session))
+
+    # Writing
+
+    def _write(self, using: Connection, batch: _Batch, *, again: bool) -> tuple[Row, ...]:
+        """The rows, written by this call or, ``again``, by the call before whose answer was lost."""
+        # What this log knows of the tip saves a look. It cannot mislead: the statement compares it with what is there.
+        known = self._tip
+        tip = known if known and known.head == batch.after and batch.records else self._look(using)
+        for _ in range(2):
+            rows = seal(batch.records, after=batch.after, at=batch.at, previous=tip.digest)
+            if tip.head == batch.after and self._insert(using, batch, rows, tip.digest):
+                self._tip = _Tip(rows[-1].position + 1, rows[-1].digest) if rows else tip
+                return rows
+            self._tip, tip = None, self._look(using)
+            if again and (own := self._own(using, batch)):
+                return own
+            if tip.head != batch.after:
+                break
+        raise Conflict(batch.after, tip.head)
+
+    def _insert(self, using: Connection, batch: _Batch, rows: Sequence[Row], previous: str) -> bool:
+        """Whether all rows were written behind ``previous``; if not, none was."""
+        parts = list(_parts(rows, batch.records))
+        try:
+            if len(parts) < 2:
+                return all(self._insert_part(using, batch, each, previous) for each in parts)
+            with using.transaction():
+                for each in parts:
+                    if not self._insert_part(using, batch, each, previous):
+                        raise psycopg.Rollback
+                    previous = each[-1][0].digest
+                return True
+        except psycopg.errors.UniqueViolation:
+            pass  # another writer holds the position
+        return False
+
+    def _insert_part(
+        self, using: Connection, batch: _Batch, part: Sequence[tuple[Row, Record]], previous: str
+    ) -> bool:
+        rows = [row for row, _ in part]
+        blobs = {blob.name: blob.data for _, record in part for blob in record.blobs}
+        values = {
+            **self._key, "after": rows[0].position, "previous": previous, "batch": batch.name, "at": batch.at,
+            "kinds": [row.kind for row in rows], "versions": [row.version for row in rows],
+            "bodies": [row.body.decode() for row in rows], "digests": [row.digest for row in rows],
+            "names": list(blobs), "data": list(blobs.values()),
+            "tenant_name": self.tenant, "session_name": self.session,
+        }  # fmt: skip
+        statement = self._statements.append(first=rows[0].position == 0, blobs=bool(blobs))
+        with using.cursor() as cursor:
+            return cursor.execute(statement, values).rowcount == len(rows)
+
+    def _own(self, using: Connection, batch: _Batch) -> tuple[Row, ...]:
+        """The rows that this batch has written already; none, or all."""
+        found = self._fetch(using, self._statements.batch, {"after": batch.after, "batch": batch.name})
+        return tuple(Row(*each) for each in found)
+
+    # Reading
+
+    def _entries(self, start: int, stop: int) -> Iterator[Entry]:
+        while start < stop:
+            rows = self._rows(start, stop)
+            if not rows or [row.position for row in rows] != list(range(start, start + len(rows))):
+                there = {row.position for row in rows}
+                missing = next(each for each in range(start, stop) if each not in there)
+                raise LogUnreadable(f"{self.path}: entry {missing} is missing; verify() says more")
+            for row in rows:
+                yield opened(row, self._blob)
+            start += len(rows)
+
+    def _rows(self, start: int, stop: int) -> list[Row]:
+        """The first rows of ``[start, stop)``, some hundred at most."""
+        limits = {"start": start, "stop": stop, "limit": _ROWS_AT_ONCE}
+        found = self._ask(lambda using, _: self._fetch(using, self._statements.read, limits))
+        return [Row(*each) for each in found]
+
+    def _one_by_one(self, audit: Audit, start: int, stop: int) -> None:
+        for position in range(start, stop):
+            try:
+                rows = self._rows(position, position + 1)
+            except LogUnreadable as error:
+                audit.unreadable(position, str(error))
+            else:
+                for row in rows:
+                    audit.row(row)
+
+    def _find_blob(self, name: str) -> bytes | None:
+        found = self._ask(lambda using, _: self._fetch(using, self._statements.blob, {"name": name}))
+        return found[0][0] if found else None
+
+    def _blob(self, name: str) -> bytes:
+        data = self._find_blob(name)
+        if data is None:
+            raise LogUnreadable(f"the blob {name} is missing")
+        return data
+
+
+def _parts(rows: Sequence[Row], records: Sequence[Record]) -> Iterator[list[tuple[Row, Record]]]:
+    """The rows with what they were made of, in parts that one statement carries without effort."""
+    part: list[tuple[Row, Record]] = []
+    size = 0
+    for row, record in zip(rows, records, strict=True):
+        weight = len(row.body) + sum(len(blob.data) for blob in record.blobs)
+        if part and size + weight > _BYTES_AT_ONCE:
+            yield part
+            part, size = [], 0
+        part.append((row, record))
+        size += weight
+    if part:
+        yield part
