@@ -1,0 +1,25 @@
+"""What left and how it returns: an index over every step, by words and by meaning; derived, never the truth.
+
+contract     a query, a hit, ``Archive`` and ``Embedder``
+terms        what a text is found by
+passages     from an entry to what is indexed
+words        how well passages match a query's terms, neighbours included
+dates        the times that a query speaks of
+fusion       one score from several arms; seeds and diversity
+packing      what is shown of the hits within a budget of tokens
+schema       the tables, and whether they can be trusted
+sqlite       the index in a SQLite file, the log's own or another
+vectors      vectors on disk, their signs in memory
+embedders    who makes vectors: a small local model, an OpenAI-compatible endpoint, a callable
+
+    with SqliteArchive("run.db") as archive:
+        archive.catch_up(log)
+        hits = archive.search("why did the build fail?")
+        shown = pack(hits, 1_000, counter, "why did the build fail?")
+"""
+
+from pagein.archive.contract import Archive, Embedder, Hit, Query, Role, Snippet
+from pagein.archive.packing import pack
+from pagein.archive.sqlite import SqliteArchive
+
+__all__ = ["Archive", "Embedder", "Hit", "Query", "Role", "Snippet", "SqliteArchive", "pack"]
