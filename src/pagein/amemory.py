@@ -35,24 +35,16 @@ class AsyncAgentMemory(Memory):
         super().__init__(log, **options)
         self._turn = asyncio.Lock()
         self._loaded = False
-        self._writing: Task | None = None
+        author = self._session.author
+        self._writing = None if self._author is None or author is None else Task(self._author, author)
 
     async def _aperform(self, effect: Effect[Any]) -> Any:
-        match effect:
-            case Begin(job=job):
-                self._task().begin(job)
-                return None
-            case Collect(timeout=timeout):
-                return await self._task().collect(timeout)
-            case _:
-                return await asyncio.to_thread(self._perform, effect)
-
-    def _task(self) -> Task:
-        if self._writing is None:
-            if self._author is None or self._session.author is None:
-                raise TypeError("nobody writes for this memory")
-            self._writing = Task(self._author, self._session.author)
-        return self._writing
+        writing = self._writing
+        if isinstance(effect, Begin) and writing is not None:
+            return writing.begin(effect.job)
+        if isinstance(effect, Collect) and writing is not None:
+            return await writing.collect(effect.timeout)
+        return await asyncio.to_thread(self._perform, effect)
 
     async def _run(self, flow: Flow[T]) -> T:
         async with self._turn:

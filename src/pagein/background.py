@@ -59,7 +59,7 @@ class Thread:
         try:
             self._outcome = drive(write(job, self._author), self._ask)
         except Exception as error:  # noqa: BLE001 - a user's model may raise anything; the run goes on
-            self._outcome = Outcome(job, problem=error)
+            self._outcome = Outcome(problem=error)
 
     def _ask(self, ask: Ask) -> Reply:
         return written(self._model, ask)
@@ -100,7 +100,7 @@ class Task:
         try:
             return await adrive(write(job, self._author), self._ask)
         except Exception as error:  # noqa: BLE001 - a user's model may raise anything; the run goes on
-            return Outcome(job, problem=error)
+            return Outcome(problem=error)
 
     async def _ask(self, ask: Ask) -> Reply:
         return await awritten(self._model, ask)

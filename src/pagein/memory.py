@@ -26,6 +26,7 @@ from pagein.view import Report, View
 
 if TYPE_CHECKING:
     from pagein.background import Thread
+    from pagein.models import Overflow
 
 T = TypeVar("T")
 
@@ -116,6 +117,20 @@ class Memory:
         """Tell what the provider counted for the last request, so that later counts come nearer to it."""
         self._check_open()
         self._session.learn(_checked_usage(usage).input_tokens)
+
+    def overflowed(self, error: BaseException | str) -> Overflow | None:
+        """Learn from a provider's error that the last request was too long: the next view fits, and is smaller.
+
+        None, and nothing learnt, for an error that says nothing of the kind. What is learnt holds until the memory is
+        closed.
+        """
+        self._check_open()
+        from pagein.models.overflow import overflow_in  # noqa: PLC0415 - loads where something overflowed
+
+        found = overflow_in(error)
+        if found is not None:
+            self._session.shrink(found.window, found.asked)
+        return found
 
     def _check_open(self) -> None:
         if self._closed:
@@ -209,7 +224,7 @@ class AgentMemory(Memory):
     def __init__(self, log: Log, **options: Unpack[Options]) -> None:
         super().__init__(log, **options)
         self._turn = threading.RLock()
-        self._writing: Thread | None = None
+        self._writing: Thread | None = self._thread()
         self._run(flows.load(self._session))
 
     def _run(self, flow: Flow[T]) -> T:
@@ -218,22 +233,19 @@ class AgentMemory(Memory):
             return drive(flow, self._perform)
 
     def _perform(self, effect: Effect[Any]) -> Any:
-        match effect:
-            case Begin(job=job):
-                return self._thread().begin(job)
-            case Collect(timeout=timeout):
-                return self._thread().collect(timeout)
-            case _:
-                return super()._perform(effect)
+        writing = self._writing
+        if isinstance(effect, Begin) and writing is not None:
+            return writing.begin(effect.job)
+        if isinstance(effect, Collect) and writing is not None:
+            return writing.collect(effect.timeout)
+        return super()._perform(effect)
 
-    def _thread(self) -> Thread:
-        if self._writing is None:
-            from pagein.background import Thread  # noqa: PLC0415 - loads where a model writes
+    def _thread(self) -> Thread | None:
+        if self._author is None or self._session.author is None:
+            return None
+        from pagein.background import Thread  # noqa: PLC0415 - loads where a model writes
 
-            if self._author is None or self._session.author is None:
-                raise TypeError("nobody writes for this memory")
-            self._writing = Thread(self._author, self._session.author)
-        return self._writing
+        return Thread(self._author, self._session.author)
 
     def record(self, *items: Step | Observation) -> Recorded:
         """Write steps or observations durably, all or none, before this returns. Raises ProtocolError."""

@@ -112,8 +112,7 @@ def _writer(options: Options) -> AnyModel | None:
 def _author(model: AnyModel, options: Options) -> Author:
     from pagein.tokens.windows import MODELS  # noqa: PLC0415 - the table loads when it is asked
 
-    window = model.window
-    asking = Asking(
-        prompts(options.get("prompts")), MODELS.get(model.name).counter, window, min(ANSWER, window // 4)
-    )
+    window, counter = model.window, MODELS.get(model.name).counter
+    counter.text("its vocabulary loads now, not in the first turn that needs it")
+    asking = Asking(prompts(options.get("prompts")), counter, window, min(ANSWER, window // 4))
     return Author(model.name, asking, holds_run=options.get("summarizer") is None)

@@ -5,19 +5,24 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import ceil
 
 from pagein.compaction import Policy
-from pagein.log import Entry, Replacement
+from pagein.log import Compaction, Entry
 from pagein.recording import Rendered, heard_in
 from pagein.steps import ActionStep
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
 from pagein.view.fold import Fold, undone
-from pagein.writing import Author, Job, Outcome
+from pagein.writing import Author, Job, Written
+from pagein.writing.jobs import known
+
+KEPT, SHRUNK = 0.98, 0.75
+"""Shares of a window that is known, and of a request whose window is not, that the next request may have."""
 
 RECORDS, PROBLEMS = 64, 16
-"""How many unseen summaries and how many problems are kept."""
+"""How many records that may not have been shown yet, and how many problems, are kept."""
 
 
 @dataclass(slots=True)
@@ -37,20 +42,24 @@ class Session:
     repairs: list[str] = field(default_factory=list)
     asked: int = 0
     """The count of the request shown last, which the next reported usage is compared with."""
+    shown: int = 0
+    """The count of the request shown last."""
     told: tuple[int, int] | None = None
     """What was counted here and by the provider for the last request that both counted."""
     author: Author | None = None
     """Who writes summaries, where a model does."""
     job: Job | None = None
     """What the author is at work on: never two at once."""
-    ready: Outcome | None = None
-    """What the author wrote and the view does not show yet."""
-    written: deque[Replacement] = field(default_factory=lambda: deque(maxlen=RECORDS))
-    """What the author wrote that was never shown; later jobs build on it."""
+    recorded: list[Written] = field(default_factory=list)
+    """What authors wrote that compactions keep, newest last."""
+    written: deque[Written] = field(default_factory=lambda: deque(maxlen=RECORDS))
+    """What the author wrote since the memory was opened."""
     tried: set[tuple[int, int]] = field(default_factory=set)
     """Ranges that were asked for: none is asked for twice."""
     rests_until: int = 0
     """Tokens of the view under which no job is begun ahead of time, after one that came to nothing."""
+    failing: set[str] = field(default_factory=set)
+    """Kinds of failure since the author last wrote something: each is told once."""
     problems: deque[str] = field(default_factory=lambda: deque(maxlen=PROBLEMS))
     """What went wrong in the background, each once, newest last."""
 
@@ -66,6 +75,8 @@ class Session:
             body = entry.body
             if isinstance(body, ActionStep) and body.usage is not None:
                 self.learn(body.usage.input_tokens)
+            elif isinstance(body, Compaction):
+                self.recorded.extend(known([body]))
 
     def begin(self, entries: Sequence[Entry]) -> None:
         """Fold the whole log anew; what was held stays where it cannot be folded."""
@@ -73,6 +84,7 @@ class Session:
         for entry in entries:
             fold.apply(entry)
         self.fold, self.heard, self.heard_at = fold, [], []
+        self.recorded = list(known(each for _, each in fold.compactions))
         for entry in entries:
             self._hear(entry)
 
@@ -101,3 +113,19 @@ class Session:
             if grown * told > 0:
                 self.calibration = self.calibration.observe(abs(grown), abs(told))
         self.told = (asked, reported)
+
+    def shrink(self, window: int | None, asked: int | None) -> None:
+        """Take the budget down so that the next view fits what a provider said it holds, and is smaller than the last.
+
+        ``window`` is the provider's, ``asked`` what it counted in the request it refused; in its tokens.
+        """
+        budget, shown = self.budget, self.shown or self.fold.view(1).tokens
+        room = budget.limit
+        if window is not None:
+            room = min(room, int((window - min(budget.output, window // 2) - budget.tools) * KEPT))
+        if window is not None and asked is not None and asked > window:
+            room = min(room, int(shown * window / asked * KEPT))
+        elif room >= shown:
+            room = int(shown * SHRUNK)
+        window = budget.output + budget.tools + ceil(max(1, room) / (1 - budget.margin))
+        self.budget = replace(budget, window=min(window, budget.window))

@@ -162,7 +162,7 @@ def test_a_summary_under_the_threshold_is_refused():
         verified(Summary(state=Item("All is well.", author="m")), SPAN, 1_000, counter=COUNTER)
     assert caught.value.reason == "unfaithful"
     assert RULES[0][:20] in caught.value.detail
-    accepted(measured(mentions(SPAN), "\n".join(each.text for each in mentions(SPAN))), 1.0)
+    accepted(measured(mentions(SPAN), "\n".join(each.text for each in mentions(SPAN))), 1, 1.0)
 
 
 # Rounds

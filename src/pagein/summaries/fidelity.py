@@ -28,6 +28,9 @@ THRESHOLD = 0.2
 """Weighted share in sight under which a summary, as its model wrote it, is refused. Low on purpose: what is missing is
 repaired from the source; a summary under it is about something else."""
 
+ROOM = 8
+"""Tokens of a summary for each point of weight it is asked to show: of a long run a short text can show but a part."""
+
 WEIGHTS: dict[Kind, int] = {
     "constraint": 8,
     "error": 3,
@@ -64,6 +67,12 @@ class Fidelity:
         """The share in sight over all kinds, by ``WEIGHTS``; 1 where there was nothing to lose."""
         total = sum(WEIGHTS[kind] * self.of(kind).total for kind in KINDS)
         return sum(WEIGHTS[kind] * self.of(kind).in_sight for kind in KINDS) / total if total else 1.0
+
+    def held_against(self, tokens: int) -> float:
+        """The weight in sight as a share of what a text of so many tokens could show; at most 1."""
+        total = sum(WEIGHTS[kind] * self.of(kind).total for kind in KINDS)
+        possible = min(total, max(1, tokens // ROOM))
+        return min(1.0, self.score * total / possible) if total else 1.0
 
     def as_dict(self) -> dict[str, list[int]]:
         """By kind: total, in sight, in sight or reachable; for JSON."""
@@ -191,13 +200,14 @@ def _copied(each: Mention) -> tuple[Section, Item]:
             return "artifacts", Item(each.text, grounding(each), (each.handle,))
 
 
-def accepted(report: Fidelity, threshold: float = THRESHOLD) -> None:
-    """Nothing, where the report reaches the threshold. Raises SummaryRejected, naming what is missing, where not."""
-    if report.score < threshold:
+def accepted(report: Fidelity, tokens: int, threshold: float = THRESHOLD) -> None:
+    """Nothing, where a text of ``tokens`` tokens reaches the threshold. Raises SummaryRejected, naming what is missing."""
+    share = report.held_against(tokens)
+    if share < threshold:
         lost = ", ".join(each.text[:60] for each in report.missing[:5])
         raise SummaryRejected(
             "unfaithful",
-            f"{report.score:.0%} of the run survives, {threshold:.0%} is wanted; missing: {lost}",
+            f"it shows {share:.0%} of what its {tokens} tokens could, {threshold:.0%} is wanted; missing: {lost}",
         )
 
 
@@ -231,7 +241,7 @@ def verified(
     written = "\n".join(entry(item) for _, item in summary.entries())
     before = measured(found, written, pins=held)
     if threshold is not None:
-        accepted(before, threshold)
+        accepted(before, counter.text(written), threshold)
     whole = repaired(summary, span, before, tokens, counter=counter)
     whole = merged(previous, whole) if previous is not None else whole
     text = rendered(whole, tokens, counter, handle=handle or span.handle)

@@ -1,15 +1,14 @@
-"""Summaries that a model writes while the run goes on: what is to be written, how it is asked for, how it is taken in.
+"""Summaries that a model writes while the run goes on: what is to be written, how it is asked for, where it stands.
 
-A job is made from a snapshot and changes nothing. What it gave is put in place of the extract when the view breaks its
-prefix anyway, where the range still stands; what no longer does is kept as a record that the next job builds on.
+What a model writes is a record of a range of steps, held against its source. A job is made from a snapshot and changes
+nothing; when the view breaks its prefix anyway, the records there are stand at the head of what stands for their range,
+and an extract of the range behind them. So a range that grew meanwhile loses nothing, and nobody waits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pagein.compaction import Plan
-from pagein.log import Replacement, Survival
 from pagein.messages import Message
 from pagein.summaries.prompting import Asking
 from pagein.summaries.spans import Span
@@ -31,27 +30,34 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
-    """A range ``[first, last)`` to be written in at most ``tokens`` tokens.
+class Written:
+    """What was written of the steps ``[first, last)``."""
 
-    ``span`` is what is asked about; ``previous`` stands for what of the range comes before it and was written already.
+    first: int
+    last: int
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Steps ``[first, last)`` to be written about. ``span`` is what is asked; ``previous`` was written of what is before.
+
+    ``span`` may begin behind ``first``: what is between was written already, and is in ``previous``.
     """
 
     first: int
     last: int
-    tokens: int
     span: Span
     previous: Summary | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A plan, and the tiles of it that a model is to write. ``counter`` counts what stands in the view.
+    """Tiles to write. ``counter`` counts what stands in the view; ``heard`` is what the user and the host said.
 
     ``conversation`` is the request whose prefix the author's cache has, where it has one.
     """
 
-    plan: Plan
     tiles: tuple[Tile, ...]
     counter: TokenCounter
     pins: tuple[str, ...] = ()
@@ -61,9 +67,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a job: the ranges that were written, what survives in their texts, and what went wrong, if it did."""
+    """What came of a job: what was written, and what went wrong, if something did."""
 
-    job: Job
-    written: tuple[Replacement, ...] = ()
-    fidelity: tuple[Survival, ...] = ()
+    written: tuple[Written, ...] = ()
     problem: Exception | None = None

@@ -6,21 +6,23 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from pagein.errors import PageinError
-from pagein.log import Replacement, Survival
 from pagein.models.contract import Ask, Reply
 from pagein.models.errors import ModelError, ModelOverflow
-from pagein.summaries.fidelity import Fidelity, verified
+from pagein.summaries.fidelity import verified
 from pagein.summaries.merging import merged_all
 from pagein.summaries.parsing import parsed
 from pagein.summaries.prompting import Asking, Request, map_requests, resume_message
 from pagein.summaries.spans import Span
-from pagein.summaries.summary import Summary, to_json
+from pagein.summaries.summary import Summary
 from pagein.tokens.requests import request_tokens
 from pagein.view.handles import range_handle
-from pagein.writing import Author, Job, Outcome, Tile
+from pagein.writing import Author, Job, Outcome, Tile, Written
 
 SHRINKS = 3
 """Times a request that overflowed is asked again in smaller pieces; never as it was."""
+
+REPAIRS = 400
+"""Tokens of the record for what the model left out, beside rules, which are all put back."""
 
 Course = Generator[Ask, Reply, Outcome]
 """A job on its way: asks to send, and in the end what came of it."""
@@ -28,34 +30,19 @@ Course = Generator[Ask, Reply, Outcome]
 
 def write(job: Job, author: Author) -> Course:
     """What comes of the job. A tile that is refused is left out; an error of the model ends the job, never raises."""
-    written: list[Replacement] = []
-    survived: list[Fidelity] = []
+    written: list[Written] = []
     problem: Exception | None = None
     for tile in job.tiles:
         try:
-            by, fidelity = yield from _tile(tile, job, author)
+            written.append((yield from _tile(tile, job, author)))
         except PageinError as error:
             problem = error
             if isinstance(error, ModelError):
                 break
-        else:
-            written.append(by)
-            survived.append(fidelity)
-    return Outcome(job, tuple(written), summed(each.kinds for each in survived), problem)
+    return Outcome(tuple(written), problem)
 
 
-def summed(reports: Generator[tuple[Survival, ...]] | list[tuple[Survival, ...]]) -> tuple[Survival, ...]:
-    """Several reports as one, kind by kind; kinds of which there was nothing are left out."""
-    sums: dict[str, Survival] = {}
-    for each in (kind for report in reports for kind in report):
-        old = sums.get(each.kind, Survival(each.kind, 0, 0, 0))
-        sums[each.kind] = Survival(
-            each.kind, old.total + each.total, old.in_sight + each.in_sight, old.reachable + each.reachable
-        )
-    return tuple(each for each in sums.values() if each.total)
-
-
-def _tile(tile: Tile, job: Job, author: Author) -> Generator[Ask, Reply, tuple[Replacement, Fidelity]]:
+def _tile(tile: Tile, job: Job, author: Author) -> Generator[Ask, Reply, Written]:
     asking = author.asking
     for shrink in range(SHRINKS + 1):
         try:
@@ -64,22 +51,18 @@ def _tile(tile: Tile, job: Job, author: Author) -> Generator[Ask, Reply, tuple[R
         except ModelOverflow as error:
             if shrink == SHRINKS:
                 raise
-            known = error.window or asking.window
-            asking = replace(asking, window=min(known, int(asking.window * 0.7)))
+            asking = replace(asking, window=min(error.window or asking.window, int(asking.window * 0.7)))
     found = verified(
-        merged_all(parts), tile.span, tile.tokens, counter=job.counter, pins=job.pins, previous=tile.previous,
+        merged_all(parts), tile.span, REPAIRS, counter=job.counter, pins=job.pins, previous=tile.previous,
         handle=range_handle(tile.first, tile.last),
     )  # fmt: skip
-    by = Replacement(
-        tile.first, tile.last, summary=found.text, author=author.name, record=to_json(found.summary)
-    )
-    return by, found.after
+    return Written(tile.first, tile.last, found.summary)
 
 
 def _parts(tile: Tile, job: Job, author: Author, *, alone: bool) -> Generator[Ask, Reply, list[Summary]]:
     """One summary a piece of the tile's span, in order."""
     asking = author.asking
-    behind = _behind(tile.span, job, asking) if not alone else None
+    behind = None if alone else _behind(tile.span, job, asking)
     requests = (behind,) if behind is not None else map_requests(tile.span, asking, tile.previous)
     parts = []
     for request in requests:

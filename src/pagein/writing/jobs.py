@@ -1,62 +1,56 @@
-"""Which ranges are worth writing, on what they build, and how what was written is put into a plan. Pure."""
+"""What was written so far, what it stands for together, and how it stands in the view. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from pagein.compaction import Plan
-from pagein.errors import ConfigurationError, FormatError, LogUnreadable
+from pagein.compaction.extracting import summary_of, visible_from
+from pagein.errors import FormatError
 from pagein.log import Compaction, Replacement
+from pagein.steps import SummaryStep
 from pagein.summaries.merging import merged_all
-from pagein.summaries.summary import EXTRACTIVE, Summary, from_json
+from pagein.summaries.rendering import rendered
+from pagein.summaries.summary import Summary, as_value, from_value
 from pagein.tokens import TokenCounter
 from pagein.view import View
-from pagein.view.fold import preview
-from pagein.writing import Outcome
+from pagein.view.handles import range_handle
+from pagein.writing import Written
 
 LEAST = 100
 """Tokens of text below which a summary is a line with a handle, and no model is asked for a better one."""
 
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What was written of a range ``[first, last)``."""
-
-    first: int
-    last: int
-    summary: Summary
+HEAD = 0.5
+"""Share of what stands for a range that a model's record of it may have; an extract has the rest. Not measured: no model
+that writes well was at hand. An extract keeps the names a run needs next, a record says what they are about."""
 
 
-def wanted(plan: Plan, counter: TokenCounter) -> tuple[Replacement, ...]:
-    """The summaries of a plan that a model may write better: extracts long enough to be more than a line."""
-    return tuple(
-        each
-        for each in plan.replacements
-        if each.summary is not None
-        and each.author == EXTRACTIVE
-        and len(each.summary) > LEAST
-        and counter.text(each.summary) >= LEAST
-    )
+def recorded(written: Written) -> str:
+    """What was written as it is kept in a compaction, with the position it reaches to."""
+    kept = {"last": written.last, "summary": as_value(written.summary)}
+    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
 
-def known(compactions: Iterable[Compaction], kept: Iterable[Replacement] = ()) -> Iterator[Known]:
-    """What models have written so far, newest last. A record of a later release is passed over."""
-    recorded = (each for compaction in compactions for each in compaction.replacements)
-    for each in (*recorded, *kept):
-        if each.record:
-            try:
-                yield Known(each.first, each.last, from_json(each.record))
-            except FormatError:
-                continue
+def known(compactions: Iterable[Compaction], kept: Iterable[Written] = ()) -> Iterator[Written]:
+    """What models have written so far, newest last. What a later release wrote otherwise is passed over."""
+    for compaction in compactions:
+        for each in compaction.replacements:
+            if each.record:
+                try:
+                    value = json.loads(each.record)
+                    yield Written(each.first, int(value["last"]), from_value(value["summary"]))
+                except (FormatError, ValueError, KeyError, TypeError):
+                    continue
+    yield from kept
 
 
-def built_on(found: Iterable[Known], first: int, last: int) -> tuple[Summary | None, int]:
-    """What was written of ``[first, last)`` from its beginning on, merged, and where that ends.
+def built_on(found: Iterable[Written], first: int, last: int) -> Written | None:
+    """What was written of ``[first, last)`` from its beginning on, merged; None where nothing was.
 
     The ranges join without a gap; of two that begin together the longer one counts, of equal ones the newer.
     """
-    longest: dict[int, Known] = {}
+    longest: dict[int, Written] = {}
     for each in found:
         held = longest.get(each.first)
         if each.last <= last and (held is None or each.last >= held.last):
@@ -66,25 +60,44 @@ def built_on(found: Iterable[Known], first: int, last: int) -> tuple[Summary | N
     while at in longest and longest[at].last > at:
         chain.append(longest[at].summary)
         at = longest[at].last
-    return (merged_all(chain) if chain else None), at
+    return Written(first, at, merged_all(chain)) if chain else None
 
 
-def adopted(view: View, outcome: Outcome, check: Callable[[View, Plan], Plan]) -> Plan | None:
-    """The job's plan with what was written in place, where it still holds in this view; None where it is stale.
+def is_long(text: str | None, counter: TokenCounter) -> bool:
+    """True for an extract that is more than a line with a handle."""
+    return text is not None and len(text) > LEAST and counter.text(text) >= LEAST
 
-    Steps that came meanwhile stay. A range that was folded into a larger one since is stale.
+
+def tiles(view: View, replacements: Iterable[Replacement] = ()) -> Iterator[Replacement]:
+    """What stands, or will stand, for ranges of the run, oldest first: a plan's summaries, and those it leaves alone."""
+    new = [each for each in replacements if each.summary is not None]
+    standing = (
+        Replacement(each.first, each.last, summary=each.item.content, author=each.item.author)
+        for each in view.run
+        if isinstance(each.item, SummaryStep)
+        and not any(by.first <= each.first < by.last or by.first < each.last <= by.last for by in new)
+    )
+    found = sorted((*new, *standing), key=lambda each: each.first)
+    return (each for each in found if is_long(each.summary, view.counter))
+
+
+def composed(view: View, by: Replacement, written: Written, author: str, *, newest: bool) -> Replacement:
+    """The replacement with a model's record at its head and an extract behind it, no longer than it was.
+
+    ``newest`` makes it an extract of the whole run, else of its own range.
     """
-    by_range: Mapping[tuple[int, int], Replacement] = {
-        (each.first, each.last): each for each in outcome.written
-    }
-    if not by_range:
-        return None
-    plan = outcome.job.plan
-    replacements = tuple(by_range.get((each.first, each.last), each) for each in plan.replacements)
-    authors = "+".join(dict.fromkeys(each.author for each in outcome.written))
-    whole = replace(plan, replacements=replacements, reason=f"{plan.reason}; written by {authors}")
-    try:
-        preview(view, check(view, whole).replacements)
-    except (ConfigurationError, LogUnreadable):
-        return None
-    return whole
+    tokens = view.counter.text(by.summary or "")
+    head = rendered(
+        written.summary,
+        int(tokens * HEAD),
+        view.counter,
+        handle=range_handle(written.first, written.last),
+    )
+    held = tuple(each for each in view.run if by.first <= each.first < by.last)
+    left = tokens - view.counter.text(head) - 2
+    visible = (*visible_from(view, by.last), head)
+    extract = summary_of(view, held, left, visible, own=not newest).summary
+    text = f"{head}\n{extract}"
+    if not head or view.counter.text(text) > tokens:
+        return by
+    return replace(by, summary=text, author=author, record=recorded(written))
