@@ -31,12 +31,18 @@ def call_of(text):
 
 
 def answering(kind, answer):
-    return code(f"final_answer({answer!r})") if kind == "code" else called(("end", "final_answer", {"answer": answer}))
+    return (
+        code(f"final_answer({answer!r})")
+        if kind == "code"
+        else called(("end", "final_answer", {"answer": answer}))
+    )
 
 
 def third_look(memory):
     """The handle of the third action, as the record has it."""
-    return [f"s{at}" for at, step in enumerate(memory.pages.history()) if isinstance(step.body, ActionStep)][2]
+    return [f"s{at}" for at, step in enumerate(memory.pages.history()) if isinstance(step.body, ActionStep)][
+        2
+    ]
 
 
 @pytest.mark.parametrize("kind", ["code", "calls"])
@@ -95,7 +101,11 @@ def test_a_new_run_begins_anew_and_the_old_one_stays_in_the_record(tmp_path):
     with PageinMemory.attach(agent, path, budget=4_000) as memory:
         agent.run("First.")
         agent.run("Second.")
-        assert [type(each) for each in memory.steps] == [theirs.TaskStep, theirs.ActionStep, theirs.ActionStep]
+        assert [type(each) for each in memory.steps] == [
+            theirs.TaskStep,
+            theirs.ActionStep,
+            theirs.ActionStep,
+        ]
         assert "First." not in "\n".join(map(text_of, agent.model.requests[-1]))
     with AgentMemory.open(path, budget=4_000) as record:
         told = [step.content for step in record.steps if hasattr(step, "content")]

@@ -24,6 +24,14 @@ from pagein.view.layout import CONTINUE
 
 _APART = ("model_input_messages",)
 
+_KNOWN = (
+    theirs.ActionStep,
+    theirs.PlanningStep,
+    theirs.TaskStep,
+    theirs.SystemPromptStep,
+    theirs.FinalAnswerStep,
+)
+
 
 class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has no types
     """An agent's memory that is recorded whole, shown within a budget, and there again after a crash.
@@ -213,8 +221,8 @@ def _requested(view: View, *, apart: bool) -> tuple[Message, ...]:
 
 def _fields(step: Any, apart: Sequence[str] = ()) -> dict[str, Any]:
     """A step's fields as JSON-safe values, under smolagents' own keys."""
-    if not dataclasses.is_dataclass(step):
-        return {"_type": type(step).__name__, **plain(step.dict())}
+    if not isinstance(step, _KNOWN):
+        return {key: value for key, value in plain(step.dict()).items() if key not in apart}
     found: dict[str, Any] = {}
     for each in dataclasses.fields(step):
         if each.name in apart:

@@ -70,8 +70,8 @@ def _action_note(step: theirs.ActionStep, ours: Step | None) -> dict[str, Any]:
         "timing": _times(step.timing),
         "usage": _usage_note(step.token_usage),
         "output": SAME if is_same else plain(step.model_output),
-        "code": SAME if step.code_action is not None and step.code_action == only else step.code_action,
-        "observations": SAME if step.observations == _observed(ours) else step.observations,
+        "code": _unless_same(step.code_action, only),
+        "observations": _unless_same(step.observations, _observed(ours)),
         "calls": len(step.tool_calls) if step.tool_calls is not None else None,
         "final": bool(step.is_final_answer),
         "action_output": plain(step.action_output),
@@ -79,6 +79,10 @@ def _action_note(step: theirs.ActionStep, ours: Step | None) -> dict[str, Any]:
     if step.error is not None:
         note["error"] = {"type": type(step.error).__name__, "message": str(step.error)}
     return {key: value for key, value in note.items() if value is not None and value is not False}
+
+
+def _unless_same(value: Any, known: Any) -> Any:
+    return SAME if value is not None and value == known else value
 
 
 def _times(timing: Any) -> list[float | None]:
