@@ -17,3 +17,19 @@ def memory(log):
     """A memory on ``log`` with room for everything."""
     with AgentMemory(log, budget=100_000, clock=lambda: 0.0) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server that all tests share: started when the first of them asks."""
+    from pagein.testing.postgres_server import PostgresServer
+
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def schema(postgres):
+    """The name of a schema of this test alone."""
+    with postgres.schema() as name:
+        yield name

@@ -30,10 +30,11 @@ expansion    what left, given back whole
 options      what a memory is told when it is opened
 background   one job at a time, in a thread or a task
 memory       AgentMemory, and amemory its async twin
+exporting    a session as one file, and back
 integrations  other people's loops: one line in each
 bench        the measurements a user can repeat
 testing      conformance suites and the stateful machine, shipped
-cli          pagein demo | replay | log | view | expand | verify | bench
+cli          pagein demo | replay | log | view | expand | verify | export | import | bench
 """
 
 from typing import TYPE_CHECKING

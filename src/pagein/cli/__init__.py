@@ -1,8 +1,9 @@
-"""The command line: ``pagein demo | replay | log | view | expand | verify | bench``.
+"""The command line: ``pagein demo | replay | log | view | expand | verify | export | import | bench``.
 
 screen    what is printed, and how: tables, progress, JSON, errors
 playing   demo and replay: recorded runs through a memory
 looking   log, view, expand and verify: into a database
+moving    export and import: a session out of its store and into another
 benching  bench faults and bench speed
 degrading bench degrade
 """
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _app() -> App:
     """Every command, under its name. Built at each call: nothing of it outlives one."""
     from pagein import __version__  # noqa: PLC0415 - names every room of the library
-    from pagein.cli import benching, degrading, looking, playing  # noqa: PLC0415
+    from pagein.cli import benching, degrading, looking, moving, playing  # noqa: PLC0415
 
     app = App(
         name="pagein",
@@ -66,6 +67,8 @@ def _app() -> App:
     )
     for command in (playing.demo, playing.replay, looking.log, looking.view, looking.expand, looking.verify):
         app.command(command)
+    app.command(moving.export)
+    app.command(moving.restore, name="import")
     bench = App(name="bench", help="The measurements you can repeat.")
     bench.command(benching.faults)
     bench.command(benching.speed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pagein.errors import ConfigurationError, LogError, LogUnreadable
 from pagein.log import Entry, Problem, Verification
@@ -57,6 +57,15 @@ def seal(records: Sequence[Record], *, after: int, at: float, previous: str) -> 
         )
         rows.append(Row(position, at, record.kind, record.version, record.body, previous))
     return tuple(rows)
+
+
+def relinked(rows: Iterable[Row], previous: str) -> tuple[Row, ...]:
+    """The same entries as another session's: each digest derived anew behind ``previous``."""
+    found = []
+    for row in rows:
+        previous = _derived(previous, row)
+        found.append(replace(row, digest=previous))
+    return tuple(found)
 
 
 def written(rows: Iterable[Row], records: Iterable[Record]) -> tuple[Entry, ...]:

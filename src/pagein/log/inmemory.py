@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.log import Body, Entry, Verification
-from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, seal, written
+from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, relinked, seal, written
 from pagein.log.codec import Record, encode
 from pagein.log.digests import origin
 
@@ -47,10 +47,22 @@ class InMemoryLog:
 
         Raises LogClosed after close().
         """
+        return (opened(row, self.blob) for row in self.rows(start, stop))
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """The same entries as they are stored."""
         self._check_open()
         end = len(self._rows)
-        rows = self._rows[max(start, 0) : end if stop is None else max(min(stop, end), 0)]
-        return (opened(row, self._blob) for row in rows)
+        return iter(self._rows[max(start, 0) : end if stop is None else max(min(stop, end), 0)])
+
+    def adopt(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+        """See ``pagein.log.rows.RowLog.adopt``."""
+        with self._lock:
+            self._check_open()
+            if self._rows:
+                raise Conflict(0, len(self._rows))
+            self._blobs.update(blobs)
+            self._rows += relinked(rows, origin(self.tenant, self.session))
 
     def verify(self) -> Verification:
         """Derive every hash again, and say what is wrong and where. Raises LogClosed after close()."""
@@ -75,7 +87,9 @@ class InMemoryLog:
         self._rows += rows
         return written(rows, records)
 
-    def _blob(self, name: str) -> bytes:
+    def blob(self, name: str) -> bytes:
+        """The bytes stored under their hash. Raises LogUnreadable where there are none."""
+        self._check_open()
         data = self._blobs.get(name)
         if data is None:
             raise LogUnreadable(f"the blob {name} is missing")

@@ -20,8 +20,8 @@ from pagein.errors import (
     LogUnwritable,
 )
 from pagein.log import Body, Entry, Verification
-from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, seal, written
-from pagein.log.codec import Record, encode
+from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, relinked, seal, written
+from pagein.log.codec import blob_names, encode
 from pagein.log.digests import origin
 
 try:
@@ -59,11 +59,15 @@ class _Tip(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What one append writes; ``name`` tells its rows from any other's, whatever is in them."""
+    """What one append writes behind position ``after``, once it is known which digest its rows are ``chained`` to.
 
-    records: Sequence[Record]
+    ``name`` tells its rows from any other's, whatever is in them.
+    """
+
     after: int
-    at: float
+    count: int
+    chained: Callable[[str], tuple[Row, ...]]
+    blobs: Mapping[str, bytes]
     name: uuid.UUID
 
 
@@ -143,11 +147,20 @@ class PostgresLog:
         LogUnwritable, LogUnreachable; nothing is written then, and the log may be used on. Raises LogUncertain where
         the server went away in the middle and did not come back within the timeout.
         """
-        batch = _Batch([encode(body) for body in bodies], after, checked_time(at), uuid.uuid4())
-        if self.readonly:
-            raise LogUnwritable(f"{self.path}: this log was opened with readonly=True. Nothing was written.")
-        rows = self._ask(lambda using, again: self._write(using, batch, again=again), writing=True)
-        return written(rows, batch.records)
+        records = [encode(body) for body in bodies]
+        at = checked_time(at)
+        blobs = {blob.name: blob.data for record in records for blob in record.blobs}
+        rows = self._append(
+            after,
+            len(records),
+            lambda previous: seal(records, after=after, at=at, previous=previous),
+            blobs,
+        )
+        return written(rows, records)
+
+    def adopt(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+        """See ``pagein.log.rows.RowLog.adopt``."""
+        self._append(0, len(rows), lambda previous: relinked(rows, previous), blobs)
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
         """Entries ``[start, stop)`` in order, up to the head at the time of the call.
@@ -155,8 +168,19 @@ class PostgresLog:
         They come from the server some hundred at a time, and between two nothing is held: no transaction, no lock.
         Raises LogUnreadable for an entry that is missing or damaged, LogUnreachable, LogClosed.
         """
+        return (opened(row, self.blob) for row in self.rows(start, stop))
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """The same entries as they are stored."""
         head = self.head()
-        return self._entries(max(start, 0), head if stop is None else min(stop, head))
+        return self._whole_rows(max(start, 0), head if stop is None else min(stop, head))
+
+    def blob(self, name: str) -> bytes:
+        """The bytes stored under their hash. Raises LogUnreadable where there are none."""
+        data = self._find_blob(name)
+        if data is None:
+            raise LogUnreadable(f"the blob {name} is missing")
+        return data
 
     def verify(self) -> Verification:
         """Derive every hash again, and say what is wrong and where; what the server cannot read hides itself only."""
@@ -236,13 +260,21 @@ class PostgresLog:
 
     # Writing
 
+    def _append(
+        self, after: int, count: int, chained: Callable[[str], tuple[Row, ...]], blobs: Mapping[str, bytes]
+    ) -> tuple[Row, ...]:
+        if self.readonly:
+            raise LogUnwritable(f"{self.path}: this log was opened with readonly=True. Nothing was written.")
+        batch = _Batch(after, count, chained, blobs, uuid.uuid4())
+        return self._ask(lambda using, again: self._write(using, batch, again=again), writing=True)
+
     def _write(self, using: Connection, batch: _Batch, *, again: bool) -> tuple[Row, ...]:
         """The rows, written by this call or, ``again``, by the call before whose answer was lost."""
         # What this log knows of the tip saves a look. It cannot mislead: the statement compares it with what is there.
         known = self._tip
-        tip = known if known and known.head == batch.after and batch.records else self._look(using)
+        tip = known if known and known.head == batch.after and batch.count else self._look(using)
         for _ in range(2):
-            rows = seal(batch.records, after=batch.after, at=batch.at, previous=tip.digest)
+            rows = batch.chained(tip.digest)
             if tip.head == batch.after and self._insert(using, batch, rows, tip.digest):
                 self._tip = _Tip(rows[-1].position + 1, rows[-1].digest) if rows else tip
                 return rows
@@ -255,7 +287,7 @@ class PostgresLog:
 
     def _insert(self, using: Connection, batch: _Batch, rows: Sequence[Row], previous: str) -> bool:
         """Whether all rows were written behind ``previous``; if not, none was."""
-        parts = list(_parts(rows, batch.records))
+        parts = list(_parts(rows, batch.blobs))
         try:
             if len(parts) < 2:
                 return all(self._insert_part(using, batch, each, previous) for each in parts)
@@ -263,19 +295,17 @@ class PostgresLog:
                 for each in parts:
                     if not self._insert_part(using, batch, each, previous):
                         raise psycopg.Rollback
-                    previous = each[-1][0].digest
+                    previous = each[-1].digest
                 return True
         except psycopg.errors.UniqueViolation:
             pass  # another writer holds the position
         return False
 
-    def _insert_part(
-        self, using: Connection, batch: _Batch, part: Sequence[tuple[Row, Record]], previous: str
-    ) -> bool:
-        rows = [row for row, _ in part]
-        blobs = {blob.name: blob.data for _, record in part for blob in record.blobs}
+    def _insert_part(self, using: Connection, batch: _Batch, rows: Sequence[Row], previous: str) -> bool:
+        blobs = {name: batch.blobs[name] for row in rows for name in blob_names(row.body)}
         values = {
-            **self._key, "after": rows[0].position, "previous": previous, "batch": batch.name, "at": batch.at,
+            **self._key, "after": rows[0].position, "previous": previous, "batch": batch.name,
+            "times": [row.at for row in rows],
             "kinds": [row.kind for row in rows], "versions": [row.version for row in rows],
             "bodies": [row.body.decode() for row in rows], "digests": [row.digest for row in rows],
             "names": list(blobs), "data": list(blobs.values()),
@@ -292,15 +322,14 @@ class PostgresLog:
 
     # Reading
 
-    def _entries(self, start: int, stop: int) -> Iterator[Entry]:
+    def _whole_rows(self, start: int, stop: int) -> Iterator[Row]:
         while start < stop:
             rows = self._rows(start, stop)
             if not rows or [row.position for row in rows] != list(range(start, start + len(rows))):
                 there = {row.position for row in rows}
                 missing = next(each for each in range(start, stop) if each not in there)
                 raise LogUnreadable(f"{self.path}: entry {missing} is missing; verify() says more")
-            for row in rows:
-                yield opened(row, self._blob)
+            yield from rows
             start += len(rows)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
@@ -323,23 +352,17 @@ class PostgresLog:
         found = self._ask(lambda using, _: self._fetch(using, self._statements.blob, {"name": name}))
         return found[0][0] if found else None
 
-    def _blob(self, name: str) -> bytes:
-        data = self._find_blob(name)
-        if data is None:
-            raise LogUnreadable(f"the blob {name} is missing")
-        return data
 
-
-def _parts(rows: Sequence[Row], records: Sequence[Record]) -> Iterator[list[tuple[Row, Record]]]:
-    """The rows with what they were made of, in parts that one statement carries without effort."""
-    part: list[tuple[Row, Record]] = []
+def _parts(rows: Sequence[Row], blobs: Mapping[str, bytes]) -> Iterator[list[Row]]:
+    """The rows in parts that one statement carries without effort, each with its blobs."""
+    part: list[Row] = []
     size = 0
-    for row, record in zip(rows, records, strict=True):
-        weight = len(row.body) + sum(len(blob.data) for blob in record.blobs)
+    for row in rows:
+        weight = len(row.body) + sum(len(blobs[name]) for name in blob_names(row.body))
         if part and size + weight > _BYTES_AT_ONCE:
             yield part
             part, size = [], 0
-        part.append((row, record))
+        part.append(row)
         size += weight
     if part:
         yield part

@@ -28,10 +28,10 @@ _BLOBS: LiteralString = """, kept AS (INSERT INTO {0}.blobs (tenant, session, di
     FROM behind, unnest(%(names)s::text[], %(data)s::bytea[]) AS each(name, data) ON CONFLICT DO NOTHING)"""
 _ENTRIES: LiteralString = """
     INSERT INTO {0}.entries (tenant, session, position, at, kind, version, body, digest, batch)
-    SELECT %(tenant)s, %(session)s, %(after)s::bigint + each.n - 1, %(at)s::float8,
-        each.kind, each.version, each.body, each.digest, %(batch)s
-    FROM behind, unnest(%(kinds)s::text[], %(versions)s::int[], %(bodies)s::text[], %(digests)s::text[])
-        WITH ORDINALITY AS each(kind, version, body, digest, n)"""
+    SELECT %(tenant)s, %(session)s, %(after)s::bigint + each.n - 1, each.at, each.kind, each.version,
+        each.body, each.digest, %(batch)s
+    FROM behind, unnest(%(times)s::float8[], %(kinds)s::text[], %(versions)s::int[], %(bodies)s::text[],
+        %(digests)s::text[]) WITH ORDINALITY AS each(at, kind, version, body, digest, n)"""
 
 
 class Statements:

@@ -7,12 +7,12 @@ import math
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pagein.errors import ConfigurationError, Conflict, LogClosed, LogUnreadable
 from pagein.log import Body, Entry, Verification
-from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, seal, written
-from pagein.log.codec import Record, encode
+from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, relinked, seal, written
+from pagein.log.codec import encode
 from pagein.log.database import SYNCHRONOUS, open_database, translated
 from pagein.log.digests import origin
 
@@ -83,16 +83,16 @@ class SQLiteLog:
         """
         records = [encode(body) for body in bodies]
         at = checked_time(at)
-        with self._using(writing=True) as database:
-            try:
-                database.execute("BEGIN IMMEDIATE")
-                rows = self._write(database, records, after, at)
-                database.execute("COMMIT")
-            finally:
-                # Some errors have rolled back already, as a full disk.
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
+        with self._writing(after) as (database, previous):
+            rows = seal(records, after=after, at=at, previous=previous)
+            blobs = ((blob.name, blob.data) for record in records for blob in record.blobs)
+            self._insert(database, rows, blobs)
         return written(rows, records)
+
+    def adopt(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+        """See ``pagein.log.rows.RowLog.adopt``."""
+        with self._writing(0) as (database, previous):
+            self._insert(database, relinked(rows, previous), blobs.items())
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
         """Entries ``[start, stop)`` in order, up to the head at the time of the call.
@@ -100,8 +100,19 @@ class SQLiteLog:
         They come from the file a hundred at a time, and between two hundreds nothing is held: no transaction, no lock.
         Raises LogUnreadable for an entry that is missing or damaged, LogClosed.
         """
+        return (opened(row, self.blob) for row in self.rows(start, stop))
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """The same entries as they are stored."""
         head = self.head()
-        return self._entries(max(start, 0), head if stop is None else min(stop, head))
+        return self._whole_rows(max(start, 0), head if stop is None else min(stop, head))
+
+    def blob(self, name: str) -> bytes:
+        """The bytes stored under their hash. Raises LogUnreadable where there are none."""
+        data = self._find_blob(name)
+        if data is None:
+            raise LogUnreadable(f"the blob {name} is missing")
+        return data
 
     def verify(self) -> Verification:
         """Derive every hash again, and say what is wrong and where; a damaged page hides its own entries only."""
@@ -176,22 +187,33 @@ class SQLiteLog:
         last = database.execute(_HEAD, self._key).fetchone()
         return (0, origin(*self._key)) if last is None else (last[0] + 1, last[1])
 
-    def _write(
-        self, database: sqlite3.Connection, records: Sequence[Record], after: int, at: float
-    ) -> tuple[Row, ...]:
-        head, previous = self._end(database)
-        if head != after:
-            raise Conflict(after, head)
-        rows = seal(records, after=after, at=at, previous=previous)
-        for row, record in zip(rows, records, strict=True):
-            for blob in record.blobs:
-                database.execute(_KEEP_BLOB, (*self._key, blob.name, blob.data))
-            database.execute(
-                _APPEND, (*self._key, row.position, at, row.kind, row.version, row.body, row.digest)
-            )
-        return rows
+    @contextlib.contextmanager
+    def _writing(self, after: int) -> Iterator[tuple[sqlite3.Connection, str]]:
+        """A transaction behind position ``after``, with the digest to chain to; all of it is durable then, or nothing."""
+        with self._using(writing=True) as database:
+            try:
+                database.execute("BEGIN IMMEDIATE")
+                head, previous = self._end(database)
+                if head != after:
+                    raise Conflict(after, head)
+                yield database, previous
+                database.execute("COMMIT")
+            finally:
+                # Some errors have rolled back already, as a full disk.
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
 
-    def _entries(self, start: int, stop: int) -> Iterator[Entry]:
+    def _insert(
+        self, database: sqlite3.Connection, rows: Iterable[Row], blobs: Iterable[tuple[str, bytes]]
+    ) -> None:
+        for name, data in blobs:
+            database.execute(_KEEP_BLOB, (*self._key, name, data))
+        for row in rows:
+            database.execute(
+                _APPEND, (*self._key, row.position, row.at, row.kind, row.version, row.body, row.digest)
+            )
+
+    def _whole_rows(self, start: int, stop: int) -> Iterator[Row]:
         while start < stop:
             rows = self._rows(start, stop)
             # A shorter answer would be a wrong answer.
@@ -201,8 +223,7 @@ class SQLiteLog:
                 missing = next((each for each in range(start, stop) if each not in there), None)
                 what = "entries are out of order" if missing is None else f"entry {missing} is missing"
                 raise LogUnreadable(f"{self.path}: {what}; verify() says more")
-            for row in rows:
-                yield opened(row, self._blob)
+            yield from rows
             start += len(rows)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
@@ -229,9 +250,3 @@ class SQLiteLog:
         with self._using(writing=False) as database:
             found = database.execute(_BLOB, (*self._key, name)).fetchone()
         return None if found is None else found[0]
-
-    def _blob(self, name: str) -> bytes:
-        data = self._find_blob(name)
-        if data is None:
-            raise LogUnreadable(f"the blob {name} is missing")
-        return data
