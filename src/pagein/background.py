@@ -28,6 +28,10 @@ def patient(model: Model | AsyncModel, stopped: threading.Event | None = None) -
     return Patient(model, sleep=stopped.wait, stopped=stopped.is_set)
 
 
+BEGINS = 0.05
+"""Seconds before a thread begins: the turn that asked for it ends first, since one interpreter runs one thread at a time."""
+
+
 class Thread:
     """Has an author write jobs in a daemon thread."""
 
@@ -56,6 +60,7 @@ class Thread:
             self._thread.join(ENDS)
 
     def _work(self, job: Job) -> None:
+        self._stopped.wait(BEGINS)
         try:
             self._outcome = drive(write(job, self._author), self._ask)
         except Exception as error:  # noqa: BLE001 - a user's model may raise anything; the run goes on
