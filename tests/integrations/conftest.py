@@ -1,0 +1,1 @@
+"""Makes the players beside it importable from every framework's tests."""
