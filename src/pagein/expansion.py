@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
-from typing import Any, Self, assert_never
+from typing import Any, Self
 
 from pagein.effects import Flow, Read
 from pagein.errors import UnknownHandle
 from pagein.history import told
 from pagein.log import Entry, Observed, Pin
 from pagein.session import Session
-from pagein.steps import (
-    ActionStep,
-    Content,
-    FinalAnswerStep,
-    Image,
-    Observation,
-    Opaque,
-    Part,
-    PlanningStep,
-    Step,
-    SummaryStep,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-    as_text,
-)
+from pagein.steps import ActionStep, Observation, Step, as_text, kind_name, plain_step
 from pagein.view.handles import Handle, parse_handle
 
 SUCCINCT = 400
@@ -117,20 +100,7 @@ def _lines(step: Step) -> Iterator[str]:
 
 def full_step(position: int, step: Step) -> dict[str, Any]:
     """A step as JSON-safe values, nothing left out."""
-    found: dict[str, Any] = {"position": position, "kind": kind_name(step), "content": _content(step.content)}
-    if isinstance(step, SummaryStep):
-        return found | {"author": step.author}
-    if isinstance(step, ActionStep):
-        found["tool_calls"] = [_call(call) for call in step.tool_calls]
-        found["observations"] = [_seen(each) for each in step.observations]
-        found["model"] = step.model
-        if step.usage is not None:
-            found["usage"] = {
-                "input_tokens": step.usage.input_tokens,
-                "output_tokens": step.usage.output_tokens,
-                "cached_tokens": step.usage.cached_tokens,
-            }
-    return found | _beside(step.extra)
+    return {"position": position} | plain_step(step)
 
 
 def succinct_step(position: int, step: Step) -> dict[str, Any]:
@@ -151,60 +121,5 @@ def succinct_step(position: int, step: Step) -> dict[str, Any]:
     return found
 
 
-def kind_name(step: Step) -> str:
-    """The name of a step's kind, as the log and the command line say it."""
-    match step:
-        case SystemPromptStep():
-            return "system"
-        case TaskStep():
-            return "task"
-        case PlanningStep():
-            return "plan"
-        case ActionStep():
-            return "action"
-        case FinalAnswerStep():
-            return "answer"
-        case SummaryStep():
-            return "summary"
-        case _:
-            assert_never(step)
-
-
 def _short(text: str) -> str:
     return text if len(text) <= SUCCINCT else f"{text[:SUCCINCT]}… ({len(text):,} characters)"
-
-
-def _seen(seen: Observation | None) -> dict[str, Any] | None:
-    if seen is None:
-        return None
-    found = {"call_id": seen.call_id, "status": seen.status, "content": _content(seen.content)}
-    return found | ({} if seen.index is None else {"index": seen.index}) | _beside(seen.extra)
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    found = {"id": call.id, "name": call.name, "arguments": call.arguments}
-    return found | ({} if call.at is None else {"at": call.at}) | _beside(call.extra)
-
-
-def _beside(extra: Opaque | None) -> dict[str, Any]:
-    return {} if extra is None else {"extra": _part(extra)}
-
-
-def _content(content: Content | None) -> Any:
-    if content is None or isinstance(content, str):
-        return content
-    return [_part(part) for part in content]
-
-
-def _part(part: Part) -> dict[str, Any]:
-    match part:
-        case Text(text=text, extra=extra):
-            return {"type": "text", "text": text} | _beside(extra)
-        case Opaque(provider=provider, kind=kind, body=body, text=text):
-            return {"type": "opaque", "provider": provider, "kind": kind, "body": body, "text": text}
-        case Image(data=data, media_type=media_type, url=url, detail=detail, extra=extra):
-            found: dict[str, Any] = {"type": "image", "sha256": part.digest, "media_type": media_type}
-            found |= ({"detail": detail} if detail else {}) | _beside(extra)
-            return found | ({"data": base64.b64encode(data).decode()} if data else {"url": url})
-        case _:
-            assert_never(part)

@@ -32,6 +32,7 @@ from pagein.protocol import (
     unknown,
 )
 from pagein.steps import (
+    PROCEED,
     ActionStep,
     FinalAnswerStep,
     Image,
@@ -46,7 +47,7 @@ from pagein.steps import (
     as_parts,
 )
 from pagein.view.handles import observation_handle
-from pagein.view.layout import CONTINUE, EARLIER, PROCEED
+from pagein.view.layout import CONTINUE, EARLIER
 
 ORPHAN = -1
 """The action of an observation that answers no call of this run."""

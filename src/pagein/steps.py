@@ -6,9 +6,12 @@ JSON text the model wrote. What a provider must get back unread stays unread, in
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, assert_never
+from typing import Any, Literal, Self, assert_never
 
 from pagein.errors import ProtocolError
 
@@ -58,6 +61,9 @@ Part = Text | Image | Opaque
 Content = str | tuple[Part, ...]
 """Plain text, or parts in order. The two are kept apart because providers keep them apart."""
 
+Row = dict[str, Any]
+"""JSON-safe values by name."""
+
 Status = Literal["ok", "error", "unknown"]
 """How a call ended. ``unknown``: the run stopped before its result was recorded; it may have run."""
 
@@ -89,6 +95,28 @@ class Observation:
     index: int | None = None
     extra: Opaque | None = None
 
+    @classmethod
+    def of(cls, call_id: str, result: Content, status: Status = "ok", **metadata: Any) -> Self:
+        """An observation with what its tool knows beside the result (JSON-safe), which no model is sent."""
+        beside = Opaque("pagein", "metadata", json.dumps(metadata)) if metadata else None
+        return cls(call_id, result, status, extra=beside)
+
+    @property
+    def result(self) -> str:
+        """What can be read in the content."""
+        return as_text(self.content)
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What the tool knew beside the result; empty where it said nothing."""
+        is_ours = self.extra is not None and (self.extra.provider, self.extra.kind) == ("pagein", "metadata")
+        return json.loads(self.extra.body) if self.extra is not None and is_ours else {}
+
+    def dict(self) -> Row:
+        """Status, result and metadata as JSON-safe values, nothing left out."""
+        found = {"call_id": self.call_id, "status": self.status, "content": plain_content(self.content)}
+        return found | ({} if self.index is None else {"index": self.index}) | _beside(self.extra)
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -99,8 +127,26 @@ class Usage:
     cached_tokens: int = 0
 
 
+class MemoryStep:
+    """What every kind of step can do (smolagents' name for it): a step says itself, to a person and to a model."""
+
+    __slots__ = ()
+
+    def dict(self: Step) -> Row:  # type: ignore[misc] # the union is closed: there is no other self
+        """The step as JSON-safe values, nothing left out; images as base64."""
+        return plain_step(self)
+
+    def to_messages(self: Step, summary_mode: bool = False) -> list[Row]:  # type: ignore[misc]
+        """The step as chat messages, by itself: role, content, calls, results.
+
+        ``summary_mode`` leaves out system prompts, plans and the model's prose. Provider content is left out, and there
+        is no budget: both are a memory's ``to_messages``.
+        """
+        return plain_messages(self, summary_mode=summary_mode)
+
+
 @dataclass(frozen=True, slots=True)
-class SystemPromptStep:
+class SystemPromptStep(MemoryStep):
     """The host's standing instructions."""
 
     content: Content
@@ -108,7 +154,7 @@ class SystemPromptStep:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskStep:
+class TaskStep(MemoryStep):
     """The user spoke."""
 
     content: Content
@@ -116,7 +162,7 @@ class TaskStep:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanningStep:
+class PlanningStep(MemoryStep):
     """The model wrote down a plan (smolagents)."""
 
     content: Content
@@ -124,7 +170,7 @@ class PlanningStep:
 
 
 @dataclass(frozen=True, slots=True)
-class ActionStep:
+class ActionStep(MemoryStep):
     """The model spoke: text, thinking, tool calls. ``observations[i]`` answers ``tool_calls[i]``; None is still open.
 
     Recorded with fewer observations than calls, the rest are recorded one by one as they come.
@@ -143,7 +189,7 @@ class ActionStep:
 
 
 @dataclass(frozen=True, slots=True)
-class FinalAnswerStep:
+class FinalAnswerStep(MemoryStep):
     """The model's answer, which ends the task."""
 
     content: Content
@@ -151,7 +197,7 @@ class FinalAnswerStep:
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryStep:
+class SummaryStep(MemoryStep):
     """Stands for older steps. Data about the run, never an order to the model.
 
     ``author`` is ``extractive`` or the name of the model that wrote it.
@@ -189,3 +235,134 @@ def part_text(part: Part) -> str:
             return f"[image {url or part.digest[:12]} {media_type}]".replace(" ]", "]")
         case _:
             assert_never(part)
+
+
+# As JSON-safe values, and as messages
+
+
+def kind_name(step: Step) -> str:
+    """The name of a step's kind, as the log and the command line say it."""
+    match step:
+        case SystemPromptStep():
+            return "system"
+        case TaskStep():
+            return "task"
+        case PlanningStep():
+            return "plan"
+        case ActionStep():
+            return "action"
+        case FinalAnswerStep():
+            return "answer"
+        case SummaryStep():
+            return "summary"
+        case _:
+            assert_never(step)
+
+
+def plain_step(step: Step) -> Row:
+    """A step as JSON-safe values, nothing left out."""
+    found: Row = {"kind": kind_name(step), "content": plain_content(step.content)}
+    if isinstance(step, SummaryStep):
+        return found | {"author": step.author}
+    if isinstance(step, ActionStep):
+        found["tool_calls"] = [_call(call) for call in step.tool_calls]
+        found["observations"] = [None if each is None else each.dict() for each in step.observations]
+        found["model"] = step.model
+        if step.usage is not None:
+            found["usage"] = {
+                "input_tokens": step.usage.input_tokens,
+                "output_tokens": step.usage.output_tokens,
+                "cached_tokens": step.usage.cached_tokens,
+            }
+    return found | _beside(step.extra)
+
+
+def plain_content(content: Content | None) -> Any:
+    """Content as JSON-safe values, nothing left out."""
+    if content is None or isinstance(content, str):
+        return content
+    return [_part(part) for part in content]
+
+
+def _call(call: ToolCall) -> Row:
+    found = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return found | ({} if call.at is None else {"at": call.at}) | _beside(call.extra)
+
+
+def _beside(extra: Opaque | None) -> Row:
+    return {} if extra is None else {"extra": _part(extra)}
+
+
+def _part(part: Part) -> Row:
+    match part:
+        case Text(text=text, extra=extra):
+            return {"type": "text", "text": text} | _beside(extra)
+        case Opaque(provider=provider, kind=kind, body=body, text=text):
+            return {"type": "opaque", "provider": provider, "kind": kind, "body": body, "text": text}
+        case Image(data=data, media_type=media_type, url=url, detail=detail, extra=extra):
+            found: Row = {"type": "image", "sha256": part.digest, "media_type": media_type}
+            found |= ({"detail": detail} if detail else {}) | _beside(extra)
+            return found | ({"data": base64.b64encode(data).decode()} if data else {"url": url})
+        case _:
+            assert_never(part)
+
+
+PROCEED = "Now proceed and carry out this plan."
+"""What the user says behind a plan, so that the model does not go on writing it (smolagents)."""
+
+
+def plain_messages(step: Step, *, summary_mode: bool) -> list[Row]:
+    """A step as chat messages, by itself: OpenAI's shape, provider content left out."""
+    if summary_mode and isinstance(step, SystemPromptStep | PlanningStep | FinalAnswerStep):
+        return []
+    match step:
+        case SystemPromptStep():
+            return [{"role": "system", "content": as_text(step.content)}]
+        case TaskStep() | SummaryStep():
+            return [{"role": "user", "content": _sent(step.content)}]
+        case PlanningStep():
+            plan = {"role": "assistant", "content": as_text(step.content)}
+            return [plan, {"role": "user", "content": PROCEED}]
+        case FinalAnswerStep():
+            return [{"role": "assistant", "content": as_text(step.content)}]
+        case ActionStep():
+            return _acted(step, None if summary_mode else step.content)
+        case _:
+            assert_never(step)
+
+
+def _acted(step: ActionStep, content: Content | None) -> list[Row]:
+    spoken: Row = {"role": "assistant", "content": _said(content)}
+    if not step.tool_calls:
+        return [spoken] if spoken["content"] else []
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in step.tool_calls
+    ]
+    # A call still open has no answer yet; each that has one is named by its id.
+    answers = [
+        {"role": "tool", "tool_call_id": call.id, "content": as_text(seen.content)}
+        for call, seen in zip(step.tool_calls, step.observations, strict=False)
+        if seen is not None
+    ]
+    return [{**spoken, "tool_calls": calls}, *answers]
+
+
+def _said(content: Content | None) -> str | None:
+    return "\n".join(part.text for part in as_parts(content) if isinstance(part, Text)) or None
+
+
+def _sent(content: Content) -> str | list[Row]:
+    if isinstance(content, str):
+        return content
+    return [
+        {"type": "image_url", "image_url": {"url": _url(part)}}
+        if isinstance(part, Image)
+        else {"type": "text", "text": part_text(part)}
+        for part in content
+    ]
+
+
+def _url(image: Image) -> str:
+    spelled = base64.b64encode(image.data).decode()
+    return image.url or f"data:{image.media_type or 'image/png'};base64,{spelled}"

@@ -27,7 +27,6 @@ from pagein.cli.options import (
 )
 from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
-from pagein.expansion import kind_name
 from pagein.formats import format_named
 from pagein.log import (
     Body,
@@ -49,7 +48,7 @@ from pagein.log import (
 from pagein.log.inmemory import InMemoryLog
 from pagein.log.sqlite import SQLiteLog
 from pagein.memory import AgentMemory
-from pagein.steps import ActionStep, as_text
+from pagein.steps import ActionStep, as_text, kind_name
 from pagein.view import Report
 from pagein.view.handles import observation_handle, step_handle
 

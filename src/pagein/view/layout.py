@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape
 from typing import assert_never
 
 from pagein.log import Observed, Pin
 from pagein.messages import Message
 from pagein.steps import (
+    PROCEED,
     ActionStep,
     Content,
     FinalAnswerStep,
@@ -29,14 +30,23 @@ from pagein.steps import (
 )
 
 NO_RESULT = "(No result was recorded for this call. It may have run.)"
-PROCEED = "Now proceed and carry out this plan."
+
 CONTINUE = "Continue."
 EARLIER = "(What was said before this point is not part of this run.)"
 
 _OURS = re.compile(r"<(?=\s*+(?:/\s*+)?(?:memory|pinned|system-notice|late-result))", re.IGNORECASE)
 
-Item = Step | Pin | Observed
-"""What can be shown: a step, a pin, or an observation that came too late to stand behind its call."""
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Text at the view's end that is no part of the run: what came back, or what is known; ``kind`` says which."""
+
+    kind: str
+    text: str
+
+
+Item = Step | Pin | Observed | Aside
+"""What can be shown: a step, a pin, an observation that came too late to stand behind its call, or an aside."""
 
 
 def as_data(tag: str, text: str, **attributes: str) -> str:
@@ -77,6 +87,8 @@ def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = Fals
             return (Message("assistant", content, extra=extra),)
         case SummaryStep(content=content, author=author):
             return (Message("user", as_data("memory", content, kind="summary", author=author)),)
+        case Aside(kind=kind, text=text):
+            return (Message("user", as_data("memory", text, kind=kind)),)
         case Pin(text=text):
             return (Message("user", as_data("pinned", text)),)
         case Observed(observation=seen):
