@@ -6,6 +6,8 @@ only from those above it:
 
 errors       every error of ours, drawn as a tree
 steps        what happened: the closed union of steps and their parts
+callbacks    what is called when a step is there
+showing      a run for a person to read
 driving      generators that say what they need done, run in either colour
 lexing       what in a text names something
 messages     what a request is made of, before any provider's spelling
@@ -39,6 +41,7 @@ cli          pagein demo | replay | log | view | expand | verify | export | impo
 
 from typing import TYPE_CHECKING
 
+from pagein.callbacks import CallbackRegistry
 from pagein.compaction import Plan, Policy
 from pagein.errors import (
     BudgetError,
@@ -64,10 +67,12 @@ from pagein.expansion import Expansion
 from pagein.flows import Recorded
 from pagein.log import Compaction, Entry, Log, Problem, Verification
 from pagein.memory import AgentMemory
+from pagein.showing import replay, truncate_content
 from pagein.steps import (
     ActionStep,
     FinalAnswerStep,
     Image,
+    MemoryStep,
     Observation,
     Opaque,
     PlanningStep,
@@ -93,6 +98,7 @@ __all__ = [
     "AsyncAgentMemory",
     "Budget",
     "BudgetError",
+    "CallbackRegistry",
     "Compaction",
     "ConfigurationError",
     "Conflict",
@@ -111,6 +117,7 @@ __all__ = [
     "LogUnreachable",
     "LogUnreadable",
     "LogUnwritable",
+    "MemoryStep",
     "NothingToUndo",
     "Observation",
     "Opaque",
@@ -134,6 +141,8 @@ __all__ = [
     "Usage",
     "Verification",
     "View",
+    "replay",
+    "truncate_content",
 ]
 
 
