@@ -6,6 +6,7 @@ passages     from an entry to what is indexed
 words        how well passages match a query's terms, neighbours included
 dates        the times that a query speaks of
 fusion       one score from several arms; seeds and diversity
+sessions     in which session it was
 packing      what is shown of the hits within a budget of tokens
 schema       the tables, and whether they can be trusted
 sqlite       the index in a SQLite file, the log's own or another

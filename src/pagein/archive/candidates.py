@@ -49,10 +49,18 @@ Counts = dict[tuple[str, Scope], tuple[int, int]]
 """How many passages hold a common term, with how many passages there were when it was counted."""
 
 
-def look_up(database: sqlite3.Connection, terms: Sequence[str], scope: Scope, counts: Counts) -> Looked:
+def look_up(
+    database: sqlite3.Connection,
+    terms: Sequence[str],
+    scope: Scope,
+    counts: Counts,
+    *,
+    postings: int = POSTINGS,
+    a_term: int = A_TERM,
+) -> Looked:
     """Who holds the terms within the scope, of common ones the newest; and how rare each is there."""
     passages, size = totals(database, scope)
-    share = max(A_TERM // 8, min(A_TERM, POSTINGS // max(len(terms), 1)))
+    share = max(a_term // 8, min(a_term, postings // max(len(terms), 1)))
     present: dict[str, set[int]] = {}
     complete: set[str] = set()
     worth: dict[str, float] = {}

@@ -125,6 +125,10 @@ class Archive(Protocol):
         """The best hits, best first, at most ``limit``. Any text is data: no operator, no quote means anything."""
         ...
 
+    def sessions(self, query: Query | str) -> tuple[tuple[str, float], ...]:
+        """The sessions in which it may have been, with their scores, best first, at most ``limit``."""
+        ...
+
     def forget(self, positions: Iterable[int], *, session: str | None = None) -> int:
         """Take what stands at these positions out of the index; the number of passages that went."""
         ...

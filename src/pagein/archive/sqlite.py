@@ -14,6 +14,7 @@ from pagein.archive import schema, writing
 from pagein.archive.candidates import Counts, Scope
 from pagein.archive.contract import Embedder, Hit, Query
 from pagein.archive.searching import Found, find, hits
+from pagein.archive.sessions import rank_sessions
 from pagein.errors import ConfigurationError, LogClosed, LogUnreadable
 from pagein.log import Entry, Log
 from pagein.log.chain import checked_name
@@ -110,9 +111,10 @@ class SqliteArchive:
         asked = Query(query) if isinstance(query, str) else query
         return self._trusting(lambda: self._search(asked))
 
-    def find(self, query: Query) -> Found:
-        """Every candidate with its score, before seeds, diversity and limit: what a benchmark ranks."""
-        return self._trusting(lambda: self._found(query))
+    def sessions(self, query: Query | str) -> tuple[tuple[str, float], ...]:
+        """The sessions in which it may have been, with their scores, best first, at most ``limit``."""
+        asked = Query(query) if isinstance(query, str) else query
+        return self._trusting(lambda: self._sessions(asked))
 
     def forget(self, positions: Iterable[int], *, session: str | None = None) -> int:
         """Take what stands at these positions out of the index; the number of passages that went."""
@@ -188,10 +190,12 @@ class SqliteArchive:
             found, names = self._find(database, query, meanings)
             return hits(database, query, found, names)
 
-    def _found(self, query: Query) -> Found:
+    def _sessions(self, query: Query) -> tuple[tuple[str, float], ...]:
         meanings = None if self._vectors is None else self._vectors.query(query.text)
         with self._reading() as database:
-            return self._find(database, query, meanings)[0]
+            found, names = self._find(database, query, meanings)
+            ranked = rank_sessions(database, query, self._scope(database, query)[0], self._counts, found)
+        return tuple((names[key], score) for key, score in ranked[: query.limit] if key in names)
 
     def _find(
         self, database: sqlite3.Connection, query: Query, meanings: Nearness | None

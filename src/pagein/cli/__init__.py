@@ -6,6 +6,8 @@ looking   log, view, expand and verify: into a database
 moving    export and import: a session out of its store and into another
 benching  bench faults and bench speed
 degrading bench degrade
+recalling recall
+benching_recall  bench recall and bench search
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _app() -> App:
     """Every command, under its name. Built at each call: nothing of it outlives one."""
     from pagein import __version__  # noqa: PLC0415 - names every room of the library
-    from pagein.cli import benching, degrading, looking, moving, playing  # noqa: PLC0415
+    from pagein.cli import benching, benching_recall, degrading, looking, moving, playing, recalling  # noqa: PLC0415
 
     app = App(
         name="pagein",
@@ -65,7 +67,15 @@ def _app() -> App:
         help_format="plaintext",
         default_parameter=Parameter(negative=""),
     )
-    for command in (playing.demo, playing.replay, looking.log, looking.view, looking.expand, looking.verify):
+    for command in (
+        playing.demo,
+        playing.replay,
+        looking.log,
+        looking.view,
+        looking.expand,
+        looking.verify,
+        recalling.recall,
+    ):
         app.command(command)
     app.command(moving.export)
     app.command(moving.restore, name="import")
@@ -73,5 +83,10 @@ def _app() -> App:
     bench.command(benching.faults)
     bench.command(benching.speed)
     bench.command(degrading.degrade)
+    bench.command(benching_recall.search)
+    recall = App(name="recall", help="How much of what a question needs is found again.")
+    recall.command(benching_recall.locomo)
+    recall.command(benching_recall.longmemeval)
+    bench.command(recall)
     app.command(bench)
     return app

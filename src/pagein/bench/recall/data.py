@@ -1,0 +1,198 @@
+"""LoCoMo's and LongMemEval's files, plain or gzipped, as conversations and questions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import json
+import random
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pagein.errors import ConfigurationError, FormatError
+
+_SESSION = re.compile(r"session_(\d+)")
+_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
+_LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
+_TIMES = ("%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", _LOCOMO_TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One thing said. ``id`` is what evidence names it by, ``at`` seconds since the epoch."""
+
+    id: str
+    session: str
+    role: str
+    text: str
+    at: float
+    is_evidence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, when, and the ids of the turns (or sessions) in which the answer is."""
+
+    id: str
+    text: str
+    kind: str
+    evidence: frozenset[str]
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """LoCoMo: turns in order, and questions about them."""
+
+    id: str
+    turns: tuple[Turn, ...]
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """LongMemEval: one question, with the sessions that hold its answer."""
+
+    question: Question
+    sessions: Mapping[str, tuple[Turn, ...]]
+    haystack: Mapping[str, tuple[Turn, ...]]
+    """Every session that came with the question."""
+
+    @property
+    def gold(self) -> frozenset[str]:
+        """The sessions in which a turn of the user's is evidence: what the official protocol asks for."""
+        return frozenset(
+            name
+            for name, turns in self.sessions.items()
+            if any(turn.is_evidence and turn.role == "user" for turn in turns)
+        )
+
+
+KINDS = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
+"""LoCoMo's categories."""
+
+
+def read_locomo(path: Path) -> tuple[Conversation, ...]:
+    """The conversations of a LoCoMo file. Raises FormatError for a file that is none, ConfigurationError."""
+    found = _read(path)
+    try:
+        return tuple(_conversation(index, each) for index, each in enumerate(found))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise FormatError(
+            f"this is no LoCoMo file: {type(error).__name__} {error}", path=str(path)
+        ) from error
+
+
+def read_longmemeval(path: Path) -> tuple[Chat, ...]:
+    """The questions of a LongMemEval file, in their order. Raises FormatError, ConfigurationError."""
+    found = _read(path)
+    try:
+        return tuple(_chat(each) for each in found)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise FormatError(
+            f"this is no LongMemEval file: {type(error).__name__} {error}", path=str(path)
+        ) from error
+
+
+def read_pool(path: Path) -> dict[str, tuple[Turn, ...]]:
+    """The distractor sessions of a pool file, by id. Raises FormatError, ConfigurationError."""
+    found = _read(path)
+    try:
+        return {name: _turns(name, each["turns"], each.get("date", "")) for name, each in found.items()}
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise FormatError(
+            f"this is no pool of sessions: {type(error).__name__} {error}", path=str(path)
+        ) from error
+
+
+def haystack_of(
+    chat: Chat, pool: Mapping[str, tuple[Turn, ...]], size: int | None
+) -> dict[str, tuple[Turn, ...]]:
+    """A question's own evidence sessions and distractors from the pool, ``size`` in all; None is the whole pool.
+
+    The draw is fixed by the question's id, so that everyone measures on the same sessions.
+    """
+    rest = sorted(pool.keys() - chat.sessions.keys())
+    count = len(rest) if size is None else max(0, min(size - len(chat.sessions), len(rest)))
+    drawn = random.Random("lme-v1:" + chat.question.id).sample(rest, count)  # noqa: S311 - a draw, no secret
+    return {**chat.sessions, **{name: pool[name] for name in drawn}}
+
+
+def _read(path: Path) -> Any:
+    try:
+        data = path.read_bytes()
+        if data.startswith(b"\x1f\x8b"):
+            data = gzip.decompress(data)
+        return json.loads(data)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, EOFError, zlib.error, RecursionError) as error:
+        raise FormatError(f"not JSON: {error}", path=str(path)) from error
+
+
+def _conversation(index: int, each: Mapping[str, Any]) -> Conversation:
+    said = each["conversation"]
+    numbers = sorted(int(found[1]) for key in said if (found := _SESSION.fullmatch(key)))
+    turns: list[Turn] = []
+    for number in numbers:
+        date = str(said.get(f"session_{number}_date_time", ""))
+        turns += (_locomo_turn(turn, f"session_{number}", date) for turn in said[f"session_{number}"])
+    questions = tuple(_locomo_question(place, asked) for place, asked in enumerate(each["qa"]))
+    return Conversation(str(each.get("sample_id", index)), tuple(turns), questions)
+
+
+def _locomo_turn(turn: Mapping[str, Any], session: str, date: str) -> Turn:
+    caption = turn.get("blip_caption")
+    shared = f" and shared {caption}." if caption else ""
+    text = f'({date}) {turn["speaker"]} said, "{turn["text"]}"{shared}'
+    return Turn(str(turn["dia_id"]), session, "user", text, seconds(date) or 0.0)
+
+
+def _locomo_question(place: int, asked: Mapping[str, Any]) -> Question:
+    # Some evidence is written as two ids in one string, or with a colon too many.
+    named = (_EVIDENCE.findall(str(each)) for each in asked["evidence"])
+    evidence = frozenset(f"D{session}:{turn}" for each in named for session, turn in each)
+    return Question(str(place), str(asked["question"]), KINDS.get(asked["category"], "other"), evidence)
+
+
+def _chat(each: Mapping[str, Any]) -> Chat:
+    dates = each.get("haystack_dates") or [""] * len(each["haystack_sessions"])
+    every = {
+        str(name): _turns(str(name), turns, date)
+        for name, turns, date in zip(
+            each["haystack_session_ids"], each["haystack_sessions"], dates, strict=True
+        )
+    }
+    own = frozenset(map(str, each["answer_session_ids"]))
+    sessions = {name: turns for name, turns in every.items() if name in own}
+    evidence = frozenset(turn.id for turns in sessions.values() for turn in turns if turn.is_evidence)
+    question = Question(
+        str(each["question_id"]),
+        str(each["question"]),
+        str(each["question_type"]),
+        evidence,
+        seconds(str(each.get("question_date", ""))),
+    )
+    return Chat(question, sessions, every)
+
+
+def _turns(name: str, turns: Any, date: str) -> tuple[Turn, ...]:
+    at = seconds(date) or 0.0
+    return tuple(
+        Turn(f"{name}_{place}", name, turn["role"], turn["content"], at, bool(turn.get("has_answer")))
+        for place, turn in enumerate(turns)
+    )
+
+
+def seconds(date: str) -> float | None:
+    """The time of a date as these files write it, in seconds since the epoch; None for any other text."""
+    for form in _TIMES:
+        try:
+            return dt.datetime.strptime(date, form).replace(tzinfo=dt.UTC).timestamp()
+        except ValueError:
+            continue
+    return None

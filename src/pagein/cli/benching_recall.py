@@ -1,0 +1,254 @@
+"""``pagein bench recall`` and ``pagein bench search``: how much is found again, and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from pagein.archive.embedders import embedder_named
+from pagein.bench.recall import locomo as locomo_bench
+from pagein.bench.recall import longmemeval as longmemeval_bench
+from pagein.bench.recall.data import Chat, haystack_of, read_locomo, read_longmemeval, read_pool
+from pagein.bench.recall.measures import BUDGETS
+from pagein.bench.recall.searchers import searchers
+from pagein.bench.search import Measured, bench_search
+from pagein.cli import screen
+from pagein.cli.options import AsJson
+from pagein.cli.recalling import EmbedderName
+from pagein.errors import ConfigurationError
+
+
+def locomo(
+    file: Annotated[Path, Parameter(help="LoCoMo's JSON file, plain or gzipped.")],
+    /,
+    *,
+    embedder: EmbedderName = "auto",
+    systems: Annotated[
+        tuple[str, ...],
+        Parameter(consume_multiple=True, help="Only these: words, words and meaning, bare FTS5, newest."),
+    ] = (),
+    json: AsJson = False,
+) -> int:
+    """Measure how much of a question's evidence is found among a conversation's turns.
+
+    A turn is "(date) Speaker said, "text" and shared caption". R@k is the mean
+    over all questions that have evidence of the share of it among the first k
+    turns; E@b the share in a context of b tokens (four characters each) of whole
+    turns packed by score, what does not fit skipped; E/@b packed by score /
+    tokens ** 0.3. Search is the time of one search, of the conversation's index.
+
+    For example:
+
+      pagein bench recall locomo locomo10.json
+      pagein bench recall locomo locomo10.json --embedder none --json
+    """
+    conversations = read_locomo(file)
+    questions = sum(len(locomo_bench.asked(each)) for each in conversations)
+    results: dict[str, locomo_bench.Result] = {}
+    for name, opened in _systems(embedder, systems).items():
+        with screen.progress(name, questions) as advance:
+            results[name] = locomo_bench.bench_locomo(conversations, opened, advance)
+    if json:
+        screen.show_json(
+            {"file": str(file), "systems": {name: each.as_dict() for name, each in results.items()}}
+        )
+        return 0
+    means = {name: each.means for name, each in results.items()}
+    title = f"LoCoMo, {len(conversations)} conversations, {questions:,} questions, by turn"
+    _print(title, means, [f"R@{k}" for k in locomo_bench.CUTS], results)
+    _print("evidence in a context of b tokens, packed by score", means, [f"E@{b}" for b in BUDGETS], None)
+    _print("packed by score / tokens ** 0.3", means, [f"E/@{b}" for b in BUDGETS], None)
+    best = next(iter(results))
+    kinds = results[best].kinds
+    columns = ["questions", *(f"R@{k}" for k in locomo_bench.CUTS), "E@1000", "E@4000"]
+    _print(f"{best}, by kind of question", kinds, columns, None)
+    return 0
+
+
+def longmemeval(
+    file: Annotated[Path, Parameter(help="LongMemEval's JSON file, plain or gzipped.")],
+    /,
+    *,
+    pool: Annotated[
+        Path | None,
+        Parameter(help="Sessions by id to draw distractors from; without it each question's own haystack."),
+    ] = None,
+    haystack: Annotated[
+        str, Parameter(name="--haystack", help="Sessions in a haystack: a number, or all.")
+    ] = "50",
+    turns: Annotated[
+        bool | None,
+        Parameter(
+            negative="--no-turns",
+            help="Measure by turn, too; by default up to 50 sessions, where it takes minutes.",
+        ),
+    ] = None,
+    embedder: EmbedderName = "auto",
+    systems: Annotated[
+        tuple[str, ...],
+        Parameter(consume_multiple=True, help="Only these: words, words and meaning, bare FTS5, newest."),
+    ] = (),
+    json: AsJson = False,
+) -> int:
+    """Measure how many sessions and turns that hold the answer are found among distractors.
+
+    By session, as the official protocol has it: user-side text only; questions
+    with _abs, or without evidence in a user's turn, left out; all@k is 1 where
+    every evidence session is among the first k, any@k where one is (never to be
+    compared), NDCG@k the official gain. By turn: E@b is the share of the evidence
+    turns, either's, in a context of b tokens (four characters each) of whole
+    turns packed by score, E/@b by score / tokens ** 0.3. The distractors of a
+    haystack are drawn by random.Random('lme-v1:' + question_id), so that they are
+    the same for everyone.
+
+    For example:
+
+      pagein bench recall longmemeval oracle.json --pool pool.json --haystack 50
+      pagein bench recall longmemeval longmemeval_s.json --embedder none
+    """
+    size = _size(haystack)
+    chats = read_longmemeval(file)
+    drawn = _haystack(read_pool(pool) if pool is not None else None, size)
+    by_turn = turns if turns is not None else (size is not None and size <= _BY_TURN)
+    questions = len(longmemeval_bench.by_session(chats)) + by_turn * len(longmemeval_bench.by_turn(chats))
+    results: dict[str, longmemeval_bench.Result] = {}
+    for name, opened in _systems(embedder, systems).items():
+        with screen.progress(name, questions) as advance:
+            results[name] = longmemeval_bench.bench_longmemeval(chats, drawn, opened, advance, turns=by_turn)
+    if json:
+        given = {"file": str(file), "haystack": haystack if pool is not None else "own"}
+        screen.show_json(given | {"systems": {name: each.as_dict() for name, each in results.items()}})
+        return 0
+    _print_longmemeval(results, f"{haystack} sessions" if pool is not None else "their own haystacks")
+    return 0
+
+
+_BY_TURN = 50
+
+
+def _print_longmemeval(results: Mapping[str, longmemeval_bench.Result], among: str) -> None:
+    first = next(iter(results.values()))
+    means = {name: each.sessions for name, each in results.items()}
+    columns = ["all@5", "all@10", "any@5", "any@10", "NDCG@5", "NDCG@10"]
+    _print(f"LongMemEval, {first.questions} questions, by session, among {among}", means, columns, results)
+    if first.turn_questions:
+        packed = {name: each.turns for name, each in results.items()}
+        title = f"{first.turn_questions} questions, evidence turns in a context of b tokens, packed by score"
+        _print(title, packed, [f"E@{b}" for b in BUDGETS], None)
+        _print("packed by score / tokens ** 0.3", packed, [f"E/@{b}" for b in BUDGETS], None)
+
+
+def _systems(embedder: str, wanted: Sequence[str]) -> dict[str, Any]:
+    every = searchers(embedder_named(embedder))
+    unknown = [each for each in wanted if each not in every]
+    if unknown:
+        raise ConfigurationError(f"no system {unknown[0]!r}: use one of {', '.join(every)}")
+    return {name: opened for name, opened in every.items() if not wanted or name in wanted}
+
+
+def _size(given: str) -> int | None:
+    if given == "all":
+        return None
+    if not given.isdecimal() or int(given) < 1:
+        raise ConfigurationError(f"--haystack is a number of sessions, 1 or more, or all; not {given!r}")
+    return int(given)
+
+
+def _haystack(pool: Any, size: int | None) -> longmemeval_bench.Haystack:
+    def own(chat: Chat) -> Mapping[str, Any]:
+        return chat.haystack
+
+    def drawn(chat: Chat) -> Mapping[str, Any]:
+        return haystack_of(chat, pool, size)
+
+    return own if pool is None else drawn
+
+
+def _print(
+    title: str,
+    rows: Mapping[str, Mapping[str, float]],
+    columns: Sequence[str],
+    timed: Mapping[str, Any] | None,
+) -> None:
+    made = screen.table(title, "", *columns, *(("search ms", "95 %") if timed else ()))
+    for name, means in rows.items():
+        cells = [
+            f"{means[each]:.0f}" if each == "questions" else screen.rate(means.get(each)) for each in columns
+        ]
+        took = (f"{timed[name].p50:.1f}", f"{timed[name].p95:.1f}") if timed else ()
+        screen.row(made, name, *cells, *took)
+    screen.console().print(made)
+
+
+def search(
+    *,
+    documents: Annotated[int, Parameter(help="Steps in the archive.")] = 100_000,
+    sessions: Annotated[int, Parameter(help="Sessions they are spread over.")] = 1,
+    queries: Annotated[int, Parameter(help="Searches measured, after as many that are not.")] = 200,
+    vectors: Annotated[
+        bool,
+        Parameter(help="Measure pagein with vectors, too: made up, 384 numbers a step.", show_default=False),
+    ] = False,
+    json: AsJson = False,
+) -> int:
+    """Measure how long a search takes, beside plain FTS5 and tantivy.
+
+    Steps of 12 to 45 made-up words, as frequent as words are in English; a query
+    is six words of one of them. All engines are asked the same: pagein for ten
+    hits with text, score and reason; bare FTS5 (Porter) and tantivy, where it is
+    installed, for the ids of the ten best that hold any of the words.
+
+    For example:
+
+      pagein bench search --documents 100000
+      pip install tantivy && pagein bench search --documents 1000000 --json
+    """
+    for option, given in (("--documents", documents), ("--sessions", sessions), ("--queries", queries)):
+        if given < 1:
+            raise ConfigurationError(f"{option} must be 1 or more, not {given}")
+    with screen.progress("index", None) as advance:
+        rows = bench_search(
+            documents,
+            sessions,
+            queries,
+            lambda what, done, of: advance(done, of=of, what=what),
+            vectors=vectors,
+        )
+    if json:
+        screen.show_json(
+            {"documents": documents, "sessions": sessions, "rows": [each.as_dict() for each in rows]}
+        )
+        return 0
+    _print_search(rows, documents)
+    return 0
+
+
+def _print_search(rows: Sequence[Measured], documents: int) -> None:
+    made = screen.table(
+        f"search among {documents:,} steps",
+        "",
+        "p50 ms",
+        "p95 ms",
+        "found",
+        "index s",
+        "disk MB",
+        "resident MB",
+    )
+    for each in rows:
+        if each.note:
+            screen.row(made, each.name, "-", "-", "-", "-", "-", each.note)
+            continue
+        screen.row(
+            made,
+            each.name,
+            f"{each.p50:.2f}",
+            f"{each.p95:.2f}",
+            screen.rate(each.found),
+            f"{each.build:.1f}",
+            f"{each.disk:.0f}",
+            screen.number(each.resident),
+        )
+    screen.console().print(made)
