@@ -151,33 +151,38 @@ MOVES = st.lists(
 )
 
 
+def make(memory, move, where, number):
+    """One change, as a user may make it."""
+    steps = memory.steps
+    at = where % len(steps) if len(steps) else 0
+    match move:
+        case "append":
+            steps.append(action(number, "word " * 60))
+        case "task":
+            steps.append(theirs.TaskStep(f"Also {number}."))
+        case "pop" if steps:
+            steps.pop(at)
+        case "edit" if steps and isinstance(steps[at], theirs.ActionStep):
+            steps[at].observations = None if where == 7 else f"edited {number}"
+        case "insert":
+            steps.insert(at, action(number))
+        case "replace" if steps:
+            steps[at] = action(number)
+        case "reverse":
+            steps.reverse()
+        case "reset":
+            memory.reset()
+        case "look":
+            memory.write_memory_to_messages()
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MOVES)
 def test_after_any_changes_log_list_and_a_new_look_at_the_log_say_the_same(moves):
     memory = memory_of(theirs.TaskStep("Do it."))
     log = memory.pages._edited._log
     for number, (move, where) in enumerate(moves, 1):
-        steps = memory.steps
-        at = where % len(steps) if len(steps) else 0
-        match move:
-            case "append":
-                steps.append(action(number, "word " * 60))
-            case "task":
-                steps.append(theirs.TaskStep(f"Also {number}."))
-            case "pop" if steps:
-                steps.pop(at)
-            case "edit" if steps and isinstance(steps[at], theirs.ActionStep):
-                steps[at].observations = None if where == 7 else f"edited {number}"
-            case "insert":
-                steps.insert(at, action(number))
-            case "replace" if steps:
-                steps[at] = action(number)
-            case "reverse":
-                steps.reverse()
-            case "reset":
-                memory.reset()
-            case "look":
-                memory.write_memory_to_messages()
+        make(memory, move, where, number)
     if calls_answered(memory):
         assert said(memory) == bare(memory)
     reopened = type(memory.pages)(log, budget=20_000)

@@ -115,6 +115,7 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
 
     @system_prompt.setter
     def system_prompt(self, step: theirs.SystemPromptStep) -> None:
+        """See above."""
         self._history.stand(step)
 
     @property
@@ -124,6 +125,7 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
 
     @steps.setter
     def steps(self, steps: Sequence[Any]) -> None:
+        """See above."""
         if steps is self._steps:
             return
         self._history.follow(list(steps))

@@ -7,7 +7,7 @@ import re
 
 from pagein.errors import ConfigurationError
 
-LOWEST, BELOW = (1, 22), (1, 28)
+LOWEST, BELOW = (1, 24), (1, 28)
 """The first minor release that is supported, and the first that is not any more."""
 
 
