@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from pagein.integrations.langchain_messages import to_langchain
 from pagein.integrations.langgraph_hook import PreModelHook
+from pagein.integrations.langgraph_saver import PageinSaver
 
-__all__ = ["PreModelHook", "to_langchain"]
+__all__ = ["PageinSaver", "PreModelHook", "to_langchain"]
