@@ -21,6 +21,7 @@ compaction   what leaves: one policy a file, the ladder that composes them, the 
 models       what writes summaries and facts: official SDKs behind one small protocol, and patience with them
 summaries    what stands for what left: the structured summary, its text, its checks, its prompts
 archive      what was recorded, found again by words and by meaning
+facts        what outlives a run: whose it is, where it came from, what of it matters now, the block that shows it
 recording    from what a host hands over to what the log takes
 writing      summaries that a model writes while the run goes on
 effects      what a flow may ask for

@@ -1,0 +1,97 @@
+"""Whose facts a memory sees, and where they lie: one log a scope and owner, in the same store as the runs.
+
+The tenant is the log's own. Within it each name is built of quoted parts at fixed places, the user always first, so
+that no choice of names can reach another user's log; only a tenant's facts are common to its users.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from pagein.errors import ConfigurationError
+from pagein.facts.fact import SCOPES, FactError
+from pagein.log import FactScope
+
+RESERVED = "pagein:facts:"
+"""What the names of these logs begin with; a run's session may not."""
+
+
+def is_reserved(session: str) -> bool:
+    """Whether a session's name is one of ours, which no run may have.
+
+    >>> is_reserved("pagein:facts:user:alice"), is_reserved("web-app")
+    (True, False)
+    """
+    return isinstance(session, str) and session.startswith(RESERVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Who is asking: the session, and the user, project and task where there are any.
+
+    Without a ``user`` nothing is shared between sessions but the tenant's facts: whoever forgets it shares nothing.
+    Raises ConfigurationError for a name that is empty or no text, and for a session named like a log of facts.
+    """
+
+    session: str
+    user: str | None = None
+    project: str | None = None
+    task: str | None = None
+    tenant: str = ""
+
+    def __post_init__(self) -> None:
+        for what in ("user", "project", "task"):
+            name = getattr(self, what)
+            if name is not None and (not isinstance(name, str) or not name.strip()):
+                raise ConfigurationError(f"{what} names whose facts are seen; it may not be empty: {name!r}")
+        for what in ("session", "tenant"):
+            if not isinstance(getattr(self, what), str):
+                raise ConfigurationError(f"{what} is a name, not {getattr(self, what)!r}")
+        if is_reserved(self.session):
+            raise ConfigurationError(
+                f"the session {self.session!r} is a log of facts; give the run another name"
+            )
+        for each in (self.session, self.user or "", self.project or "", self.task or ""):
+            try:
+                each.encode()
+            except UnicodeEncodeError:
+                raise ConfigurationError(f"a name is text without lone surrogates, not {each!r}") from None
+
+    @property
+    def known(self) -> tuple[FactScope, ...]:
+        """The scopes that have an owner, the narrowest first."""
+        return tuple(each for each in SCOPES if self._has(each))
+
+    @property
+    def usual(self) -> FactScope:
+        """The scope of a fact that names none: the user, or the session where no user is known."""
+        return "session" if self.user is None else "user"
+
+    def owner(self, scope: FactScope) -> str:
+        """The owner's own name in a scope. Raises FactError where there is none."""
+        if not self._has(scope):
+            raise FactError(
+                f"no {scope} is known here: open the memory with {scope}=... Nothing was recorded."
+            )
+        name: str = getattr(self, scope)
+        return name
+
+    def log_name(self, scope: FactScope) -> str:
+        """The session name of the log that holds the facts of a scope. Raises FactError where it has no owner.
+
+        >>> Owners("s", user="a:b").log_name("user")
+        'pagein:facts:user:a%3Ab'
+        """
+        owner = self.owner(scope)
+        within = {
+            "tenant": (),
+            "user": (owner,),
+            "project": (self.user or "", owner),
+            "session": (self.user or "", owner),
+            "task": (self.user or "", self.session, owner),
+        }[scope]
+        return RESERVED + ":".join((scope, *(quote(each, safe="") for each in within)))
+
+    def _has(self, scope: FactScope) -> bool:
+        return scope in ("session", "tenant") or getattr(self, scope) is not None
