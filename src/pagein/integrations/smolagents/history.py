@@ -84,7 +84,7 @@ class History:
 
     def __init__(self, pages: EditedMemory) -> None:
         self._pages = pages
-        self._turn = threading.RLock()
+        self.turn = threading.RLock()
         self._acting: dict[int, Acting] = {}
         self._system: tuple[int, Any] | None = None
         self._kept: list[Kept] = []
@@ -97,15 +97,15 @@ class History:
 
     @property
     def system(self) -> Any:
-        """The system prompt, or None where there is none yet."""
-        return None if self._system is None else self._system[1]
+        """The system prompt; an empty one where none was recorded yet."""
+        return theirs.SystemPromptStep("") if self._system is None else self._system[1]
 
     def stand(self, step: Any) -> None:
         """Record the system prompt, or another in its place. Raises ConfigurationError for what is no step."""
         (ours,) = recording.recorded(step)
         if not isinstance(ours, SystemPromptStep):
             raise ProtocolError(f"system_prompt is a SystemPromptStep, not a {type(step).__name__}")
-        with self._turn:
+        with self.turn:
             if self._system is None:
                 at = self._pages.put((ours,), NOTE, lambda at: noted(step, (ours,), at))
             else:
@@ -116,7 +116,7 @@ class History:
 
     def begin(self) -> None:
         """Leave everything behind but the system prompt."""
-        with self._turn:
+        with self.turn:
             if self._kept or self._acting:
                 self._pages.reset()
             self._kept.clear()
@@ -124,7 +124,7 @@ class History:
 
     def follow(self, steps: Sequence[Any]) -> None:
         """Make the log say what this list says. What raises leaves log and list as they were."""
-        with self._turn:
+        with self.turn:
             old = self._kept
             if len(steps) == len(old) + 1 and all(k.step is s for k, s in zip(old, steps, strict=False)):
                 self._add(steps[-1], steps)
@@ -141,7 +141,7 @@ class History:
 
     def look(self, steps: Sequence[Any]) -> None:
         """Record what was edited inside steps since the last look."""
-        with self._turn:
+        with self.turn:
             for index, each in enumerate(self._kept):
                 now = mark(each.step)
                 if len(now) != len(each.mark) or any(
@@ -158,13 +158,13 @@ class History:
             recording.calls_of(calls),
             usage=recording.usage_of(step.token_usage),
         )
-        with self._turn:
+        with self.turn:
             at = self._pages.put((ours,), NOTE, lambda at: noted(step, (ours,), at))
             self._acting[id(step)] = Acting(step, at, ours)
 
     def answer(self, step: Any, index: int, text: str | None, error: BaseException | None) -> None:
         """Record the answer of one call as it comes; the last is held until the step ends."""
-        with self._turn:
+        with self.turn:
             acting = self._acting.get(id(step))
             if acting is None or index in acting.answers:
                 return

@@ -56,8 +56,8 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
         self._speaker = Speaker(self.pages.counter)
         self._limit = self.pages.budget.limit
         self._reserved = 0
-        self._steps = Steps(self._history.steps, self._history.follow)
-        if system_prompt or self._history.system is None:
+        self._steps = Steps(self._history.steps, self._history.follow, self._history.turn)
+        if system_prompt:
             self.system_prompt = theirs.SystemPromptStep(system_prompt)
 
     @classmethod
@@ -128,15 +128,17 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
         """See above."""
         if steps is self._steps:
             return
-        self._history.follow(list(steps))
-        self._steps.let_go()
-        self._steps = Steps(steps, self._history.follow)
+        with self._history.turn:
+            self._history.follow(list(steps))
+            self._steps.let_go()
+            self._steps = Steps(steps, self._history.follow, self._history.turn)
 
     def reset(self) -> None:
         """Begin anew behind the system prompt. What was recorded stays in the record."""
-        self._history.begin()
-        self._steps.let_go()
-        self._steps = Steps((), self._history.follow)
+        with self._history.turn:
+            self._history.begin()
+            self._steps.let_go()
+            self._steps = Steps((), self._history.follow, self._history.turn)
 
     def get_succinct_steps(self) -> list[dict[str, Any]]:
         """The steps as JSON-safe values, without what the model was sent."""
@@ -153,7 +155,8 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
 
         ``summary_mode`` leaves out the system prompt, plans and the model's prose, as smolagents does.
         """
-        self._history.look(self._steps)
+        with self._history.turn:
+            self._history.look(self._steps)
         limit = self._limit - self._reserved
         apart = summary_mode or self._reserved > 0
         room = limit

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any, Self, SupportsIndex
 
 
 class Steps(list[Any]):
     """An agent's steps. Every change is recorded first, and what raises there changes nothing."""
 
-    def __init__(self, steps: Iterable[Any], record: Callable[[list[Any]], None]) -> None:
+    def __init__(
+        self, steps: Iterable[Any], record: Callable[[list[Any]], None], turn: AbstractContextManager[object]
+    ) -> None:
         super().__init__(steps)
         self._record = record
+        self._turn = turn
 
     def _change(self, change: Callable[[list[Any]], Any]) -> Any:
-        new = list(self)
-        given = change(new)
-        self._record(new)
-        super().__setitem__(slice(None), new)
-        return given
+        # One change at a time: two that begin with the same list would each undo the other's.
+        with self._turn:
+            new = list(self)
+            given = change(new)
+            self._record(new)
+            super().__setitem__(slice(None), new)
+            return given
 
     def let_go(self) -> None:
         """From now on an ordinary list: what is done to it is recorded nowhere."""
