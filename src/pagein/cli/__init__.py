@@ -6,6 +6,7 @@ looking   log, view, expand and verify: into a database
 moving    export and import: a session out of its store and into another
 benching  bench faults and bench speed
 degrading bench degrade
+enduring  bench crash and bench load
 recalling recall
 benching_recall  bench recall and bench search
 """
@@ -54,7 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _app() -> App:
     """Every command, under its name. Built at each call: nothing of it outlives one."""
     from pagein import __version__  # noqa: PLC0415 - names every room of the library
-    from pagein.cli import benching, benching_recall, degrading, looking, moving, playing, recalling  # noqa: PLC0415
+    from pagein.cli import (  # noqa: PLC0415
+        benching,
+        benching_recall,
+        degrading,
+        enduring,
+        looking,
+        moving,
+        playing,
+        recalling,
+    )
 
     app = App(
         name="pagein",
@@ -83,6 +93,8 @@ def _app() -> App:
     bench.command(benching.faults)
     bench.command(benching.speed)
     bench.command(degrading.degrade)
+    bench.command(enduring.crash)
+    bench.command(enduring.load)
     bench.command(benching_recall.search)
     recall = App(name="recall", help="How much of what a question needs is found again.")
     recall.command(benching_recall.locomo)

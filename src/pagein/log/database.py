@@ -108,6 +108,11 @@ def _in_our_words(path: str, error: sqlite3.Error, *, writing: bool) -> LogError
             return LogUnreadable(f"{path}: {error}")
 
 
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection holds what this one wanted."""
+    return _code(error) == sqlite3.SQLITE_BUSY
+
+
 def _code(error: sqlite3.Error) -> int:
     # The low byte is the primary code. Errors that Python itself raises have none.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -205,7 +210,7 @@ def _prepared(
                 database.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
                 # SQLite does not wait everywhere: processes that open the same new file can be refused at once.
-                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                if not is_busy(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(_RETRY_SECONDS)
             else:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import random
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pagein.errors import ConfigurationError, Conflict, LogClosed, LogUnreadable
 from pagein.log import Body, Entry, Verification
 from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, relinked, seal, written
 from pagein.log.codec import encode
-from pagein.log.database import SYNCHRONOUS, open_database, translated
+from pagein.log.database import SYNCHRONOUS, is_busy, open_database, translated
 from pagein.log.digests import origin
 
 _HEAD = "SELECT position, digest FROM entries WHERE tenant = ? AND session = ? ORDER BY position DESC LIMIT 1"
@@ -31,6 +33,7 @@ _SESSIONS = """WITH RECURSIVE each(name) AS (
 ) SELECT name FROM each WHERE name IS NOT NULL"""
 
 _ROWS_AT_ONCE = 100
+_PAUSE = (0.0005, 0.003)
 _TYPES = (int, float, str, int, bytes, str)
 
 
@@ -60,6 +63,7 @@ class SQLiteLog:
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout < math.inf:
             raise ConfigurationError(f"timeout is in seconds, 0 or more, not {timeout!r}")
         self.readonly = readonly
+        self._timeout = timeout
         self.path = os.fspath(path)
         self.session = checked_name("session", session)
         self.tenant = checked_name("tenant", tenant)
@@ -192,7 +196,7 @@ class SQLiteLog:
         """A transaction behind position ``after``, with the digest to chain to; all of it is durable then, or nothing."""
         with self._using(writing=True) as database:
             try:
-                database.execute("BEGIN IMMEDIATE")
+                self._begin(database)
                 head, previous = self._end(database)
                 if head != after:
                     raise Conflict(after, head)
@@ -202,6 +206,27 @@ class SQLiteLog:
                 # Some errors have rolled back already, as a full disk.
                 if database.in_transaction:
                     database.execute("ROLLBACK")
+
+    def _begin(self, database: sqlite3.Connection) -> None:
+        """Begins to write, within the timeout.
+
+        SQLite's own waiting sleeps longer and longer, up to a tenth of a second, and has no queue: beside busy writers
+        it can miss every gap for seconds. Here the pauses are short and of chance length.
+        """
+        deadline = time.monotonic() + self._timeout
+        database.execute("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    database.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError as error:
+                    if not is_busy(error) or time.monotonic() > deadline:
+                        raise
+                    time.sleep(random.uniform(*_PAUSE))  # noqa: S311 - when to look again
+                else:
+                    return
+        finally:
+            database.execute(f"PRAGMA busy_timeout = {min(round(self._timeout * 1000), 2**31 - 1)}")
 
     def _insert(
         self, database: sqlite3.Connection, rows: Iterable[Row], blobs: Iterable[tuple[str, bytes]]

@@ -1,0 +1,119 @@
+"""bench crash: hosts that are killed lose nothing; and what was lost, run twice or damaged would be told."""
+
+import contextlib
+import json
+import multiprocessing
+import sqlite3
+
+import pytest
+
+from pagein.bench.crash import Crashes, _Inspection, _Life, bench_crash
+from pagein.bench.crash_child import BUDGET, Noting, Place, call_numbers
+from pagein.cli import main
+from pagein.log.sqlite import SQLiteLog
+from pagein.memory import AgentMemory
+from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
+
+pytestmark = pytest.mark.skipif(
+    "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs SIGKILL and fork"
+)
+
+
+def test_a_few_kills_lose_nothing(tmp_path):
+    found = bench_crash(str(tmp_path / "run.db"), tmp_path, 4, seed=1)
+    assert found.faults == []
+    assert (found.kills, found.ok) == (4, True)
+    assert found.entries >= found.acknowledged > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_many_kills_lose_nothing_on_sqlite(tmp_path):
+    found = bench_crash(str(tmp_path / "run.db"), tmp_path, 30, seed=2)
+    assert found.faults == []
+    assert found.compactions
+    assert found.effects
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_many_kills_of_host_and_server_lose_nothing_on_postgres(tmp_path, postgres):
+    found = bench_crash(postgres.url, tmp_path, 10, seed=3, server=postgres if postgres.mine else None)
+    assert found.faults == []
+    assert found.effects
+    assert found.server_kills == (1 if postgres.mine else 0)
+
+
+# The inspection is under test
+
+
+@pytest.fixture
+def crashed(tmp_path):
+    """A record as a host leaves it, and a look at it."""
+    path, effects = tmp_path / "run.db", tmp_path / "effects.txt"
+    life = _Life(Place(str(path), "run", str(effects)))
+    with contextlib.closing(SQLiteLog(path, session="run")) as log:
+        noting = Noting(log)
+        memory = AgentMemory(noting, budget=BUDGET)
+        memory.record(TaskStep("Go on with 0."))
+        for number in range(3):
+            memory.record(ActionStep("I run.", (ToolCall(str(number), "run", "{}"),)))
+            effects.write_text("".join(f"{each}\n" for each in range(number + 1)))
+            memory.record(Observation(str(number), "done"))
+        told = dict(noting.taken())
+        assert call_numbers(memory.steps) == [0, 1, 2]
+
+    def look(change=""):
+        if change:
+            with contextlib.closing(sqlite3.connect(path)) as database, database:
+                assert database.execute(change).rowcount == 1
+        return list(_Inspection(life, told, Crashes()).faults())
+
+    look.effects = effects
+    return look
+
+
+def test_a_sound_record_has_no_faults_at_any_look(crashed):
+    assert crashed() == []
+    assert crashed() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("DELETE FROM entries WHERE position = 6", "entry 6 was acknowledged and is gone"),
+        (
+            "UPDATE entries SET digest = 's2:0' WHERE position = 6",
+            "entry 6 was acknowledged and was replaced",
+        ),
+        ("UPDATE entries SET body = replace(body, 'done', 'gone') WHERE position = 4", "verify: 4"),
+        ("DELETE FROM entries WHERE position = 3", "LogUnreadable"),
+    ],
+)
+def test_what_is_lost_or_damaged_is_told(crashed, change, fault):
+    assert crashed() == []
+    assert any(fault in each for each in crashed(change))
+
+
+@pytest.mark.parametrize(
+    ("effects", "fault"),
+    [("0\n1\n2\n1\n", "run 2 times"), ("0\n1\n2\n3\n", "call 3 was run and not recorded")],
+)
+def test_a_call_that_was_run_twice_or_unrecorded_is_told(crashed, effects, fault):
+    crashed.effects.write_text(effects)
+    assert [each for each in crashed() if fault in each]
+
+
+def test_a_process_that_dies_by_itself_is_told(tmp_path, monkeypatch):
+    (tmp_path / "run.db").write_bytes(b"no database" * 100)
+    found = bench_crash(str(tmp_path / "run.db"), tmp_path, 1)
+    assert [each for each in found.faults if "ended by itself" in each]
+    assert [each for each in found.faults if "LogUnreadable" in each]
+
+
+def test_the_command_counts_what_it_did(capsys):
+    assert main(["bench", "crash", "--kills", "1", "--seed", "4", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["kills"], told["ok"], told["faults"]) == (1, True, [])
+    assert main(["bench", "crash", "--kills", "0"]) == 1
+    assert main(["bench", "crash", "--store", "paper"]) == 2
