@@ -5,5 +5,6 @@ from __future__ import annotations
 from pagein.integrations.langchain_messages import to_langchain
 from pagein.integrations.langgraph_hook import PreModelHook
 from pagein.integrations.langgraph_saver import PageinSaver
+from pagein.integrations.langgraph_store import PageinByteStore, PageinStore
 
-__all__ = ["PageinSaver", "PreModelHook", "to_langchain"]
+__all__ = ["PageinByteStore", "PageinSaver", "PageinStore", "PreModelHook", "to_langchain"]

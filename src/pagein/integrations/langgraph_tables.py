@@ -57,6 +57,26 @@ CHECKPOINT_TABLES = (
     ),
 )
 
+_PLACE = "tenant TEXT NOT NULL, namespace TEXT NOT NULL, key TEXT NOT NULL"
+ITEM_TABLES = (
+    Table(
+        "langgraph_items",
+        f"{_PLACE}, value TEXT NOT NULL, created REAL NOT NULL, updated REAL NOT NULL, ttl REAL, expires REAL, "
+        "texts TEXT NOT NULL",
+        "tenant, namespace, key",
+    ),
+    Table(
+        "langgraph_vectors",
+        f"{_PLACE}, number INTEGER NOT NULL, vector BLOB NOT NULL",
+        "tenant, namespace, key, number",
+    ),
+    Table(
+        "langchain_bytes",
+        "tenant TEXT NOT NULL, name TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL",
+        "tenant, name, key",
+    ),
+)
+
 DIGEST = 16
 
 Typed = tuple[str, bytes]
