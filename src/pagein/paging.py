@@ -25,7 +25,7 @@ from pagein.tokens import Budget
 from pagein.view import View
 from pagein.view.fold import preview
 from pagein.writing import Author, Job, Outcome, Tile, Written
-from pagein.writing.jobs import built_on, composed, tiles
+from pagein.writing.jobs import SMALLEST, built_on, composed, tiles
 
 FITS = 0.7
 """Share of the author's room up to which a source, quoted, is taken to fit into one request."""
@@ -166,6 +166,8 @@ def _begun(session: Session, current: View, replacements: Sequence[Replacement])
         start = each.first if written is None or _is_rebuilt(session, author, each, written) else written.last
         if start >= each.last or (start, each.last) in session.tried:
             continue
+        if session.fold.cost_of(start, each.last) < SMALLEST:
+            continue
         session.tried.add((start, each.last))
         span = yield from _source(session, start, each.last)
         if span.said:
@@ -225,5 +227,7 @@ def _take(session: Session, outcome: Outcome) -> None:
                 "%s. What code extracts stands instead; the log is unchanged.", session.problems[-1]
             )
     if outcome.written:
-        session.failing.clear()
+        if problem is None:
+            # An outage that comes again is told again; that answers are refused, now and then, is told once.
+            session.failing = {each for each in session.failing if each.startswith("SummaryRejected")}
         session.written.extend(outcome.written)

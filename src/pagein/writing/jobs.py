@@ -21,6 +21,9 @@ from pagein.writing import Written
 LEAST = 100
 """Tokens of text below which a summary is a line with a handle, and no model is asked for a better one."""
 
+SMALLEST = 300
+"""Tokens of steps below which no model is asked about them: a record in words of its own would be as long."""
+
 HEAD = 0.5
 """Share of what stands for a range that a model's record of it may have; an extract has the rest. Not measured: no model
 that writes well was at hand. An extract keeps the names a run needs next, a record says what they are about."""
