@@ -1,4 +1,4 @@
-"""The command line: ``pagein demo | replay | log | view | expand | verify | export | import | bench``.
+"""The command line: ``pagein demo | replay | log | view | expand | verify | export | import | facts | bench``.
 
 screen    what is printed, and how: tables, progress, JSON, errors
 playing   demo and replay: recorded runs through a memory
@@ -8,6 +8,7 @@ benching  bench faults and bench speed
 degrading bench degrade
 enduring  bench crash and bench load
 recalling recall
+facting   facts and bench facts
 benching_recall  bench recall and bench search
 """
 
@@ -30,6 +31,10 @@ PIPE_CLOSED = 141
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and give its exit code: 0; 1 for an error of ours, which is one line on stderr; 2 for usage."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["facts"]:
+        from pagein.cli.facting import in_order  # noqa: PLC0415 - loaded for its own commands only
+
+        given = in_order(given)
     try:
         code = _app()(given, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
@@ -60,6 +65,7 @@ def _app() -> App:
         benching_recall,
         degrading,
         enduring,
+        facting,
         looking,
         moving,
         playing,
@@ -89,10 +95,12 @@ def _app() -> App:
         app.command(command)
     app.command(moving.export)
     app.command(moving.restore, name="import")
+    app.command(facting.app())
     bench = App(name="bench", help="The measurements you can repeat.")
     bench.command(benching.faults)
     bench.command(benching.speed)
     bench.command(degrading.degrade)
+    bench.command(facting.measure, name="facts")
     bench.command(enduring.crash)
     bench.command(enduring.load)
     bench.command(benching_recall.search)

@@ -27,6 +27,7 @@ from pagein.cli.options import (
 )
 from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
+from pagein.facts.owners import is_reserved
 from pagein.formats import format_named
 from pagein.log import (
     Body,
@@ -163,7 +164,7 @@ def verify(db: Database, /, *, session: SessionName = None, json: AsJson = False
 
       pagein verify run.db
     """
-    names = _sessions(db)
+    names = _sessions(db, facts=True)
     wanted = names if session is None else (_chosen(db, names, session),)
     found = {}
     for name in wanted:
@@ -194,9 +195,10 @@ def _opened(db: Path, session: str) -> Iterator[SQLiteLog]:
         log.close()
 
 
-def _sessions(db: Path) -> tuple[str, ...]:
+def _sessions(db: Path, *, facts: bool = False) -> tuple[str, ...]:
+    """The sessions recorded there; with ``facts`` the logs of facts too."""
     with _opened(db, "default") as log:
-        found = log.sessions()
+        found = tuple(each for each in log.sessions() if facts or not is_reserved(each))
     if not found:
         raise ConfigurationError(f"{db}: nothing is recorded there")
     return found
@@ -209,7 +211,7 @@ def _chosen(db: Path, names: Sequence[str], wanted: str | None) -> str:
     listed = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     if wanted is None:
         raise ConfigurationError(f"{db}: say which session with --session: {listed}")
-    if wanted not in names:
+    if wanted not in names and not is_reserved(wanted):
         raise ConfigurationError(f"{db}: no session {wanted!r}; there are {listed}")
     return wanted
 

@@ -1,0 +1,338 @@
+"""``pagein facts``: what outlives the runs in a database, looked at and changed by hand; ``pagein bench facts``."""
+
+from __future__ import annotations
+
+import json as json_
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from pagein.bench import facts as bench
+from pagein.cli import screen
+from pagein.cli.options import AsJson, ModelName, counter_of
+from pagein.errors import ConfigurationError, FormatError
+from pagein.facts.fact import Fact
+from pagein.facts.store import Facts
+
+Store = Annotated[Path, Parameter(help="The SQLite file of a memory.")]
+Id = Annotated[str, Parameter(help="The fact's id, as fu12.")]
+User = Annotated[str | None, Parameter(help="Whose facts; without it the session's own and the tenant's.")]
+Session = Annotated[str, Parameter(help="The session whose facts are seen too.")]
+Project = Annotated[str | None, Parameter(help="The project whose facts are seen too.")]
+Tenant = Annotated[str, Parameter(help="The tenant; nothing of another is ever seen.")]
+Scope = Annotated[
+    str | None,
+    Parameter(help="task, session, project, user or tenant; by default the user, where one is named."),
+]
+Reason = Annotated[str, Parameter(help="Why; it is kept.")]
+Category = Annotated[
+    str, Parameter(help="preference, knowledge, context, behaviour, goal, correction or constraint.")
+]
+
+VERBS = ("list", "search", "add", "correct", "remove", "history", "export", "import")
+
+
+def app() -> App:
+    """The commands under ``pagein facts``."""
+    made = App(
+        name="facts",
+        help="What outlives the runs: list, search, add, correct, remove, history, export, import.",
+    )
+    commands: tuple[Callable[..., int], ...] = (
+        listed,
+        search,
+        add,
+        correct,
+        remove,
+        history,
+        export,
+        restore,
+    )
+    for name, command in zip(VERBS, commands, strict=True):
+        made.command(command, name=name)
+    return made
+
+
+def in_order(arguments: Sequence[str]) -> list[str]:
+    """The arguments, the command before the database: ``facts run.db list`` is ``facts list run.db``."""
+    given = list(arguments)
+    if len(given) > 2 and given[0] == "facts" and given[1] not in VERBS and given[2] in VERBS:
+        given[1], given[2] = given[2], given[1]
+    return given
+
+
+def listed(
+    db: Store, /, *, user: User = None, session: Session = "default", project: Project = None, tenant: Tenant = "",
+    scope: Scope = None, category: str | None = None, all: Annotated[bool, Parameter(help="Those too that do not hold now.")] = False,
+    json: AsJson = False,
+) -> int:  # fmt: skip
+    """List the facts that hold now.
+
+    For example:
+
+      pagein facts list run.db --user alice
+    """
+    with _facts(db, user, session, project, tenant) as facts:
+        found = facts.list(scope=scope, category=category, all=all)  # type: ignore[arg-type]
+    _show(found, json=json, title=f"{len(found):,} facts")
+    return 0
+
+
+def search(
+    db: Store, query: Annotated[str, Parameter(help="What it is about.")], /, *, user: User = None,
+    session: Session = "default", project: Project = None, tenant: Tenant = "",
+    limit: Annotated[int, Parameter(help="At most so many.")] = 10, json: AsJson = False,
+) -> int:  # fmt: skip
+    """Find the facts that have something in common with a query, best first.
+
+    For example:
+
+      pagein facts search run.db "how to write tests" --user alice
+    """
+    with _facts(db, user, session, project, tenant) as facts:
+        found = facts.search(query, limit=limit)
+    if json:
+        screen.show_json([asdict(each) for each in found])
+        return 0
+    made = screen.table(f"{len(found):,} facts", "id", "category", "score", "content", left=2)
+    for each in found:
+        screen.row(
+            made, each.fact.id, each.fact.category, screen.rate(each.score), screen.clean(each.fact.content)
+        )
+    screen.console().print(made if found else "Nothing is known about that.")
+    return 0
+
+
+def add(
+    db: Store, content: Annotated[str, Parameter(help="One sentence that can be understood on its own.")], /, *,
+    user: User = None, session: Session = "default", project: Project = None, tenant: Tenant = "", scope: Scope = None,
+    category: Category = "context", confidence: Annotated[float, Parameter(help="From 0 to 1.")] = 1.0,
+    reason: Reason = "", json: AsJson = False,
+) -> int:  # fmt: skip
+    """State a fact. One that is known already is confirmed.
+
+    For example:
+
+      pagein facts add run.db "Prefers pytest" --category preference --user alice
+    """
+    with _facts(db, user, session, project, tenant, new=True) as facts:
+        made = facts.add(
+            content, category=category, confidence=confidence, scope=scope, author="user", reason=reason  # type: ignore[arg-type]
+        )  # fmt: skip
+    _show([made], json=json, title="stated")
+    return 0
+
+
+def correct(
+    db: Store, id: Id, content: Annotated[str, Parameter(help="What is so instead.")], /, *, user: User = None,
+    session: Session = "default", project: Project = None, tenant: Tenant = "", reason: Reason = "corrected",
+    json: AsJson = False,
+) -> int:  # fmt: skip
+    """Put a fact in the place of another, which stays readable in the history.
+
+    For example:
+
+      pagein facts correct run.db fu12 "Prefers unittest" --user alice
+    """
+    with _facts(db, user, session, project, tenant, write=True) as facts:
+        made = facts.correct(id, content, reason=reason)
+    _show([made], json=json, title="stated")
+    return 0
+
+
+def remove(
+    db: Store, id: Id, /, *, user: User = None, session: Session = "default", project: Project = None,
+    tenant: Tenant = "", reason: Reason = "removed by hand", json: AsJson = False,
+) -> int:  # fmt: skip
+    """Let a fact go. What it said, and why it went, stays readable in the history.
+
+    For example:
+
+      pagein facts remove run.db fu12 --reason "moved to uv" --user alice
+    """
+    with _facts(db, user, session, project, tenant, write=True) as facts:
+        gone = facts.remove(id, reason=reason, author="user")
+    _show([gone], json=json, title="removed")
+    return 0
+
+
+def history(
+    db: Store, id: Annotated[str | None, Parameter(help="Of one fact; without it, of all.")] = None, /, *,
+    user: User = None, session: Session = "default", project: Project = None, tenant: Tenant = "", json: AsJson = False,
+) -> int:  # fmt: skip
+    """Show what became of a fact, or every change there was, with its author and reason.
+
+    For example:
+
+      pagein facts history run.db fu12 --user alice
+    """
+    with _facts(db, user, session, project, tenant) as facts:
+        changes = facts.audit() if id is None else facts.history(id)
+    if json:
+        screen.show_json([asdict(each) for each in changes])
+        return 0
+    made = screen.table(f"{len(changes):,} changes", "id", "what", "by", "content", "reason", left=5)
+    for each in changes:
+        told = screen.clean(each.reason)
+        screen.row(
+            made, each.fact.id, each.what, each.by or each.author, screen.clean(each.fact.content), told
+        )
+    screen.console().print(made)
+    return 0
+
+
+def export(
+    db: Store,
+    /,
+    *,
+    user: User = None,
+    session: Session = "default",
+    project: Project = None,
+    tenant: Tenant = "",
+) -> int:
+    """Print every fact that stands as JSON, which import takes.
+
+    For example:
+
+      pagein facts export run.db --user alice > facts.json
+    """
+    with _facts(db, user, session, project, tenant) as facts:
+        screen.show_json(facts.export())
+    return 0
+
+
+def restore(
+    db: Store, file: Annotated[Path, Parameter(help="What export gave, or deer-flow's memory.json; - is stdin.")], /, *,
+    user: User = None, session: Session = "default", project: Project = None, tenant: Tenant = "", scope: Scope = None,
+    json: AsJson = False,
+) -> int:  # fmt: skip
+    """State the facts of a file. Those that are known already are confirmed.
+
+    For example:
+
+      pagein facts import run.db facts.json --user alice
+    """
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+        data = json_.loads(text)
+    except OSError as error:
+        raise ConfigurationError(f"{file}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"not JSON: {error}", path=str(file)) from error
+    with _facts(db, user, session, project, tenant, new=True) as facts:
+        found = facts.import_(data, scope=scope)  # type: ignore[arg-type]
+    _show(found, json=json, title=f"{len(found):,} facts stated or confirmed")
+    return 0
+
+
+@contextmanager
+def _facts(
+    db: Path,
+    user: str | None,
+    session: str,
+    project: str | None,
+    tenant: str,
+    *,
+    write: bool = False,
+    new: bool = False,
+) -> Iterator[Facts]:
+    """The facts in a database, which is not written to unless that is asked for, and only made where it may be ``new``."""
+    if db.is_dir():
+        raise ConfigurationError(f"{db}: that is a folder, not the file of a memory")
+    readonly = not (write or new)
+    with Facts.open(
+        str(db),
+        session=session,
+        user=user,
+        project=project,
+        tenant=tenant,
+        readonly=readonly or not (new or db.exists()),
+    ) as facts:
+        yield facts
+
+
+def _show(facts: Iterable[Fact], *, json: bool, title: str) -> None:
+    found = tuple(facts)
+    if json:
+        screen.show_json([asdict(each) for each in found])
+        return
+    made = screen.table(title, "id", "scope", "category", "confidence", "content", left=3)
+    for each in found:
+        screen.row(
+            made, each.id, each.scope, each.category, f"{each.confidence:.2f}", screen.clean(each.content)
+        )
+    screen.console().print(made if found else "No facts.")
+
+
+def measure(
+    *files: Annotated[Path, Parameter(help="LoCoMo's or LongMemEval's JSON files, plain or gzipped.")],
+    pool: Annotated[
+        Path | None, Parameter(help="Sessions by id to draw LongMemEval's distractors from.")
+    ] = None,
+    haystack: Annotated[int, Parameter(help="Sessions of a LongMemEval question, with a pool.")] = 50,
+    limit: Annotated[int | None, Parameter(help="Only so many questions of each conversation.")] = None,
+    refit: Annotated[bool, Parameter(negative="--no-refit", help="Beside scikit-learn, too.")] = True,
+    speed: Annotated[bool, Parameter(negative="--no-speed", help="How long a ranking takes, too.")] = True,
+    model: ModelName = None,
+    json: AsJson = False,
+) -> int:
+    """Measure whether the facts that a question needs are in the block, and how fast they are ranked.
+
+    Turns are the facts (of LongMemEval the user's), the evidence is what is needed.
+    The share of it is measured inside blocks of 500, 1,000 and 2,000 tokens: ours;
+    confidence alone, filled to the first that does not fit (deer-flow as it is);
+    and a TfidfVectorizer of scikit-learn's, fitted at each call. "Apart" is the
+    largest difference between our cosines and scikit-learn's on the same terms.
+
+    For example:
+
+      pagein bench facts locomo10.json
+      pagein bench facts longmemeval_s.json --no-refit --no-speed
+      pagein bench facts
+    """
+    counter = counter_of(model)
+    shares: dict[str, bench.Shares] = {}
+    for file in files:
+        asked = bench.read_asked(file, pool, haystack)
+        if limit is not None:
+            asked = [bench.Asked(each.facts, each.questions[: max(1, limit)]) for each in asked]
+        with screen.progress(file.name, sum(len(each.questions) for each in asked)) as advance:
+            shares[file.name] = bench.bench_facts(asked, counter, refit=refit, tick=advance)
+    sizes = (10_000, 100_000) if speed else ()
+    with screen.progress("ranking", len(sizes)) as advance:
+        speeds = bench.bench_speed_of_facts(sizes, refit=refit, tick=advance)
+    if json:
+        screen.show_json(bench.as_dict(shares, speeds))
+        return 0
+    for name, each in shares.items():
+        _print_shares(name, each)
+    _print_speeds(speeds)
+    return 0
+
+
+def _print_shares(name: str, shares: bench.Shares) -> None:
+    title = f"{name}: {shares.questions:,} questions, share of the needed facts in the block"
+    made = screen.table(title, "system", *(f"{budget:,} tokens" for budget in bench.BUDGETS))
+    for system in (bench.OURS, bench.CONFIDENCE, bench.REFIT):
+        if (system, bench.BUDGETS[0]) in shares.sums:
+            screen.row(made, system, *(screen.rate(shares.mean(system, budget)) for budget in bench.BUDGETS))
+    screen.console().print(made)
+    screen.console().print(f"Apart from scikit-learn on the same terms: {shares.apart:.1e}")
+
+
+def _print_speeds(speeds: Sequence[bench.Speed]) -> None:
+    if not speeds:
+        return
+    made = screen.table("one ranking, ms (medians)", "facts", "ours", "after one more", "refit", "times")
+    for each in speeds:
+        again: Any = "-" if each.refit is None else f"{each.refit:,.0f}"
+        times = "-" if each.times is None else f"{each.times:,.0f}"
+        screen.row(
+            made, screen.number(each.facts), f"{each.ours:.1f}", f"{each.after_one_more:.1f}", again, times
+        )
+    screen.console().print(made)
