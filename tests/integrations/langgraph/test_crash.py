@@ -1,0 +1,57 @@
+"""An agent that loops 60 calls through 4,000 tokens, is killed, resumes, and answers from what it saw at step 3."""
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from langchain_play import BUDGET, FACT
+
+LIFE = Path(__file__).parent / "langgraph_crash.py"
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def live(path, stop_at, how):
+    return subprocess.run(
+        [sys.executable, LIFE, path, str(stop_at), how],
+        capture_output=True, text=True, check=False, timeout=90,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("how", "deaths"), [("sync", (45,)), pytest.param("async", (25, 45), marks=pytest.mark.slow)]
+)
+def test_killed_it_answers_from_what_it_saw_in_its_first_life(tmp_path, how, deaths):
+    path = tmp_path / "run.db"
+    for stop_at in deaths:
+        died = live(path, stop_at, how)
+        assert died.returncode == 9, died.stderr
+    done = live(path, 0, how)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert FACT in told["answer"]
+    assert told["results"] >= 60
+    assert told["most"] <= BUDGET
+    assert told["verified"]
+    assert told["requests"] < 20  # of the 60, only what was not done
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        sessions = database.execute("SELECT DISTINCT session FROM entries").fetchall()
+    assert sessions == [("report",)]  # what it said before it died is part of the one conversation
+
+
+@pytest.mark.parametrize("example", sorted(each.name for each in EXAMPLES.glob("langgraph_*.py")))
+def test_an_example_runs_offline(example, tmp_path):
+    run = subprocess.run(
+        [sys.executable, EXAMPLES / example],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "Equation 7" in run.stdout
+    assert list(tmp_path.iterdir()) == []
