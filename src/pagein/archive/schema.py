@@ -41,7 +41,7 @@ _SCHEMA = (
     """CREATE TABLE archive_passages (
         id INTEGER PRIMARY KEY, position INTEGER NOT NULL, part INTEGER NOT NULL, role TEXT NOT NULL,
         at REAL NOT NULL, said REAL, start INTEGER NOT NULL, whole INTEGER NOT NULL, size INTEGER NOT NULL,
-        terms TEXT NOT NULL, text TEXT NOT NULL
+        same INTEGER NOT NULL, terms TEXT NOT NULL, text TEXT NOT NULL
     ) STRICT""",
     "CREATE INDEX archive_places ON archive_passages (id >> 24, position)",
     "CREATE INDEX archive_times ON archive_passages (id >> 24, at)",
@@ -59,8 +59,8 @@ _SCHEMA = (
 
 _ORDINAL_BITS = 24
 _NUMBER_BITS = 22
-MOST_PASSAGES = 1 << _ORDINAL_BITS
-"""Passages of one session."""
+MOST_PASSAGES = (1 << _ORDINAL_BITS) - 16
+"""Passages of one session. The last few stay free, so that a session's last is nobody's neighbour."""
 MOST_SESSIONS = 1 << _NUMBER_BITS
 """Sessions of one tenant."""
 MOST_TENANTS = 1 << 16
@@ -101,16 +101,11 @@ def range_of_tenant(holder: int) -> tuple[int, int]:
 
 
 def is_trusted(database: sqlite3.Connection) -> bool:
-    """True where the tables are of this release. Raises what SQLite raises for a damaged file."""
-    there = {
-        name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE name GLOB 'archive_*'")
-    }
-    if not there >= set(TABLES):
+    """True where the tables are exactly those of this release. Raises what SQLite raises for a damaged file."""
+    there = {sql for (sql,) in database.execute("SELECT sql FROM sqlite_schema WHERE name GLOB 'archive_*'")}
+    if not there.issuperset(_SCHEMA):
         return False
-    try:
-        found = database.execute("SELECT value FROM archive_about WHERE name = 'version'").fetchone()
-    except sqlite3.OperationalError:
-        return False  # a table of that name, but not ours
+    found = database.execute("SELECT value FROM archive_about WHERE name = 'version'").fetchone()
     return bool(found == (VERSION,))
 
 
@@ -126,8 +121,13 @@ def make_anew(database: sqlite3.Connection) -> None:
 def _drop(database: sqlite3.Connection, name: str) -> None:
     kind = database.execute("SELECT type FROM sqlite_schema WHERE name = ?", (name,)).fetchone()
     if kind is not None:
-        database.execute(f"DROP {'VIEW' if kind[0] == 'view' else 'TABLE'} {name}")
-    # What is left of a virtual table that was half destroyed.
+        try:
+            database.execute(f"DROP {'VIEW' if kind[0] == 'view' else 'TABLE'} {name}")
+        except sqlite3.DatabaseError:
+            # FTS5 cannot be asked to drop what it cannot open.
+            database.execute("PRAGMA writable_schema = ON")
+            database.execute("DELETE FROM sqlite_schema WHERE name = ?", (name,))
+            database.execute("PRAGMA writable_schema = RESET")
     for (shadow,) in database.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ?", (f"{name}_*",)
     ).fetchall():

@@ -8,26 +8,31 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pagein.archive.candidates import Counts, Looked, Scope, best, look_up
+from pagein.archive.candidates import LOOKED_AT, Counts, Looked, Scope, best, look_up
 from pagein.archive.contract import Hit, Query, Role
 from pagein.archive.dates import Window, windows
 from pagein.archive.fusion import Candidate, Fused, chosen, fuse
 from pagein.archive.passages import handle_of
 from pagein.archive.schema import session_of
 from pagein.archive.terms import query_terms, surfaces
-from pagein.archive.words import AROUND, Counted, Statistics, count_terms, score
+from pagein.archive.words import AROUND, count_term, scores
 
 TERMS = 64
 """Terms of a query that are looked up."""
 
-_BESIDE = 64
-"""Of the best passages, how many have their neighbours looked at."""
+_BESIDE = (24, 64)
+"""Of the best passages, how many have their neighbours looked at: for ten hits, and at most."""
+
+_LEAST = 64
+"""Passages that are scored whole, however few hits are wanted: on LoCoMo ten hits are the same as of 256."""
 
 _NEAR = (-2, -1, 1, 2)
 
-_ROWS = """SELECT p.id, p.position, p.part, p.role, p.at, p.said, p.size, p.terms
+_ROWS = """SELECT p.id, p.position, p.part, p.role, p.at, p.said, p.same
     FROM json_each(?) AS wanted JOIN archive_passages AS p ON p.id = wanted.value"""
-_TEXTS = """SELECT p.id, p.text, p.whole FROM json_each(?) AS wanted
+_SIZES = "SELECT p.id, p.size FROM json_each(?) AS wanted JOIN archive_passages AS p ON p.id = wanted.value"
+_TERMS = "SELECT p.id, p.terms FROM json_each(?) AS wanted JOIN archive_passages AS p ON p.id = wanted.value"
+_TEXTS = """SELECT p.id, p.text, p.whole, p.terms FROM json_each(?) AS wanted
     JOIN archive_passages AS p ON p.id = wanted.value"""
 
 
@@ -53,8 +58,7 @@ class Row:
     role: Role
     at: float
     said: float | None
-    size: int
-    terms: str
+    same: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +85,15 @@ def find(
     """Every candidate for the query within the scope, scored, best first."""
     terms = query_terms(query.text, TERMS)
     looked = look_up(database, terms, scope, counts)
-    ids = set(best(looked, hidden))
-    ids |= _beside(looked, hidden, scope)
+    ids = set(best(looked, hidden, min(LOOKED_AT, max(_LEAST, 8 * query.limit))))
+    ids |= _beside(looked, hidden, scope, min(_BESIDE[1], max(_BESIDE[0], 2 * query.limit)))
     if meanings is not None:
         ids.update(meanings.nearest(NEAREST))
     ids -= hidden
-    rows = _rows(database, _with_neighbours(ids))
-    wanted = [rows[each] for each in ids if each in rows and _admitted(rows[each], query)]
-    near = {} if meanings is None else meanings.of([row.id for row in wanted])
-    scored = _words(wanted, rows, looked, terms)
-    candidates = [_candidate(row, scored[row.id], near.get(row.id)) for row in wanted]
+    rows = {row.id: row for row in _rows(database, ids) if _admitted(row, query)}
+    near = {} if meanings is None else meanings.of(rows)
+    scored = _words(database, rows, looked)
+    candidates = [_candidate(row, scored[row.id], near.get(row.id)) for row in rows.values()]
     times = windows(query.text, query.now)
     return Found(tuple(fuse(candidates, times)), rows, terms)
 
@@ -100,7 +103,8 @@ def hits(
 ) -> tuple[Hit, ...]:
     """The hits to give of what was found; ``names`` are the sessions' by what leads their ids."""
     kept = chosen(found.fused, query.limit)
-    texts = _texts(database, [each.candidate.id for each in kept])
+    ids = json.dumps([each.candidate.id for each in kept])
+    texts = {row[0]: row[1:] for row in database.execute(_TEXTS, (ids,))}
     said = surfaces(query.text, found.terms)
     times = windows(query.text, query.now)
     given = []
@@ -108,41 +112,32 @@ def hits(
         row = found.rows[each.candidate.id]
         if row.id not in texts:
             continue
-        text, whole = texts[row.id]
+        text, whole, stored = texts[row.id]
         given.append(
             Hit(
                 handle_of(row.position, row.part),
                 text,
                 each.score,
-                _why(each, row, said, times),
+                _why(each, row, frozenset(stored.split()), said, times),
                 names.get(session_of(row.id), ""),
                 row.position,
                 row.at,
                 row.role,
-                whole,
+                bool(whole),
                 dict(each.arms),
             )
         )
     return tuple(given)
 
 
-def _beside(looked: Looked, hidden: frozenset[int], scope: Scope) -> set[int]:
+def _beside(looked: Looked, hidden: frozenset[int], scope: Scope, most: int) -> set[int]:
     """The neighbours of the best passages: what answers a question need not repeat its words."""
-    near = {each + far for each in best(looked, frozenset(), _BESIDE) for far in _NEAR}
+    near = {each + far for each in best(looked, frozenset(), most) for far in _NEAR}
     return {each for each in near if any(first <= each <= last for first, last in scope.ranges)} - hidden
 
 
-def _with_neighbours(ids: Iterable[int]) -> list[int]:
-    every = {each + far for each in ids for far in (0, *AROUND) if session_of(each + far) == session_of(each)}
-    return sorted(every)
-
-
-def _rows(database: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Row]:
-    return {row[0]: Row(*row) for row in database.execute(_ROWS, (json.dumps(ids),))}
-
-
-def _texts(database: sqlite3.Connection, ids: Sequence[int]) -> dict[int, tuple[str, bool]]:
-    return {row[0]: (row[1], bool(row[2])) for row in database.execute(_TEXTS, (json.dumps(ids),))}
+def _rows(database: sqlite3.Connection, ids: Iterable[int]) -> list[Row]:
+    return [Row(*row) for row in database.execute(_ROWS, (json.dumps(sorted(ids)),))]
 
 
 def _admitted(row: Row, query: Query) -> bool:
@@ -151,36 +146,33 @@ def _admitted(row: Row, query: Query) -> bool:
     return not early and not late and (not query.roles or row.role in query.roles)
 
 
-def _words(
-    wanted: Sequence[Row], rows: Mapping[int, Row], looked: Looked, terms: Sequence[str]
-) -> dict[int, float]:
+def _words(database: sqlite3.Connection, rows: Mapping[int, Row], looked: Looked) -> dict[int, float]:
     """How well each matches by words, its neighbours in the session counted in."""
-    worth = looked.statistics.rarity
-    asked = [term for term in terms if term in worth]
-    statistics: Statistics = looked.statistics
-    counted: dict[int, Counted] = {}
-    for each, row in rows.items():
-        held = [term for term in asked if term not in looked.complete or each in looked.present[term]]
-        counted[each] = Counted(row.size, count_terms(row.terms, held) if held else {})
-    found = {}
-    for row in wanted:
-        around = {0: counted[row.id]}
-        for far in AROUND:
-            beside = row.id + far
-            if beside in counted and session_of(beside) == session_of(row.id):
-                around[far] = counted[beside]
-        found[row.id] = score(around, statistics, asked)
-    return found
+    near = sorted({each + far for each in rows for far in (0, *AROUND)})
+    sizes: dict[int, int] = dict(database.execute(_SIZES, (json.dumps(near),)).fetchall())
+    common = looked.present.keys() - looked.complete
+    # Who holds a term that was read whole is known; of a common one, whether a passage does is seen in its text.
+    holding = sizes.keys() if common else sizes.keys() & set().union(*looked.present.values())
+    stored = dict(database.execute(_TERMS, (json.dumps(sorted(holding)),)).fetchall())
+    counts = {
+        term: {
+            each: count
+            for each in (holders & stored.keys() if term in looked.complete else stored)
+            if (count := count_term(stored[each], term))
+        }
+        for term, holders in looked.present.items()
+    }
+    return scores(rows, sizes, counts, looked.statistics)
 
 
 def _candidate(row: Row, words: float, meaning: float | None) -> Candidate:
     handle = (session_of(row.id), row.position, row.part)
-    same = hash(row.terms) if row.terms else row.id
-    return Candidate(row.id, handle, row.role, row.at, row.said, words, meaning, same)
+    return Candidate(row.id, handle, row.role, row.at, row.said, words, meaning, row.same)
 
 
-def _why(each: Fused, row: Row, said: Mapping[str, str], times: Sequence[Window]) -> str:
-    held = count_terms(row.terms, said)
+def _why(
+    each: Fused, row: Row, held: frozenset[str], said: Mapping[str, str], times: Sequence[Window]
+) -> str:
     words = ", ".join(dict.fromkeys(said[term] for term in said if term in held))
     parts = [f"words: {words}" if words else "words around it"] if each.arms["words"] > 0 else []
     if each.arms.get("meaning", 0.0) > 0:

@@ -15,7 +15,7 @@ from pagein.archive.contract import Query
 from pagein.archive.schema import session_of
 from pagein.archive.searching import TERMS, Found
 from pagein.archive.terms import query_terms
-from pagein.archive.words import count_terms, rarity
+from pagein.archive.words import count_term, rarity
 
 LENGTH = 0.75
 SATURATION = 1.2
@@ -58,10 +58,10 @@ def _by_words(
     holders = sorted({each for ids in looked.present.values() for each in ids}, reverse=True)[:_HOLDERS]
     held: dict[int, dict[str, int]] = {}
     for id, stored in database.execute(_TERMS, (json.dumps(holders),)):
-        counted = count_terms(stored, [term for term in looked.present if id in looked.present[term]])
         session = held.setdefault(session_of(id), {})
-        for term, count in counted.items():
-            session[term] = session.get(term, 0) + count
+        for term, holding in looked.present.items():
+            if id in holding:
+                session[term] = session.get(term, 0) + count_term(stored, term)
     return bm25(held, _sizes(database, scope, query, held))
 
 

@@ -158,6 +158,8 @@ class Vectors:
             "SELECT v.id, v.vector FROM json_each(?) AS wanted JOIN archive_vectors AS v ON v.id = wanted.value",
             (json.dumps([int(each) for each in ids]),),
         ).fetchall()
+        if not self._is_ours(database):
+            return {}
         good = [row for row in rows if len(row[1]) == 2 * self.embedder.dimension]
         if not good:
             return {}

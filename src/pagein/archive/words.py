@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 AROUND: Mapping[int, float] = {-3: 0.17, -2: 0.26, -1: 0.4, 1: 0.32, 2: 0.21, 3: 0.14}
@@ -28,14 +28,6 @@ class Statistics:
     passages: int
     average: float
     rarity: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """One passage as the score sees it: its length in terms, and how often it holds each of the query's."""
-
-    size: int
-    counts: Mapping[str, int]
 
 
 def rarity(passages: int, holding: int) -> float:
@@ -62,30 +54,49 @@ def best_by_presence(
     return dict(best)
 
 
-def score(around: Mapping[int, Counted], statistics: Statistics, terms: Sequence[str]) -> float:
-    """BM25F of the passage at distance 0 in ``around``, its neighbours counted by their distance."""
-    own = around[0]
-    size = own.size + sum(AROUND[far] * each.size for far, each in around.items() if far)
-    average = statistics.average * (1 + sum(AROUND.values())) or 1.0
-    norm = SATURATION * (1 - LENGTH + LENGTH * size / average)
-    total = 0.0
-    for term in terms:
-        count = float(own.counts.get(term, 0))
-        for far, each in around.items():
-            if far and (there := each.counts.get(term)):
-                count += AROUND[far] * there
-        if count:
-            total += statistics.rarity[term] * count * (SATURATION + 1) / (count + norm)
-    return total
+def scores(
+    ids: Collection[int],
+    sizes: Mapping[int, int],
+    counts: Mapping[str, Mapping[int, int]],
+    statistics: Statistics,
+) -> dict[int, float]:
+    """BM25F of each of the passages, its neighbours counted in by their distance.
 
-
-def count_terms(stored: str, terms: Iterable[str]) -> dict[str, int]:
-    """How often each of the terms occurs in a passage's stored terms, which are parted by spaces.
-
-    >>> count_terms("a b a", ["a", "c"])
-    {'a': 2}
+    Neighbours have adjacent ids. ``sizes`` are lengths in terms, of the passages and of what stands around them;
+    ``counts`` says how often each term occurs where. A neighbour that is in neither is none.
     """
-    # Doubling the gaps makes neighbours not share one, and counting is then the work of one fast loop a term.
-    padded = f" {stored.replace(' ', '  ')} "
-    found = ((term, padded.count(f" {term} ")) for term in terms)
-    return {term: count for term, count in found if count}
+    average = statistics.average * (1 + sum(AROUND.values())) or 1.0
+    norms = {each: SATURATION * (1 - LENGTH + LENGTH * _size(each, sizes) / average) for each in ids}
+    totals = dict.fromkeys(ids, 0.0)
+    for term, holders in counts.items():
+        worth = statistics.rarity[term] * (SATURATION + 1)
+        for each, count in _around(holders, norms).items():
+            totals[each] += worth * count / (count + norms[each])
+    return totals
+
+
+def _size(each: int, sizes: Mapping[int, int]) -> float:
+    return sizes.get(each, 0) + sum(share * sizes.get(each + far, 0) for far, share in AROUND.items())
+
+
+def _around(holders: Mapping[int, int], wanted: Container[int]) -> dict[int, float]:
+    """What one term counts in each of the wanted passages: by its own text, and by its neighbours'."""
+    counted: dict[int, float] = {}
+    for each, count in holders.items():
+        if each in wanted:
+            counted[each] = counted.get(each, 0.0) + count
+        for far, share in AROUND.items():
+            # What stands ``far`` from the passage sees it from the other side.
+            if (beside := each - far) in wanted:
+                counted[beside] = counted.get(beside, 0.0) + share * count
+    return counted
+
+
+def count_term(stored: str, term: str) -> int:
+    """How often a term occurs in a passage's stored terms, which are parted by spaces.
+
+    >>> count_term("a b a", "a"), count_term("ab", "a")
+    (2, 0)
+    """
+    # Doubled gaps, because two in a row would share one, and are then counted in one fast loop.
+    return f" {stored.replace(' ', '  ')} ".count(f" {term} ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ _SESSION = """SELECT holder, number, position, digest, next FROM archive_session
 _ADD_SESSION = "INSERT INTO archive_sessions VALUES (?, ?, ?, ?, 0, '', 0)"
 _MOVE = """UPDATE archive_sessions SET position = ?, digest = ?, next = ?
     WHERE tenant = ? AND session = ?"""
-_ADD = "INSERT INTO archive_passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD = "INSERT INTO archive_passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD_WORDS = "INSERT INTO archive_words (rowid, terms) VALUES (?, ?)"
 _DROP_WORDS = """INSERT INTO archive_words (archive_words, rowid, terms)
     SELECT 'delete', id, terms || ' =' || role FROM archive_passages WHERE id = ?"""
@@ -64,22 +65,19 @@ def add(
     new = [each for each in entries if each.position >= known.position]
     if not new:
         return 0
-    ordinal = known.next
+    found: list[Passage] = []
     for expected, entry in enumerate(new, known.position):
         if entry.position != expected:
             raise LogError(
                 f"entry {entry.position} of session {session!r} came where {expected} was expected; index the log in order"
             )
-        own = _own(database, known, entry, tools)
-        found = list(passages(entry, own))
-        if ordinal + len(found) > MOST_PASSAGES:
-            raise LogError(
-                f"session {session!r} has more than {MOST_PASSAGES:,} passages; nothing was indexed"
-            )
-        _add_passages(database, known, ordinal, found)
-        ordinal += len(found)
+        found += passages(entry, _own(database, known, entry, tools))
+    end = known.next + len(found)
+    if end > MOST_PASSAGES:
+        raise LogError(f"session {session!r} has more than {MOST_PASSAGES:,} passages; nothing was indexed")
+    _add_passages(database, known, found)
     last = new[-1]
-    database.execute(_MOVE, (last.position + 1, last.digest, ordinal, tenant, session))
+    database.execute(_MOVE, (last.position + 1, last.digest, end, tenant, session))
     return len(new)
 
 
@@ -138,6 +136,8 @@ def _own(
 ) -> set[tuple[int, int]]:
     """The calls of our own tools whose results this entry may hold."""
     mine = set(own_calls(entry, tools))
+    if not mine and not isinstance(getattr(entry.body, "action", None), int):
+        return mine
     database.executemany(
         "INSERT OR IGNORE INTO archive_own VALUES (?, ?, ?)", [(known.key, *each) for each in mine]
     )
@@ -150,30 +150,26 @@ def _own(
     return mine
 
 
-def _add_passages(
-    database: sqlite3.Connection, known: Indexed, ordinal: int, found: Sequence[Passage]
-) -> None:
-    for each in found:
-        said = day_said(each.text, each.at)
-        text = each.text.encode("utf-8", "replace").decode()
-        held = list(terms(text))
+def _add_passages(database: sqlite3.Connection, known: Indexed, found: Sequence[Passage]) -> None:
+    rows, words, sizes = [], [], dict[str, list[int]]()
+    for id, each in enumerate(found, passage_id(known.key, known.next)):
+        held = list(terms(each.text))
         joined = " ".join(held)
-        id = passage_id(known.key, ordinal)
-        row = (
-            id,
-            each.position,
-            each.part,
-            each.role,
-            each.at,
-            said,
-            each.start,
-            each.whole,
-            len(held),
-            joined,
-            text,
-        )
-        database.execute(_ADD, row)
-        database.execute(_ADD_WORDS, (id, f"{joined} ={each.role}"))
+        rows.append(_row(id, each, len(held), joined))
+        words.append((id, f"{joined} ={each.role}"))
+        sizes.setdefault(each.role, []).append(len(held))
+    database.executemany(_ADD, rows)
+    database.executemany(_ADD_WORDS, words)
+    for role, lengths in sizes.items():
         for number in (known.key, totals_of_tenant(known.holder)):
-            database.execute(_GROW, (number, each.role, 1, len(held)))
-        ordinal += 1
+            database.execute(_GROW, (number, role, len(lengths), sum(lengths)))
+
+
+def _row(id: int, each: Passage, size: int, joined: str) -> tuple[object, ...]:
+    text = each.text.encode("utf-8", "replace").decode()
+    # Equal for texts of equal terms: what says the same is shown once.
+    digest = hashlib.blake2b((joined or text).encode("utf-8", "replace"), digest_size=7).digest()
+    same = int.from_bytes(digest, "big")
+    said = day_said(text, each.at)
+    where = (each.position, each.part, each.role, each.at, said, each.start, each.whole)
+    return (id, *where, size, same, joined, text)

@@ -1,0 +1,312 @@
+"""The archive's file: damaged, foreign, of another release, killed while writing, shared with other processes."""
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from pagein.archive import Query, SqliteArchive, schema, writing
+from pagein.archive.schema import TABLES
+from pagein.errors import LogBusy, LogError, LogUnreadable
+from pagein.log.sqlite import SQLiteLog
+from pagein.steps import TaskStep
+from pagein.testing.archive_material import RUN, Counting, handles, recorded
+
+
+@contextlib.contextmanager
+def raw(path):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=0.2)) as database:
+        yield database
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A log's file, with the run in it."""
+    path = tmp_path / "run.db"
+    with contextlib.closing(SQLiteLog(path)) as log:
+        recorded(*RUN, log=log)
+    return path
+
+
+@pytest.fixture
+def log(path):
+    with contextlib.closing(SQLiteLog(path)) as log:
+        yield log
+
+
+def entries_of(path):
+    with raw(path) as database:
+        return database.execute("SELECT * FROM entries ORDER BY position").fetchall()
+
+
+def everything(archive):
+    """What every query of a few finds, whole."""
+    return [
+        archive.search(query)
+        for query in ("crane receipts", "E4711", "tests passed", "bollard", "8 May 2023")
+    ]
+
+
+# Derived
+
+
+def test_an_index_beside_the_log_leaves_the_log_as_it_was(path, log):
+    before = entries_of(path)
+    with SqliteArchive(path) as archive:
+        archive.catch_up(log)
+        assert handles(archive, "E4711")[0] == "s3.0"
+        archive.forget([3])
+        archive.rebuild()
+    assert entries_of(path) == before
+    assert log.verify().ok
+    recorded(TaskStep("and on it goes"), log=log)
+
+
+def test_rebuilt_it_is_equal_to_one_that_grew(path, log):
+    with SqliteArchive(path) as archive:
+        archive.catch_up(log)
+        grown = everything(archive)
+        archive.rebuild()
+        assert archive.watermark() == 0
+        archive.catch_up(log)
+        assert everything(archive) == grown
+    with SqliteArchive() as in_memory:
+        in_memory.catch_up(log)
+        assert everything(in_memory) == grown
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE archive_about SET value = '0' WHERE name = 'version'",
+        "DELETE FROM archive_about",
+        "DROP TABLE archive_passages",
+        "DROP TABLE archive_words",
+        "DROP TABLE archive_about; CREATE TABLE archive_about (something TEXT)",
+        "DROP TABLE archive_words; CREATE TABLE archive_words (terms TEXT)",
+        "DROP TABLE archive_sizes; CREATE VIEW archive_sizes AS SELECT 1",
+        *(f"DROP TABLE {name}" for name in TABLES if name not in ("archive_passages", "archive_words")),
+    ],
+)
+def test_an_index_that_is_old_foreign_or_in_pieces_is_built_anew_at_opening(path, log, damage):
+    with SqliteArchive(path) as archive:
+        archive.catch_up(log)
+        whole = everything(archive)
+    with raw(path) as database:
+        database.executescript(damage)
+    with SqliteArchive(path) as archive:
+        assert archive.watermark() == 0
+        archive.catch_up(log)
+        assert everything(archive) == whole
+    assert log.verify().ok
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DROP TABLE archive_passages",
+        "DROP TABLE archive_words",
+        "DROP TABLE archive_sessions",
+        "DELETE FROM archive_words_data",
+        "UPDATE archive_words_data SET block = x'00ff00ff00ff'",
+        "DROP TABLE archive_words_data",
+    ],
+)
+def test_an_index_that_breaks_while_open_is_built_anew_from_the_logs_it_knows(path, log, damage):
+    with SqliteArchive(path) as archive:
+        archive.catch_up(log)
+        whole = everything(archive)
+        with raw(path) as database:
+            database.executescript(damage)
+        archive.catch_up(log)
+        found = everything(archive)
+        if found != whole:  # emptied without a trace: to build it anew is the user's to ask
+            assert damage.startswith("DELETE")
+            archive.rebuild()
+            archive.catch_up(log)
+            found = everything(archive)
+        assert found == whole
+    assert log.verify().ok
+
+
+def test_broken_without_a_log_to_build_it_from_it_says_so(path):
+    with SqliteArchive(path) as archive:
+        archive.index(recorded(*RUN).read())
+        with raw(path) as database:
+            database.execute("DROP TABLE archive_passages")
+        with pytest.raises(LogUnreadable, match="catch_up"):
+            archive.search("crane")
+        assert archive.search("crane") == ()
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\0 but no more" * 100])
+def test_a_file_that_is_not_ours_stays_as_it_is(tmp_path, content):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(LogUnreadable):
+        SqliteArchive(path)
+    assert path.read_bytes() == content
+
+
+def test_another_database_stays_as_it_is(tmp_path):
+    path = tmp_path / "other.db"
+    with raw(path) as database:
+        database.execute("CREATE TABLE archive_words (mine TEXT)")
+    before = path.read_bytes()
+    with pytest.raises(LogUnreadable, match="not a log of pagein"):
+        SqliteArchive(path)
+    assert path.read_bytes() == before
+
+
+# One transaction
+
+
+def test_rows_and_watermark_come_together_or_not_at_all(path, log, monkeypatch):
+    with SqliteArchive(path) as archive:
+        archive.index(list(log.read())[:2])
+        before = everything(archive)
+        monkeypatch.setattr(
+            writing,
+            "_MOVE",
+            "UPDATE archive_sessions SET position = ?, digest = ?, next = abs(-9223372036854775807 - min(1, ?)) WHERE tenant = ? AND session = ?",
+        )
+        with pytest.raises(LogError):
+            archive.index(log.read())  # the sum overflows
+        monkeypatch.undo()
+        assert archive.watermark() == 2
+        assert everything(archive) == before
+
+
+KILLED = """
+import os, signal, sys
+from pagein.archive import SqliteArchive, writing
+from pagein.log.sqlite import SQLiteLog
+at = int(sys.argv[2])
+done = 0
+real = writing._add_passages
+def dying(database, known, found):
+    global done
+    real(database, known, found)
+    done += 1
+    if done == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+writing._add_passages = dying
+archive = SqliteArchive(sys.argv[1])
+for entry in SQLiteLog(sys.argv[1]).read():
+    archive.index([entry])
+"""
+
+
+@pytest.mark.parametrize("at", [1, 4])
+def test_killed_between_rows_and_watermark_it_goes_on_where_it_was(path, log, at):
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, path, str(at)], capture_output=True, check=False, timeout=60
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    with SqliteArchive(path) as archive, SqliteArchive() as whole:
+        assert archive.watermark() == at - 1
+        assert archive.catch_up(log) == len(RUN) - at + 1
+        whole.catch_up(log)
+        assert everything(archive) == everything(whole)
+
+
+# Several processes
+
+WORKER = """
+import sys
+from pagein.archive import SqliteArchive
+from pagein.log.sqlite import SQLiteLog
+archive = SqliteArchive(sys.argv[1], timeout=30)
+log = SQLiteLog(sys.argv[1], session="long")
+print(archive.catch_up(log, session="long"))
+"""
+
+
+def test_two_processes_index_each_entry_once(tmp_path):
+    path = tmp_path / "run.db"
+    with contextlib.closing(SQLiteLog(path, session="long")) as log:
+        log.append([TaskStep(f"sounding {number} fathoms") for number in range(300)], after=0, at=1.0)
+        workers = [
+            subprocess.Popen([sys.executable, "-c", WORKER, path], stdout=subprocess.PIPE, text=True)
+            for _ in range(2)
+        ]
+        counts = [int(each.communicate(timeout=60)[0]) for each in workers]
+        assert sum(counts) == 300
+        with SqliteArchive(path, session="long") as archive, SqliteArchive(session="long") as whole:
+            whole.catch_up(log)
+            query = Query("sounding 250 fathoms", limit=50)
+            assert archive.search(query) == whole.search(query)
+
+
+def test_a_file_that_is_held_is_busy_and_read_on(path, log):
+    with SqliteArchive(path, timeout=0.05) as archive:
+        archive.index(list(log.read())[:4])
+        with raw(path) as database:
+            database.execute("BEGIN IMMEDIATE")
+            with pytest.raises(LogBusy):
+                archive.catch_up(log)
+            assert handles(archive, "E4711")[0] == "s3.0", "a writer is in nobody's way who searches"
+            database.execute("ROLLBACK")
+        assert archive.catch_up(log) == len(RUN) - 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_opens_its_own(path):
+    with SqliteArchive(path) as archive:
+        child = os.fork()
+        if child == 0:
+            try:
+                archive.search("crane")
+            except LogError:
+                os._exit(0)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+# Size
+
+
+def test_ids_of_a_tenant_and_of_a_session_are_ranges_that_do_not_meet():
+    first, last = schema.range_of_tenant(3)
+    session = schema.session_key(3, 7)
+    low, high = schema.range_of_session(session)
+    assert first < low < high < last
+    assert schema.range_of_tenant(4)[0] == last + 1
+    assert schema.range_of_tenant(schema.MOST_TENANTS - 1)[1] < 2**63
+    assert schema.session_of(schema.passage_id(session, schema.MOST_PASSAGES)) == session
+
+
+def test_vectors_are_on_disk_and_only_signs_in_memory(tmp_path):
+    with SqliteArchive(tmp_path / "a.db", embedder=Counting(64)) as archive:
+        archive.catch_up(recorded(*[TaskStep(f"berth {number}") for number in range(50)]))
+        assert archive.embed_pending(40) == 10
+        archive.search("berth 7")
+        assert archive._vectors._signs.nbytes == 40 * 8
+        with raw(tmp_path / "a.db") as database:
+            assert database.execute("SELECT sum(length(vector)) FROM archive_vectors").fetchone() == (
+                40 * 128,
+            )
+
+
+def test_numpy_is_loaded_with_the_first_embedder_only(tmp_path):
+    code = textwrap.dedent(
+        """
+        import sys
+        from pagein.archive import SqliteArchive
+        from pagein.log.inmemory import InMemoryLog
+        from pagein.steps import TaskStep
+        log = InMemoryLog()
+        log.append([TaskStep("mooring lines")], after=0, at=1.0)
+        with SqliteArchive() as archive:
+            archive.catch_up(log)
+            assert archive.search("moored")
+        assert not {"numpy", "onnxruntime", "openai", "rich"} & sys.modules.keys()
+        """
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=tmp_path)
