@@ -231,6 +231,7 @@ SEAMS = {
     "CounterTests": ("tokens", {"name", "margin", "text", "image"}),
     "PolicyTests": ("compaction", {"name", "__call__"}),
     "ModelTests": ("models", {"name", "window", "write"}),
+    "ArchiveTests": ("archive", {"catch_up", "index", "search", "forget", "close"}),
 }
 
 
