@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 _TOKEN = re.compile(r"[\w./~+-]{3,}")
 _SPLIT = re.compile(r"[~+-]+")
@@ -79,6 +80,58 @@ def argument_text(arguments: str) -> str:
         return "\n".join(_leaves(json.loads(arguments)))
     except (ValueError, RecursionError):
         return arguments
+
+
+TOLD, TOLD_ALONE = 100, 240
+"""Characters of an argument that stand in the one line that tells a call, beside others and by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A call in one line, as a reader would give it again.
+
+    ``text`` is the line; ``alone`` the argument by itself, where there is one and it is a text; ``values`` what of the
+    arguments the line shows, and ``rest`` what it does not.
+    """
+
+    text: str
+    alone: str
+    values: str
+    rest: str
+
+
+def told_call(name: str, arguments: str) -> Told:
+    """A call's name with each argument's first line behind its key; what is longer is cut.
+
+    >>> told_call("order", '{"id": "W12", "why": "late"}').text
+    'order id=W12 why=late'
+    >>> told_call("bash", json.dumps({"command": "cd src"}))
+    Told(text='bash command=cd src', alone='cd src', values='cd src', rest='')
+    """
+    given = _object(arguments)
+    longest = TOLD if len(given) > 1 else TOLD_ALONE
+    said, shown, rest = [name], list[str](), list[str]()
+    for key, value in given.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        first, *more = text.strip().splitlines() or [""]
+        shown.append(first if len(first) <= longest else f"{first[:longest]}...")
+        said.append(f"{key}={shown[-1]}" if key else shown[-1])
+        rest += (first[longest:], *more)
+    alone = shown[0] if _is_text(given) else ""
+    return Told(" ".join(said), alone, " ".join(shown), "\n".join(filter(None, rest)))
+
+
+def _is_text(given: Mapping[str, object]) -> bool:
+    return len(given) == 1 and isinstance(next(iter(given.values())), str)
+
+
+def _object(arguments: str) -> Mapping[str, object]:
+    """The arguments by their keys; what is no object stands under none."""
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        given = arguments
+    return given if isinstance(given, Mapping) else {"": given}
 
 
 def _leaves(value: object) -> Iterator[str]:

@@ -24,6 +24,9 @@ ASKED, DONE, FAILED = 0.5, 0.15, 0.1
 The user's words have a share only in an extract of a span of its own: elsewhere they stand beside it, or are clipped.
 """
 
+NAMED = 0.5
+"""The share of an extract that identifiers by themselves may take: a list of names crowds out what says something."""
+
 MOST_MISFITS = 32
 """Candidates too long for what is left, after which the choice ends."""
 
@@ -94,6 +97,7 @@ class Choice:
 
     counter: TokenCounter
     left: int
+    named: int
     worth: dict[str, float]
     heap: list[tuple[float, int, int, Candidate]] = field(default_factory=list)
 
@@ -122,9 +126,12 @@ class Choice:
                 self.offer(each)
                 continue
             cost = self.counter.text(each.text) + 2
+            if not each.is_line and cost > self.named:
+                continue
             misfits += cost > self.left
             if cost <= self.left:
                 self.left -= cost
+                self.named -= 0 if each.is_line else cost
                 self.cover(each)
                 yield each
 
@@ -156,7 +163,7 @@ def choose(
     *,
     visible: Iterable[str],
     within: tuple[int, int] | None = None,
-    line_worth: float = 0.3,
+    line_worth: float = 0.38,
 ) -> Extract:
     """Lines and identifiers of the run, not among the visible texts, worth at most ``tokens`` tokens of sight.
 
@@ -168,14 +175,14 @@ def choose(
         for name in memo.names
         if name not in sight.grounded
     }
-    choice = Choice(counter, tokens, worth)
+    choice = Choice(counter, tokens, int(tokens * NAMED), worth)
     lines = {
         key: Candidate(
             key,
             each.text,
             each.order,
             each.names,
-            line_worth * memo.line_chance(key),
+            line_worth * memo.line_chance(key) + memo.line_tells(key),
             4 + len(each.text) / 3.5,
             True,
         )
@@ -197,9 +204,15 @@ def choose(
     for each in lines.values():
         choice.offer(each)
     for order, name in enumerate(worth):
-        if name not in sight.named and (near is None or name in near):
+        if name not in sight.named and (near is None or name in near) and _speaks(memo, name):
             choice.offer(Candidate(name, name, order, (name,), 0.0, (1.5 + len(name) / 3.5) / BARE, False))
     return _extract(memo, [*held, *choice.take()])
+
+
+def _speaks(memo: Memo, name: str) -> bool:
+    """True where an identifier says something by itself; a number does where the agent wrote it."""
+    use = memo.names[name].use
+    return not name.isdigit() or use.argued > 0 or use.said
 
 
 def _extract(memo: Memo, taken: Sequence[Candidate]) -> Extract:

@@ -8,7 +8,7 @@ from itertools import groupby
 from pagein.compaction import actions
 from pagein.compaction.digest import Extract, choose
 from pagein.compaction.folding import folds, is_summary, span
-from pagein.lexing import argument_text
+from pagein.lexing import argument_text, told_call
 from pagein.log import Replacement
 from pagein.steps import TaskStep, as_text
 from pagein.view import Shown, View
@@ -48,7 +48,9 @@ def visible_from(view: View, stop: int, *, users: bool = True) -> tuple[str, ...
 def _texts(shown: Shown) -> Iterator[str]:
     for message in shown.messages:
         yield as_text(message.content)
-        yield from (argument_text(call.arguments) for call in message.tool_calls)
+        for call in message.tool_calls:
+            yield argument_text(call.arguments)
+            yield told_call(call.name, call.arguments).text
 
 
 def summary_of(

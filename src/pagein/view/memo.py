@@ -6,17 +6,18 @@ the pool, whatever the length of the run.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
-from pagein.lexing import argument_text, identifiers, words
+from pagein.lexing import identifiers, told_call, words
 from pagein.log import Observed
 from pagein.steps import ActionStep, Observation, TaskStep, as_text
 from pagein.view.layout import Item
-from pagein.view.need import QUOTED, Source, Use, line_base, line_chance, name_base, name_chance
+from pagein.view.need import QUOTED, Source, Use, line_base, line_chance, name_base, name_chance, telling
 
 POOL = 400
 """Identifiers, and lines, that are kept in mind; at twice as many the least promising leave."""
@@ -26,6 +27,9 @@ MOST_HEARD = 256
 
 LEARNT = 100_000
 """Characters at each end of one text that are learnt from; the middle of a longer one is in the log only."""
+
+MOST_WORDS = 20_000
+"""Words whose number of occurrences is kept; of more, those that came once leave."""
 
 LINE = 240
 """Characters of a line that are kept in mind as one; a longer one is taken in pieces."""
@@ -47,6 +51,8 @@ class Name:
 
     use: Use = field(default_factory=Use)
     base: float = 0.0
+    near: float = 0.0
+    among: int = 0
 
 
 @dataclass(slots=True)
@@ -66,6 +72,8 @@ class Line:
     leads: bool = False
     fails: bool = False
     asks: bool = False
+    near: float = 0.0
+    among: int = 1
     _grounded: frozenset[str] | None = None
 
     @property
@@ -92,6 +100,11 @@ def bare(line: str) -> str:
     return stripped[found.end() :].strip() if found else stripped
 
 
+def stem(word: str) -> str:
+    """The beginning of a word, so that its forms are one in most languages."""
+    return word[:5]
+
+
 @dataclass(frozen=True, slots=True)
 class _Heard:
     """A text that was recorded and not learnt from yet."""
@@ -101,6 +114,7 @@ class _Heard:
     text: str
     source: Source
     failed: bool = False
+    call: str = ""
 
 
 class Memo:
@@ -116,6 +130,9 @@ class Memo:
         self._names: dict[str, Name] = {}
         self._lines: dict[str, Line] = {}
         self._heard: list[_Heard] = []
+        self._tools: set[str] = set()
+        self._task: set[str] = set()
+        self._common: dict[str, int] = {}
 
     @property
     def names(self) -> dict[str, Name]:
@@ -138,7 +155,7 @@ class Memo:
                 self.turn += 1
                 self._learn(position, as_text(content), "said")
                 for call in calls:
-                    self._learn(position, argument_text(call.arguments), "arguments")
+                    self._learn(position, call.arguments, "arguments", call=call.name)
                 for index, each in enumerate(seen):
                     if each is not None:
                         self.learn_observation(position, index, each)
@@ -152,8 +169,10 @@ class Memo:
         del index
         self._learn(position, as_text(seen.content), "observation", failed=seen.status == "error")
 
-    def _learn(self, position: int, text: str, source: Source, *, failed: bool = False) -> None:
-        self._heard.append(_Heard(self.turn, position, text, source, failed))
+    def _learn(
+        self, position: int, text: str, source: Source, *, failed: bool = False, call: str = ""
+    ) -> None:
+        self._heard.append(_Heard(self.turn, position, text, source, failed, call))
         if len(self._heard) >= MOST_HEARD:
             self._catch_up()
 
@@ -168,39 +187,70 @@ class Memo:
                 }
                 self._names = _promising(self._names, chances)
             if len(self._lines) > 2 * POOL:
-                odds = {key: line_chance(each.base, each.use, self.turn) for key, each in self._lines.items()}
+                odds = {key: self._keeps(each) for key, each in self._lines.items()}
                 self._lines = _promising(self._lines, odds)
         self._heard.clear()
 
     def _take_in(self, heard: _Heard) -> None:
-        leads = heard.source == "arguments"
-        for raw in _lines(heard.text):
-            key = bare(raw)
-            if len(key) >= SHORTEST:
-                self.order += 1
-                line = self._see_line(key, raw.strip(), heard)
-                line.position, line.order = heard.position, self.order
-                line.leads, leads = leads, False
-                line.asks = heard.source == "task"
-                line.fails = heard.source == "observation" and (
-                    heard.failed or _FAILS.search(key) is not None
-                )
+        text = self._take_call(heard) if heard.source == "arguments" else heard.text
+        raws = [(raw, key) for raw in _lines(text) if len(key := bare(raw)) >= SHORTEST]
+        among = len(raws)
+        for raw, key in raws:
+            line = self._see_line(key, raw.strip(), heard, among)
+            line.leads = False
+            line.asks = heard.source == "task"
+            line.fails = heard.source == "observation" and (heard.failed or _FAILS.search(key) is not None)
 
-    def _see_line(self, key: str, text: str, heard: _Heard) -> Line:
+    def _take_call(self, heard: _Heard) -> str:
+        """Take in the line that tells a call; what of its arguments is left to take in."""
+        told = told_call(heard.call, heard.text)
+        self._tools.add(heard.call)
+        # While a run knows one tool, to name it each time says nothing.
+        text = told.alone if told.alone and len(self._tools) == 1 else told.text
+        key = bare(told.alone or told.text)
+        if len(key) >= SHORTEST:
+            line = self._see_line(key, text, heard, 1, told.values)
+            line.leads, line.asks, line.fails = True, False, False
+        return told.rest
+
+    def _see_line(self, key: str, text: str, heard: _Heard, among: int, named: str = "") -> Line:
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = Line()
         line.use.see(heard.turn, heard.source)
         if line.text != text:
-            line.text, line.names, line._grounded = text, tuple(dict.fromkeys(identifiers(text))), None  # noqa: SLF001
+            names = tuple(dict.fromkeys(identifiers(named or text)))
+            line.text, line.names, line._grounded = text, names, None  # noqa: SLF001
+        self.order += 1
+        line.position, line.order, line.among = heard.position, self.order, among
         line.base = line_base(text, line.use, heard.source)
+        if heard.source == "observation":
+            line.near = self._nearness(key)
+        elif heard.source == "task":
+            self._task.update(map(stem, words(key)))
         for each in line.names:
             name = self._names.get(each)
             if name is None:
                 name = self._names[each] = Name()
             name.use.see(heard.turn, heard.source)
-            name.base = name_base(each, name.use)
+            if heard.source == "observation":
+                name.near = max(name.near, line.near)
+                name.among = min(name.among or among, among)
+            name.base = name_base(each, name.use, name.near, name.among)
         return line
+
+    def _nearness(self, key: str) -> float:
+        """How much of what is uncommon in a line the user spoke of too, from 0 to 1."""
+        common, shared, whole = self._common, 0.0, 3.0
+        if len(common) > MOST_WORDS:
+            self._common = common = {word: count // 2 for word, count in common.items() if count > 1}
+        for word in dict.fromkeys(map(stem, words(key))):
+            count = common[word] = common.get(word, 0) + 1
+            rare = max(0.0, math.log((2 + self.order) / (1 + count)))
+            whole += rare
+            if word in self._task:
+                shared += rare
+        return shared / whole
 
     def name_chance(self, key: str) -> float:
         """How likely an identifier kept in mind is needed soon."""
@@ -211,6 +261,16 @@ class Memo:
         """How likely a line kept in mind is quoted soon; a short one is no quotation."""
         line = self.lines[key]
         return line_chance(line.base, line.use, self.turn) if len(line.text) >= QUOTED else 0.0
+
+    def line_tells(self, key: str) -> float:
+        """What a line kept in mind is worth as what a result told, beside its names."""
+        line = self.lines[key]
+        return telling(line.near, line.among, self.turn - line.use.last)
+
+    def _keeps(self, line: Line) -> float:
+        """By what a line stays in mind, or leaves."""
+        told = telling(line.near, line.among, self.turn - line.use.last)
+        return line_chance(line.base, line.use, self.turn) + told
 
 
 T = TypeVar("T")

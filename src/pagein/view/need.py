@@ -20,6 +20,12 @@ QUOTED = 25
 _NEVER = 3.0
 """What stands for the age of something the agent never wrote itself."""
 
+TOLD = 0.5
+"""What a line is worth of its own that is the whole of a result, and speaks of nothing but the task."""
+
+LASTS = 0.3
+"""By which power of its age a line of a result loses of that: what was found early is needed late."""
+
 _LOG = tuple(math.log1p(age) for age in range(4096))
 
 
@@ -56,10 +62,16 @@ class Use:
                 pass
 
 
-def name_base(name: str, use: Use) -> float:
-    """The part of an identifier's log-odds that does not change as time goes by."""
+def name_base(name: str, use: Use, near: float = 0.0, among: int = 1) -> float:
+    """The part of an identifier's log-odds that does not change as time goes by.
+
+    ``near`` is how near to the task the nearest line was in which it stood, from 0 to 1; ``among`` how many lines the
+    shortest result had in which it stood: of few lines each says more. Both are fitted with the rest as given.
+    """
+    seen = 1.5 + 1.25 * near - 0.45 * _log(among - 1) if use.observed else 0.0
     return (
-        -2.77
+        seen
+        - 2.77
         + 0.75 * (use.argued > 0)
         + 1.19 * _log(use.argued)
         - 0.2 * _log(use.turns)
@@ -94,3 +106,12 @@ def line_chance(base: float, use: Use, turn: int) -> float:
     """How likely a line of this base is quoted soon."""
     argued = _log(turn - use.last_argued) if use.last_argued >= 0 else _NEVER
     return 1 / (1 + math.exp(_log(turn - use.last) - 0.5 * argued - base))
+
+
+def telling(near: float, among: int, age: int) -> float:
+    """What a line of a result is worth beside its names: a result tells one thing, in one of ``among`` lines.
+
+    Not fitted, as recorded needs are names and quotations: the least with which agents that know only what they can
+    read come through (``pagein bench degrade``), at next to no cost in recorded needs.
+    """
+    return TOLD * near**2 / max(1, among) * (1 + age) ** -LASTS if near else 0.0
