@@ -245,6 +245,20 @@ class ReencodesImages(
     pass
 
 
+@breaks("test_a_clock_that_goes_backwards_changes_no_order")
+class ReadsInOrderOfTime(GoodLog):
+    def read(self, start=0, stop=None):
+        return iter(sorted(super().read(start, stop), key=lambda each: each.at))
+
+
+@breaks("test_a_clock_that_goes_backwards_changes_no_order")
+class RefusesAnEarlierTime(GoodLog):
+    def append(self, bodies, *, after, at):
+        if self._rows and isinstance(at, float) and at < self._rows[-1].at:
+            at = self._rows[-1].at
+        return super().append(bodies, after=after, at=at)
+
+
 # Ranges
 
 
@@ -527,6 +541,18 @@ class MergesSessions(GoodLog):
 class FoldsCase(GoodLog):
     def shelf_key(self):
         return (self.tenant, self.session.casefold())
+
+
+@breaks("test_sessions_do_not_see_each_other", "test_tenants_do_not_see_each_other")
+class CutsLongNames(GoodLog):
+    def shelf_key(self):
+        return (self.tenant[:200], self.session[:200])
+
+
+@breaks("test_sessions_do_not_see_each_other")
+class MakesFileNames(GoodLog):
+    def shelf_key(self):
+        return (self.tenant, "".join(each for each in self.session if each.isalnum() or each in "/._% -"))
 
 
 @breaks("test_tenants_do_not_see_each_other")

@@ -1,4 +1,4 @@
-"""A body as it is stored, and back: a kind and a version of ours, JSON bytes, and blobs. The only user of msgspec.
+"""A body as it is stored, and back: a kind and a version of ours, JSON bytes, and blobs. With ``lines`` the only user of msgspec.
 
 The plain spelling is the body's fields as JSON. A *packed* one, ``{"packed": [blob names], "body": ...}``, is used
 where that will not do: large texts and images are replaced by the names of their blobs, and lone surrogates, which
