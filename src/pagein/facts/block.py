@@ -25,6 +25,9 @@ MAX_TOKENS = 2_000
 SHARE = 0.25
 """Share of the tokens that only corrections and constraints may have; what they leave is everybody's."""
 
+_LOOKS = 4
+"""How often the rest is filled up, by the count of the whole."""
+
 LEAST = 4
 """Tokens under which no line fits."""
 
@@ -69,16 +72,25 @@ def block_of(
         raise ConfigurationError(f"the guaranteed share is from 0 to 1, not {share!r}")
     measure = cost or counter.text
     frame = counter.text(f"{OPEN}\n{ABOUT}\n\n{CLOSE}")
-    room = max_tokens - frame
     distinct = _distinct(facts)
-    chosen = _filled(distinct, room, measure, frozenset(guaranteed), share)
+    chosen = _filled(distinct, [], max_tokens - frame, measure, frozenset(guaranteed), share)
+    for _ in range(_LOOKS):
+        text = _written(chosen, guaranteed)
+        tokens = counter.text(text) if chosen else frame
+        if tokens > max_tokens:
+            chosen = chosen[:-1]  # tokens can differ where lines meet; what ranks last goes
+            continue
+        more = _filled(distinct, chosen, max_tokens - tokens, measure, frozenset(), 0.0)
+        if len(more) == len(chosen):
+            ids = tuple(each.id for group in _groups(chosen, guaranteed) for each in group)
+            return Block(text, tokens, ids) if chosen else Block()
+        chosen = more
     while chosen:
         text = _written(chosen, guaranteed)
-        tokens = counter.text(text)
-        if tokens <= max_tokens:
-            ids = tuple(each.id for group in _groups(chosen, guaranteed) for each in group)
-            return Block(text, tokens, ids)
-        # Tokens can differ where lines meet; what ranks last goes.
+        if (tokens := counter.text(text)) <= max_tokens:
+            return Block(
+                text, tokens, tuple(each.id for group in _groups(chosen, guaranteed) for each in group)
+            )
         chosen = chosen[:-1]
     return Block()
 
@@ -130,29 +142,35 @@ def _distinct(facts: Iterable[Fact]) -> list[Fact]:
 
 
 def _filled(
-    facts: Sequence[Fact], room: int, cost: Callable[[str], int], first: frozenset[str], share: float
+    facts: Sequence[Fact],
+    held: Sequence[Fact],
+    room: int,
+    cost: Callable[[str], int],
+    first: frozenset[str],
+    share: float,
 ) -> list[Fact]:
-    """Those that fit: of the categories in ``first`` as many as their share takes, then what is left by rank."""
-    opened: set[str] = set()
+    """``held`` and those that fit beside: of the categories in ``first`` as many as their share takes, then by rank."""
+    opened = {each.category for each in held}
 
     def taken(candidates: Iterable[Fact], left: int) -> tuple[list[Fact], int]:
         found = []
         for each in candidates:
             if left < LEAST:
                 break
-            heading = 0 if each.category in opened else cost(f"{each.category}:") + 1
-            price = cost(line_of(each)) + 1 + heading
+            heading = 0 if each.category in opened else cost(f"{each.category}:\n")
+            price = cost(f"{line_of(each)}\n") + heading
             if price <= left:
                 opened.add(each.category)
                 found.append(each)
                 left -= price
         return found, left
 
-    own = min(room, int(room * share) if share < 1 else room)
-    sure, left = taken((each for each in facts if each.category in first), own)
-    held = {each.id for each in sure}
-    others, _ = taken((each for each in facts if each.id not in held), room - own + left)
-    return [*sure, *others]
+    here = {each.id for each in held}
+    own = int(room * share)
+    sure, left = taken((each for each in facts if each.category in first and each.id not in here), own)
+    here.update(each.id for each in sure)
+    others, _ = taken((each for each in facts if each.id not in here), room - own + left)
+    return [*held, *sure, *others]
 
 
 def _groups(facts: Sequence[Fact], first: Sequence[str]) -> list[list[Fact]]:

@@ -37,9 +37,15 @@ def fact_terms(text: str) -> list[str]:
     return [each for each in terms(text) if each not in stopped and (len(each) > 1 or not each.isascii())]
 
 
+_GRAMMAR = frozenset(
+    "user users use uses used using like likes liked prefer prefers preferred want wants need needs".split()
+)
+"""What nearly every fact says, and no question is about."""
+
+
 @functools.cache
 def _stopped() -> frozenset[str]:
-    return STOP_WORDS | {stem(each) for each in STOP_WORDS}
+    return STOP_WORDS | _GRAMMAR | {stem(each) for each in STOP_WORDS | _GRAMMAR}
 
 
 @functools.cache

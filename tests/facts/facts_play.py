@@ -1,0 +1,55 @@
+"""A clock that is set, a model that says what it is told, a store that outlives who opened it."""
+
+from pagein.log.inmemory import InMemoryLog
+from pagein.models import Reply
+
+
+class Clock:
+    """Seconds that only the test moves."""
+
+    def __init__(self, now=1_000_000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+class Scripted:
+    """A model that answers in turn, an exception is raised; it keeps what it was asked."""
+
+    name = "scripted"
+    window = 100_000
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+
+    def write(self, ask):
+        self.asked.append(ask)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, Reply) else Reply(answer)
+
+
+class Store:
+    """Logs by tenant and name that outlive who opened them, as a database."""
+
+    def __init__(self):
+        self.logs = {}
+
+    def opener(self, tenant=""):
+        def opened(name):
+            return Open(self.logs.setdefault((tenant, name), InMemoryLog(session=name, tenant=tenant)))
+
+        return opened
+
+
+class Open:
+    """One opening of a log; closing it leaves the log."""
+
+    def __init__(self, log):
+        self.head, self.append, self.read, self.verify = log.head, log.append, log.read, log.verify
+
+    def close(self):
+        """Nothing to release."""

@@ -1,0 +1,151 @@
+"""What matters now: the formula, the index against a refit, the examples it was promised with."""
+
+import dataclasses
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pagein import ActionStep, FinalAnswerStep, Opaque, SystemPromptStep, TaskStep, Text, ToolCall
+from pagein.facts import Fact, Ranking, Weights, context_of, format_memory_for_injection
+from pagein.facts.tfidf import TfIdf, fact_terms
+
+SEED = {
+    "facts": [
+        {"content": "Uses Docker for containerization", "category": "knowledge", "confidence": 0.85},
+        {"content": "Expert in Python and FastAPI", "category": "knowledge", "confidence": 0.8},
+        {"content": "Prefers pytest for testing", "category": "preference", "confidence": 0.85},
+        {"content": "Likes type hints in Python", "category": "preference", "confidence": 0.9},
+        {"content": "Experienced with React and Next.js", "category": "knowledge", "confidence": 0.8},
+        {"content": "Interested in performance optimization", "category": "goal", "confidence": 0.8},
+    ]
+}
+
+
+def order(text):
+    return [line.rsplit("] ", 1)[1] for line in text.splitlines() if line.startswith("- [")]
+
+
+def test_the_promised_examples():
+    python = order(format_memory_for_injection(SEED, 2000, "How should I write Python tests?"))
+    assert set(python[:2]) == {"Prefers pytest for testing", "Likes type hints in Python"}
+    react = order(format_memory_for_injection(SEED, 2000, "How to optimize my Next.js app?"))
+    assert set(react[:2]) == {"Experienced with React and Next.js", "Interested in performance optimization"}
+    turns = "I'm working on a Python project. It uses FastAPI and SQLAlchemy. How do I write tests?"
+    three = order(format_memory_for_injection(SEED, 2000, turns))
+    assert three.index("Uses Docker for containerization") > 2
+    assert set(three[:3]) == {"Expert in Python and FastAPI", "Prefers pytest for testing", "Likes type hints in Python"}
+
+
+@pytest.mark.parametrize("context", [None, "", "   ", "nothing that any of them has"])
+def test_without_a_context_confidence_decides_alone(context):
+    confidences = [0.9, 0.85, 0.85, 0.8, 0.8, 0.8]
+    text = format_memory_for_injection(SEED, 2000, context)
+    assert [float(line.split("| ")[1][:4]) for line in text.splitlines() if "| " in line] == confidences
+
+
+def test_docker_is_last_when_it_is_least():
+    facts = [{**each, "confidence": 0.8} for each in SEED["facts"]]
+    last = order(format_memory_for_injection({"facts": facts}, 2000, "How to optimize the React performance of my Python tests in Next.js?"))
+    assert last[-1] == "Uses Docker for containerization"
+
+
+def test_the_score_is_the_formula():
+    ranking = Ranking()
+    ranking.put(Fact("fu0", "pytest tests", confidence=0.5))
+    ranking.put(Fact("fu1", "docker", confidence=0.75))
+    (first, second) = ranking.ranked("pytest tests", now=0.0)
+    assert (first.similarity, first.score) == (pytest.approx(1.0), pytest.approx(0.6 + 0.4 * 0.5))
+    assert (second.fact.id, second.score) == ("fu1", pytest.approx(0.4 * 0.75))
+
+
+def test_the_factors_are_bounded_and_fade():
+    weights = Weights()
+    old = Fact("fu0", "x y", confidence=0.9)
+    fresh = dataclasses.replace(old, confirmed_at=0.0, uses=1_000_000)
+    assert weights.factor(old, 1e9) == 1.0
+    assert 1.0 < weights.factor(fresh, 0.0) <= 1.05 * 1.05 + 1e-12
+    assert weights.factor(dataclasses.replace(fresh, uses=0), 90 * 86_400.0) == pytest.approx(1.025)
+    assert weights.factor(dataclasses.replace(old, disputed_by="fu9"), 0.0) == 0.5
+
+
+WORDS = st.sampled_from("pytest tests testing Docker the of React nextJs get_user a.py 3.11 na\u00efve \u65e5\u672c \u00e9".split())
+TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
+MOVES = st.lists(st.tuples(st.sampled_from(("put", "put", "drop")), st.integers(0, 5), TEXTS), max_size=14)
+
+
+@settings(max_examples=40, deadline=None)
+@given(MOVES, TEXTS)
+def test_after_any_changes_the_cosines_are_those_of_a_refit(moves, query):
+    vectorizer = pytest.importorskip("sklearn.feature_extraction.text").TfidfVectorizer
+    index, texts = TfIdf(), {}
+    for move, number, text in moves:
+        if number in texts:
+            index.drop(number)
+            del texts[number]
+        if move == "put":
+            index.put(number, text)
+            texts[number] = text
+        index.similarities("docker")  # settles in between
+    ours = index.similarities(query)
+    if not any(map(fact_terms, texts.values())):
+        assert ours == {}
+        return
+    fitted = vectorizer(analyzer=fact_terms)
+    rows = fitted.fit_transform(list(texts.values()))
+    theirs = (rows @ fitted.transform([query]).T).toarray().ravel()
+    for number, cosine in zip(texts, theirs, strict=True):
+        assert ours.get(number, 0.0) == pytest.approx(float(cosine), abs=1e-9)
+
+
+def test_numpy_and_python_rank_alike():
+    pytest.importorskip("numpy")
+    draw = random.Random(5)
+    words = [f"word{at}" for at in range(60)]
+    one, other = TfIdf(), TfIdf(arrays=False)
+    for number in range(900):
+        text = " ".join(draw.choices(words, k=6))
+        sure = draw.random()
+        for index in (one, other):
+            index.put(number, text)
+            index.weigh(number, 0.6, sure)
+    for number in range(0, 900, 7):
+        one.drop(number)
+        other.drop(number)
+    for query in ("word1 word2 word2 word3", "", "nowhere"):
+        found, expected = one.best(query, 40), other.best(query, 40)
+        assert [each.number for each in found] == [each.number for each in expected]
+        assert all(
+            math.isclose(a.score, b.score) and math.isclose(a.similarity, b.similarity, abs_tol=1e-9)
+            for a, b in zip(found, expected, strict=True)
+        )
+    assert len(one.best("", 10_000)) == len(one)
+
+
+def test_a_fact_is_ranked_while_it_holds():
+    ranking = Ranking()
+    ranking.put(Fact("fu0", "moves in May", valid_from=100.0, valid_until=200.0))
+    ranking.put(Fact("fu1", "stays"))
+    assert [[each.fact.id for each in ranking.ranked("moves", now=now)] for now in (50.0, 100.0, 200.0)] == [
+        ["fu1"], ["fu0", "fu1"], ["fu1"],
+    ]  # fmt: skip
+
+
+def test_among_equals_the_newest_is_first():
+    ranking = Ranking()
+    for at in range(3):
+        ranking.put(Fact(f"fu{at}", f"thing{at}", stated_at=float(at)))
+    assert [each.fact.id for each in ranking.ranked(now=10.0)] == ["fu2", "fu1", "fu0"]
+
+
+def test_the_context_is_the_last_three_turns_of_user_words_and_answers():
+    calls = ActionStep("I look.", (ToolCall("c", "bash", '{"a": "secret argument"}'),))
+    steps = [
+        SystemPromptStep("rules"), TaskStep("zero"), FinalAnswerStep("answer zero"), TaskStep("one"), calls,
+        FinalAnswerStep("answer one"), TaskStep("two"), ActionStep((Opaque("a", "thinking", "{}", "hm"), Text("answer two"))),
+        TaskStep("three"), calls,
+    ]  # fmt: skip
+    assert context_of(steps).splitlines() == ["one", "answer one", "two", "answer two", "three"]
+    assert context_of([]) == ""
