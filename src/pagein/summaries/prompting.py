@@ -26,6 +26,9 @@ from pagein.view.handles import range_handle
 PREVIOUS = 0.3
 """Share of the summariser's room that the previous record may take; by code it is merged whole."""
 
+EVEN = 1.1
+"""Times the mean by which a piece may be longer, so that whole texts fit into as many pieces."""
+
 LEAST_ROOM = 64
 """Tokens of a run under which a window is too small to summarise anything with."""
 
@@ -70,12 +73,21 @@ def map_requests(span: Span, asking: Asking, previous: Summary | None = None) ->
     if previous is not None and not previous.is_empty:
         most = int(_room(asking, NONE) * PREVIOUS)
         told = rendered(previous, most, asking.counter, handle=range_handle(0, max(1, span.first))) or NONE
-    pieces = pieces_of(span, _room(asking, told), asking.counter)
+    pieces = _even(span, pieces_of(span, _room(asking, told), asking.counter), asking.counter)
     total = str(len(pieces))
     return tuple(
         Request(_asked(asking, "summarise", _quoted(piece), piece.handle, told, str(number), total), piece)
         for number, piece in enumerate(pieces, 1)
     )
+
+
+def _even(span: Span, pieces: tuple[Span, ...], counter: TokenCounter) -> tuple[Span, ...]:
+    """As many pieces of about one length: of a short last piece no record is shorter than the piece."""
+    if len(pieces) < 2:
+        return pieces
+    whole = sum(_cost(each, counter) for piece in pieces for each in piece.said)
+    even = pieces_of(span, int(whole / len(pieces) * EVEN), counter)
+    return even if len(even) == len(pieces) else pieces
 
 
 def reduce_requests(parts: Sequence[tuple[Span, Summary]], asking: Asking) -> tuple[Request, ...]:

@@ -21,6 +21,9 @@ from pagein.writing import Author, Job, Outcome, Tile, Written
 SHRINKS = 3
 """Times a request that overflowed is asked again in smaller pieces; never as it was."""
 
+SHRUNK, KEPT = 0.7, 0.95
+"""Shares of a request that overflowed which the next one may have; of what its provider said it holds, where it did."""
+
 REPAIRS = 400
 """Tokens of the record for what the model left out, beside rules, which are all put back."""
 
@@ -45,13 +48,17 @@ def write(job: Job, author: Author) -> Course:
 def _tile(tile: Tile, job: Job, author: Author) -> Generator[Ask, Reply, Written]:
     asking = author.asking
     for shrink in range(SHRINKS + 1):
+        requests = _requests(tile, job, asking, alone=shrink > 0)
+        parts: list[Summary] = []
         try:
-            parts = yield from _parts(tile, job, replace(author, asking=asking), alone=shrink > 0)
+            for request in requests:
+                part = yield from _part(request, tile, job, author)
+                parts.append(part)
             break
         except ModelOverflow as error:
             if shrink == SHRINKS:
                 raise
-            asking = replace(asking, window=min(error.window or asking.window, int(asking.window * 0.7)))
+            asking = _smaller(asking, requests[len(parts)], error)
     found = verified(
         merged_all(parts), tile.span, REPAIRS, counter=job.counter, pins=job.pins, previous=tile.previous,
         handle=range_handle(tile.first, tile.last),
@@ -59,21 +66,27 @@ def _tile(tile: Tile, job: Job, author: Author) -> Generator[Ask, Reply, Written
     return Written(tile.first, tile.last, found.summary)
 
 
-def _parts(tile: Tile, job: Job, author: Author, *, alone: bool) -> Generator[Ask, Reply, list[Summary]]:
-    """One summary a piece of the tile's span, in order."""
-    asking = author.asking
+def _requests(tile: Tile, job: Job, asking: Asking, *, alone: bool) -> tuple[Request, ...]:
+    """What is asked about the tile's span: at the conversation's end where that fits, else piece by piece."""
     behind = None if alone else _behind(tile.span, job, asking)
-    requests = (behind,) if behind is not None else map_requests(tile.span, asking, tile.previous)
-    parts = []
-    for request in requests:
-        reply = yield Ask(request.messages, asking.output, author.timeout)
-        parts.append(
-            parsed(
-                reply.text, request.span, author=author.name, counter=job.counter, heard=job.heard,
-                truncated=reply.finish == "length", first=tile.first,
-            )
-        )  # fmt: skip
-    return parts
+    return map_requests(tile.span, asking, tile.previous) if behind is None else (behind,)
+
+
+def _part(request: Request, tile: Tile, job: Job, author: Author) -> Generator[Ask, Reply, Summary]:
+    reply = yield Ask(request.messages, author.asking.output, author.timeout)
+    return parsed(
+        reply.text, request.span, author=author.name, counter=job.counter, heard=job.heard,
+        truncated=reply.finish == "length", first=tile.first,
+    )  # fmt: skip
+
+
+def _smaller(asking: Asking, request: Request, error: ModelOverflow) -> Asking:
+    """Asking in requests that are shorter than the one that overflowed, however long its provider counted it."""
+    sent = request_tokens(request.messages, asking.counter)
+    holds, asked = error.window or 0, error.asked or 0
+    share = KEPT * holds / asked if 0 < holds < asked else SHRUNK
+    window = int(sent * share) + asking.output
+    return replace(asking, window=min(window, error.window or window))
 
 
 def _behind(span: Span, job: Job, asking: Asking) -> Request | None:

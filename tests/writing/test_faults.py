@@ -1,0 +1,118 @@
+"""Each fault of a server at each point of a run: the turn is served, the log is whole, and the fault is told once."""
+
+import json
+
+import pytest
+from writing_runs import GOOD, NAMES, compactions, records
+from writing_runs import served as held
+
+from pagein.models import Patient, Waits
+from pagein.models.openai_chat import OpenAIModel
+from pagein.testing.faulty import ECHO, Reaction, failure
+from pagein.testing.models import SECRET
+
+LONG = json.dumps({"done": [{"text": f"did {number} things to {NAMES[0]} at once"} for number in range(290)]})
+FAULTS = {
+    "500": (failure(500, f"internal; the key was {SECRET}"), "ModelUnavailable"),
+    "429": (failure(429, "slow down", retry_after="3600"), "ModelUnavailable"),
+    "truncated": (Reaction(GOOD, broken="truncate"), "Model"),
+    "reset": (Reaction(GOOD, broken="reset"), "ModelUnavailable"),
+    "empty": (Reaction(""), "ModelEmpty"),
+    "echo": (Reaction(ECHO), "refused"),
+    "cut at its length": (Reaction(GOOD[:200], finish="length"), "refused"),
+    "prose": (Reaction(f"Here is the summary:\n{GOOD}"), "not json"),
+    "too long": (Reaction(LONG), "longer"),
+    "about something else": (
+        Reaction(json.dumps({"done": [{"text": "the weather was fine " * 20}]})),
+        "unfaithful",
+    ),
+    "refused": (
+        failure(401, f"Incorrect API key provided: {SECRET}. 'Authorization: Bearer {SECRET}'"),
+        "ModelRefused",
+    ),
+}
+
+
+def model_of(server, **waits):
+    model = OpenAIModel("fake", base_url=server.openai, key_variable="TEST_MODEL_KEY", window=16_000)
+    return Patient(model, waits=Waits(attempts=1, **waits))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_told_once_and_the_run_goes_on(host, served, heard, name, colour):
+    point = 0 if colour == "async" else 1
+    fault, said = FAULTS[name]
+    server = served(*[Reaction(GOOD)] * point, fault, then=Reaction(GOOD))
+    memory = host(summarizer=model_of(server))
+    for number in range(30):
+        memory.turns(number, number + 1)
+        assert memory.verify().ok
+    assert len(server.heard) > point + 1
+    assert len(compactions(memory)) > 2
+    assert records(memory), "nothing a model wrote was taken in, before or after the fault"
+    (problem,) = memory.report().problems
+    (line,) = heard
+    assert said in problem
+    assert problem in line
+    assert SECRET not in problem + line
+    assert SECRET[3:] not in problem + line
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_that_stays_leaves_extracts_and_is_told_once(host, served, heard, name):
+    fault, _ = FAULTS[name]
+    memory = host(summarizer=model_of(served(then=fault)))
+    plain = host()
+    for number in range(20):
+        memory.turns(number, number + 1)
+        plain.turns(number, number + 1)
+    assert not records(memory)
+    assert {each.author for made in compactions(memory) for each in made.replacements} == {"extractive"}
+    assert [each.body for each in memory.memory._log.read()] == [
+        each.body for each in plain.memory._log.read()
+    ]
+    assert len(memory.report().problems) == len(heard) <= 2, (
+        "once for the fault, once for the circuit that opened"
+    )
+    assert not any(SECRET in each for each in heard)
+
+
+@pytest.mark.parametrize("broken", ["drip", ""])
+def test_a_server_that_never_ends_its_answer_keeps_no_turn(host, served, broken):
+    memory = host(summarizer=model_of(served(then=Reaction(GOOD, broken=broken, delay=0 if broken else 60))))
+    memory.turns(0, 20, settle=False)
+    assert len(compactions(memory)) > 1
+    assert memory.settle(0.01) is False
+    assert memory.report().problems == ()
+    held(memory)
+
+
+def test_an_overflow_is_asked_again_in_smaller_pieces_never_as_it_was(host, served):
+    overflow = failure(400, "prompt is too long: 9000 tokens > 8192 maximum")
+    server = served(overflow, overflow, then=Reaction(GOOD))
+    memory = host(summarizer=model_of(server), budget=4_000, policy="tiers")
+    memory.turns(0, 34)
+    bodies = [json.dumps(each.body["messages"]) for each in server.heard]
+    assert len(set(bodies)) == len(bodies), "a request that overflowed was sent again"
+    assert records(memory)
+    assert memory.report().problems == ()
+
+
+def test_the_circuit_opens_after_three_failures_and_nothing_is_sent_twice(host, served, heard):
+    server = served(then=failure(503, "overloaded"))
+    memory = host(summarizer=model_of(server))
+    memory.turns(0, 40)
+    assert len(server.heard) == 3
+    assert len({json.dumps(each.body) for each in server.heard}) == 3
+    assert any("CircuitOpen" in each or "left alone" in each for each in memory.report().problems)
+    assert len(heard) == 2
+
+
+def test_a_model_with_patience_of_ours_is_asked_again_and_nothing_is_told(host, served, heard):
+    server = served(failure(500, "a hiccup"), then=Reaction(GOOD))
+    model = OpenAIModel("fake", base_url=server.openai, key_variable="TEST_MODEL_KEY", window=16_000)
+    memory = host(summarizer=model)
+    memory.turns(0, 16)
+    assert records(memory)
+    assert memory.report().problems == ()
+    assert heard == []
