@@ -240,6 +240,10 @@ class EditedMemory(AgentMemory):
         self._check_open()
         self._edited.append(bodies, after=self._session.fold.head, at=self._clock())
         self._run(flows.load(self._session))
+        # What was taken out is not found any more: the index is built anew from what stands, when it is next asked.
+        archive = self._library._archive  # noqa: SLF001 - it has no verb for history that changed
+        if archive is not None:
+            archive.clear()
 
 
 def _json(value: Mapping[str, Any]) -> str:

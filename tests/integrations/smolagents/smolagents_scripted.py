@@ -95,7 +95,7 @@ class LookUp(Tool):
 
     def forward(self, page: int) -> str:
         found = f"The vault's word is {SECRET}." if page == 3 else "Nothing of note here."
-        lines = "\n".join(f"page {page} line {line}: value {page * 37 + line}" for line in range(12))
+        lines = "\n".join(f"page {page} line {line}: value {page * 37 + line}" for line in range(30))
         return f"{found}\n{lines}"
 
 

@@ -93,6 +93,7 @@ def endpoint():
     server.server_close()
 
 
+@pytest.mark.slow
 def test_one_flag_runs_it_with_a_real_endpoint(endpoint):
     url, seen = endpoint
     done = run("--endpoint", url, "--model", "some-model", OPENAI_API_KEY="sk-test", NO_PROXY="127.0.0.1")

@@ -13,7 +13,7 @@ from smolagents.monitoring import Timing, TokenUsage
 from smolagents.utils import AgentExecutionError, AgentMaxStepsError
 from smolagents_scripted import check_legal, text_of
 
-from pagein import AgentMemory, ConfigurationError, TaskStep
+from pagein import AgentMemory, ConfigurationError, TaskStep, UnknownHandle
 from pagein.integrations.smolagents import PageinMemory
 from pagein.integrations.smolagents.restoring import _error
 
@@ -211,6 +211,32 @@ def test_under_pressure_an_edit_of_what_has_left_the_view_changes_what_stands_fo
     assert memory.cost(messages) <= 1_500
     handle = next(f"s{e.position}" for e in memory.pages.history() if "gone by choice" in str(e.body))
     assert "gone by choice" in memory.expand(handle)
+
+
+@pytest.mark.parametrize("way", ["edit", "delete", "reset"])
+def test_what_was_taken_out_comes_back_by_no_search_and_no_handle(way):
+    memory = PageinMemory("Be brief.", budget=1_500)
+    memory.steps.append(theirs.TaskStep("Find the zanzibar code."))
+    for number in range(30):
+        found = "The zanzibar code is QX-99172.\n" if number == 2 else ""
+        memory.steps.append(action(number, f"{found}needle haystack " * 20))
+        memory.write_memory_to_messages()
+    assert any("QX-99172" in hit.text for hit in memory.pages.recall("zanzibar code"))
+    handle = next(f"s{e.position}" for e in memory.pages.history() if "QX-99172" in str(e.body))
+    if way == "edit":
+        memory.steps[3].observations = "(gone)"
+    elif way == "delete":
+        del memory.steps[3]
+    else:
+        memory.reset()
+        memory.steps.append(theirs.TaskStep("Say the zanzibar code."))
+    assert "QX-99172" not in str(memory.write_memory_to_messages())
+    assert not any("QX-99172" in hit.text for hit in memory.pages.recall("zanzibar code"))
+    try:
+        assert "QX-99172" not in memory.expand(handle)
+    except UnknownHandle:
+        assert way != "edit"
+    assert "QX-99172" in str(list(memory.pages._edited._log.read()))
 
 
 def test_what_is_no_step_is_refused_and_nothing_changes():
