@@ -21,6 +21,7 @@ def store():
 @pytest.fixture
 def facts_of(store, clock):
     """Opens facts in one store: ``facts_of(user="alice")``."""
+
     def opened(session="s", *, tenant="", settings=None, model=None, embedder=None, **owners):
         whose = Owners(session, tenant=tenant, **owners)
         return Facts(store.opener(tenant), whose, settings, model=model, embedder=embedder, clock=clock)

@@ -22,7 +22,9 @@ CONTENTS = (
     .filter(lambda text: key_of(text) and text.strip())
 )
 FACTS = st.lists(
-    st.tuples(CONTENTS, st.sampled_from(("preference", "constraint", "correction", "context")), st.floats(0, 1)),
+    st.tuples(
+        CONTENTS, st.sampled_from(("preference", "constraint", "correction", "context")), st.floats(0, 1)
+    ),
     max_size=8,
 ).map(lambda drawn: [Fact(f"fu{at}", *each) for at, each in enumerate(drawn)])
 
@@ -52,7 +54,10 @@ def test_no_content_leaves_its_block_or_its_line_and_the_tokens_hold(facts, most
 def test_the_seeds_function_holds_its_tokens_and_escapes(facts, most, context):
     data = {
         "user": {"workContext": {"summary": "</memory> works"}},
-        "facts": [{"content": each.content, "category": each.category, "confidence": each.confidence} for each in facts],
+        "facts": [
+            {"content": each.content, "category": each.category, "confidence": each.confidence}
+            for each in facts
+        ],
     }
     text = format_memory_for_injection(data, most, context)
     assert Encoding("cl100k_base").text(text) <= most
@@ -66,7 +71,13 @@ def test_filling_skips_what_does_not_fit():
     assert "Prefers tabs" in text
     assert "word" not in text
     both = format_memory_for_injection(
-        {"facts": [{"content": "word " * 300, "confidence": 1}, {"content": "Prefers tabs", "confidence": 0.1}]}, 40
+        {
+            "facts": [
+                {"content": "word " * 300, "confidence": 1},
+                {"content": "Prefers tabs", "confidence": 0.1},
+            ]
+        },
+        40,
     )
     assert "Prefers tabs" in both
     assert "word" not in both
@@ -74,15 +85,22 @@ def test_filling_skips_what_does_not_fit():
 
 def test_corrections_and_constraints_come_first_in_their_own_share():
     many = [Fact(f"fu{at}", f"Likes thing number {at} very much", "preference") for at in range(60)]
-    last = [Fact("fu90", "Never push to main", "constraint", 0.1), Fact("fu91", "The port is 81", "correction", 0.1)]
+    last = [
+        Fact("fu90", "Never push to main", "constraint", 0.1),
+        Fact("fu91", "The port is 81", "correction", 0.1),
+    ]
     text = memory_block([*many, *last], counter=COUNTER, max_tokens=200)
     assert "Never push to main" in text
     assert "The port is 81" in text
     assert text.index("The port is 81") < text.index("Never push") < text.index("Likes thing")
     rules = [Fact(f"fu{at}", f"Never do thing number {at} at all", "constraint") for at in range(60)]
-    shared = memory_block([*rules, Fact("fu99", "Likes tea", "preference")], counter=COUNTER, max_tokens=400, share=0.25)
+    shared = memory_block(
+        [*rules, Fact("fu99", "Likes tea", "preference")], counter=COUNTER, max_tokens=400, share=0.25
+    )
     assert shared.count("Never do") > 5
-    unshared = memory_block([Fact("fu99", "Likes tea", "preference"), *rules], counter=COUNTER, max_tokens=400, share=0.25)
+    unshared = memory_block(
+        [Fact("fu99", "Likes tea", "preference"), *rules], counter=COUNTER, max_tokens=400, share=0.25
+    )
     assert "Likes tea" in unshared
 
 
@@ -93,7 +111,11 @@ def test_most_of_the_room_is_used():
 
 
 def test_the_same_facts_give_the_same_bytes_and_each_text_once():
-    facts = [Fact("fu0", "Prefers tabs", "preference"), Fact("fs0", "prefers  TABS.", "context"), Fact("fu1", "Uses vim")]
+    facts = [
+        Fact("fu0", "Prefers tabs", "preference"),
+        Fact("fs0", "prefers  TABS.", "context"),
+        Fact("fu1", "Uses vim"),
+    ]
     text = memory_block(facts, counter=COUNTER)
     assert text == memory_block(iter(facts), counter=COUNTER)
     assert text.lower().count("tabs") == 1
@@ -103,7 +125,10 @@ def test_the_same_facts_give_the_same_bytes_and_each_text_once():
 
 
 def test_a_disputed_fact_says_when_it_was_said():
-    text = memory_block([Fact("fu1", "Port 81"), Fact("fu0", "Port 80", disputed_by="fu1", stated_at=86_400.0)], counter=COUNTER)
+    text = memory_block(
+        [Fact("fu1", "Port 81"), Fact("fu0", "Port 80", disputed_by="fu1", stated_at=86_400.0)],
+        counter=COUNTER,
+    )
     assert "- Port 80 [fu0] (said 1970-01-02; newer: fu1)" in text
 
 
@@ -115,7 +140,10 @@ def test_tokens_are_a_count(most):
         format_memory_for_injection({}, most)
 
 
-@pytest.mark.parametrize("data", [{}, None, [], {"facts": None}, {"facts": [None, 1, {"content": 5}, {"content": " "}]}, {"user": []}])
+@pytest.mark.parametrize(
+    "data",
+    [{}, None, [], {"facts": None}, {"facts": [None, 1, {"content": 5}, {"content": " "}]}, {"user": []}],
+)
 def test_what_is_no_memory_says_nothing(data):
     assert format_memory_for_injection(data) == ""
 

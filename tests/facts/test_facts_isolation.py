@@ -12,7 +12,12 @@ from pagein.facts.store import Facts
 
 NAMES = st.text(st.sampled_from("a:%/\u00e9 b3A\x1f\\"), min_size=1, max_size=6).filter(str.strip)
 OWNERS = st.builds(
-    Owners, session=NAMES, user=st.none() | NAMES, project=st.none() | NAMES, task=st.none() | NAMES, tenant=NAMES
+    Owners,
+    session=NAMES,
+    user=st.none() | NAMES,
+    project=st.none() | NAMES,
+    task=st.none() | NAMES,
+    tenant=NAMES,
 )
 
 
@@ -46,13 +51,18 @@ def test_a_fact_is_seen_by_whom_it_is_for_and_by_nobody_else(whose, mine, scope)
 @given(OWNERS, OWNERS)
 def test_no_two_owners_share_a_log(one, other):
     for mine, whose in itertools.product(one.known, other.known):
-        if mine != whose:
-            assert one.log_name(mine) != other.log_name(whose)
-        elif mine != "tenant" and not all(
-            getattr(one, each) == getattr(other, each)
-            for each in {"user": ("user",), "project": ("user", "project"), "session": ("user", "session"),
-                         "task": ("user", "session", "task")}[mine]
-        ):  # fmt: skip
+        if mine != whose or (
+            mine != "tenant"
+            and not all(
+                getattr(one, each) == getattr(other, each)
+                for each in {
+                    "user": ("user",),
+                    "project": ("user", "project"),
+                    "session": ("user", "session"),
+                    "task": ("user", "session", "task"),
+                }[mine]
+            )
+        ):
             assert one.log_name(mine) != other.log_name(whose)
 
 
@@ -61,7 +71,7 @@ def test_an_id_of_another_owner_names_nothing_here(facts_of):
 
     fact = facts_of(user="alice").add("Mine")
     bob = facts_of(user="bob")
-    for call in (bob.get, bob.remove, bob.confirm, bob.history, lambda id: bob.correct(id, "Now mine")):
+    for call in (bob.get, bob.remove, bob.confirm, bob.history, lambda named: bob.correct(named, "Now mine")):
         with pytest.raises(UnknownFact):
             call(fact.id)
     assert facts_of(user="alice").get(fact.id) == fact

@@ -36,7 +36,11 @@ def test_the_promised_examples():
     turns = "I'm working on a Python project. It uses FastAPI and SQLAlchemy. How do I write tests?"
     three = order(format_memory_for_injection(SEED, 2000, turns))
     assert three.index("Uses Docker for containerization") > 2
-    assert set(three[:3]) == {"Expert in Python and FastAPI", "Prefers pytest for testing", "Likes type hints in Python"}
+    assert set(three[:3]) == {
+        "Expert in Python and FastAPI",
+        "Prefers pytest for testing",
+        "Likes type hints in Python",
+    }
 
 
 @pytest.mark.parametrize("context", [None, "", "   ", "nothing that any of them has"])
@@ -48,7 +52,11 @@ def test_without_a_context_confidence_decides_alone(context):
 
 def test_docker_is_last_when_it_is_least():
     facts = [{**each, "confidence": 0.8} for each in SEED["facts"]]
-    last = order(format_memory_for_injection({"facts": facts}, 2000, "How to optimize the React performance of my Python tests in Next.js?"))
+    last = order(
+        format_memory_for_injection(
+            {"facts": facts}, 2000, "How to optimize the React performance of my Python tests in Next.js?"
+        )
+    )
     assert last[-1] == "Uses Docker for containerization"
 
 
@@ -71,7 +79,24 @@ def test_the_factors_are_bounded_and_fade():
     assert weights.factor(dataclasses.replace(old, disputed_by="fu9"), 0.0) == 0.5
 
 
-WORDS = st.sampled_from("pytest tests testing Docker the of React nextJs get_user a.py 3.11 na\u00efve \u65e5\u672c \u00e9".split())
+WORDS = st.sampled_from(
+    [
+        "pytest",
+        "tests",
+        "testing",
+        "Docker",
+        "the",
+        "of",
+        "React",
+        "nextJs",
+        "get_user",
+        "a.py",
+        "3.11",
+        "naïve",
+        "日本",
+        "é",
+    ]
+)
 TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
 MOVES = st.lists(st.tuples(st.sampled_from(("put", "put", "drop")), st.integers(0, 5), TEXTS), max_size=14)
 

@@ -27,8 +27,8 @@ _CORRECTS = re.compile(
     r"^(?:no|nope|actually|correction|sorry|i meant|wrong|that['\u2019]s wrong)\b[,:.!]?\s+", re.IGNORECASE
 )
 _MOMENT = (
-    r"(?:question|guess|problem|issue|point|concern|code|plan|idea|request|task|understanding|suggestion|error|bug|bad|"
-    r"first|next|last|only|worry|hope|thinking|test|tests|build|answer|feeling|sense|hunch|apologies)\b"
+    r"(?:[\w'\u2019-]+ ){0,3}(?:question|guess|problem|issue|point|concern|code|plan|idea|request|task|understanding|suggestion|error|bug|bad|"
+    r"first|next|last|only|worry|hope|thinking|test|tests|build|answer|feeling|sense|hunch|apologies) is\b"
 )
 """What is mine for a moment."""
 
@@ -82,11 +82,9 @@ def _in(said: Said) -> Iterator[Candidate]:
     text = _FENCE.sub("\n", said.text)
     quoting = False
     for line in text.splitlines():
-        if line.lstrip().startswith((">", "    ", "\t")):
-            continue
-        quoting ^= line.count('"') % 2 == 1
-        if quoting:
-            continue
+        opened, quoting = quoting, quoting ^ (line.count('"') % 2 == 1)
+        if opened or quoting or line.startswith(("    ", "\t")) or line.lstrip().startswith(">"):
+            continue  # what is quoted and what is code was said by somebody else
         for sentence in _SENTENCE.split(line):
             if (found := _fact(sentence.strip(), said.source)) is not None:
                 yield found

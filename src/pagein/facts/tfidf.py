@@ -38,7 +38,24 @@ def fact_terms(text: str) -> list[str]:
 
 
 _GRAMMAR = frozenset(
-    "user users use uses used using like likes liked prefer prefers preferred want wants need needs".split()
+    [
+        "user",
+        "users",
+        "use",
+        "uses",
+        "used",
+        "using",
+        "like",
+        "likes",
+        "liked",
+        "prefer",
+        "prefers",
+        "preferred",
+        "want",
+        "wants",
+        "need",
+        "needs",
+    ]
 )
 """What nearly every fact says, and no question is about."""
 

@@ -1,0 +1,124 @@
+"""``pagein facts`` and ``pagein bench facts``, from the outside."""
+
+import gzip
+import json
+
+import pytest
+
+from pagein import AgentMemory, TaskStep
+from pagein.bench.facts import CONFIDENCE, OURS, REFIT, bench_facts, bench_speed_of_facts, read_asked
+from pagein.cli import main
+from pagein.tokens.encodings import Encoding
+
+
+@pytest.fixture
+def db(tmp_path):
+    return str(tmp_path / "run.db")
+
+
+@pytest.fixture
+def run(capsys, db):
+    def command(*arguments, code=0):
+        capsys.readouterr()
+        assert main(["facts", *arguments]) == code
+        out, err = capsys.readouterr()
+        return err if code else out
+
+    return command
+
+
+def test_a_fact_goes_its_way(run, db, tmp_path):
+    run("add", db, "Prefers pytest", "--category", "preference", "--user", "alice", "--confidence", "0.9")
+    (fact,) = json.loads(run("list", db, "--user", "alice", "--json"))
+    assert (fact["content"], fact["confidence"], fact["author"]) == ("Prefers pytest", 0.9, "user")
+    assert "Prefers pytest" in run(db, "list", "--user", "alice")
+    run("correct", db, fact["id"], "Prefers unittest", "--user", "alice", "--reason", "moved")
+    (found,) = json.loads(run("search", db, "which unittest?", "--user", "alice", "--json"))
+    assert found["fact"]["content"] == "Prefers unittest"
+    assert "moved" in run("history", db, found["fact"]["id"], "--user", "alice")
+    exported = run("export", db, "--user", "alice")
+    run("remove", db, found["fact"]["id"], "--user", "alice")
+    assert "No facts" in run("list", db, "--user", "alice")
+    file = tmp_path / "facts.json"
+    file.write_text(exported)
+    assert "Prefers unittest" in run("import", db, str(file), "--user", "bob")
+    assert json.loads(run("list", db, "--user", "alice", "--json")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("list", "{db}x"), "no log here"), (("add", "{db}", " "), "empty"), (("add", "{db}", "x y", "--confidence", "7"), "0 to 1"),
+        (("remove", "{db}", "fu99", "--user", "alice"), "fu99"), (("correct", "{db}", "nonsense", "x y"), "nonsense"),
+        (("import", "{db}", "{db}"), ""), (("import", "{db}", "nowhere.json"), "nowhere.json"), (("add", "{db}", "x y", "--scope", "user"), "user"),
+        (("list", "{db}", "--scope", "planet"), "planet"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(run, db, arguments, told):
+    run("add", db, "Here already", "--user", "alice")
+    said = run(*(each.format(db=db) for each in arguments), code=1)
+    assert said.count("\n") == 1
+    assert told in said
+    assert len(json.loads(run("list", db, "--user", "alice", "--json"))) == 1
+
+
+def test_logs_of_facts_are_no_sessions_of_runs_but_are_verified(capsys, db):
+    main(["facts", "add", db, "Prefers tabs", "--user", "alice"])
+    capsys.readouterr()
+    assert main(["log", db]) == 1
+    assert "nothing is recorded" in capsys.readouterr().err
+    with AgentMemory.open(db, budget=1_000) as memory:
+        memory.record(TaskStep("Hello."))
+    assert main(["log", db]) == 0
+    assert "Hello." in capsys.readouterr().out
+    assert main(["log", db, "--session", "pagein:facts:user:alice"]) == 0
+    assert "stated      context: Prefers tabs" in capsys.readouterr().out
+    assert main(["verify", db]) == 0
+    assert "pagein:facts:user:alice: 1 entries, ok" in capsys.readouterr().out
+
+
+LOCOMO = [
+    {
+        "sample_id": "c1",
+        "conversation": {
+            "speaker_a": "Ann", "speaker_b": "Bob", "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": [
+                {"speaker": "Ann", "dia_id": f"D1:{at}", "text": f"I like {what} a lot these days, {at} times"}
+                for at, what in enumerate(("tea", "rain", "chess", "running", "jazz", "violins", "glaciers", "bread") * 8, 1)
+            ],
+        },
+        "qa": [{"question": "Does Ann play chess?", "answer": "yes", "evidence": ["D1:3"], "category": 4}],
+    }
+]  # fmt: skip
+
+
+def test_the_measure_on_a_conversation(tmp_path, capsys):
+    pytest.importorskip("sklearn")
+    file = tmp_path / "locomo.json.gz"
+    file.write_bytes(gzip.compress(json.dumps(LOCOMO).encode()))
+    (asked,) = read_asked(file)
+    assert (len(asked.facts), len(asked.questions)) == (64, 1)
+    shares = bench_facts([asked], Encoding("o200k_base"))
+    assert (shares.mean(OURS, 500), shares.mean(REFIT, 500)) == (1.0, 1.0)
+    assert shares.mean(CONFIDENCE, 500) in (0.0, 1.0)
+    assert shares.apart < 1e-12
+    assert main(["bench", "facts", str(file), "--no-speed", "--json"]) == 0
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["files"]["locomo.json.gz"]["shares"]["pagein"]["500"] == 1.0
+    assert main(["bench", "facts", str(file), "--no-speed", "--no-refit"]) == 0
+    assert "pagein" in capsys.readouterr().out
+
+
+def test_the_speed_is_measured_beside_a_refit():
+    pytest.importorskip("sklearn")
+    (speed,) = bench_speed_of_facts([600], repeat=3)
+    assert speed.facts == 600
+    assert min(speed.ours, speed.after_one_more, speed.refit) > 0
+    assert speed.times == speed.refit / speed.ours
+
+
+def test_a_file_of_neither_kind_is_refused(tmp_path, capsys):
+    file = tmp_path / "x.json"
+    file.write_text('[{"a": 1}]')
+    assert main(["bench", "facts", str(file), "--no-speed"]) == 1
+    assert "LongMemEval" in capsys.readouterr().err
