@@ -261,6 +261,35 @@ def test_a_tool_that_never_answers_is_closed_for_the_model_and_left_open_in_the_
     assert (closed.status, "may have run" in closed.content) == ("error", True)
 
 
+def test_an_answer_that_the_state_never_got_is_shown_as_a_call_that_may_have_run(made, tmp_path):
+    class Dies(AgentMiddleware):
+        lives = 0
+
+        def wrap_model_call(self, request, handler):
+            response = handler(request)
+            self.lives += 1
+            if self.lives == 2:
+                raise Crash
+            return response
+
+    saver, model, dies = InMemorySaver(), scripted(looks_and_answers(3)), Dies()
+    first = made(model, before=[dies], checkpointer=saver)
+    with pytest.raises(Crash):
+        first.invoke(GO, thread("a"))
+    first.ours.close()
+    second = made(model, before=[dies], checkpointer=saver)  # as another process would
+    done = second.invoke(None, thread("a"))
+    assert FACT in done["messages"][-1].content
+    asked = [each for each in model.asked[2] if each.type == "tool"]
+    assert (len(asked), "may have run" in asked[-1].content) == (2, True)
+    assert sum(each.type == "tool" for each in done["messages"]) == 2  # the state never heard of the other
+    second.ours.close()
+    third = made(model, checkpointer=saver)
+    third.invoke({"messages": [HumanMessage("Say it again.")]}, thread("a"))
+    with AgentMemory.open(tmp_path / "run.db", session="a#1", budget=BUDGET) as other:
+        assert other.steps == ()
+
+
 def test_a_stream_that_breaks_off_changes_nothing(made):
     def broken(messages):
         return (

@@ -39,7 +39,11 @@ def main(path, stop_at, how):
         agent = create_agent(model, [look], middleware=[pages], checkpointer=saver, system_prompt="Be exact.")
         given = None if agent.get_state(CONFIG).values else {"messages": [HumanMessage(TASK)]}
         is_async = how == "async"
-        done = asyncio.run(agent.ainvoke(given, CONFIG)) if is_async else agent.invoke(given, CONFIG)
+        done = (
+            asyncio.run(agent.ainvoke(given, CONFIG, durability="sync"))
+            if is_async
+            else agent.invoke(given, CONFIG, durability="sync")
+        )
         messages = done["messages"]
         memory = pages.memory("report")
         told = {
