@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from pagein.archive.contract import Role
-from pagein.archive.words import Statistics, best_by_presence, rarity
+from pagein.archive.words import Statistics, rarity
 
 POSTINGS = 24_000
 """Postings read for a query, about; a term is read up to its share of them, newest first."""
@@ -100,19 +101,11 @@ def totals(database: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
     return sum(row[0] for row in rows), sum(row[1] for row in rows)
 
 
-def best(found: Looked, hidden: frozenset[int], most: int = LOOKED_AT) -> dict[int, float]:
-    """The passages that hold what is worth most, without those that are ``hidden``."""
-    present: Mapping[str, Iterable[int]] = found.present
-    if hidden:
-        present = {term: holders - hidden for term, holders in found.present.items()}
-    return best_by_presence(present, found.statistics.rarity, most)
-
-
 def _holders(database: sqlite3.Connection, terms: Sequence[str], scope: Scope, most: int) -> set[int]:
     match = _match(terms, scope.roles)
     found: set[int] = set()
     for first, last in scope.ranges:
-        found.update(row[0] for row in database.execute(_HOLDERS, (match, first, last, most)))
+        found.update(chain.from_iterable(database.execute(_HOLDERS, (match, first, last, most))))
     return found
 
 

@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pagein.archive.candidates import LOOKED_AT, Counts, Looked, Scope, best, look_up
+from pagein.archive.candidates import LOOKED_AT, Counts, Looked, Scope, look_up
 from pagein.archive.contract import Hit, Query, Role
 from pagein.archive.dates import Window, windows
 from pagein.archive.fusion import Candidate, Fused, chosen, fuse
 from pagein.archive.passages import handle_of
 from pagein.archive.schema import session_of
 from pagein.archive.terms import query_terms, surfaces
-from pagein.archive.words import AROUND, count_term, scores
+from pagein.archive.words import AROUND, best_of, by_presence, padded, scores
 
 TERMS = 64
 """Terms of a query that are looked up."""
@@ -85,8 +85,7 @@ def find(
     """Every candidate for the query within the scope, scored, best first."""
     terms = query_terms(query.text, TERMS)
     looked = look_up(database, terms, scope, counts)
-    ids = set(best(looked, hidden, min(LOOKED_AT, max(_LEAST, 8 * query.limit))))
-    ids |= _beside(looked, hidden, scope, min(_BESIDE[1], max(_BESIDE[0], 2 * query.limit)))
+    ids = _by_words(looked, query.limit, scope, hidden)
     if meanings is not None:
         ids.update(meanings.nearest(NEAREST))
     ids -= hidden
@@ -130,10 +129,18 @@ def hits(
     return tuple(given)
 
 
-def _beside(looked: Looked, hidden: frozenset[int], scope: Scope, most: int) -> set[int]:
-    """The neighbours of the best passages: what answers a question need not repeat its words."""
-    near = {each + far for each in best(looked, frozenset(), most) for far in _NEAR}
-    return {each for each in near if any(first <= each <= last for first, last in scope.ranges)} - hidden
+def _by_words(looked: Looked, limit: int, scope: Scope, hidden: frozenset[int]) -> set[int]:
+    """The passages worth a whole look: those that hold most, and what stands beside the best of them.
+
+    What answers a question need not repeat its words; and what stands beside the hidden is not hidden itself.
+    """
+    sums = by_presence(looked.present, looked.statistics.rarity)
+    best = best_of(sums, min(_BESIDE[1], max(_BESIDE[0], 2 * limit)))
+    beside = {each + far for each in best for far in _NEAR}
+    within = {each for each in beside if any(first <= each <= last for first, last in scope.ranges)}
+    for each in hidden:
+        sums.pop(each, None)
+    return within.union(best_of(sums, min(LOOKED_AT, max(_LEAST, 8 * limit))))
 
 
 def _rows(database: sqlite3.Connection, ids: Iterable[int]) -> list[Row]:
@@ -153,12 +160,13 @@ def _words(database: sqlite3.Connection, rows: Mapping[int, Row], looked: Looked
     common = looked.present.keys() - looked.complete
     # Who holds a term that was read whole is known; of a common one, whether a passage does is seen in its text.
     holding = sizes.keys() if common else sizes.keys() & set().union(*looked.present.values())
-    stored = dict(database.execute(_TERMS, (json.dumps(sorted(holding)),)).fetchall())
+    held = database.execute(_TERMS, (json.dumps(sorted(holding)),))
+    stored = {each: padded(terms) for each, terms in held}
     counts = {
         term: {
             each: count
             for each in (holders & stored.keys() if term in looked.complete else stored)
-            if (count := count_term(stored[each], term))
+            if (count := stored[each].count(f" {term} "))
         }
         for term, holders in looked.present.items()
     }

@@ -15,7 +15,7 @@ from pagein.archive.contract import Query
 from pagein.archive.schema import session_of
 from pagein.archive.searching import TERMS, Found
 from pagein.archive.terms import query_terms
-from pagein.archive.words import count_term, rarity
+from pagein.archive.words import padded, rarity
 
 LENGTH = 0.75
 SATURATION = 1.2
@@ -59,9 +59,10 @@ def _by_words(
     held: dict[int, dict[str, int]] = {}
     for id, stored in database.execute(_TERMS, (json.dumps(holders),)):
         session = held.setdefault(session_of(id), {})
+        text = padded(stored)
         for term, holding in looked.present.items():
             if id in holding:
-                session[term] = session.get(term, 0) + count_term(stored, term)
+                session[term] = session.get(term, 0) + text.count(f" {term} ")
     return bm25(held, _sizes(database, scope, query, held))
 
 

@@ -39,19 +39,22 @@ def rarity(passages: int, holding: int) -> float:
     return math.log(1 + (passages - holding + 0.5) / (holding + 0.5))
 
 
-def best_by_presence(
-    present: Mapping[str, Iterable[int]], worth: Mapping[str, float], most: int
-) -> dict[int, float]:
-    """The ``most`` passages whose terms are worth most together, each with that sum; of equals the newest."""
+def by_presence(present: Mapping[str, Iterable[int]], worth: Mapping[str, float]) -> dict[int, float]:
+    """What the terms that each passage holds are worth together."""
     sums: dict[int, float] = {}
+    known = sums.get
     for term, holders in present.items():
         value = worth[term]
         for each in holders:
-            sums[each] = sums.get(each, 0.0) + value
+            sums[each] = known(each, 0.0) + value
+    return sums
+
+
+def best_of(sums: Mapping[int, float], most: int) -> list[int]:
+    """The ``most`` passages of the highest sums, of equals the newest; in no order where that is all of them."""
     if len(sums) <= most:
-        return sums
-    best = heapq.nlargest(most, sums.items(), key=lambda item: (item[1], item[0]))
-    return dict(best)
+        return list(sums)
+    return [each for _, each in heapq.nlargest(most, zip(sums.values(), sums, strict=True))]
 
 
 def scores(
@@ -92,11 +95,10 @@ def _around(holders: Mapping[int, int], wanted: Container[int]) -> dict[int, flo
     return counted
 
 
-def count_term(stored: str, term: str) -> int:
-    """How often a term occurs in a passage's stored terms, which are parted by spaces.
+def padded(stored: str) -> str:
+    """A passage's stored terms, which are parted by spaces, so that each can be counted between spaces of its own.
 
-    >>> count_term("a b a", "a"), count_term("ab", "a")
-    (2, 0)
+    >>> padded("a b a").count(" a ")
+    2
     """
-    # Doubled gaps, because two in a row would share one, and are then counted in one fast loop.
-    return f" {stored.replace(' ', '  ')} ".count(f" {term} ")
+    return f" {stored.replace(' ', '  ')} "
