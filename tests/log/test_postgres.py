@@ -223,6 +223,16 @@ def test_a_stale_tip_misleads_nobody(opened):
     assert (refused.value.expected, refused.value.found) == (3, 1)
 
 
+def test_a_history_that_was_replaced_is_chained_to_as_it_is(opened):
+    log, rival = opened(), opened()
+    log.append([Pin("a"), Pin("b")], after=0, at=NOON)
+    raw(log, "DELETE FROM {0}.entries WHERE position = 1")
+    rival.append([Pin("another")], after=1, at=NOON)
+    log.append([Pin("c")], after=2, at=NOON)
+    assert bodies(log) == [Pin("a"), Pin("another"), Pin("c")]
+    assert log.verify().ok
+
+
 def test_a_batch_in_several_statements_is_whole_or_not_there(opened, monkeypatch):
     monkeypatch.setattr("pagein.log.postgres._BYTES_AT_ONCE", 1_000)
     log, rival = opened(), opened()
