@@ -66,6 +66,12 @@ def test_no_two_owners_share_a_log(one, other):
             assert one.log_name(mine) != other.log_name(whose)
 
 
+def test_a_name_with_the_marks_of_a_name_is_still_one_name():
+    one, other = Owners("c", user="a:b"), Owners("b:c", user="a")
+    assert one.log_name("session") != other.log_name("session")
+    assert Owners("s", user="a%3Ab").log_name("user") != Owners("s", user="a:b").log_name("user")
+
+
 def test_an_id_of_another_owner_names_nothing_here(facts_of):
     from pagein.facts import UnknownFact
 
