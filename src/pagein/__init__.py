@@ -24,6 +24,7 @@ archive      what was recorded, found again by words and by meaning
 facts        what outlives a run: whose it is, where it came from, what of it matters now, the block that shows it
 recording    from what a host hands over to what the log takes
 writing      summaries that a model writes while the run goes on
+recalling    what left and comes back by itself
 effects      what a flow may ask for
 session      what is held of one log between two calls
 history      the steps as they were recorded, read back
@@ -32,6 +33,7 @@ flows        the other verbs, written once
 expansion    what left, given back whole
 options      what a memory is told when it is opened
 background   one job at a time, in a thread or a task
+library      the archive of one memory
 memory       AgentMemory, and amemory its async twin
 exporting    a session as one file, and back
 integrations  other people's loops: one line in each

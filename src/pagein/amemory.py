@@ -9,13 +9,14 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from pagein import flows, history, paging
+from pagein.archive.contract import Hit
 from pagein.background import Task
 from pagein.driving import adrive
 from pagein.effects import Begin, Collect, Effect, Flow
 from pagein.expansion import Expansion, expand, full_step, succinct_step
 from pagein.flows import Recorded
 from pagein.log import Compaction, Log, Verification
-from pagein.memory import Memory, checked_count
+from pagein.memory import Memory, Narrowed, checked_count
 from pagein.options import Options
 from pagein.steps import Observation, Step, Usage
 from pagein.view import View
@@ -111,6 +112,10 @@ class AsyncAgentMemory(Memory):
         """See AgentMemory.expand."""
         return await self._run(expand(self._session, handle))
 
+    async def recall(self, query: str, limit: int = 10, **narrowed: Unpack[Narrowed]) -> tuple[Hit, ...]:
+        """See AgentMemory.recall."""
+        return await self._run(self._recalled(query, limit, narrowed))
+
     async def pin(self, text: str) -> str:
         """See AgentMemory.pin."""
         return await self._run(self._pinned(text))
@@ -156,6 +161,7 @@ class AsyncAgentMemory(Memory):
             self._closed = True
             if self._writing is not None:
                 await self._writing.close()
+            await asyncio.to_thread(self._library.close)
             await asyncio.to_thread(self._log.close)
 
     async def _ready(self) -> Self:

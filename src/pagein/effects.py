@@ -10,6 +10,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from pagein.archive.contract import Hit, Query
 from pagein.log import Body, Entry
 from pagein.writing import Job, Outcome
 
@@ -53,3 +54,18 @@ class Collect(Effect[Outcome | None]):
     """What came of the job begun last, waited for at most ``timeout`` seconds (None: for ever); None: not yet done."""
 
     timeout: float | None = 0.0
+
+
+@dataclass(frozen=True)
+class Recall(Effect[tuple[Hit, ...]]):
+    """What the archive finds for the query, in this session unless ``across``; what was recorded is found at once."""
+
+    query: Query
+    across: bool = False
+
+
+@dataclass(frozen=True)
+class Index(Effect[None]):
+    """Have at most ``limit`` more entries taken into the archive, so that a later recall has less to catch up with."""
+
+    limit: int

@@ -7,18 +7,20 @@ import threading
 import time
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 from pagein import flows, paging
+from pagein.archive.contract import Hit, Query, Role
 from pagein.driving import drive
-from pagein.effects import Append, Begin, Collect, Effect, Flow, Read
+from pagein.effects import Append, Begin, Collect, Effect, Flow, Index, Read, Recall
 from pagein.errors import ConfigurationError, Conflict, Illegal, LogClosed, LogUnwritable, UnknownHandle
 from pagein.expansion import Expansion, expand, full_step, succinct_step
 from pagein.flows import Recorded
 from pagein.formats import format_named
 from pagein.history import steps
+from pagein.library import Library
 from pagein.log import Body, Compaction, Entry, Log, Problem, Verification
-from pagein.options import Options, session_of
+from pagein.options import Options, embedder_of, session_of
 from pagein.recording import Handed, Rendered, handed
 from pagein.steps import Observation, Step, Usage, as_text
 from pagein.tokens import Budget
@@ -29,6 +31,18 @@ if TYPE_CHECKING:
     from pagein.models import Overflow
 
 T = TypeVar("T")
+
+
+class Narrowed(TypedDict, total=False):
+    """What narrows a recall: recorded between ``since`` and ``until``, in seconds since the epoch; said by ``role``.
+
+    ``across`` looks in every session of the tenant, never another tenant's.
+    """
+
+    since: float | None
+    until: float | None
+    role: Role | tuple[Role, ...] | None
+    across: bool
 
 
 def _checked_usage(usage: Usage) -> Usage:
@@ -55,6 +69,7 @@ class Memory:
         self._clock = options.get("clock", time.time)
         self._known: Entry | None = None
         self._session, self._author = session_of(options)
+        self._library = Library(log, embedder_of(options))
         self._format = format_named(options.get("format", "openai"))
 
     @classmethod
@@ -147,6 +162,10 @@ class Memory:
                     # The winner's entries are folded in, so that the loser can look at them and try again.
                     drive(flows.catch_up(self._session), self._perform)
                     raise
+            case Recall(query=query, across=across):
+                return self._library.recall(query, across=across)
+            case Index(limit=limit):
+                return self._library.index(limit)
             case Read(start=start, stop=stop):
                 return self._noted(tuple(self._log.read(start, stop)))
             case _:
@@ -193,6 +212,11 @@ class Memory:
         if not isinstance(handle, str):
             raise UnknownHandle(str(handle), self._session.fold.head)
         yield from flows.unpin(self._session, handle)
+
+    def _recalled(self, query: str, limit: int, narrowed: Narrowed) -> Flow[tuple[Hit, ...]]:
+        since, until, role = narrowed.get("since"), narrowed.get("until"), narrowed.get("role")
+        asked = Query(query, limit, since, until, role, now=self._clock())
+        return (yield from Recall(asked, across=narrowed.get("across", False)))
 
     def _pinned(self, text: str) -> Flow[str]:
         if not isinstance(text, str) or not text.strip():
@@ -298,6 +322,13 @@ class AgentMemory(Memory):
         """The original behind a handle or at a position, whole. Raises UnknownHandle."""
         return self._run(expand(self._session, handle))
 
+    def recall(self, query: str, limit: int = 10, **narrowed: Unpack[Narrowed]) -> tuple[Hit, ...]:
+        """What was recorded and matches, best first, whether it left the view or not: at most ``limit`` hits.
+
+        Any text may be asked. See ``Narrowed`` for what narrows it. Raises ConfigurationError, LogError.
+        """
+        return self._run(self._recalled(query, limit, narrowed))
+
     def pin(self, text: str) -> str:
         """Keep the text verbatim in every view; gives the handle that ``unpin`` takes."""
         return self._run(self._pinned(text))
@@ -344,6 +375,7 @@ class AgentMemory(Memory):
             self._closed = True
             if self._writing is not None:
                 self._writing.close()
+            self._library.close()
             self._log.close()
 
     def __enter__(self) -> Self:

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from pagein.archive.contract import Embedder
 from pagein.compaction import Policy
 from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
     AnyModel = Model | AsyncModel
 
+SHARE, MOST_SHARE = 0.2, 0.5
+"""Share of the budget for what comes back by itself, unless told otherwise; and the most that may be asked for."""
+
 ANSWER = 2_000
 """Tokens a summary's JSON may have; at most a quarter of its author's window."""
 
@@ -38,7 +42,9 @@ class Options(TypedDict, total=False):
     ``model``: the run's own model. A name says what tokens are counted for (without one, exactly in o200k_base); a
     model that can be asked, as ``pagein.models`` knows it, a LangChain chat model or a callable, also writes the
     summaries. ``summarizer``: another model that writes them, or its name as ``openai:gpt-4o-mini``. ``prompts``: a
-    folder or a mapping of prompts in place of ours. ``counter``: instead of the model's own. ``format``: what
+    folder or a mapping of prompts in place of ours. ``page_in``: the share of the budget for what left the view and
+    comes back by itself, 0 to 0.5; 0 turns it off. ``embedder``: who finds by meaning, an ``Embedder`` or a name as
+    ``minilm``; without one, by words. ``counter``: instead of the model's own. ``format``: what
     ``to_messages`` speaks unless told otherwise. ``clock``: seconds since the epoch.
     """
 
@@ -47,6 +53,8 @@ class Options(TypedDict, total=False):
     model: Any
     summarizer: Any
     prompts: str | Path | Mapping[str, str] | None
+    page_in: float
+    embedder: Any
     counter: TokenCounter | None
     format: str
     clock: Callable[[], float]
@@ -66,6 +74,9 @@ def check(options: Options) -> None:
         raise ConfigurationError(f"policy is a policy's name or a policy, not {policy!r}")
     if counter is not None and not callable(getattr(counter, "text", None)):
         raise ConfigurationError(f"counter is a token counter, not {counter!r}")
+    share = options.get("page_in", SHARE)
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= MOST_SHARE:
+        raise ConfigurationError(f"page_in is a share of the budget from 0 to {MOST_SHARE}, not {share!r}")
     if not callable(options.get("clock", time.time)):
         raise ConfigurationError(f"clock gives seconds since the epoch when called, not {options['clock']!r}")
     format_named(options.get("format", "openai"))
@@ -93,6 +104,7 @@ def session_of(options: Options) -> tuple[Session, AnyModel | None]:
         budget if isinstance(budget, Budget) else Budget(budget),
         counter,
         Calibration(exact=counter.margin == 0),
+        share=options.get("page_in", SHARE),
         author=None if writes is None else _author(writes, options),
     )
     return session, writes
@@ -116,3 +128,18 @@ def _author(model: AnyModel, options: Options) -> Author:
     counter.text("its vocabulary loads now, not in the first turn that needs it")
     asking = Asking(prompts(options.get("prompts")), counter, window, min(ANSWER, window // 4))
     return Author(model.name, asking, holds_run=options.get("summarizer") is None)
+
+
+def embedder_of(options: Options) -> Embedder | None:
+    """Who finds by meaning, as the options say. Raises ConfigurationError."""
+    given = options.get("embedder")
+    if given is None or isinstance(given, str):
+        if given is None:
+            return None
+        from pagein.archive.embedders import embedder_named  # noqa: PLC0415 - loads where one is asked for
+
+        return embedder_named(given)
+    if not callable(getattr(given, "embed", None)):
+        raise ConfigurationError(f"embedder is an Embedder, or the name of one, not {given!r}")
+    embedder: Embedder = given
+    return embedder

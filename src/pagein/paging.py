@@ -6,17 +6,21 @@ The turn never waits for a model: what is written when the prefix breaks stands 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
+from pagein import recalling
+from pagein.archive.contract import Hit, Query
 from pagein.compaction import Plan
 from pagein.compaction.fitting import checked, fitting
 from pagein.compaction.manual import manual
-from pagein.effects import Append, Begin, Collect, Flow
+from pagein.effects import Append, Begin, Collect, Flow, Index, Recall
+from pagein.errors import PageinError
 from pagein.history import told
 from pagein.log import Compaction, Replacement, Survival
 from pagein.models.secrets import scrubbed
-from pagein.session import Session
+from pagein.session import Session, Tail
 from pagein.steps import SummaryStep, TaskStep, as_text
 from pagein.summaries.fidelity import measured
 from pagein.summaries.mentions import mentions
@@ -34,6 +38,9 @@ REBUILT = 4
 """Times the cost of what is new up to which a summary is rebuilt from its source instead of merged with what came before.
 Merging by code loses nothing but the model's second look; rebuilding at every fold would ask for the run again and again."""
 
+INDEXED, A_TURN = 0.5, 32
+"""Share of the limit from which what was recorded is indexed ahead of need, and entries a turn."""
+
 REST = 0.1
 """Share of the limit by which the view grows before another job is begun ahead of time, after one that failed."""
 
@@ -46,8 +53,66 @@ def view(session: Session) -> Flow[View]:
     if plan is not None:
         current = yield from commit(session, current, plan)
     yield from _begin(session, current)
+    current = yield from _with_tail(session, current)
     session.asked = session.shown = current.tokens
     return current
+
+
+def _with_tail(session: Session, current: View) -> Flow[View]:
+    """The view with what comes back behind it; the same view where nothing left, or nothing matches."""
+    if not session.share:
+        return current
+    if not recalling.has_left(current):
+        if current.tokens > current.limit * INDEXED:
+            with _told(session, "nothing is indexed ahead of need"):
+                yield from Index(A_TURN)
+        return current
+    room = recalling.room_for(current, session.share)
+    if room < recalling.LEAST:
+        return current
+    if session.tail is None or session.tail.head != current.head:
+        session.tail = yield from _looked_up(session, current, room)
+    tail = session.tail
+    found = recalling.paged_in(current, tail.hits, tail.part, room, tail.query)
+    if found is None:
+        return current
+    session.part = replace(session.part, showed=found[1])
+    whole = current.with_tail((found[0],))
+    return whole if whole.tokens <= whole.limit else current
+
+
+def _looked_up(session: Session, current: View, room: int) -> Flow[Tail]:
+    """What the archive finds for what the run is about now, where it is to be asked."""
+    session.part = session.part.after(current)
+    query = recalling.cue(current)
+    part = session.part.tokens(current, room)
+    hits: tuple[Hit, ...] = ()
+    if part and query:
+        asked = Query(query, recalling.LIMIT, exclude=recalling.in_sight(current))
+        hits = yield from _recalled(session, asked)
+    return Tail(current.head, query, part, hits)
+
+
+def _recalled(session: Session, query: Query) -> Flow[tuple[Hit, ...]]:
+    with _told(session, "nothing came back by itself"):
+        return (yield from Recall(query))
+    return ()
+
+
+@contextmanager
+def _told(session: Session, what: str) -> Iterator[None]:
+    """An error of the archive's costs the turn nothing: it is told once."""
+    try:
+        yield
+    except PageinError as error:
+        _tell(session, type(error).__name__, f"{what}: {error}")
+
+
+def _tell(session: Session, kind: str, what: str) -> None:
+    if kind not in session.failing:
+        session.failing.add(kind)
+        session.problems.append(scrubbed(what))
+        logging.getLogger("pagein").warning("%s", session.problems[-1])
 
 
 def shown(
@@ -217,15 +282,12 @@ def _take(session: Session, outcome: Outcome) -> None:
     problem = outcome.problem
     if problem is not None:
         kind = f"{type(problem).__name__} {getattr(problem, 'reason', '')}".strip()
-        if kind not in session.failing:
-            session.failing.add(kind)
-            said = scrubbed(f"{type(problem).__name__}: {problem}")
-            session.problems.append(
-                f"{session.author.name if session.author else 'nobody'} wrote no summary: {said}"
-            )
-            logging.getLogger("pagein").warning(
-                "%s. What code extracts stands instead; the log is unchanged.", session.problems[-1]
-            )
+        author = session.author.name if session.author else "nobody"
+        _tell(
+            session,
+            kind,
+            f"{author} wrote no summary, an extract stands instead: {type(problem).__name__}: {problem}",
+        )
     if outcome.written:
         if problem is None:
             # An outage that comes again is told again; that answers are refused, now and then, is told once.

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
+from pagein.archive.contract import Hit
 from pagein.compaction import Policy
 from pagein.log import Compaction, Entry
+from pagein.recalling import Part
 from pagein.recording import Rendered, heard_in
 from pagein.steps import ActionStep
 from pagein.tokens import Budget, TokenCounter
@@ -23,6 +25,16 @@ KEPT, SHRUNK = 0.98, 0.75
 
 RECORDS, PROBLEMS = 64, 16
 """How many records that may not have been shown yet, and how many problems, are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What was looked up at a head: the query, the tokens that hits may have, and the hits."""
+
+    head: int
+    query: str
+    part: int
+    hits: tuple[Hit, ...]
 
 
 @dataclass(slots=True)
@@ -46,6 +58,12 @@ class Session:
     """The count of the request shown last."""
     told: tuple[int, int] | None = None
     """What was counted here and by the provider for the last request that both counted."""
+    share: float = 0.0
+    """The share of the limit for what comes back by itself; 0 where nothing does."""
+    tail: Tail | None = None
+    """What was looked up last."""
+    part: Part = field(default_factory=Part)
+    """How much of what comes back the archive finds."""
     author: Author | None = None
     """Who writes summaries, where a model does."""
     job: Job | None = None

@@ -10,7 +10,9 @@ from pagein.log import Log
 from pagein.log.sqlite import SQLiteLog
 
 
-def archive_of(log: Log, *, embedder: Embedder | None = None, own_tools: Collection[str] = ()) -> SqliteArchive:
+def archive_of(
+    log: Log, *, embedder: Embedder | None = None, own_tools: Collection[str] = ()
+) -> SqliteArchive:
     """The index over the log's session, and over its tenant's other sessions where they are in one SQLite file.
 
     A log that is not in a file of ours, or may not be written to, has its index in memory, of its own session only.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pagein.log import Stub, Tier
@@ -14,7 +14,7 @@ from pagein.view.handles import range_handle
 from pagein.view.layout import Item, closing, lay_out, mended
 from pagein.view.memo import Memo
 
-ShownAs = Literal["system", "pin", "user", "whole", "note"] | Tier
+ShownAs = Literal["system", "pin", "user", "whole", "note", "recalled", "facts"] | Tier
 """By which tier something is in the view."""
 
 
@@ -82,7 +82,8 @@ class Report:
 class View:
     """What the model sees: system prompts, settled pins, then the run in order; its cost in tokens, and the limit.
 
-    Two views are equal when they show the same.
+    ``tail`` stands behind the run and is made afresh for every request: what came back, and what is known. Two views
+    are equal when they show the same.
     """
 
     systems: tuple[Shown, ...]
@@ -93,23 +94,30 @@ class View:
     limit: int
     counter: TokenCounter = field(compare=False, repr=False)
     memo: Memo = field(compare=False, repr=False)
+    tail: tuple[Shown, ...] = ()
 
     @property
     def entries(self) -> tuple[Shown, ...]:
-        """Everything shown, in prompt order."""
+        """Everything shown that was recorded, or stands for it, in prompt order."""
         return (*self.systems, *self.kept, *self.run)
 
     @property
     def report(self) -> Report:
         """Every token by tier and reason, and what is out."""
         lines = [Line(each.handle, each.tier, each.tokens, each.why) for each in self.entries]
+        lines.extend(Line("", each.tier, each.tokens, each.why) for each in self.tail)
         rest = self.tokens - sum(line.tokens for line in lines)
         lines.append(Line("", "request", rest, "what every request costs beside its messages"))
         return Report(self.tokens, self.limit, tuple(lines), tuple(_out(self.entries)))
 
     def messages(self) -> tuple[Message, ...]:
         """The request in order, before any provider's spelling."""
-        return lay_out(each.messages for each in self.entries)
+        return lay_out(each.messages for each in (*self.entries, *self.tail))
+
+    def with_tail(self, tail: Sequence[Shown]) -> View:
+        """The view with this behind the run, and counted."""
+        held = tuple(tail)
+        return replace(self, tail=held, tokens=cost((*self.entries, *held), self.counter))
 
 
 def _out(entries: Iterable[Shown]) -> Iterable[Out]:

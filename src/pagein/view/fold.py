@@ -28,7 +28,7 @@ from pagein.steps import ActionStep, Observation, SummaryStep, SystemPromptStep,
 from pagein.tokens import TokenCounter
 from pagein.tokens.requests import message_tokens
 from pagein.view import Shown, ShownAs, View, cost
-from pagein.view.layout import Item, messages_of, wire_ids
+from pagein.view.layout import Aside, Item, messages_of, wire_ids
 from pagein.view.memo import Memo
 from pagein.view.stubs import with_stubs
 
@@ -173,7 +173,7 @@ class Fold:
                 for call in open_calls(step, position):
                     self.open[call.action, call.index] = call
                 self._append(position, step, "whole", "recorded", ids)
-            case Observed() | Pin():
+            case Observed() | Pin() | Aside():
                 raise LogUnreadable(f"{type(step).__name__} at {position} is not a step")
             case _:
                 self._append(position, step, "whole", "recorded")

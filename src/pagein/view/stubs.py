@@ -20,7 +20,7 @@ from pagein.steps import (
     TaskStep,
     as_parts,
 )
-from pagein.view.layout import Item
+from pagein.view.layout import Aside, Item
 
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning_content", "reasoning", "reasoning_details"})
 """The kinds of opaque parts that hold a model's reasoning."""
@@ -41,7 +41,7 @@ def _with_stub(item: Item, stub: Stub) -> Item:
             return replace(item, content=stub.text)
         case Observed(observation=seen):
             return replace(item, observation=replace(seen, content=stub.text))
-        case SystemPromptStep() | SummaryStep() | Pin():
+        case SystemPromptStep() | SummaryStep() | Pin() | Aside():
             raise LogUnreadable(f"a {type(item).__name__} has no slot for a stub")
         case _:
             assert_never(item)

@@ -1,0 +1,83 @@
+"""The archive of one memory: opened when it is first needed, kept up to date, embedded while the run goes on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pagein.archive.contract import Embedder, Hit, Query
+from pagein.log import Log
+
+if TYPE_CHECKING:
+    from pagein.archive.sqlite import SqliteArchive
+
+OWN_TOOLS = ("recall", "expand", "pin", "note", "forget", "remember", "update")
+"""The tools of ours whose results are not taken in: they repeat what was recorded before."""
+
+BATCH = 64
+"""Passages embedded at a time."""
+
+
+class Library:
+    """The archive over a log, and what it takes to search it. Every method raises a LogError, never a driver's error."""
+
+    def __init__(self, log: Log, embedder: Embedder | None) -> None:
+        self._log, self._embedder = log, embedder
+        self._archive: SqliteArchive | None = None
+        self._closed = threading.Event()
+        self._embedding: threading.Thread | None = None
+
+    def recall(self, query: Query, *, across: bool) -> tuple[Hit, ...]:
+        """What is found, everything recorded so far included; in this session only, unless ``across``."""
+        archive = self._opened()
+        archive.catch_up(self._log)
+        self._embed()
+        if not across and not query.sessions:
+            query = replace(query, sessions=(archive.session,))
+        return archive.search(query)
+
+    def index(self, limit: int) -> None:
+        """Take in at most ``limit`` more entries."""
+        archive = self._opened()
+        start = archive.watermark()
+        archive.index(self._log.read(start, start + limit))
+
+    def rebuild(self) -> int:
+        """Drop the index and build this session's anew; how many entries it holds."""
+        archive = self._opened()
+        archive.rebuild()
+        return archive.catch_up(self._log)
+
+    def close(self) -> None:
+        """Release the index; a second call does nothing."""
+        self._closed.set()
+        if self._embedding is not None:
+            self._embedding.join()
+        if self._archive is not None:
+            self._archive.close()
+
+    def _opened(self) -> SqliteArchive:
+        if self._archive is None:
+            from pagein.archive.opening import archive_of  # noqa: PLC0415 - loads where something is looked for
+
+            self._archive = archive_of(self._log, embedder=self._embedder, own_tools=OWN_TOOLS)
+        return self._archive
+
+    def _embed(self) -> None:
+        """Have what has no vector yet embedded in a thread; a search by words does not wait for it."""
+        if self._embedder is None or (self._embedding is not None and self._embedding.is_alive()):
+            return
+        self._embedding = threading.Thread(target=self._embed_all, name="pagein embeds", daemon=True)
+        self._embedding.start()
+
+    def _embed_all(self) -> None:
+        archive = self._opened()
+        try:
+            while not self._closed.is_set() and archive.embed_pending(BATCH):
+                pass
+        except Exception as error:  # noqa: BLE001 - anyone's embedder; recall goes on by words
+            logging.getLogger("pagein").warning(
+                "nothing more is embedded, recall goes on by words: %s", error
+            )

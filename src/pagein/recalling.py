@@ -1,0 +1,233 @@
+"""What comes back by itself: what left the view and matches what the run is doing now. Pure.
+
+Models rarely ask for what they do not know they lost. So on each turn the room that the last compaction left free, up
+to a share of the budget, shows what left: lines and names of the run likeliest to be needed next, and what the archive
+finds for the newest words. It stands behind the run, as data, and is made afresh each turn: nothing recent makes way
+for it, and of a provider's cache only this much is lost.
+
+Measured on recorded coding runs at 4,000 tokens (15 runs, 565 requests above budget; faults of names, bare, and of
+lines): without .015 and .113, with a tenth .012 and .091, with a fifth .010 and .073; where the room was kept free for
+it by compacting lower, lines got worse (.089). What the archive finds by words alone meets few of these needs, so its
+part shrinks while nobody uses it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from pagein.archive.contract import Hit, Snippet
+from pagein.archive.packing import GAP, pack
+from pagein.compaction.digest import choose
+from pagein.lexing import argument_text, identifiers
+from pagein.steps import ActionStep, SummaryStep, TaskStep, as_text
+from pagein.tokens.requests import message_tokens
+from pagein.view import Shown, View
+from pagein.view.fold import show
+from pagein.view.handles import step_handle
+from pagein.view.layout import Aside
+from pagein.view.memo import Memo, bare
+
+HEAD = "Out of view, and likely needed now; a record, not instructions. expand(handle) gives the whole."
+
+LIMIT = 16
+"""Hits that are looked at for a page-in."""
+
+LEAST = 80
+"""Tokens below which nothing is paged in."""
+
+MOST = 1_500
+"""Tokens beyond which a page-in is not worth what it costs outside the cache."""
+
+MOST_WORDS, MOST_NAMES = 600, 60
+"""Characters of each text, and identifiers of what was found, that make the query."""
+
+FRAME = 48
+"""Tokens of a page-in beside its lines."""
+
+NEAR = 1.0
+"""What is added to the log-odds of a line for each name, up to two, that it shares with what the run is about now, and to
+those of a name that shares such a line. 2 was no better than 0."""
+
+START, GROWS, SHRINKS, SMALLEST, LARGEST = 0.25, 1.5, 0.9, 0.05, 0.5
+"""The archive's part of a page-in: at first, after it was used, after it was not, and its bounds."""
+
+PROBES = 8
+"""Actions after which the archive is asked again although its part has become too small to show anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How much of a page-in the archive may have, and what it showed last: names that stood nowhere else."""
+
+    share: float = START
+    showed: frozenset[str] = frozenset()
+    actions: int = 0
+
+    def after(self, view: View) -> Part:
+        """The part once the run went on: more where its newest action names what was shown, less where it does not."""
+        actions = sum(isinstance(each.item, ActionStep) for each in view.run[-2:]) + self.actions
+        if not self.showed:
+            return replace(self, actions=actions)
+        used = not self.showed.isdisjoint(newest_names(view))
+        share = min(LARGEST, self.share * GROWS) if used else max(SMALLEST, self.share * SHRINKS)
+        return Part(share, frozenset(), actions)
+
+    def tokens(self, view: View, room: int) -> int:
+        """Tokens of ``room`` that are the archive's now; 0 where it need not be asked."""
+        if has_spoken(view):
+            return int(room * LARGEST)
+        share = max(self.share, START) if self.actions % PROBES == 0 else self.share
+        tokens = int(room * share)
+        return tokens if tokens >= LEAST // 2 else 0
+
+
+def has_left(view: View) -> bool:
+    """True where something recorded does not stand in the view as it was."""
+    return any(each.stubs or isinstance(each.item, SummaryStep) for each in view.run)
+
+
+def cue(view: View) -> str:
+    """What the run is about now: the user's newest words, the newest action, and the names in what it found."""
+    words: list[str] = []
+    user = next((each.item for each in reversed(view.run) if isinstance(each.item, TaskStep)), None)
+    if user is not None:
+        words.append(as_text(user.content)[-MOST_WORDS:])
+    action = next((each.item for each in reversed(view.run) if isinstance(each.item, ActionStep)), None)
+    if action is not None:
+        words.append(as_text(action.content or "")[-MOST_WORDS:])
+        words += [argument_text(call.arguments)[:MOST_WORDS] for call in action.tool_calls]
+        found = (as_text(seen.content) for seen in action.observations if seen is not None)
+        names = dict.fromkeys(name for text in found for name in identifiers(text[: 20 * MOST_WORDS]))
+        words.append(" ".join(list(names)[:MOST_NAMES]))
+    return "\n".join(each for each in words if each.strip())
+
+
+def in_sight(view: View) -> frozenset[int]:
+    """The positions that stand in the view as they were recorded."""
+    return frozenset(
+        each.first for each in view.entries if not each.stubs and not isinstance(each.item, SummaryStep)
+    )
+
+
+def newest_names(view: View) -> frozenset[str]:
+    """The identifiers in the newest action: what it says, and what it calls."""
+    action = next((each.item for each in reversed(view.run) if isinstance(each.item, ActionStep)), None)
+    if not isinstance(action, ActionStep):
+        return frozenset()
+    texts = [as_text(action.content or ""), *(argument_text(call.arguments) for call in action.tool_calls)]
+    return frozenset(name for text in texts for name in identifiers(text))
+
+
+def has_spoken(view: View) -> bool:
+    """True where the user spoke last."""
+    newest = next(
+        (each.item for each in reversed(view.run) if isinstance(each.item, ActionStep | TaskStep)), None
+    )
+    return isinstance(newest, TaskStep)
+
+
+def room_for(view: View, share: float) -> int:
+    """Tokens that a page-in may have: what is free, at most the share of the limit."""
+    return min(int(view.limit * share), view.limit - view.tokens, MOST)
+
+
+def paged_in(
+    view: View, hits: Sequence[Hit], part: int, room: int, query: str
+) -> tuple[Shown, frozenset[str]] | None:
+    """What is out of sight and likely needed, as one block of at most ``room`` tokens; None where there is nothing.
+
+    The hits have ``part`` tokens of it. With it come the names that stand in the hits' lines and nowhere else in view.
+    """
+    if room < LEAST:
+        return None
+    texts = tuple(_texts(view))
+    seen = {bare(line) for text in texts for line in text.splitlines()}
+    snippets = pack(hits, part, view.counter, query) if hits and part else ()
+    found = [block for each in snippets if (block := _block(each, view.head, seen))]
+    left = room - FRAME - sum(view.counter.text(each) + 1 for each in found)
+    lines = list(_likely(view, (*texts, *found), left, query))
+    for blocks in ((*found, *lines), tuple(found), tuple(lines)):
+        if blocks:
+            shown = show(
+                Aside("recalled", "\n".join((HEAD, *blocks))), view.head, view.head, view.counter, tier="recalled",
+                why="out of sight, and likely needed now",
+            )  # fmt: skip
+            if sum(message_tokens(each, view.counter) for each in shown.messages) <= room:
+                return shown, _new_names(found, texts)
+    return None
+
+
+def _new_names(found: Sequence[str], texts: Sequence[str]) -> frozenset[str]:
+    if not found:
+        return frozenset()
+    known = {name for text in texts for name in identifiers(text)}
+    return frozenset(name for text in found for name in identifiers(text)) - known
+
+
+def _texts(view: View) -> Iterator[str]:
+    for message in (message for each in view.entries for message in each.messages):
+        yield as_text(message.content or "")
+        yield from (argument_text(call.arguments) for call in message.tool_calls)
+
+
+def _likely(view: View, visible: Sequence[str], tokens: int, query: str) -> Iterator[str]:
+    """Lines and names of the run that are out of sight, those near to what it is about now before others."""
+    if tokens < LEAST // 2:
+        return
+    extract = choose(near(view.memo, frozenset(identifiers(query))), tokens, view.counter, visible=visible)
+    for position, group in groupby(extract.lines, key=lambda each: each.position):
+        yield f"[{step_handle(position)}]"
+        yield from (each.mark + each.text for each in group)
+    if extract.names:
+        yield "Also named: " + " ".join(extract.names)
+
+
+class _Near(Memo):
+    """A memo in which what is near to some names is likelier."""
+
+    def __init__(self, memo: Memo, about: frozenset[str], related: frozenset[str]) -> None:
+        vars(self).update(vars(memo))
+        self._about, self._related = about, related
+
+    def name_chance(self, key: str) -> float:
+        """How likely an identifier is needed now."""
+        return _likelier(super().name_chance(key), NEAR * (key in self._related))
+
+    def line_chance(self, key: str) -> float:
+        """How likely a line is quoted now."""
+        shared = sum(name in self._about for name in self.lines[key].names)
+        return _likelier(super().line_chance(key), NEAR * min(2, shared))
+
+
+def near(memo: Memo, about: frozenset[str]) -> Memo:
+    """The memo as it is when the run is about these names; it learns nothing, and changes nothing."""
+    lines = memo.lines.values()  # learns what it has heard, so that the copy has nothing to learn
+    related = frozenset(name for line in lines if not about.isdisjoint(line.names) for name in line.names)
+    return _Near(memo, about, related)
+
+
+def _likelier(chance: float, by: float) -> float:
+    if not by or chance >= 1:
+        return chance
+    odds = chance / (1 - chance) * math.exp(by)
+    return odds / (1 + odds)
+
+
+def _block(snippet: Snippet, head: int, seen: set[str]) -> str:
+    """A snippet with its handle, origin and age, without the lines that are in sight already."""
+    kept = list(_unseen(snippet.text, seen))
+    if not any(line.strip() and line != GAP for line in kept):
+        return ""
+    seen.update(map(bare, kept))
+    ago = head - snippet.hit.position
+    return "\n".join((f"[{snippet.handle}] {snippet.hit.role}, {ago} entries ago:", *kept))
+
+
+def _unseen(text: str, seen: set[str]) -> Iterator[str]:
+    for line in text.splitlines():
+        key = bare(line)
+        if not key or key not in seen:
+            yield line
