@@ -1,6 +1,7 @@
 """The deterministic floor: whatever it takes to fit, in a fixed order, and nothing that may not leave.
 
-It gives up, in this order: everything but the newest turn and the user's words; the length of the user's older words
+It gives up, in this order: the oldest turns, as few as it takes, at last everything but the newest turn and the user's
+words; the length of the user's older words
 where together they pass their half; the length of the newest turn's results, arguments and prose; the length of the
 user's older words all the same; the oldest of them, as many as it takes, into one line with the handle of their range.
 System prompts, pins and the user's newest words stay verbatim; if those alone are over the budget, nothing fits and
@@ -28,7 +29,7 @@ HALF = 0.5
 """The share of the limit within which the user's earlier words stay verbatim."""
 
 SLACK = 0.9
-"""The share of the limit that is filled when the oldest words of the user have to go, so that not each turn takes one."""
+"""The share of the limit that is filled where the oldest have to go, so that not each turn takes one."""
 
 CLIPS = (256, 64, 16, 4)
 """Tokens to which things are clipped, one try after the other."""
@@ -68,8 +69,19 @@ def _line(first: int, last: int) -> str:
 
 
 def _all_but_newest(view: View) -> list[Replacement]:
-    acted = actions(view)
-    return list(fold_before(view, acted[-1].first, _line)) if acted else []
+    """One line for the oldest turns: as few as it takes, with some slack; all but the newest where that is too few."""
+    acted, allowed = actions(view), frozenset(cuts(view))
+    stops = [each.first for each in acted if each.first in allowed]
+    if not stops:
+        return list(fold_before(view, acted[-1].first, _line)) if acted else []
+
+    def folded(stop: int) -> list[Replacement]:
+        return list(fold_before(view, stop, _line))
+
+    fits = bisect_left(
+        stops, True, lo=1, key=lambda stop: preview(view, folded(stop)).tokens <= view.limit * SLACK
+    )
+    return folded(stops[fits] if fits < len(stops) else acted[-1].first)
 
 
 def _everything(view: View) -> list[Replacement]:

@@ -1,0 +1,134 @@
+"""What a policy saves: tokens of the request after so many tool calls, beside the run without a memory.
+
+Mini-Agent promises 37 % after 50 calls and 67 % after 100, at a limit of 80,000 tokens; here the limit
+is scaled to the runs: the same share of what a run of 100 calls comes to. Runs shorter than that are put one behind the
+other, and the figures say how many were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Final
+
+from pagein.bench.faults import in_openai
+from pagein.bench.requests import Said, Scale, tokens_of
+from pagein.bench.runs import Run
+from pagein.bench.strategies import Paged
+from pagein.errors import ConfigurationError
+from pagein.formats import format_named
+from pagein.memory import AgentMemory
+from pagein.tokens import TokenCounter
+
+CALLS: Final = (50, 100)
+"""Tool calls after which is measured."""
+
+SCALED: Final = 0.4
+"""The limit, as a share of what a run of the most calls comes to: 80,000 of some 200,000 tokens; our choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The tokens of one request without a memory and with one, after so many tool calls."""
+
+    calls: int
+    without: int
+    within: int
+    limit: int
+    joined: int
+    """Recorded runs of which the run was made."""
+
+    @property
+    def share(self) -> float:
+        """The share of the tokens that was saved."""
+        return 1 - self.within / self.without
+
+
+def joined(runs: Sequence[Run], calls: int) -> Iterator[tuple[Run, int]]:
+    """Runs of at least so many tool calls: long ones as they are, shorter ones one behind the other; with their number."""
+    form = format_named("openai")
+    held: list[dict[str, Any]] = []
+    number = 0
+    for run in runs:
+        spelled = in_openai(run, form)
+        held += [dict(each) for each in spelled.wire if not held or each.get("role") != "system"]
+        number += 1
+        if _calls(held) >= calls:
+            yield Run(run.id, tuple(held), where=run.where), number
+            held, number = [], 0
+
+
+def _calls(messages: Sequence[Any]) -> int:
+    return sum(len(each.get("tool_calls") or ()) for each in messages)
+
+
+def bench_savings(
+    runs: Sequence[Run], counter: TokenCounter, *, policy: str = "rounds", limit: int | None = None
+) -> tuple[Saved, ...]:
+    """What the policy saves in each run long enough, after each number of calls. Raises ConfigurationError.
+
+    ``limit`` is the budget in tokens; without it, a share of what each run comes to.
+    """
+    found = [
+        saved
+        for run, number in joined(runs, CALLS[-1])
+        for saved in _measured(run, number, counter, policy, limit)
+    ]
+    if not found:
+        raise ConfigurationError(f"all runs together have fewer than {CALLS[-1]} tool calls")
+    return tuple(found)
+
+
+def _measured(
+    run: Run, number: int, counter: TokenCounter, policy: str, limit: int | None
+) -> Iterator[Saved]:
+    scale = Scale(counter, format_named("openai"))
+    said = scale.request(run.wire)
+    ends = [_behind(said, each) for each in CALLS]
+    budget = limit or max(1, int(SCALED * tokens_of(said[: ends[-1]])))
+    with AgentMemory.open(":memory:", budget=budget, policy=policy, counter=counter) as memory:
+        paged, handed = Paged(memory), 0
+        for at, each in enumerate(said[: ends[-1] + 1]):
+            is_end = at in ends
+            if (each.role == "assistant" and at) or is_end:
+                paged.take(run.wire[handed:at])
+                request, handed = scale.request(paged.request()), at
+                if is_end:
+                    calls = CALLS[ends.index(at)]
+                    yield Saved(calls, tokens_of(said[:at]), tokens_of(request), budget, number)
+        if ends[-1] == len(said):
+            paged.take(run.wire[handed:])
+            request = scale.request(paged.request())
+            yield Saved(CALLS[-1], tokens_of(said), tokens_of(request), budget, number)
+
+
+def _behind(said: Sequence[Said], calls: int) -> int:
+    """The position behind the results of the turn that brought the tool calls to so many."""
+    made, at = 0, 0
+    while at < len(said) and made < calls:
+        made += len(said[at].calls)
+        at += 1
+    while at < len(said) and said[at].answers:
+        at += 1
+    return at
+
+
+def averages(saved: Sequence[Saved]) -> list[dict[str, Any]]:
+    """For each number of calls: runs, how many were joined, tokens without and with, and the mean share saved."""
+    rows = []
+    for calls in CALLS:
+        here = [each for each in saved if each.calls == calls]
+        if here:
+            rows.append(
+                {
+                    "calls": calls,
+                    "runs": len(here),
+                    "recorded_runs": sum(each.joined for each in here),
+                    "limit": fmean(each.limit for each in here),
+                    "without": fmean(each.without for each in here),
+                    "within": fmean(each.within for each in here),
+                    "saved": fmean(each.share for each in here),
+                }
+            )
+    return rows
