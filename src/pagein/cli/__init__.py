@@ -4,7 +4,7 @@ screen    what is printed, and how: tables, progress, JSON, errors
 playing   demo and replay: recorded runs through a memory
 looking   log, view, expand and verify: into a database
 moving    export and import: a session out of its store and into another
-benching  bench faults and bench speed
+benching  bench faults, bench savings and bench speed
 degrading bench degrade
 enduring  bench crash and bench load
 recalling recall
@@ -98,6 +98,7 @@ def _app() -> App:
     app.command(facting.app())
     bench = App(name="bench", help="The measurements you can repeat.")
     bench.command(benching.faults)
+    bench.command(benching.savings)
     bench.command(benching.speed)
     bench.command(degrading.degrade)
     bench.command(facting.measure, name="facts")
