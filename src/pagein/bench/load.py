@@ -8,6 +8,7 @@ same kind of store by as many writers in the same minute.
 from __future__ import annotations
 
 import multiprocessing
+import random
 import sqlite3
 import statistics
 import time
@@ -27,7 +28,8 @@ from pagein.steps import TaskStep
 BODY = "A line of what a tool said: src/pagein/log/sqlite.py:42: OK.\n" * 8
 """What each entry holds: about 500 bytes."""
 
-TRIES = 50
+TRIES = 10_000
+PAUSE = 0.002
 PATIENCE = 60.0
 
 
@@ -197,6 +199,7 @@ class _Appending:
                 self._log.append([body], after=self._head, at=time.time())
             except Conflict as error:
                 conflicts, self._head = conflicts + 1, error.found
+                time.sleep(random.uniform(0, PAUSE * min(conflicts, 10)))  # noqa: S311 - who is first
             except LogBusy:
                 busy += 1
             else:

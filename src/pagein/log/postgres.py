@@ -303,15 +303,28 @@ class PostgresLog:
 
     def _insert_part(self, using: Connection, batch: _Batch, rows: Sequence[Row], previous: str) -> bool:
         blobs = {name: batch.blobs[name] for row in rows for name in blob_names(row.body)}
-        values = {
-            **self._key, "after": rows[0].position, "previous": previous, "batch": batch.name,
-            "times": [row.at for row in rows],
-            "kinds": [row.kind for row in rows], "versions": [row.version for row in rows],
-            "bodies": [row.body.decode() for row in rows], "digests": [row.digest for row in rows],
-            "names": list(blobs), "data": list(blobs.values()),
-            "tenant_name": self.tenant, "session_name": self.session,
-        }  # fmt: skip
-        statement = self._statements.append(first=rows[0].position == 0, blobs=bool(blobs))
+        first = rows[0]
+        values: dict[str, Any] = {
+            **self._key,
+            "after": first.position,
+            "previous": previous,
+            "batch": batch.name,
+        }
+        if len(rows) == 1 and first.position and not blobs:
+            statement = self._statements.one
+            values |= {
+                "at": first.at, "kind": first.kind, "number": first.version, "body": first.body.decode(),
+                "digest": first.digest,
+            }  # fmt: skip
+        else:
+            statement = self._statements.append(first=first.position == 0, blobs=bool(blobs))
+            values |= {
+                "times": [row.at for row in rows],
+                "kinds": [row.kind for row in rows], "versions": [row.version for row in rows],
+                "bodies": [row.body.decode() for row in rows], "digests": [row.digest for row in rows],
+                "names": list(blobs), "data": list(blobs.values()),
+                "tenant_name": self.tenant, "session_name": self.session,
+            }  # fmt: skip
         with using.cursor() as cursor:
             return cursor.execute(statement, values).rowcount == len(rows)
 
