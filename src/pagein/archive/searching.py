@@ -30,8 +30,7 @@ _NEAR = (-2, -1, 1, 2)
 
 _ROWS = """SELECT p.id, p.position, p.part, p.role, p.at, p.said, p.same
     FROM json_each(?) AS wanted JOIN archive_passages AS p ON p.id = wanted.value"""
-_SIZES = "SELECT p.id, p.size FROM json_each(?) AS wanted JOIN archive_passages AS p ON p.id = wanted.value"
-_TERMS = "SELECT p.id, p.terms FROM json_each(?) AS wanted JOIN archive_passages AS p ON p.id = wanted.value"
+_TERMS = "SELECT p.id, p.size, p.terms FROM json_each(?) AS wanted JOIN archive_passages AS p ON p.id = wanted.value"
 _TEXTS = """SELECT p.id, p.text, p.whole, p.terms FROM json_each(?) AS wanted
     JOIN archive_passages AS p ON p.id = wanted.value"""
 
@@ -155,13 +154,14 @@ def _admitted(row: Row, query: Query) -> bool:
 
 def _words(database: sqlite3.Connection, rows: Mapping[int, Row], looked: Looked) -> dict[int, float]:
     """How well each matches by words, its neighbours in the session counted in."""
-    near = sorted({each + far for each in rows for far in (0, *AROUND)})
-    sizes: dict[int, int] = dict(database.execute(_SIZES, (json.dumps(near),)).fetchall())
-    common = looked.present.keys() - looked.complete
+    near = {each + far for each in rows for far in (0, *AROUND)}
     # Who holds a term that was read whole is known; of a common one, whether a passage does is seen in its text.
-    holding = sizes.keys() if common else sizes.keys() & set().union(*looked.present.values())
-    held = database.execute(_TERMS, (json.dumps(sorted(holding)),))
-    stored = {each: padded(terms) for each, terms in held}
+    common = looked.present.keys() - looked.complete
+    holding = near if common else near & set().union(*looked.present.values())
+    sizes: dict[int, int] = {}
+    stored: dict[int, str] = {}
+    for each, size, terms in database.execute(_TERMS, (json.dumps(sorted(holding)),)):
+        sizes[each], stored[each] = size, padded(terms)
     counts = {
         term: {
             each: count

@@ -1,9 +1,11 @@
 """How well passages match the terms of a query: BM25 over a passage and, at less weight, what stands around it.
 
 Answers follow questions: a turn is often found by the words of the one before. Counting the neighbours' terms into the
-passage's own (BM25F, each neighbour a weaker field) finds 5 to 13 points more than BM25 alone. Measured on LoCoMo's
-first five conversations, 997 questions, share of the evidence among the first 5 / 10: alone .578 / .656; one
-neighbour either side at .5 .653 / .763; two .690 / .781; three, as here, .699 / .787; more changes nothing.
+passage's own (BM25F, each neighbour a weaker field of its own length) finds 5 to 13 points more than BM25 alone. Measured
+on LoCoMo's first five conversations, 997 questions, share of the evidence among the first 5 / 10: alone .578 / .656; one
+neighbour either side at .5 .653 / .763; two .690 / .781; three, as here, .690 / .784; more changes nothing. On
+LongMemEval's chats, where an assistant's long answers stand between a user's short turns, measuring each neighbour
+against its own length instead of all together finds .959 instead of .938 of the evidence within 1,000 tokens.
 """
 
 from __future__ import annotations
@@ -63,29 +65,28 @@ def scores(
     counts: Mapping[str, Mapping[int, int]],
     statistics: Statistics,
 ) -> dict[int, float]:
-    """BM25F of each of the passages, its neighbours counted in by their distance.
+    """BM25F of each of the passages: its neighbours are weaker fields, each measured against its own length.
 
-    Neighbours have adjacent ids. ``sizes`` are lengths in terms, of the passages and of what stands around them;
-    ``counts`` says how often each term occurs where. A neighbour that is in neither is none.
+    Neighbours have adjacent ids. ``counts`` says how often each term occurs where, ``sizes`` how long, in terms, those
+    are that hold any.
     """
-    average = statistics.average * (1 + sum(AROUND.values())) or 1.0
-    norms = {each: SATURATION * (1 - LENGTH + LENGTH * _size(each, sizes) / average) for each in ids}
+    average = statistics.average or 1.0
+    norms = {each: 1 - LENGTH + LENGTH * size / average for each, size in sizes.items()}
     totals = dict.fromkeys(ids, 0.0)
     for term, holders in counts.items():
         worth = statistics.rarity[term] * (SATURATION + 1)
-        for each, count in _around(holders, norms).items():
-            totals[each] += worth * count / (count + norms[each])
+        for each, count in _around(holders, norms, totals).items():
+            totals[each] += worth * count / (count + SATURATION)
     return totals
 
 
-def _size(each: int, sizes: Mapping[int, int]) -> float:
-    return sizes.get(each, 0) + sum(share * sizes.get(each + far, 0) for far, share in AROUND.items())
-
-
-def _around(holders: Mapping[int, int], wanted: Container[int]) -> dict[int, float]:
+def _around(
+    holders: Mapping[int, int], norms: Mapping[int, float], wanted: Container[int]
+) -> dict[int, float]:
     """What one term counts in each of the wanted passages: by its own text, and by its neighbours'."""
     counted: dict[int, float] = {}
-    for each, count in holders.items():
+    for each, times in holders.items():
+        count = times / norms[each]
         if each in wanted:
             counted[each] = counted.get(each, 0.0) + count
         for far, share in AROUND.items():
