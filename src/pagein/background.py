@@ -6,9 +6,10 @@ import threading
 from typing import TYPE_CHECKING
 
 from pagein.driving import adrive, drive
+from pagein.errors import ConfigurationError
 from pagein.models.contract import Ask, AsyncModel, Model, Reply
 from pagein.models.patience import Patient
-from pagein.models.waiting import awritten, written
+from pagein.models.waiting import awritten, within, written
 from pagein.writing import Author, Job, Outcome
 from pagein.writing.course import write
 
@@ -36,6 +37,8 @@ class Thread:
     """Has an author write jobs in a daemon thread."""
 
     def __init__(self, model: Model | AsyncModel, author: Author) -> None:
+        if not callable(getattr(model, "write", None)):
+            raise ConfigurationError(f"{model.name} can only be awaited: use it with AsyncAgentMemory")
         self._stopped = threading.Event()
         self._model, self._author = patient(model, self._stopped), author
         self._thread: threading.Thread | None = None
@@ -67,7 +70,13 @@ class Thread:
             self._outcome = Outcome(problem=error)
 
     def _ask(self, ask: Ask) -> Reply:
-        return written(self._model, ask)
+        # The model holds the deadline; this ends the wait, and every wait within it, when the memory is closed.
+        return within(
+            ask.timeout + 2,
+            lambda: written(self._model, ask),
+            name=self._author.name,
+            stopped=self._stopped.is_set,
+        )
 
 
 class Task:

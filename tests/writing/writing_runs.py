@@ -85,7 +85,7 @@ class Host:
                 self.settle(30)
 
     def end(self):
-        self.close()
+        self.close()  # a second time for some
         if self._runner is not None:
             self._runner.close()
 

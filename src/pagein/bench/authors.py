@@ -43,7 +43,7 @@ def plain_record(ask: Ask) -> str:
     heard = tuple(_heard(ask.messages))
     record: dict[str, Any] = {
         "done": [
-            {"text": f"ran {argument_text(each.text).strip()[:60]}", "handles": [each.handle]}
+            {"text": f"ran {_few(argument_text(each.text))}", "handles": [each.handle]}
             for each in heard
             if each.voice == "call"
         ][-MOST:],
@@ -58,8 +58,13 @@ def plain_record(ask: Ask) -> str:
     }
     spoken = [each for each in heard if each.voice == "model"]
     if spoken:
-        record["state"] = {"text": f"it said: {spoken[-1].text.strip()[:80]}", "handles": [spoken[-1].handle]}
+        record["state"] = {"text": f"it wrote last: {_few(spoken[-1].text)}", "handles": [spoken[-1].handle]}
     return json.dumps({name: value for name, value in record.items() if value}, ensure_ascii=False)
+
+
+def _few(text: str) -> str:
+    """The first words, few enough that the record is no echo."""
+    return " ".join(text.split()[:5])[:80]
 
 
 def _named(heard: tuple[_Heard, ...]) -> dict[str, str]:

@@ -23,6 +23,12 @@ _LOOK = 0.05
 """Seconds between two looks at whether the wait was called off."""
 
 
+_CALLED_OFF: contextvars.ContextVar[Callable[[], bool] | None] = contextvars.ContextVar(
+    "called off", default=None
+)
+"""Whether the wait around this one was called off: what is waited for within a wait ends with it."""
+
+
 def within(
     seconds: float,
     call: Callable[[], T],
@@ -36,7 +42,11 @@ def within(
     Raises ModelUnavailable at the deadline, ModelCancelled within 50 ms of ``stopped`` turning true.
     """
     done: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+    stopped = stopped or _CALLED_OFF.get()
+    if stopped is not None and stopped():
+        raise ModelCancelled(f"the wait for {name} was called off")
     context = contextvars.copy_context()
+    context.run(_CALLED_OFF.set, stopped)
 
     def work() -> None:
         try:
