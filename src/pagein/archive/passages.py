@@ -20,8 +20,8 @@ from pagein.steps import (
 from pagein.view.handles import observation_handle, step_handle
 
 LONGEST = 1_200
-"""Characters of a passage. On LongMemEval's development questions 800 to 2,400 differ by less than a point; a long
-tool output is then shown by the page that matches, and a vector reads all of its passage."""
+"""Characters of a passage: about what a small embedder reads. Not tuned. A long tool output is found, and shown, by the
+page that matches."""
 
 CONTENT = -1
 """The part that is a step's own words; an observation's part is its index."""
