@@ -25,6 +25,7 @@ from pagein.errors import (
     LogUnwritable,
 )
 from pagein.log import Pin
+from pagein.log import postgres as postgres_module
 from pagein.log.postgres import PostgresLog
 from pagein.log.postgres_schema import KEY_BYTES, MIGRATIONS, key_of
 from pagein.log.sqlite import SQLiteLog
@@ -203,6 +204,22 @@ def test_a_server_that_is_killed_and_comes_back_is_waited_for(postgres, opened):
     back.join()
     assert bodies(log) == [Pin("before"), Pin("after")]
     assert log.verify().ok
+
+
+def test_a_connection_that_is_lost_while_a_log_is_opened_is_opened_again(postgres, schema, monkeypatch):
+    lost = []
+
+    def prepare(using, *arguments, **options):
+        if not lost:
+            lost.append(using.close())
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+        return whole(using, *arguments, **options)
+
+    whole = postgres_module.prepare
+    monkeypatch.setattr(postgres_module, "prepare", prepare)
+    with contextlib.closing(PostgresLog(postgres.url, schema=schema)) as log:
+        assert log.head() == 0
+    assert lost
 
 
 # Who may write

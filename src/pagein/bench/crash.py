@@ -149,12 +149,14 @@ class _Bench:
         child.start()
         its.close()
         try:
-            early = self._chance.random() < 0.25
+            server = self._server if number % SERVER_EVERY == SERVER_EVERY - 1 else None
+            # A host that begins while there is no server is told so at once, and ends.
+            early = self._chance.random() < 0.25 and server is None
             heard = list(_until(ours, BORN if early else READY))
             time.sleep(self._chance.uniform(0, YOUTH if early else LIFE))
-            if self._server is not None and number % SERVER_EVERY == SERVER_EVERY - 1:
-                self._server.kill()
-                self._server.restart()
+            if server is not None:
+                server.kill()
+                server.restart()
                 self._found.server_kills += 1
                 time.sleep(self._chance.uniform(0, LIFE))
             if child.exitcode is not None:

@@ -224,10 +224,8 @@ class PostgresLog:
             leased = False
             try:
                 with self._source.lease() as using:
-                    leased = True
-                    found = work(using, sent)
-                    self._reached = True
-                    return found
+                    leased = self._reached = True
+                    return work(using, sent)
             except psycopg.Error as error:
                 fault = error
             deadline = min(deadline, time.monotonic() + self._timeout)
