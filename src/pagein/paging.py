@@ -70,19 +70,15 @@ def _with_tail(session: Session, current: View) -> Flow[View]:
     room = recalling.room_for(current, session.share)
     if room < recalling.LEAST:
         return current
-    if session.tail is None or session.tail.head != current.head:
+    if session.tail is None or session.tail.is_old(current, len(session.fold.compactions)):
         session.tail = yield from _looked_up(session, current, room)
-    tail = session.tail
-    found = recalling.paged_in(current, tail.hits, tail.part, room, tail.query)
-    if found is None:
-        return current
-    session.part = replace(session.part, showed=found[1])
-    whole = current.with_tail((found[0],))
+    found = recalling.shown_in(session.tail.paged, current, room, session.tail.head)
+    whole = current if found is None else current.with_tail((found,))
     return whole if whole.tokens <= whole.limit else current
 
 
 def _looked_up(session: Session, current: View, room: int) -> Flow[Tail]:
-    """What the archive finds for what the run is about now, where it is to be asked."""
+    """What is likely needed now, and what the archive finds for what the run is about, where it is to be asked."""
     session.part = session.part.after(current)
     query = recalling.cue(current)
     part = session.part.tokens(current, room)
@@ -90,7 +86,9 @@ def _looked_up(session: Session, current: View, room: int) -> Flow[Tail]:
     if part and query:
         asked = Query(query, recalling.LIMIT, exclude=recalling.in_sight(current))
         hits = yield from _recalled(session, asked)
-    return Tail(current.head, query, part, hits)
+    paged = recalling.paged_in(current, hits, part, room, query)
+    session.part = replace(session.part, showed=paged.new)
+    return Tail(current.head, len(session.fold.compactions), paged)
 
 
 def _recalled(session: Session, query: Query) -> Flow[tuple[Hit, ...]]:

@@ -13,8 +13,9 @@ part shrinks while nobody uses it.
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -23,7 +24,6 @@ from pagein.archive.packing import GAP, pack
 from pagein.compaction.digest import choose
 from pagein.lexing import argument_text, identifiers
 from pagein.steps import ActionStep, SummaryStep, TaskStep, as_text
-from pagein.tokens.requests import message_tokens
 from pagein.view import Shown, View
 from pagein.view.fold import show
 from pagein.view.handles import step_handle
@@ -54,8 +54,11 @@ those of a name that shares such a line. 2 was no better than 0."""
 START, GROWS, SHRINKS, SMALLEST, LARGEST = 0.25, 1.5, 0.9, 0.05, 0.5
 """The archive's part of a page-in: at first, after it was used, after it was not, and its bounds."""
 
-PROBES = 8
-"""Actions after which the archive is asked again although its part has become too small to show anything."""
+LASTS = 4
+"""Actions for which a page-in stands before it is made anew, unless the user speaks or something leaves."""
+
+PROBES = 2
+"""Page-ins after which the archive is asked again although its part has become too small to show anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class Part:
 
     def after(self, view: View) -> Part:
         """The part once the run went on: more where its newest action names what was shown, less where it does not."""
-        actions = sum(isinstance(each.item, ActionStep) for each in view.run[-2:]) + self.actions
+        actions = self.actions + 1
         if not self.showed:
             return replace(self, actions=actions)
         used = not self.showed.isdisjoint(newest_names(view))
@@ -112,6 +115,59 @@ def in_sight(view: View) -> frozenset[int]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class PageIn:
+    """What comes back, block by block, those first that stay longest when room gets short; and what each costs.
+
+    ``new`` are names in what the archive found that stand nowhere else in view; ``index`` makes the list of names anew
+    each turn, in ``names`` tokens.
+    """
+
+    blocks: tuple[str, ...] = ()
+    costs: tuple[int, ...] = ()
+    new: frozenset[str] = frozenset()
+    index: Index | None = None
+    names: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The names that are out of sight, with the chance that each is needed soon, and which stand in a line together."""
+
+    chances: Mapping[str, float]
+    beside: Mapping[str, frozenset[str]]
+
+    def likeliest(self, view: View, since: int, query: str, tokens: int) -> str:
+        """The names worth most a token now, on one line of at most ``tokens`` tokens; those in sight since left out."""
+        about = frozenset(identifiers(query))
+        related = frozenset(name for each in about for name in self.beside.get(each, ()))
+        shown = frozenset(name for text in _texts(view, since) for name in identifiers(text))
+        worth = [
+            (_likelier(chance, NEAR * (name in related)) / (1.5 + len(name) / 3.5), name)
+            for name, chance in self.chances.items()
+            if name not in shown
+        ]
+        best = [name for _, name in heapq.nlargest(max(1, tokens // 3), worth)]
+        while best and view.counter.text(_named(best)) > tokens:
+            best = best[: len(best) * 4 // 5]
+        return _named(best) if best else ""
+
+
+def _named(names: Iterable[str]) -> str:
+    return "Named too: " + " ".join(names)
+
+
+def _index(view: View, texts: Sequence[str]) -> Index:
+    memo = view.memo
+    shown = frozenset(name for text in texts for name in identifiers(text))
+    beside: dict[str, set[str]] = {}
+    for line in memo.lines.values():
+        for name in line.names:
+            beside.setdefault(name, set()).update(line.names)
+    chances = {name: memo.name_chance(name) for name in memo.names if name not in shown}
+    return Index(chances, {name: frozenset(others) for name, others in beside.items()})
+
+
 def newest_names(view: View) -> frozenset[str]:
     """The identifiers in the newest action: what it says, and what it calls."""
     action = next((each.item for each in reversed(view.run) if isinstance(each.item, ActionStep)), None)
@@ -134,30 +190,43 @@ def room_for(view: View, share: float) -> int:
     return min(int(view.limit * share), view.limit - view.tokens, MOST)
 
 
-def paged_in(
-    view: View, hits: Sequence[Hit], part: int, room: int, query: str
-) -> tuple[Shown, frozenset[str]] | None:
-    """What is out of sight and likely needed, as one block of at most ``room`` tokens; None where there is nothing.
+def paged_in(view: View, hits: Sequence[Hit], part: int, room: int, query: str) -> PageIn:
+    """What is out of sight and likely needed, in blocks of at most ``room`` tokens together.
 
-    The hits have ``part`` tokens of it. With it come the names that stand in the hits' lines and nowhere else in view.
+    The hits have ``part`` tokens of it.
     """
-    if room < LEAST:
-        return None
     texts = tuple(_texts(view))
     seen = {bare(line) for text in texts for line in text.splitlines()}
     snippets = pack(hits, part, view.counter, query) if hits and part else ()
-    found = [block for each in snippets if (block := _block(each, view.head, seen))]
+    found = tuple(block for each in snippets if (block := _block(each, view.head, seen)))
     left = room - FRAME - sum(view.counter.text(each) + 1 for each in found)
-    lines = list(_likely(view, (*texts, *found), left, query))
-    for blocks in ((*found, *lines), tuple(found), tuple(lines)):
-        if blocks:
-            shown = show(
-                Aside("recalled", "\n".join((HEAD, *blocks))), view.head, view.head, view.counter, tier="recalled",
-                why="out of sight, and likely needed now",
-            )  # fmt: skip
-            if sum(message_tokens(each, view.counter) for each in shown.messages) <= room:
-                return shown, _new_names(found, texts)
-    return None
+    likely, names = _likely(view, (*texts, *found), left, query)
+    blocks = (*found, *likely)
+    costs = tuple(view.counter.text(each) + 1 for each in blocks)
+    return PageIn(blocks, costs, _new_names(found, texts), _index(view, (*texts, *blocks)), names)
+
+
+def shown_in(paged: PageIn, view: View, room: int, since: int) -> Shown | None:
+    """The blocks as they stand behind the run, in at most ``room`` tokens, and the names that are likeliest now."""
+    if room < LEAST:
+        return None
+    left = room - FRAME
+    blocks: list[str] = []
+    if paged.index is not None and paged.names:
+        named = paged.index.likeliest(view, since, cue(view), min(paged.names, left))
+        blocks += [named] if named else []
+        left -= view.counter.text(named) + 1
+    for block, cost in zip(paged.blocks, paged.costs, strict=True):
+        left -= cost
+        if left < 0:
+            break
+        blocks.append(block)
+    if not blocks:
+        return None
+    return show(
+        Aside("recalled", "\n".join((HEAD, *blocks))), view.head, view.head, view.counter, tier="recalled",
+        why="out of sight, and likely needed now",
+    )  # fmt: skip
 
 
 def _new_names(found: Sequence[str], texts: Sequence[str]) -> frozenset[str]:
@@ -167,22 +236,29 @@ def _new_names(found: Sequence[str], texts: Sequence[str]) -> frozenset[str]:
     return frozenset(name for text in found for name in identifiers(text)) - known
 
 
-def _texts(view: View) -> Iterator[str]:
-    for message in (message for each in view.entries for message in each.messages):
+def _texts(view: View, since: int = 0) -> Iterator[str]:
+    """What stands in the view, or only what came from a position on."""
+    for message in (message for each in view.entries if each.first >= since for message in each.messages):
         yield as_text(message.content or "")
         yield from (argument_text(call.arguments) for call in message.tool_calls)
 
 
-def _likely(view: View, visible: Sequence[str], tokens: int, query: str) -> Iterator[str]:
-    """Lines and names of the run that are out of sight, those near to what it is about now before others."""
+def _likely(view: View, visible: Sequence[str], tokens: int, query: str) -> tuple[tuple[str, ...], int]:
+    """Lines of the run that are out of sight, newest first, those near to what it is about now before others.
+
+    And the tokens that names by themselves are worth beside them.
+    """
     if tokens < LEAST // 2:
-        return
+        return (), 0
     extract = choose(near(view.memo, frozenset(identifiers(query))), tokens, view.counter, visible=visible)
-    for position, group in groupby(extract.lines, key=lambda each: each.position):
-        yield f"[{step_handle(position)}]"
-        yield from (each.mark + each.text for each in group)
-    if extract.names:
-        yield "Also named: " + " ".join(extract.names)
+    groups = [
+        (position, list(group)) for position, group in groupby(extract.lines, key=lambda each: each.position)
+    ]
+    blocks = (
+        "\n".join((f"[{step_handle(position)}]", *(each.mark + each.text for each in lines)))
+        for position, lines in reversed(groups)
+    )
+    return tuple(blocks), view.counter.text(_named(extract.names)) if extract.names else 0
 
 
 class _Near(Memo):

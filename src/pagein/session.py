@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-from pagein.archive.contract import Hit
 from pagein.compaction import Policy
 from pagein.log import Compaction, Entry
-from pagein.recalling import Part
+from pagein.recalling import LASTS, PageIn, Part
 from pagein.recording import Rendered, heard_in
-from pagein.steps import ActionStep
+from pagein.steps import ActionStep, TaskStep
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
+from pagein.view import View
 from pagein.view.fold import Fold, undone
 from pagein.writing import Author, Job, Written
 from pagein.writing.jobs import known
@@ -29,12 +29,19 @@ RECORDS, PROBLEMS = 64, 16
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What was looked up at a head: the query, the tokens that hits may have, and the hits."""
+    """What was looked up, at which head, and behind how many compactions."""
 
     head: int
-    query: str
-    part: int
-    hits: tuple[Hit, ...]
+    compactions: int
+    paged: PageIn
+
+    def is_old(self, view: View, compactions: int) -> bool:
+        """True where something left since, the user spoke, or the run has gone on for a while."""
+        if compactions != self.compactions:
+            return True
+        since = [each.item for each in view.run[-2 * LASTS :] if each.first >= self.head]
+        acted = sum(isinstance(each, ActionStep) for each in since)
+        return acted >= LASTS or any(isinstance(each, TaskStep) for each in since)
 
 
 @dataclass(slots=True)
