@@ -38,7 +38,7 @@ class _Asked:
     conversation: Conversation | None
 
 
-class PageinMiddleware(AgentMiddleware[Any, Any, Any]):
+class PageinMiddleware(AgentMiddleware):
     """Gives the model pagein's view of the state: within budget, legal, its prefix kept. The state stays as it is.
 
     ``source`` is a store, where every thread of the agent has a session of its own, or one AgentMemory for one

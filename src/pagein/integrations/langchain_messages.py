@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 RELEASES = {
-    "langchain": (1, 2),
-    "langgraph": (1, 2),
-    "langgraph-checkpoint": (3, 5),
-    "langchain-core": (1, 2),
+    "langchain": ((1, 2), (2, 0)),
+    "langgraph": ((1, 1), (2, 0)),
+    "langgraph-checkpoint": ((3, 0), (5, 0)),
+    "langchain-core": ((1, 0), (2, 0)),
 }
-"""The major releases ``[first, last)`` that the tests ran with."""
+"""The releases ``[first, last)`` that are known; the tests run with the first and the newest of them."""
 
 
 def to_langchain(rows: Iterable[Mapping[str, Any]]) -> list[BaseMessage]:
@@ -47,8 +47,7 @@ def checked_version(package: str) -> None:
     except PackageNotFoundError:
         extra = "langgraph" if package.startswith("langgraph") else "langchain"
         raise ConfigurationError(f"{package} is not installed: pip install 'pagein[{extra}]'") from None
-    major = found.split(".", maxsplit=1)[0]
-    if not major.isdigit() or not first <= int(major) < last:
-        raise ConfigurationError(
-            f"{package} {found} is installed; pagein knows {first}.0 up to {last}.0, that not included"
-        )
+    numbers = tuple(int(each) for each in found.split(".")[:2] if each.isdigit())
+    if not first <= numbers < last:
+        known = " up to ".join(".".join(map(str, each)) for each in (first, last))
+        raise ConfigurationError(f"{package} {found} is installed; pagein knows {known}, that not included")

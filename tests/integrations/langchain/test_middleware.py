@@ -158,7 +158,8 @@ def test_a_request_that_another_middleware_changes_is_kept_under_budget_too(made
     model = scripted(looks_and_answers(10), limit=2_000)
     agent = made(model, before=[Injects()], budget=2_000)
     done = run(agent, GO, DEEP, is_async=is_async)
-    assert all(asked[-1].content == "It is Monday." for asked in model.asked)
+    for asked in model.asked:  # behind it stands at most what came back by itself
+        assert "It is Monday." in [each.content for each in asked[-2:]]
     assert not any("Monday" in str(each.content) for each in done["messages"])
 
 
@@ -361,7 +362,7 @@ def test_a_release_outside_the_range_is_named(monkeypatch, tmp_path):
 
     monkeypatch.setattr(langchain_messages, "version", lambda package: "0.3.27")
     with pytest.raises(
-        ConfigurationError, match=r"langchain 0\.3\.27 is installed; pagein knows 1\.0 up to 2\.0"
+        ConfigurationError, match=r"langchain 0\.3\.27 is installed; pagein knows 1\.2 up to 2\.0"
     ):
         PageinMiddleware(tmp_path / "run.db", budget=BUDGET)
     monkeypatch.setattr(langchain_messages, "version", _missing)
