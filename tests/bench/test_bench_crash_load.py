@@ -45,9 +45,9 @@ def test_a_writer_that_fails_is_told(tmp_path):
 
 
 def test_the_command_shows_the_rates(capsys):
-    assert main(["bench", "load", "--seconds", "0.2", "--writers", "2", "--json"]) == 0
+    assert main(["bench", "load", "--seconds", "0.1", "--writers", "2", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["ok"], len(told["rates"])) == (True, 3)
-    assert main(["bench", "load", "--seconds", "0.2", "--writers", "1"]) == 0
+    assert main(["bench", "load", "--seconds", "0.05", "--writers", "1"]) == 0
     assert "none." in capsys.readouterr().out
     assert main(["bench", "load", "--seconds", "0"]) == 1

@@ -30,7 +30,7 @@ from pagein.log.opening import open_log
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 memory = AgentMemory.open(sys.argv[1], budget=2_000)
 _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, most))
+resource.setrlimit(resource.RLIMIT_FSIZE, (800_000, most))
 acknowledged = 0
 refused = 0
 while refused < 3:

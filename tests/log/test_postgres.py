@@ -192,6 +192,7 @@ def test_a_server_that_stays_away_leaves_the_outcome_open_and_the_memory_finds_o
     assert memory.verify().ok
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_and_comes_back_is_waited_for(postgres, opened):
     if not postgres.mine:
         pytest.skip("PAGEIN_POSTGRES names a server that is not ours to kill")

@@ -29,7 +29,7 @@ def check(postgres, how):
 
 
 def test_the_promises_hold_on_postgres(postgres):
-    check(postgres, profile(8, 25) if chosen_profile() is LOCAL else chosen_profile())
+    check(postgres, profile(4, 25) if chosen_profile() is LOCAL else chosen_profile())
 
 
 @pytest.mark.slow
