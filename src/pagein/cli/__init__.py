@@ -6,6 +6,7 @@ looking   log, view, expand and verify: into a database
 moving    export and import: a session out of its store and into another
 benching  bench faults, bench savings and bench speed
 degrading bench degrade
+summarising  bench fidelity and bench blocking
 enduring  bench crash and bench load
 recalling recall
 facting   facts and bench facts
@@ -70,6 +71,7 @@ def _app() -> App:
         moving,
         playing,
         recalling,
+        summarising,
     )
 
     app = App(
@@ -101,6 +103,8 @@ def _app() -> App:
     bench.command(benching.savings)
     bench.command(benching.speed)
     bench.command(degrading.degrade)
+    bench.command(summarising.fidelity)
+    bench.command(summarising.blocking)
     bench.command(facting.measure, name="facts")
     bench.command(enduring.crash)
     bench.command(enduring.load)
