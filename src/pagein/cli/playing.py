@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import shlex
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from pagein.bench.faults import Lane, measure_run, request_points
-from pagein.bench.requests import Scale
+from pagein.bench.requests import Scale, Wire
 from pagein.bench.runs import Run, demo_run, distinct, read_runs
 from pagein.bench.strategies import Paged
 from pagein.bench.tally import Tally
 from pagein.cli import screen
+from pagein.cli.authors import WriterName, writer
 from pagein.cli.options import (
     AsJson,
     BudgetTokens,
@@ -32,6 +34,7 @@ from pagein.errors import ConfigurationError
 from pagein.formats import format_named
 from pagein.log.sqlite import SQLiteLog
 from pagein.memory import AgentMemory
+from pagein.steps import SummaryStep
 from pagein.tokens import TokenCounter
 
 NewDatabase = Annotated[
@@ -48,19 +51,40 @@ class Player:
     renders: str
     counter: TokenCounter
     database: Path | None = None
+    summarizer: Any = None
+    written: list[str] = field(default_factory=list)
+    """Whose summaries stand at the end of the runs."""
+    problems: list[str] = field(default_factory=list)
 
     def play(self, run: Run, session: str, tick: Callable[[], None]) -> Tally:
         """The tally of one run, recorded in its session."""
         url = ":memory:" if self.database is None else str(self.database)
         with AgentMemory.open(
-            url, session=session, budget=self.budget, policy=self.policy, counter=self.counter
+            url,
+            session=session,
+            budget=self.budget,
+            policy=self.policy,
+            counter=self.counter,
+            summarizer=self.summarizer,
         ) as memory:
             lane = Lane(
-                Paged(memory, speaks=run.format, renders=self.renders),
+                _Waiting(memory, speaks=run.format, renders=self.renders),
                 Scale(self.counter, format_named(self.renders)),
             )
             measure_run(run, (lane,), self.budget, self.counter, tick)
+            summaries = (each.item for each in memory.view().entries if isinstance(each.item, SummaryStep))
+            self.written.extend(each.author for each in summaries)
+            self.problems.extend(f"{session}: {each}" for each in memory.report().problems)
         return lane.tally
+
+
+class _Waiting(Paged):
+    """Waits between two turns for whoever writes summaries: a recorded run leaves nobody the time."""
+
+    def take(self, messages: Sequence[Wire]) -> None:
+        """Take in what is new, once nothing is being written."""
+        self.memory.settle()
+        super().take(messages)
 
 
 def demo(
@@ -108,6 +132,7 @@ def replay(
     policy: PolicyName = "ladder",
     format: FormatName = "openai",
     model: ModelName = None,
+    summarizer: WriterName = None,
     db: NewDatabase = None,
     json: AsJson = False,
 ) -> int:
@@ -117,33 +142,47 @@ def replay(
     or Anthropic, told by their shape. Needs met are the identifiers and lines a
     step used that the run had shown before and the request still held. Exit code
     1 where a request was over budget or illegal, or anything did not come back.
+    With a summarizer each turn begins when nothing is being written.
 
     For example:
 
       pagein replay runs.jsonl.gz --budget 8000
       pagein replay run.json --budget 4000 --format anthropic --db run.db
+      pagein replay run.json --budget 4000 --policy tiers --summarizer ollama:qwen3
     """
     check_budget(budget)
     policy_named(policy)
     format_named(format)
-    player = Player(budget, policy, format, counter_of(model), db)
     runs = read_runs(file)
     sessions = distinct(run.id for run in runs)
     if db is not None:
         _must_be_new(db, sessions)
     total = Tally()
     rows: list[tuple[str, Tally]] = []
-    with screen.progress(file.name, sum(map(request_points, runs))) as advance:
+    with writer(summarizer) as author, screen.progress(file.name, sum(map(request_points, runs))) as advance:
+        player = Player(budget, policy, format, counter_of(model), db, author)
         for run, session in zip(runs, sessions, strict=True):
             tally = player.play(run, session, advance)
             total.add(tally, run.where)
             rows.append((session, tally))
     if json:
         played = [{"id": name, **tally.as_dict()} for name, tally in rows]
-        screen.show_json({"file": str(file), "budget": budget, "runs": played, "totals": total.as_dict()})
+        told = {"file": str(file), "budget": budget, "runs": played, "totals": total.as_dict()}
+        if summarizer is not None:
+            told |= {"written_by": dict(Counter(player.written)), "problems": player.problems}
+        screen.show_json(told)
     else:
         _print_rows(rows, total, f"{file.name} under {budget:,} tokens, {policy}")
+        if summarizer is not None:
+            _print_written(player)
     return _outcome(total)
+
+
+def _print_written(player: Player) -> None:
+    by = ", ".join(f"{count} by {name}" for name, count in Counter(player.written).items()) or "none"
+    screen.show(f"Summaries that stand at the end: {by}. Runs with problems told: {len(player.problems)}.")
+    for each in player.problems[:3]:
+        screen.complain(each)
 
 
 def _must_be_new(db: Path, sessions: Sequence[str]) -> None:

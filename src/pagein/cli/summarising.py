@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from pagein.bench.authors import Scripted
 from pagein.bench.blocking import NOBODY, Timed, bench_blocking
 from pagein.bench.fidelity import BUDGET, ROUNDS, STRATEGIES, Kept, Setting, bench_fidelity, made_up
 from pagein.bench.runs import Run, demo_run, read_runs
 from pagein.cli import screen
+from pagein.cli.authors import WriterName, writer
 from pagein.cli.options import AsJson, check_budget, counter_of
 from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
@@ -25,39 +24,13 @@ Runs = Annotated[
     Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.", show_default=False),
 ]
 FirstRuns = Annotated[int | None, Parameter(help="Read only the first runs of the file.", show_default=False)]
-Writer = Annotated[
-    str | None,
-    Parameter(
-        help="Who writes summaries: openai:gpt-4o-mini, ollama:qwen3; scripted, which is no model; local, which fetches "
-        "a very small one and serves it. Without it code extracts.",
-        show_default=False,
-    ),
-]
-
-
-@contextmanager
-def writer(name: str | None) -> Iterator[Any]:
-    """What a memory is given as its summarizer: a model, or None. Raises ConfigurationError."""
-    if name is None or name == "scripted":
-        yield None if name is None else Scripted()
-    elif name == "local":
-        from pagein.models.openai_chat import OpenAIModel  # noqa: PLC0415 - loads where one is asked for
-        from pagein.testing.local_model import LocalModel  # noqa: PLC0415
-
-        with LocalModel.installed() as served:
-            told = {"max_tokens": 96, "temperature": 0}
-            yield OpenAIModel(served.name, base_url=served.openai, window=served.window, options=told)
-    else:
-        from pagein.models import as_model  # noqa: PLC0415 - SDKs load where a model is given
-
-        yield as_model(name)
 
 
 def fidelity(
     file: Runs = None,
     /,
     *,
-    model: Writer = None,
+    model: WriterName = None,
     local: Annotated[bool, Parameter(help="As --model local.", show_default=False)] = False,
     policies: Annotated[tuple[str, ...], Several, Parameter(help="The strategies to compare.")] = STRATEGIES,
     rounds: Annotated[tuple[int, ...], Several, Parameter(help="Compactions after which to look.")] = ROUNDS,
