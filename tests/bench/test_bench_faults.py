@@ -58,8 +58,19 @@ def test_only_steps_whose_history_exceeds_the_budget_count():
     assert measured(Fixed(MESSAGES), budget=10**6).needs.counts() == {
         "identifiers": 0,
         "lines": 0,
+        "met_bare": None,
         "met": None,
     }
+
+
+def test_page_in_can_be_turned_off_and_costs_prefix_where_it_is_on():
+    found = {
+        share: bench_faults([RUN], 2_000, COUNTER, page_in=share, baselines=False)["pagein"]
+        for share in (0, 0.2)
+    }
+    assert found[0].prefix > found[0.2].prefix
+    assert found[0].tokens < found[0.2].tokens
+    assert found[0.2].over == 0
 
 
 def test_a_run_that_raises_is_named_and_its_needs_are_not_met():

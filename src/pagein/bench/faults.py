@@ -20,6 +20,7 @@ from pagein.bench.tally import Tally
 from pagein.errors import PageinError
 from pagein.formats import Format, format_named
 from pagein.memory import AgentMemory
+from pagein.options import SHARE
 from pagein.tokens import TokenCounter
 
 Tick = Callable[[], None]
@@ -156,16 +157,22 @@ def bench_faults(
     counter: TokenCounter,
     *,
     policy: str = "ladder",
+    page_in: float = SHARE,
     baselines: bool = True,
     tick: Tick = lambda: None,
 ) -> dict[str, Tally]:
-    """The tallies of pagein and of the baselines over all runs, by name. Raises ConfigurationError, BudgetError."""
+    """The tallies of pagein and of the baselines over all runs, by name. Raises ConfigurationError, BudgetError.
+
+    ``page_in`` is the share of the budget for what comes back by itself, 0 for none.
+    """
     form = format_named("openai")
     totals = {name: Tally() for name in (PAGEIN, *(BASELINES if baselines else ()))}
     for run in runs:
         spelled = in_openai(run, form)
         scale = Scale(counter, form)
-        with AgentMemory.open(":memory:", budget=budget, policy=policy, counter=counter) as memory:
+        with AgentMemory.open(
+            ":memory:", budget=budget, policy=policy, counter=counter, page_in=page_in
+        ) as memory:
             lanes = {PAGEIN: Lane(Paged(memory), scale)}
             if baselines:
                 for name, shape in BASELINES.items():

@@ -41,9 +41,19 @@ class Missed:
         total = self.identifiers + self.lines
         return 1 - (self.grounded + self.lines_missed) / total if total else None
 
+    @property
+    def met_bare(self) -> float | None:
+        """The share of the identifiers needed that were there, grounded or not; None where none was needed."""
+        return 1 - self.bare / self.identifiers if self.identifiers else None
+
     def counts(self) -> dict[str, float | None]:
         """How many needs there were of each kind, and which share of all was met."""
-        return {"identifiers": self.identifiers, "lines": self.lines, "met": self.met}
+        return {
+            "identifiers": self.identifiers,
+            "lines": self.lines,
+            "met_bare": self.met_bare,
+            "met": self.met,
+        }
 
     def rates(self) -> dict[str, float | None]:
         """Faults a need: bare, grounded, lines."""

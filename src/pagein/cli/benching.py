@@ -14,15 +14,26 @@ from pagein.bench.savings import averages, bench_savings
 from pagein.bench.speed import Row, bench_speed
 from pagein.bench.tally import Tally
 from pagein.cli import screen
-from pagein.cli.options import AsJson, BudgetTokens, ModelName, PolicyName, check_budget, counter_of
+from pagein.cli.options import (
+    AsJson,
+    BudgetTokens,
+    ModelName,
+    PageIn,
+    PolicyName,
+    check_budget,
+    check_page_in,
+    counter_of,
+)
 from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
+from pagein.options import SHARE
 
 
 def faults(
     *files: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
     budget: BudgetTokens,
     policy: PolicyName = "ladder",
+    page_in: PageIn = SHARE,
     model: ModelName = None,
     limit_runs: Annotated[int | None, Parameter(help="Read only the first runs of each file.")] = None,
     json: AsJson = False,
@@ -41,12 +52,18 @@ def faults(
     shown; clipping, the same with long results cut to head and tail. All three
     keep the opening messages whole, whatever they cost; pagein clips long ones.
 
+    Needs met is the share of far needs that the request holds, identifiers bare,
+    then identifiers grounded and lines. With --page-in 0 nothing that left comes
+    back by itself.
+
     For example:
 
       pagein bench faults runs.jsonl.gz --budget 4000
+      pagein bench faults runs.jsonl.gz --budget 4000 --page-in 0
       pagein bench faults *.jsonl.gz --budget 8000 --limit-runs 20 --json
     """
     check_budget(budget)
+    check_page_in(page_in)
     policy_named(policy)
     counter = counter_of(model)
     if not files:
@@ -57,7 +74,7 @@ def faults(
     loaded = {str(path): read_runs(path, limit=limit_runs) for path in files}
     for name, runs in loaded.items():
         with screen.progress(Path(name).name, sum(map(request_points, runs))) as advance:
-            found[name] = bench_faults(runs, budget, counter, policy=policy, tick=advance)
+            found[name] = bench_faults(runs, budget, counter, policy=policy, page_in=page_in, tick=advance)
         if not json:
             _print_faults(Path(name).name, found[name], budget, policy)
     if json:
@@ -65,7 +82,15 @@ def faults(
             name: {each: tally.as_dict() for each, tally in tallies.items()}
             for name, tallies in found.items()
         }
-        screen.show_json({"budget": budget, "policy": policy, "counter": counter.name, "files": files_found})
+        screen.show_json(
+            {
+                "budget": budget,
+                "policy": policy,
+                "page_in": page_in,
+                "counter": counter.name,
+                "files": files_found,
+            }
+        )
     return 0
 
 
@@ -76,6 +101,8 @@ _ROWS: Mapping[str, Callable[[Tally], str]] = {
     "far identifiers missing": lambda each: screen.rate(each.far.rates()["bare"]),
     "far identifiers not grounded": lambda each: screen.rate(each.far.rates()["grounded"]),
     "far lines missing": lambda each: screen.rate(each.far.rates()["lines"]),
+    "far identifiers met": lambda each: screen.rate(each.far.met_bare),
+    "far needs met": lambda each: screen.rate(each.far.met),
     "tokens a request": lambda each: screen.number(each.as_dict()["tokens_a_request_above"]),
     "highest request": lambda each: screen.number(each.highest),
     "requests over budget": lambda each: screen.number(each.over),

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pagein.errors import BudgetError
+from pagein.errors import BudgetError, ConfigurationError
+from pagein.options import MOST_SHARE
 from pagein.tokens import TokenCounter
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.windows import counter_for
@@ -15,6 +16,9 @@ from pagein.tokens.windows import counter_for
 BudgetTokens = Annotated[int, Parameter(help="Tokens a request may have.")]
 PolicyName = Annotated[
     str, Parameter(help="What leaves: ladder, clip, mask, reasoning, window, prune or projection.")
+]
+PageIn = Annotated[
+    float, Parameter(help="Share of the budget for what left the view and comes back by itself; 0 for none.")
 ]
 FormatName = Annotated[str, Parameter(help="How requests are spelled: openai or anthropic.")]
 ModelName = Annotated[
@@ -31,6 +35,12 @@ def check_budget(budget: int) -> None:
     """Raises BudgetError for a budget that cannot be one."""
     if budget < 1:
         raise BudgetError(f"--budget must be 1 token or more, not {budget}")
+
+
+def check_page_in(share: float) -> None:
+    """Raises ConfigurationError for a share of the budget that cannot be one."""
+    if not 0 <= share <= MOST_SHARE:
+        raise ConfigurationError(f"--page-in must be from 0 to {MOST_SHARE}, not {share}")
 
 
 def counter_of(model: str | None) -> TokenCounter:
