@@ -6,8 +6,9 @@ import pytest
 from hypothesis import settings
 
 from pagein.compaction.named import POLICIES
+from pagein.log import Compaction
 from pagein.log.sqlite import SQLiteLog
-from pagein.testing.machine import MemoryMachine, chosen_profile
+from pagein.testing.machine import MemoryMachine, WrittenMachine, chosen_profile
 
 
 class OnSQLite(MemoryMachine):
@@ -36,3 +37,24 @@ def test_the_promises_hold_under_every_policy(name):
     case = Named.TestCase
     case.settings = settings(chosen_profile(), max_examples=max(8, chosen_profile().max_examples // 8))
     case().runTest()
+
+
+@pytest.mark.parametrize("name", ["tiers", "rounds"])
+def test_the_promises_hold_with_an_author_that_writes_well_badly_or_late(name):
+    taken = []
+
+    class Authored(WrittenMachine):
+        limits = (400, 1_200, 2_000, 3_000)
+
+        def policy(self):
+            return name
+
+        def teardown(self):
+            rows = [row for row in self.oracle.rows if isinstance(row, Compaction)]
+            taken.extend(each.author for row in rows for each in row.replacements if each.record)
+            super().teardown()
+
+    case = Authored.TestCase
+    case.settings = settings(chosen_profile(), max_examples=max(6, chosen_profile().max_examples // 4))
+    case().runTest()
+    assert "scripted" in taken, "nothing that was written was ever shown: the machine watches nothing"

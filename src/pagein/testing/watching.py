@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from pagein.log import Log
 from pagein.log.inmemory import InMemoryLog
 from pagein.memory import AgentMemory
 from pagein.messages import Message
+from pagein.models.contract import Model
 from pagein.steps import ActionStep, SystemPromptStep
 from pagein.testing import promises
 from pagein.testing.moves import Unreliable
@@ -76,11 +78,21 @@ class Watched(RuleBasedStateMachine):
         """What counts the tokens."""
         return Encoding("o200k_base")
 
+    def author(self) -> Model | None:
+        """The model that writes summaries; nobody unless told otherwise."""
+        return None
+
     def _open(self) -> AgentMemory:
         self._smallest = min(self._smallest, self.budget.limit)
         self.log = Unreliable(self.open_log())
         self._opened.append(self.log)
-        return AgentMemory(self.log, policy=self.policy(), counter=self._counter, budget=self.budget)
+        return AgentMemory(
+            self.log,
+            policy=self.policy(),
+            counter=self._counter,
+            budget=self.budget,
+            summarizer=self.author(),
+        )
 
     def teardown(self) -> None:
         for log in self._opened:
@@ -184,7 +196,8 @@ class Watched(RuleBasedStateMachine):
 
     def _state(self) -> tuple[Any, ...]:
         """Everything that a call which raises may not change."""
-        return self.log.head(), self.memory.report(), self.memory.steps
+        # What went wrong in the background may be told at any time.
+        return self.log.head(), replace(self.memory.report(), problems=()), self.memory.steps
 
     def _refused(self, error: type[Exception], call: Callable[[], Any]) -> None:
         before = self._state()
