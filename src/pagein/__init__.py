@@ -34,6 +34,8 @@ expansion    what left, given back whole
 options      what a memory is told when it is opened
 background   one job at a time, in a thread or a task
 library      the archive of one memory
+knowledge    the facts of one memory
+tools        what a model can do with its memory
 memory       AgentMemory, and amemory its async twin
 exporting    a session as one file, and back
 integrations  other people's loops: one line in each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
@@ -16,9 +16,10 @@ from pagein.effects import Begin, Collect, Effect, Flow
 from pagein.expansion import Expansion, expand, full_step, succinct_step
 from pagein.flows import Recorded
 from pagein.log import Compaction, Log, Verification
-from pagein.memory import Memory, Narrowed, checked_count
-from pagein.options import Options
+from pagein.memory import Memory
+from pagein.options import Narrowed, Options, checked_count
 from pagein.steps import Observation, Step, Usage
+from pagein.tools import call
 from pagein.view import View
 
 T = TypeVar("T")
@@ -116,6 +117,10 @@ class AsyncAgentMemory(Memory):
         """See AgentMemory.recall."""
         return await self._run(self._recalled(query, limit, narrowed))
 
+    async def call_tool(self, name: str, arguments: str | Mapping[str, Any] = "{}") -> str:
+        """See AgentMemory.call_tool."""
+        return await self._run(call(self._session, name, arguments, self._clock()))
+
     async def pin(self, text: str) -> str:
         """See AgentMemory.pin."""
         return await self._run(self._pinned(text))
@@ -162,6 +167,7 @@ class AsyncAgentMemory(Memory):
             if self._writing is not None:
                 await self._writing.close()
             await asyncio.to_thread(self._library.close)
+            await asyncio.to_thread(self._knowledge.close)
             await asyncio.to_thread(self._log.close)
 
     async def _ready(self) -> Self:

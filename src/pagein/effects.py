@@ -65,6 +65,29 @@ class Recall(Effect[tuple[Hit, ...]]):
 
 
 @dataclass(frozen=True)
+class Remember(Effect[Any]):
+    """A verb of the facts, as ``add``, with what it takes; gives what it gives."""
+
+    verb: str
+    given: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Attend(Effect[None]):
+    """Have what was recorded read for facts; ``now``: whether it is time or not."""
+
+    now: bool = False
+
+
+@dataclass(frozen=True)
+class Known(Effect[str]):
+    """What is known and matters to the context, line by line, in at most ``tokens`` tokens."""
+
+    context: str
+    tokens: int
+
+
+@dataclass(frozen=True)
 class Index(Effect[None]):
     """Have at most ``limit`` more entries taken into the archive, so that a later recall has less to catch up with."""
 

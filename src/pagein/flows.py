@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pagein.effects import Append, Flow, Read
+from pagein.effects import Append, Attend, Flow, Read
 from pagein.errors import NothingToUndo, UnknownHandle
 from pagein.formats import Item
 from pagein.log import Compaction, Pin, Undo, Unpin
@@ -62,6 +62,8 @@ def record(
     first = fold.head
     if admission.bodies:
         session.take((yield from Append(admission.bodies, first)))
+        if session.has_facts:
+            yield from Attend()
     repairs = (*left, *admission.repairs)
     session.repairs.extend(repairs)
     if usage is not None:

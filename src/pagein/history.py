@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pagein.effects import Flow, Read
-from pagein.log import Observed
+from pagein.log import Entry, Log, Observed, Problem, Verification
 from pagein.protocol import with_observations
 from pagein.session import Session
 from pagein.steps import ActionStep, Observation, Step
@@ -54,3 +54,15 @@ def _stretches(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
         end = each + 1
     if start >= 0:
         yield start, end
+
+
+def lost_since(log: Log, known: Entry | None, found: Verification) -> Problem | None:
+    """What was known, as its last entry, and a log that is sound in itself no longer has."""
+    if known is None:
+        return None
+    if found.entries <= known.position:
+        return Problem(found.entries, f"{known.position + 1} entries were known, {found.entries} are there")
+    now = next(iter(log.read(known.position, known.position + 1)), None)
+    if now is None or now.digest != known.digest:
+        return Problem(known.position, "the entry is not the one that was known: the history was replaced")
+    return None

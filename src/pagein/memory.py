@@ -5,59 +5,44 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from pagein import flows, paging
-from pagein.archive.contract import Hit, Query, Role
+from pagein.archive.contract import Hit, Query
 from pagein.driving import drive
-from pagein.effects import Append, Begin, Collect, Effect, Flow, Index, Read, Recall
+from pagein.effects import Append, Attend, Begin, Collect, Effect, Flow, Index, Known, Read, Recall, Remember
 from pagein.errors import ConfigurationError, Conflict, Illegal, LogClosed, LogUnwritable, UnknownHandle
 from pagein.expansion import Expansion, expand, full_step, succinct_step
 from pagein.flows import Recorded
 from pagein.formats import format_named
-from pagein.history import steps
+from pagein.history import lost_since, steps
+from pagein.knowledge import Knowledge, open_beside
 from pagein.library import Library
-from pagein.log import Body, Compaction, Entry, Log, Problem, Verification
-from pagein.options import Options, embedder_of, session_of
+from pagein.log import Body, Compaction, Entry, Log, Verification
+from pagein.options import (
+    Narrowed,
+    Options,
+    checked_count,
+    checked_session,
+    checked_usage,
+    embedder_of,
+    session_of,
+)
 from pagein.recording import Handed, Rendered, handed
 from pagein.steps import Observation, Step, Usage, as_text
 from pagein.tokens import Budget
+from pagein.tools import call, tools
 from pagein.view import Report, View
 
 if TYPE_CHECKING:
     from pagein.background import Thread
+    from pagein.facts.store import Facts
     from pagein.models import Overflow
 
 T = TypeVar("T")
-
-
-class Narrowed(TypedDict, total=False):
-    """What narrows a recall: recorded between ``since`` and ``until``, in seconds since the epoch; said by ``role``.
-
-    ``across`` looks in every session of the tenant, never another tenant's.
-    """
-
-    since: float | None
-    until: float | None
-    role: Role | tuple[Role, ...] | None
-    across: bool
-
-
-def _checked_usage(usage: Usage) -> Usage:
-    """The usage, unchanged. Raises ConfigurationError for counts that are no whole numbers."""
-    counts = (getattr(usage, name, None) for name in ("input_tokens", "output_tokens", "cached_tokens"))
-    if not all(isinstance(each, int) and not isinstance(each, bool) for each in counts):
-        raise ConfigurationError(f"usage is a Usage of whole numbers of tokens, not {usage!r}")
-    return usage
-
-
-def checked_count(keep_last_n: int | None) -> int | None:
-    """The number of actions to show, unchanged. Raises ConfigurationError for what is no number of them."""
-    if keep_last_n is None or (isinstance(keep_last_n, int) and not isinstance(keep_last_n, bool)):
-        return keep_last_n
-    raise ConfigurationError(f"keep_last_n is a whole number of actions, not {keep_last_n!r}")
 
 
 class Memory:
@@ -69,7 +54,13 @@ class Memory:
         self._clock = options.get("clock", time.time)
         self._known: Entry | None = None
         self._session, self._author = session_of(options)
-        self._library = Library(log, embedder_of(options))
+        embedder = embedder_of(options)
+        self._library = Library(log, embedder)
+        names = {"user": options.get("user"), "project": options.get("project"), "task": options.get("task")}
+        self._knowledge = Knowledge(
+            log, names, options.get("facts"), model=self._author, embedder=embedder, clock=self._clock
+        )
+        self._session.has_facts = self._knowledge.is_on
         self._format = format_named(options.get("format", "openai"))
 
     @classmethod
@@ -86,11 +77,13 @@ class Memory:
     ) -> Self:
         """The memory of one session in a store: a SQLite file, or ``:memory:``. See ``Options`` and ``SQLiteLog``.
 
-        With ``readonly`` nothing is written: what leaves the view to fit is remembered by this memory only. Raises ConfigurationError, BudgetError, LogError.
+        With ``readonly`` nothing is written: what leaves the view is remembered by this memory only. Raises
+        ConfigurationError, BudgetError, LogError.
         """
         from pagein.log.opening import open_log  # noqa: PLC0415 - a store's drivers load when one is opened
 
         made, author = session_of(options)  # a bad option leaves no file behind
+        checked_session(session)
         log = open_log(
             url, session=session, tenant=tenant, readonly=readonly, timeout=timeout, synchronous=synchronous
         )
@@ -99,10 +92,14 @@ class Memory:
             told = Options(counter=made.counter, budget=made.budget)
             if author is not None:
                 told["model" if made.author is not None and made.author.holds_run else "summarizer"] = author
-            return cls(log, **(options | told))
+            memory = cls(log, **(options | told))
         except BaseException:
             log.close()
             raise
+        if os.fspath(url) != ":memory:":
+            store = {"tenant": tenant, "readonly": readonly, "timeout": timeout, "synchronous": synchronous}
+            memory._knowledge.open_log = lambda name: open_beside(url, name, **store)
+        return memory
 
     @property
     def budget(self) -> Budget:
@@ -115,6 +112,21 @@ class Memory:
         self._check_open()
         shown = self._session.fold.view(1).systems
         return "\n\n".join(as_text(message.content) for each in shown for message in each.messages)
+
+    @property
+    def facts(self) -> Facts:
+        """What outlives the run: stated, corrected, searched; from its first use on shown in every view too.
+
+        It does its own work on its own logs, at once; in async code call it in a thread. Raises ConfigurationError
+        where the memory was opened with ``facts=False``.
+        """
+        self._check_open()
+        self._session.has_facts = True
+        return self._knowledge.facts
+
+    def tools(self, format: str | None = None) -> list[dict[str, Any]]:
+        """The tools a model may be offered, as its provider takes them: recall, expand, pin, note, forget and more."""
+        return tools(self._format.name if format is None else format)
 
     @property
     def repairs(self) -> tuple[str, ...]:
@@ -131,7 +143,7 @@ class Memory:
     def reported(self, usage: Usage) -> None:
         """Tell what the provider counted for the last request, so that later counts come nearer to it."""
         self._check_open()
-        self._session.learn(_checked_usage(usage).input_tokens)
+        self._session.learn(checked_usage(usage).input_tokens)
 
     def overflowed(self, error: BaseException | str) -> Overflow | None:
         """Learn from a provider's error that the last request was too long: the next view fits, and is smaller.
@@ -166,6 +178,12 @@ class Memory:
                 return self._library.recall(query, across=across)
             case Index(limit=limit):
                 return self._library.index(limit)
+            case Attend(now=now):
+                return self._knowledge.flush() if now else self._knowledge.attend()
+            case Known(context=context, tokens=tokens):
+                return self._knowledge.block(context, self._session.counter, tokens)
+            case Remember(verb=verb, given=given):
+                return getattr(self.facts, verb)(**given)
             case Read(start=start, stop=stop):
                 return self._noted(tuple(self._log.read(start, stop)))
             case _:
@@ -183,25 +201,9 @@ class Memory:
             raise LogUnwritable("this memory was opened with readonly=True. Nothing was written.")
         return tuple(Entry(at, self._clock(), body, "") for at, body in enumerate(bodies, after))
 
-    def _lost(self, found: Verification) -> Problem | None:
-        """What this memory knew and a log that is sound in itself no longer has."""
-        known = self._known
-        if known is None:
-            return None
-        if found.entries <= known.position:
-            return Problem(
-                found.entries, f"{known.position + 1} entries were known, {found.entries} are there"
-            )
-        now = next(iter(self._log.read(known.position, known.position + 1)), None)
-        if now is None or now.digest != known.digest:
-            return Problem(
-                known.position, "the entry is not the one that was known: the history was replaced"
-            )
-        return None
-
     def _verified(self) -> Flow[Verification]:
         found = self._log.verify()
-        lost = self._lost(found) if found.ok else None
+        lost = lost_since(self._log, self._known, found) if found.ok else None
         if lost is not None:
             found = replace(found, problems=(lost,))
         if found.ok:
@@ -225,7 +227,7 @@ class Memory:
 
     def _handed(self, messages: Any, format: str | None, usage: Usage | None) -> Handed:
         if usage is not None:
-            _checked_usage(usage)
+            checked_usage(usage)
         return handed(self._format if format is None else format_named(format), messages)
 
     def _rendered(self, view: View, format: str | None) -> dict[str, Any]:
@@ -329,6 +331,13 @@ class AgentMemory(Memory):
         """
         return self._run(self._recalled(query, limit, narrowed))
 
+    def call_tool(self, name: str, arguments: str | Mapping[str, Any] = "{}") -> str:
+        """Run one of ``tools`` that the model called, and give the text it gets back, bounded; record that as its result.
+
+        What the model did wrong is told it in that text. Raises ConfigurationError for a tool there is not, LogError.
+        """
+        return self._run(call(self._session, name, arguments, self._clock()))
+
     def pin(self, text: str) -> str:
         """Keep the text verbatim in every view; gives the handle that ``unpin`` takes."""
         return self._run(self._pinned(text))
@@ -376,6 +385,7 @@ class AgentMemory(Memory):
             if self._writing is not None:
                 self._writing.close()
             self._library.close()
+            self._knowledge.close()
             self._log.close()
 
     def __enter__(self) -> Self:

@@ -8,12 +8,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from pagein.archive.contract import Embedder
+from pagein.archive.contract import Embedder, Role
 from pagein.compaction import Policy
 from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
+from pagein.facts.owners import is_reserved
 from pagein.formats import format_named
 from pagein.session import Session
+from pagein.steps import Usage
 from pagein.summaries.prompting import Asking
 from pagein.summaries.templates import prompts
 from pagein.tokens import Budget, TokenCounter
@@ -44,7 +46,8 @@ class Options(TypedDict, total=False):
     summaries. ``summarizer``: another model that writes them, or its name as ``openai:gpt-4o-mini``. ``prompts``: a
     folder or a mapping of prompts in place of ours. ``page_in``: the share of the budget for what left the view and
     comes back by itself, 0 to 0.5; 0 turns it off. ``embedder``: who finds by meaning, an ``Embedder`` or a name as
-    ``minilm``; without one, by words. ``counter``: instead of the model's own. ``format``: what
+    ``minilm``; without one, by words. ``user``, ``project``, ``task``: whose facts are read and shown; ``facts``: their
+    ``Settings``, True, or False for none. ``counter``: instead of the model's own. ``format``: what
     ``to_messages`` speaks unless told otherwise. ``clock``: seconds since the epoch.
     """
 
@@ -55,9 +58,47 @@ class Options(TypedDict, total=False):
     prompts: str | Path | Mapping[str, str] | None
     page_in: float
     embedder: Any
+    user: str | None
+    project: str | None
+    task: str | None
+    facts: Any
     counter: TokenCounter | None
     format: str
     clock: Callable[[], float]
+
+
+class Narrowed(TypedDict, total=False):
+    """What narrows a recall: recorded between ``since`` and ``until``, in seconds since the epoch; said by ``role``.
+
+    ``across`` looks in every session of the tenant, never another tenant's.
+    """
+
+    since: float | None
+    until: float | None
+    role: Role | tuple[Role, ...] | None
+    across: bool
+
+
+def checked_session(session: str) -> str:
+    """The session's name, unchanged. Raises ConfigurationError for one that is a log of facts."""
+    if is_reserved(session):
+        raise ConfigurationError(f"the session {session!r} is a log of facts; give the run another name")
+    return session
+
+
+def checked_usage(usage: Usage) -> Usage:
+    """The usage, unchanged. Raises ConfigurationError for counts that are no whole numbers."""
+    counts = (getattr(usage, name, None) for name in ("input_tokens", "output_tokens", "cached_tokens"))
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in counts):
+        raise ConfigurationError(f"usage is a Usage of whole numbers of tokens, not {usage!r}")
+    return usage
+
+
+def checked_count(keep_last_n: int | None) -> int | None:
+    """The number of actions to show, unchanged. Raises ConfigurationError for what is no number of them."""
+    if keep_last_n is None or (isinstance(keep_last_n, int) and not isinstance(keep_last_n, bool)):
+        return keep_last_n
+    raise ConfigurationError(f"keep_last_n is a whole number of actions, not {keep_last_n!r}")
 
 
 def check(options: Options) -> None:

@@ -15,8 +15,9 @@ from pagein.archive.contract import Hit, Query
 from pagein.compaction import Plan
 from pagein.compaction.fitting import checked, fitting
 from pagein.compaction.manual import manual
-from pagein.effects import Append, Begin, Collect, Flow, Index, Recall
-from pagein.errors import PageinError
+from pagein.effects import Append, Attend, Begin, Collect, Flow, Index, Known, Recall
+from pagein.errors import OverBudget, PageinError
+from pagein.facts.ranking import context_of
 from pagein.history import told
 from pagein.log import Compaction, Replacement, Survival
 from pagein.models.secrets import scrubbed
@@ -26,8 +27,9 @@ from pagein.summaries.fidelity import measured
 from pagein.summaries.mentions import mentions
 from pagein.summaries.spans import Span, span_of
 from pagein.tokens import Budget
-from pagein.view import View
-from pagein.view.fold import preview
+from pagein.view import Shown, View
+from pagein.view.fold import preview, show
+from pagein.view.layout import Aside
 from pagein.writing import Author, Job, Outcome, Tile, Written
 from pagein.writing.jobs import SMALLEST, built_on, composed, tiles
 
@@ -41,6 +43,9 @@ Merging by code loses nothing but the model's second look; rebuilding at every f
 INDEXED, A_TURN = 0.5, 32
 """Share of the limit from which what was recorded is indexed ahead of need, and entries a turn."""
 
+FACTS = 0.125
+"""Share of the limit that facts may have."""
+
 REST = 0.1
 """Share of the limit by which the view grows before another job is begun ahead of time, after one that failed."""
 
@@ -48,14 +53,37 @@ REST = 0.1
 def view(session: Session) -> Flow[View]:
     """The view within budget: what left to get there is recorded first. Raises OverBudget."""
     yield from settled(session, 0.0)
-    current = session.fold.view(session.limit(session.budget))
-    plan = fitting(current, session.budget, session.policy)
+    limit = session.limit(session.budget)
+    current = session.fold.view(limit)
+    facts = yield from _facts(session, current)
+    room = limit - (facts.tokens if facts else 0)
+    try:
+        plan = fitting(replace(current, limit=room), session.budget, session.policy)
+    except OverBudget:
+        if facts is None:
+            raise
+        facts, room = None, limit  # what may not leave needs their room
+        plan = fitting(current, session.budget, session.policy)
     if plan is not None:
-        current = yield from commit(session, current, plan)
+        current = replace((yield from commit(session, replace(current, limit=room), plan)), limit=limit)
     yield from _begin(session, current)
-    current = yield from _with_tail(session, current)
+    current = yield from _with_tail(session, current if facts is None else current.with_tail((facts,)))
     session.asked = session.shown = current.tokens
     return current
+
+
+def _facts(session: Session, current: View) -> Flow[Shown | None]:
+    """What is known and matters now, as it stands behind the run; None where nothing is."""
+    if not session.has_facts:
+        return None
+    items = [each.item for each in current.run]
+    known = ""
+    with _told(session, "no facts are shown"):
+        known = yield from Known(context_of(items), int(current.limit * FACTS))
+    if not known:
+        return None
+    why = "known, and likely to matter"
+    return show(Aside("facts", known), current.head, current.head, current.counter, tier="facts", why=why)
 
 
 def _with_tail(session: Session, current: View) -> Flow[View]:
@@ -73,7 +101,7 @@ def _with_tail(session: Session, current: View) -> Flow[View]:
     if session.tail is None or session.tail.is_old(current, len(session.fold.compactions)):
         session.tail = yield from _looked_up(session, current, room)
     found = recalling.shown_in(session.tail.paged, current, room, session.tail.head)
-    whole = current if found is None else current.with_tail((found,))
+    whole = current if found is None else current.with_tail((*current.tail, found))
     return whole if whole.tokens <= whole.limit else current
 
 
@@ -149,6 +177,9 @@ def commit(session: Session, current: View, plan: Plan) -> Flow[View]:
     """Record a plan as a compaction, with what a model wrote of its ranges, and give the view it leaves."""
     plan = replace(plan, replacements=_with_records(session, current, plan.replacements))
     after = preview(current, plan.replacements)
+    if session.has_facts:
+        with _told(session, "nothing was read for facts"):
+            yield from Attend(now=True)
     fidelity = yield from _survived(session, current, plan.replacements)
     body = Compaction(plan.replacements, plan.policy, plan.reason, current.tokens, after.tokens, fidelity)
     session.take((yield from Append((body,), session.fold.head)))

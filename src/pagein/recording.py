@@ -55,7 +55,7 @@ ORPHAN = -1
 _RESULT, _SYSTEM, _SAID = b"r", b"y", b"s"
 
 _HEAD = re.compile(
-    r'<(?:(memory) kind="summary" author="[^"]*"|(pinned)|(system-notice)|(late-result) call="[^"]*")>\n'
+    r'<(?:(memory) kind="(?:summary" author="[^"]*|recalled|facts)"|(pinned)|(system-notice)|(late-result) call="[^"]*")>\n'
 )
 _LINES = (EARLIER, PROCEED, GO_ON)
 """What the view says in the user's place, and no user says by chance."""

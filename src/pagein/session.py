@@ -65,6 +65,8 @@ class Session:
     """The count of the request shown last."""
     told: tuple[int, int] | None = None
     """What was counted here and by the provider for the last request that both counted."""
+    has_facts: bool = False
+    """True where facts are read out of what is said, and shown."""
     share: float = 0.0
     """The share of the limit for what comes back by itself; 0 where nothing does."""
     tail: Tail | None = None
