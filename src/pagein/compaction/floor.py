@@ -22,7 +22,7 @@ from pagein.steps import TaskStep
 from pagein.tokens import Budget
 from pagein.view import Shown, View
 from pagein.view.cuts import cuts
-from pagein.view.fold import preview
+from pagein.view.fold import is_kept, preview
 from pagein.view.handles import range_handle, step_handle
 
 HALF = 0.5
@@ -120,7 +120,9 @@ def _clip_newest(view: View, tokens: int) -> list[Replacement]:
 
 def _oldest(view: View) -> list[Replacement]:
     """One line for the oldest entries before the user's newest words, the user's included: as few as it takes."""
-    bounds = [each for each in cuts(view) if each <= newest_user(view)]
+    # Pins at the front stay: a fold of nothing else would replace nothing.
+    first = next((each.first for each in view.run if not is_kept(each)), view.head)
+    bounds = [each for each in cuts(view) if first <= each <= newest_user(view)]
     if len(bounds) < 2:
         return []
 
