@@ -8,7 +8,8 @@ from hypothesis import settings
 from pagein.compaction.named import POLICIES
 from pagein.log import Compaction
 from pagein.log.sqlite import SQLiteLog
-from pagein.testing.machine import MemoryMachine, WrittenMachine, chosen_profile
+from pagein.testing.authored import WrittenMachine
+from pagein.testing.machine import MemoryMachine, chosen_profile
 
 
 class OnSQLite(MemoryMachine):
@@ -44,7 +45,7 @@ def test_the_promises_hold_with_an_author_that_writes_well_badly_or_late(name):
     taken = []
 
     class Authored(WrittenMachine):
-        limits = (400, 1_200, 2_000, 3_000)
+        limits = (1_200, 1_600, 2_400)
 
         def policy(self):
             return name
@@ -55,6 +56,6 @@ def test_the_promises_hold_with_an_author_that_writes_well_badly_or_late(name):
             super().teardown()
 
     case = Authored.TestCase
-    case.settings = settings(chosen_profile(), max_examples=max(6, chosen_profile().max_examples // 4))
+    case.settings = settings(chosen_profile(), max_examples=max(5, chosen_profile().max_examples // 8))
     case().runTest()
     assert "scripted" in taken, "nothing that was written was ever shown: the machine watches nothing"
