@@ -14,19 +14,13 @@ from pagein.formats.openai_chat import OpenAIChat
 def test_the_formats_have_the_names_they_are_found_by():
     assert format_named("openai") == OpenAIChat()
     assert format_named("anthropic") == Anthropic()
-    for name in ("openai", "anthropic"):
+    for name in ("openai", "openai-responses", "anthropic", "langchain"):
         assert format_named(name).name == name
-
-
-@pytest.mark.parametrize("name", ["openai-responses"])
-def test_a_format_of_a_later_release_says_so(name):
-    with pytest.raises(ConfigurationError, match=f"'{name}' comes with a later release"):
-        format_named(name)
 
 
 @pytest.mark.parametrize("name", ["", "OpenAI", "gemini"])
 def test_an_unknown_format_names_the_known_ones(name):
-    with pytest.raises(ConfigurationError, match="use 'openai', 'anthropic' or 'langchain'"):
+    with pytest.raises(ConfigurationError, match="use 'openai', 'anthropic', 'openai-responses' or 'langchain'"):
         format_named(name)
     with pytest.raises(ConfigurationError):
         validate([], format=name)

@@ -1,9 +1,10 @@
 """How it is said to a provider: for each wire format one module that reads and writes it, and one with its rules.
 
-``contract`` is the seam; ``reading`` and ``writing`` are what the formats share; ``openai_chat`` and ``anthropic`` are
-the formats, ``langchain`` the one that stands before several; ``anthropic_turns`` puts that one's blocks in order,
-``langchain_images`` knows how images are spelled; ``openai_rules``, ``anthropic_rules`` and ``langchain_rules`` say what
-is refused, knowing nothing of the rest.
+``contract`` is the seam; ``reading`` and ``writing`` are what the formats share; ``openai_chat``, ``openai_responses`` and
+``anthropic`` are the formats, ``langchain`` the one that stands before several; ``anthropic_turns`` puts that one's blocks
+in order, ``openai_responses_outputs`` has what answers a call, ``langchain_images`` knows how images are spelled;
+``openai_rules``, ``openai_responses_rules``, ``anthropic_rules`` and ``langchain_rules`` say what is refused, knowing
+nothing of the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ __all__ = ["Format", "Item", "format_named", "guess_format", "validate"]
 
 
 def format_named(name: str) -> Format:
-    """The wire format of that name, ``openai``, ``anthropic`` or ``langchain``. Raises ConfigurationError for any other."""
+    """The wire format of that name: ``openai``, ``openai-responses``, ``anthropic`` or ``langchain``.
+
+    Raises ConfigurationError for any other.
+    """
     match name:
         case "openai":
             from pagein.formats.openai_chat import OpenAIChat  # noqa: PLC0415 - loaded when it is asked for
@@ -33,11 +37,12 @@ def format_named(name: str) -> Format:
 
             return LangChain()
         case "openai-responses":
-            raise ConfigurationError(
-                f"format {name!r} comes with a later release; use 'openai', 'anthropic' or 'langchain'"
-            )
+            from pagein.formats.openai_responses import OpenAIResponses  # noqa: PLC0415 - loaded when it is asked for
+
+            return OpenAIResponses()
         case _:
-            raise ConfigurationError(f"unknown format {name!r}: use 'openai', 'anthropic' or 'langchain'")
+            known = "'openai', 'anthropic', 'openai-responses' or 'langchain'"
+            raise ConfigurationError(f"unknown format {name!r}: use {known}")
 
 
 def validate(messages: Any, format: str = "openai") -> None:

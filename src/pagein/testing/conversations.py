@@ -374,6 +374,7 @@ def every_feature() -> tuple[Message, ...]:
             extra=_MESSAGE_EXTRAS[1],
         ),
         Message("user", "At both.", extra=_MESSAGE_EXTRAS[2]),
+        Message("assistant", "Wait."),
         Message("assistant", (Text("One"), _DECLINED, png, Text("two")), calls),
         Message("tool", "Failed.", call_id="functions.bash:0", is_error=True),
         Message("tool", (Text("Failed too."), png), call_id="call_b", is_error=True),
