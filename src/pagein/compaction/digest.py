@@ -161,7 +161,7 @@ def choose(
     tokens: int,
     counter: TokenCounter,
     *,
-    visible: Iterable[str],
+    visible: Iterable[str] | Sight,
     within: tuple[int, int] | None = None,
     line_worth: float = 0.38,
 ) -> Extract:
@@ -169,7 +169,7 @@ def choose(
 
     ``within`` narrows it to lines last seen at positions ``[first, last)``, and to the identifiers in them.
     """
-    sight = Sight.of(visible, memo.lines)
+    sight = visible if isinstance(visible, Sight) else Sight.of(visible, memo.lines)
     worth = {
         name: memo.name_chance(name) * (1 - BARE if name in sight.named else 1)
         for name in memo.names

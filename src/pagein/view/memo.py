@@ -86,7 +86,12 @@ class Line:
 
 def grounds(line: str, name: str) -> bool:
     """True where a line says enough beside a name: three other words."""
-    return len(set(words(line.replace(name, " ")))) >= 3
+    others: set[str] = set()
+    for word in words(line.replace(name, " ")):
+        others.add(word)
+        if len(others) == 3:  # a line may be long, and have many names
+            return True
+    return False
 
 
 def bare(line: str) -> str:
