@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -78,6 +77,8 @@ class Library:
             while not self._closed.is_set() and archive.embed_pending(BATCH):
                 pass
         except Exception as error:  # noqa: BLE001 - anyone's embedder; recall goes on by words
+            import logging  # noqa: PLC0415 - loads where something went wrong
+
             logging.getLogger("pagein").warning(
                 "nothing more is embedded, recall goes on by words: %s", error
             )

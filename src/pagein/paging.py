@@ -5,7 +5,6 @@ The turn never waits for a model: what is written when the prefix breaks stands 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -100,7 +99,7 @@ def _with_tail(session: Session, current: View) -> Flow[View]:
         return current
     if session.tail is None or session.tail.is_old(current, len(session.fold.compactions)):
         session.tail = yield from _looked_up(session, current, room)
-    found = recalling.shown_in(session.tail.paged, current, room, session.tail.head)
+    found = recalling.shown_in(session.tail.paged, current, room, session.tail.head, session.sights)
     whole = current if found is None else current.with_tail((*current.tail, found))
     return whole if whole.tokens <= whole.limit else current
 
@@ -114,7 +113,7 @@ def _looked_up(session: Session, current: View, room: int) -> Flow[Tail]:
     if part and query:
         asked = Query(query, recalling.LIMIT, exclude=recalling.in_sight(current))
         hits = yield from _recalled(session, asked)
-    paged = recalling.paged_in(current, hits, part, room, query)
+    paged = recalling.paged_in(current, hits, part, room, query, session.sights)
     session.part = replace(session.part, showed=paged.new)
     return Tail(current.head, len(session.fold.compactions), paged)
 
@@ -137,6 +136,8 @@ def _told(session: Session, what: str) -> Iterator[None]:
 def _tell(session: Session, kind: str, what: str) -> None:
     if kind not in session.failing:
         session.failing.add(kind)
+        import logging  # noqa: PLC0415 - loads where something went wrong
+
         session.problems.append(scrubbed(what))
         logging.getLogger("pagein").warning("%s", session.problems[-1])
 

@@ -19,8 +19,21 @@ embedders    who makes vectors: a small local model, an OpenAI-compatible endpoi
         shown = pack(hits, 1_000, counter, "why did the build fail?")
 """
 
+from typing import TYPE_CHECKING
+
 from pagein.archive.contract import Archive, Embedder, Hit, Query, Role, Snippet
 from pagein.archive.packing import pack
-from pagein.archive.sqlite import SqliteArchive
+
+if TYPE_CHECKING:
+    from pagein.archive.sqlite import SqliteArchive
 
 __all__ = ["Archive", "Embedder", "Hit", "Query", "Role", "Snippet", "SqliteArchive", "pack"]
+
+
+def __getattr__(name: str) -> object:
+    """SqliteArchive when it is asked for: a run in which nothing is looked for loads no database."""
+    if name == "SqliteArchive":
+        from pagein.archive.sqlite import SqliteArchive  # noqa: PLC0415
+
+        return SqliteArchive
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
