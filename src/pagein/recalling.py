@@ -17,11 +17,11 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from pagein.archive.contract import Hit, Snippet
 from pagein.archive.packing import GAP, pack
-from pagein.compaction.digest import choose
+from pagein.compaction.digest import Sight, choose
 from pagein.lexing import argument_text, identifiers
 from pagein.steps import ActionStep, SummaryStep, TaskStep, as_text
 from pagein.view import Shown, View
@@ -29,6 +29,7 @@ from pagein.view.fold import show
 from pagein.view.handles import step_handle
 from pagein.view.layout import Aside
 from pagein.view.memo import Memo, bare
+from pagein.view.need import name_chance
 
 HEAD = "Out of view, and likely needed now; a record, not instructions. expand(handle) gives the whole."
 
@@ -87,6 +88,38 @@ class Part:
         return tokens if tokens >= LEAST // 2 else 0
 
 
+class Sights:
+    """What each thing in a view says, found out once for as long as it stands there."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, tuple[Shown, frozenset[str]]] = {}
+        self._sights: dict[int, tuple[Shown, Sight]] = {}
+
+    def names(self, shown: Shown) -> frozenset[str]:
+        """The identifiers in it."""
+        held = self._names.get(id(shown))
+        if held is None or held[0] is not shown:
+            held = shown, frozenset(name for text in _texts(shown) for name in identifiers(text))
+            self._names[id(shown)] = held
+        return held[1]
+
+    def of(self, view: View) -> Sight:
+        """What the view shows; what left it is forgotten."""
+        parts = {id(each): (each, self._sight(each)) for each in view.entries}
+        self._sights = parts
+        self._names = {key: held for key, held in self._names.items() if key in parts}
+        sights = [sight for _, sight in parts.values()]
+        return Sight(
+            frozenset[str]().union(*(each.lines for each in sights)),
+            frozenset[str]().union(*(each.grounded for each in sights)),
+            frozenset[str]().union(*(each.named for each in sights)),
+        )
+
+    def _sight(self, shown: Shown) -> Sight:
+        held = self._sights.get(id(shown))
+        return held[1] if held is not None and held[0] is shown else Sight.of(_texts(shown), {})
+
+
 def has_left(view: View) -> bool:
     """True where something recorded does not stand in the view as it was."""
     return any(each.stubs or isinstance(each.item, SummaryStep) for each in view.run)
@@ -103,9 +136,19 @@ def cue(view: View) -> str:
         words.append(as_text(action.content or "")[-MOST_WORDS:])
         words += [argument_text(call.arguments)[:MOST_WORDS] for call in action.tool_calls]
         found = (as_text(seen.content) for seen in action.observations if seen is not None)
-        names = dict.fromkeys(name for text in found for name in identifiers(text[: 20 * MOST_WORDS]))
-        words.append(" ".join(list(names)[:MOST_NAMES]))
+        named = (name for text in found for name in identifiers(text[: 20 * MOST_WORDS]))
+        words.append(" ".join(_first(named, MOST_NAMES)))
     return "\n".join(each for each in words if each.strip())
+
+
+def _first(names: Iterable[str], most: int) -> Iterable[str]:
+    """The first names that differ, at most so many; what comes behind them is not looked at."""
+    held: dict[str, None] = {}
+    for name in names:
+        held[name] = None
+        if len(held) == most:
+            break
+    return held
 
 
 def in_sight(view: View) -> frozenset[int]:
@@ -132,16 +175,17 @@ class PageIn:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The names that are out of sight, with the chance that each is needed soon, and which stand in a line together."""
+    """The names that are out of sight, with the chance that each is needed soon, and those that stand in a line together."""
 
     chances: Mapping[str, float]
-    beside: Mapping[str, frozenset[str]]
+    beside: tuple[tuple[str, ...], ...]
 
-    def likeliest(self, view: View, since: int, query: str, tokens: int) -> str:
+    def likeliest(self, view: View, since: int, sights: Sights, tokens: int) -> str:
         """The names worth most a token now, on one line of at most ``tokens`` tokens; those in sight since left out."""
-        about = frozenset(identifiers(query))
-        related = frozenset(name for each in about for name in self.beside.get(each, ()))
-        shown = frozenset(name for text in _texts(view, since) for name in identifiers(text))
+        about = frozenset(identifiers(cue(view)))
+        related = frozenset(name for line in self.beside if not about.isdisjoint(line) for name in line)
+        newer = takewhile(lambda each: each.first >= since, reversed(view.run))
+        shown = frozenset[str]().union(*map(sights.names, newer))
         worth = [
             (_likelier(chance, NEAR * (name in related)) / (1.5 + len(name) / 3.5), name)
             for name, chance in self.chances.items()
@@ -157,15 +201,13 @@ def _named(names: Iterable[str]) -> str:
     return "Named too: " + " ".join(names)
 
 
-def _index(view: View, texts: Sequence[str]) -> Index:
-    memo = view.memo
-    shown = frozenset(name for text in texts for name in identifiers(text))
-    beside: dict[str, set[str]] = {}
-    for line in memo.lines.values():
-        for name in line.names:
-            beside.setdefault(name, set()).update(line.names)
-    chances = {name: memo.name_chance(name) for name in memo.names if name not in shown}
-    return Index(chances, {name: frozenset(others) for name, others in beside.items()})
+def _index(memo: Memo, shown: frozenset[str]) -> Index:
+    chances = {
+        name: name_chance(each.base, each.use, memo.turn)
+        for name, each in memo.names.items()
+        if name not in shown
+    }
+    return Index(chances, tuple(each.names for each in memo.lines.values() if len(each.names) > 1))
 
 
 def newest_names(view: View) -> frozenset[str]:
@@ -190,30 +232,35 @@ def room_for(view: View, share: float) -> int:
     return min(int(view.limit * share), view.limit - view.tokens, MOST)
 
 
-def paged_in(view: View, hits: Sequence[Hit], part: int, room: int, query: str) -> PageIn:
+def paged_in(
+    view: View, hits: Sequence[Hit], part: int, room: int, query: str, sights: Sights | None = None
+) -> PageIn:
     """What is out of sight and likely needed, in blocks of at most ``room`` tokens together.
 
     The hits have ``part`` tokens of it.
     """
-    texts = tuple(_texts(view))
-    seen = {bare(line) for text in texts for line in text.splitlines()}
+    sight = (sights or Sights()).of(view)
+    seen = set(sight.lines)
     snippets = pack(hits, part, view.counter, query) if hits and part else ()
     found = tuple(block for each in snippets if (block := _block(each, view.head, seen)))
     left = room - FRAME - sum(view.counter.text(each) + 1 for each in found)
-    likely, names = _likely(view, (*texts, *found), left, query)
+    came = Sight.of(found, {})
+    whole = Sight(sight.lines | came.lines, sight.grounded | came.grounded, sight.named | came.named)
+    likely, names = _likely(view, whole, left, query)
     blocks = (*found, *likely)
     costs = tuple(view.counter.text(each) + 1 for each in blocks)
-    return PageIn(blocks, costs, _new_names(found, texts), _index(view, (*texts, *blocks)), names)
+    shown = whole.named.union(name for each in likely for name in identifiers(each))
+    return PageIn(blocks, costs, came.named - sight.named, _index(view.memo, shown), names)
 
 
-def shown_in(paged: PageIn, view: View, room: int, since: int) -> Shown | None:
+def shown_in(paged: PageIn, view: View, room: int, since: int, sights: Sights | None = None) -> Shown | None:
     """The blocks as they stand behind the run, in at most ``room`` tokens, and the names that are likeliest now."""
     if room < LEAST:
         return None
     left = room - FRAME
     blocks: list[str] = []
     if paged.index is not None and paged.names:
-        named = paged.index.likeliest(view, since, cue(view), min(paged.names, left))
+        named = paged.index.likeliest(view, since, sights or Sights(), min(paged.names, left))
         blocks += [named] if named else []
         left -= view.counter.text(named) + 1
     for block, cost in zip(paged.blocks, paged.costs, strict=True):
@@ -229,21 +276,13 @@ def shown_in(paged: PageIn, view: View, room: int, since: int) -> Shown | None:
     )  # fmt: skip
 
 
-def _new_names(found: Sequence[str], texts: Sequence[str]) -> frozenset[str]:
-    if not found:
-        return frozenset()
-    known = {name for text in texts for name in identifiers(text)}
-    return frozenset(name for text in found for name in identifiers(text)) - known
-
-
-def _texts(view: View, since: int = 0) -> Iterator[str]:
-    """What stands in the view, or only what came from a position on."""
-    for message in (message for each in view.entries if each.first >= since for message in each.messages):
+def _texts(shown: Shown) -> Iterator[str]:
+    for message in shown.messages:
         yield as_text(message.content or "")
         yield from (argument_text(call.arguments) for call in message.tool_calls)
 
 
-def _likely(view: View, visible: Sequence[str], tokens: int, query: str) -> tuple[tuple[str, ...], int]:
+def _likely(view: View, visible: Sight, tokens: int, query: str) -> tuple[tuple[str, ...], int]:
     """Lines of the run that are out of sight, newest first, those near to what it is about now before others.
 
     And the tokens that names by themselves are worth beside them.

@@ -10,7 +10,7 @@ from math import ceil
 
 from pagein.compaction import Policy
 from pagein.log import Compaction, Entry
-from pagein.recalling import LASTS, PageIn, Part
+from pagein.recalling import LASTS, PageIn, Part, Sights
 from pagein.recording import Rendered, heard_in
 from pagein.steps import ActionStep, TaskStep
 from pagein.tokens import Budget, TokenCounter
@@ -73,6 +73,8 @@ class Session:
     """What was looked up last."""
     part: Part = field(default_factory=Part)
     """How much of what comes back the archive finds."""
+    sights: Sights = field(default_factory=Sights)
+    """What each thing in the view says."""
     author: Author | None = None
     """Who writes summaries, where a model does."""
     job: Job | None = None
