@@ -19,6 +19,7 @@ from pagein.messages import Message
 from pagein.models.contract import Ask, Reply
 from pagein.models.errors import ModelUnavailable
 from pagein.steps import as_text
+from pagein.summaries.mentions import sentences
 
 _STEP: Final = re.compile(
     r'<pagein-step handle="(?P<handle>[^"]+)" by="(?P<voice>\w+)"(?P<more>[^>]*)>\n(?P<text>.*?)\n</pagein-step>',
@@ -54,6 +55,13 @@ def plain_record(ask: Ask) -> str:
             for line in each.text.splitlines()
             if _FAILS.search(line)
         ][-3:],
+        "decisions": [
+            {"text": line.strip()[:200], "handles": [each.handle]}
+            for each in heard
+            if each.voice == "model"
+            for line in sentences(each.text)
+            if "decided" in line
+        ][-MOST:],
         "artifacts": [{"text": name, "handles": [at]} for name, at in _named(heard).items()][-MOST:],
     }
     spoken = [each for each in heard if each.voice == "model"]

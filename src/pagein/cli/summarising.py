@@ -76,16 +76,16 @@ def fidelity(
 
 
 _KINDS = ("constraint", "pin", *(each for each in KINDS if each != "constraint"))
-_HEADS = {"constraint": "rules", "identifier": "names"}
+_HEADS = {"constraint": "rules", "identifier": "names", "number": "nums", "decision": "decided"}
 
 
 def _print_fidelity(found: Mapping[str, Mapping[int, Kept]], title: str) -> None:
     heads = (_HEADS.get(each, f"{each}s") for each in _KINDS)
-    made = screen.table(title, "policy", "after", "runs", *heads)
+    made = screen.table(title, "policy, times", "runs", *heads)
     for name, of in found.items():
         for count, kept in of.items():
             shares = (_percent(kept.share(kind)) if kept.runs else "-" for kind in _KINDS)
-            screen.row(made, name, f"{count}", f"{kept.runs}", *shares)
+            screen.row(made, f"{name} {count}", f"{kept.runs}", *shares)
         made.add_section()
     screen.console().print(made)
 
