@@ -1,0 +1,167 @@
+"""The items of a session as the OpenAI Agents SDK hands them over, and the run that they tell, in one log.
+
+A run is recorded as steps; the SDK wants its items back equal, newest last, and may take the newest back. So each batch
+is also noted as it came, in the same write as its steps. To take an item back hides its batch's entries and notes the
+rest anew: nothing is destroyed, and a crash in between leaves the items as they are to be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+from pagein import flows
+from pagein.errors import Conflict, FormatError
+from pagein.formats.openai_responses_outputs import NAME
+from pagein.formats.reading import plain
+from pagein.integrations.edited import EDIT, EditedMemory
+from pagein.log import Checkpoint, Log
+from pagein.options import Options
+from pagein.steps import SystemPromptStep
+
+NOTE = "openai-agents:items"
+"""The checkpoints that hold items as they came."""
+
+ATTEMPTS = 64
+"""How often a write is made again that another writer came before."""
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Items handed over at once: the entries ``[first, note]`` tell them. A loose one is not told as steps yet."""
+
+    first: int
+    note: int
+    items: tuple[Item, ...]
+    replaces: int | None = None
+    loose: bool = False
+
+    @property
+    def entries(self) -> list[int]:
+        """The positions that go when this batch goes."""
+        older = [] if self.replaces is None else [self.replaces]
+        return [*older, *range(self.first, self.note + 1)]
+
+
+class ItemMemory(EditedMemory):
+    """A memory of a session of items. ``put``, ``take_back`` and ``clear`` are durable when they return.
+
+    Calls from several threads take their turns, and several processes may share a session.
+    """
+
+    def __init__(self, log: Log, **options: Unpack[Options]) -> None:
+        super().__init__(log, **options)
+        self._batches: list[_Batch] = []
+        self._learnt_to = 0
+        self.follow()
+
+    def items(self) -> list[Item]:
+        """Every item that stands, oldest first, new at each call."""
+        with self._turn:
+            self.follow()
+            return [json.loads(text) for text in map(json.dumps, self._standing_items())]
+
+    def count(self) -> int:
+        """How many items stand."""
+        with self._turn:
+            self.follow()
+            return sum(len(each.items) for each in self._standing())
+
+    def put_items(self, items: Iterable[Any]) -> None:
+        """Write the items, all or none. Raises FormatError for what is not JSON, LogError."""
+        rows = tuple(plain(each, f"items[{at}]") for at, each in enumerate(items))
+        with self._turn:
+            self._write(lambda: self._put(rows, None))
+
+    def take_back(self) -> Item | None:
+        """Take the newest item out of the history, and give it; None where there is none."""
+        with self._turn:
+            return self._write(self._take_back)
+
+    def clear(self) -> None:
+        """From now on the session has no items, nor instructions that came as items. Pins stay."""
+        with self._turn:
+            self._write(self._clear)
+
+    def follow(self) -> None:
+        """Fold in what another process wrote, its edits included, and finish what a crash left undone."""
+        with self._turn:
+            self._check_open()
+            entries = tuple(self._edited.read(self._learnt_to))
+            if any(isinstance(each.body, Checkpoint) and each.body.name == EDIT for each in entries):
+                self._run(flows.load(self._session))
+            elif entries and entries[-1].position >= self._session.fold.head:
+                self._run(flows.catch_up(self._session))
+            for entry in entries:
+                if isinstance(entry.body, Checkpoint) and entry.body.name == NOTE:
+                    self._batches.append(_batch(entry.position, json.loads(entry.body.state)))
+                self._learnt_to = entry.position + 1
+            loose = next((each for each in self._standing() if each.loose), None)
+            if loose is not None and not getattr(self._log, "readonly", False):
+                self._put(loose.items, loose.note)
+
+    def _standing(self) -> list[_Batch]:
+        standing = [each for each in self._batches if not self.is_hidden(each.note)]
+        replaced = {each.replaces for each in standing}
+        return [each for each in standing if each.note not in replaced]
+
+    def _standing_items(self) -> list[Item]:
+        return [item for each in self._standing() for item in each.items]
+
+    def _write(self, work: Any) -> Any:
+        """Do it on what stands now; another writer's turn comes first where there is one."""
+        for attempt in range(ATTEMPTS):
+            try:
+                self.follow()
+                return work()
+            except Conflict:
+                if attempt == ATTEMPTS - 1:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _put(self, rows: tuple[Item, ...], replaces: int | None) -> None:
+        if not rows:
+            return
+        first = self._session.fold.head
+        note = {"first": first, "items": rows} | ({} if replaces is None else {"replaces": replaces})
+        self._edited.beside(NOTE, lambda _: note)
+        try:
+            written = False
+            try:
+                told = self.record_messages(list(rows), NAME, whole=False)
+                written = told.last > told.first
+            except FormatError:
+                pass  # no item that can be told: it is given back as it came, and shown to no model
+            if not written:
+                self._append()
+        finally:
+            self._edited.beside(NOTE, None)
+        self.follow()
+
+    def _take_back(self) -> Item | None:
+        standing = self._standing()
+        if not standing:
+            return None
+        last = standing[-1]
+        gone: Mapping[str, Any] = {"op": "delete", "at": last.entries}
+        rest = {"first": self._session.fold.head + 1, "items": last.items[:-1], "loose": True}
+        note = rest if last.items[:-1] else None
+        self._change(gone, NOTE, note)
+        self.follow()
+        return last.items[-1]
+
+    def _clear(self) -> None:
+        told = [each.position for each in self.history() if isinstance(each.body, SystemPromptStep)]
+        self.delete(told)
+        self.reset()
+        self.follow()
+
+
+def _batch(position: int, note: Mapping[str, Any]) -> _Batch:
+    return _Batch(
+        note["first"], position, tuple(note["items"]), note.get("replaces"), note.get("loose", False)
+    )
