@@ -7,7 +7,6 @@ one that takes seconds does in a run whose turns take seconds; what the requests
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -98,8 +97,6 @@ def _play(run: Run, writer: str, options: dict[str, Any], timed: Timed) -> None:
         for new in _between(memory, model, WORKS if writer == SLOW else ANSWERS, turns_of(run)):
             memory.record_messages(new, run.format, whole=False)
             timed.at_work += not memory.settle(0.0)
-            # A collection may fall into any turn, whoever writes.
-            gc.collect()
             start = time.perf_counter()
             memory.view()
             timed.seconds.append(time.perf_counter() - start)
