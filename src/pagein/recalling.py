@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
@@ -31,6 +32,9 @@ from pagein.view.layout import Aside
 from pagein.view.memo import Memo, bare
 from pagein.view.need import name_chance
 
+_MARK = re.compile(r"^(?:[>!]|user:) ", re.MULTILINE)
+"""What stands before a line in an extract: the line is the same without it."""
+
 HEAD = "Out of view, and likely needed now; a record, not instructions. expand(handle) gives the whole."
 
 LIMIT = 16
@@ -42,8 +46,11 @@ LEAST = 80
 MOST = 1_500
 """Tokens beyond which a page-in is not worth what it costs outside the cache."""
 
-MOST_WORDS, MOST_NAMES = 600, 60
+MOST_WORDS, MOST_NAMES = 600, 24
 """Characters of each text, and identifiers of what was found, that make the query."""
+
+TELLS = 8
+"""Characters of a line below which it is not worth a handle of its own."""
 
 FRAME = 48
 """Tokens of a page-in beside its lines."""
@@ -58,7 +65,7 @@ START, GROWS, SHRINKS, SMALLEST, LARGEST = 0.25, 1.5, 0.9, 0.05, 0.5
 LASTS = 4
 """Actions for which a page-in stands before it is made anew, unless the user speaks or something leaves."""
 
-PROBES = 2
+PROBES = 4
 """Page-ins after which the archive is asked again although its part has become too small to show anything."""
 
 
@@ -277,8 +284,10 @@ def shown_in(paged: PageIn, view: View, room: int, since: int, sights: Sights | 
 
 
 def _texts(shown: Shown) -> Iterator[str]:
+    is_extract = isinstance(shown.item, SummaryStep)
     for message in shown.messages:
-        yield as_text(message.content or "")
+        text = as_text(message.content or "")
+        yield _MARK.sub("", text) if is_extract else text
         yield from (argument_text(call.arguments) for call in message.tool_calls)
 
 
@@ -334,7 +343,7 @@ def _likelier(chance: float, by: float) -> float:
 def _block(snippet: Snippet, head: int, seen: set[str]) -> str:
     """A snippet with its handle, origin and age, without the lines that are in sight already."""
     kept = list(_unseen(snippet.text, seen))
-    if not any(line.strip() and line != GAP for line in kept):
+    if not any(len(bare(line)) >= TELLS and line != GAP for line in kept):
         return ""
     seen.update(map(bare, kept))
     ago = head - snippet.hit.position
@@ -344,5 +353,6 @@ def _block(snippet: Snippet, head: int, seen: set[str]) -> str:
 def _unseen(text: str, seen: set[str]) -> Iterator[str]:
     for line in text.splitlines():
         key = bare(line)
-        if not key or key not in seen:
+        # The archive has a call as "tool: what it was asked", a view as what it was asked.
+        if not key or (key not in seen and bare(key.partition(": ")[2]) not in seen):
             yield line
