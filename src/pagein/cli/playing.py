@@ -72,8 +72,9 @@ class Player:
                 Scale(self.counter, format_named(self.renders)),
             )
             measure_run(run, (lane,), self.budget, self.counter, tick)
-            summaries = (each.item for each in memory.view().entries if isinstance(each.item, SummaryStep))
-            self.written.extend(each.author for each in summaries)
+            if not lane.tally.raised:
+                shown = (each.item for each in memory.view().entries)
+                self.written.extend(each.author for each in shown if isinstance(each, SummaryStep))
             self.problems.extend(f"{session}: {each}" for each in memory.report().problems)
         return lane.tally
 
