@@ -64,5 +64,9 @@ class TestChat(Named):
     named = "chat"
 
 
+class TestRelevance(Named):
+    named = "relevance"
+
+
 def test_every_named_policy_is_tried():
     assert {each.named for each in Named.__subclasses__()} == set(POLICIES)

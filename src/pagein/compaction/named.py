@@ -12,6 +12,7 @@ from pagein.compaction.mask import Mask
 from pagein.compaction.projection import Projection
 from pagein.compaction.prune import PruneOldObservations
 from pagein.compaction.reasoning import DropReasoning
+from pagein.compaction.relevance import Relevance
 from pagein.compaction.rolling import Rolling
 from pagein.compaction.rounds import Rounds
 from pagein.compaction.short_long import ShortLong
@@ -35,6 +36,7 @@ POLICIES: Mapping[str, Callable[[], Policy]] = MappingProxyType(
         "short_long": ShortLong,
         "rolling": Rolling,
         "tiers": Tiers,
+        "relevance": Relevance,
     }
 )
 """Each policy under its name, with its defaults. The floor stands behind every one of them."""
