@@ -12,7 +12,6 @@ from pagein.facts.keeping import Capacity
 from pagein.facts.merging import is_contrary, is_near
 from pagein.facts.settings import Settings
 from pagein.facts.store import Facts
-from pagein.facts.tools import TOOLS, call_tool
 from pagein.log import FactRemoved, FactStated, Source
 from pagein.models import ModelUnavailable
 
@@ -346,28 +345,6 @@ def test_the_block_is_of_what_stands_now(facts, counter):
     assert facts.block("tabs", counter=counter, max_tokens=10).text == ""
     facts.remove(fact.id)
     assert facts.block("tabs", counter=counter).text == ""
-
-
-def test_tools_for_the_model(facts):
-    assert {each["name"] for each in TOOLS} == {"remember", "update_fact", "forget", "search_facts"}
-    told = call_tool(facts, "remember", '{"content": "Prefers tabs", "category": "preference"}')
-    assert told == "Kept: - Prefers tabs [fu0]"
-    assert "spaces [fu1]" in call_tool(
-        facts, "update_fact", {"id": "fu0", "content": "Prefers spaces", "reason": "said so"}
-    )
-    assert "spaces [fu1]" in call_tool(facts, "search_facts", {"query": "spaces"})
-    assert call_tool(facts, "forget", {"id": "fu1", "reason": "asked"}).startswith("Forgotten")
-    assert {each.author for each in facts.audit()} == {"model"}
-    for name, arguments in (
-        ("remember", "{"), ("remember", "[]"), ("remember", {"content": "x"}), ("forget", {"id": "fu99", "reason": "r"}),
-        ("remember", {"content": "x y", "category": "context", "scope": "tenant"}), ("forget", {"id": "fa0", "reason": "r"}),
-        ("remember", {"content": 5, "category": "context"}), ("remember", {"content": "", "category": "context"}),
-        ("update_fact", {"id": " [fa0]", "content": "x y", "reason": "r"}),
-    ):  # fmt: skip
-        assert call_tool(facts, name, arguments).startswith("error: ")
-    assert facts.list() == ()
-    with pytest.raises(ConfigurationError, match="remember"):
-        call_tool(facts, "dance", {})
 
 
 def test_a_writer_that_always_loses_gives_up(clock):
