@@ -1,0 +1,106 @@
+"""What is least related to the newest steps leaves first; what is marked stays."""
+
+import math
+
+from pagein.compaction.relevance import Relevance, by_words
+from pagein.log.inmemory import InMemoryLog
+from pagein.memory import AgentMemory
+from pagein.steps import ActionStep, FinalAnswerStep, Observation, PlanningStep, TaskStep, ToolCall
+from pagein.tokens import Budget
+from pagein.view.fold import preview
+
+DOCK = "harbour crane berth tide pilot mooring container manifest"
+BAKE = "oven flour yeast crumb proofing sourdough banneton crust"
+BUDGET = Budget(2_200, high=0.9, low=0.6)
+
+
+def about(topic, number):
+    """An action whose result speaks of one thing, in words enough."""
+    call = ToolCall(f"c{number}", "look", f'{{"at": "place {number}"}}')
+    text = " ".join(f"{word} {number}" for word in topic.split()) * 3
+    return ActionStep(f"Look {number}.", (call,), (Observation(f"c{number}", text),))
+
+
+def full_view(*more, topics=(DOCK, BAKE) * 10):
+    """A run of two topics by turns that now is about the harbour."""
+    with AgentMemory(InMemoryLog(), budget=100_000, page_in=0) as memory:
+        memory.record(TaskStep("Where does the crane stand at the berth?"), *more)
+        memory.record(*(about(topic, number) for number, topic in enumerate(topics)))
+        memory.record(*(about(DOCK, 90 + number) for number in range(3)))
+        return memory._session.fold.view(BUDGET.limit)
+
+
+def whole(view, topic):
+    """How many actions on one topic stand as they were recorded."""
+    first = topic.split()[0]
+    return sum(first in str(each.item.observations) for each in view.run if isinstance(each.item, ActionStep))
+
+
+def test_what_has_to_do_with_the_newest_steps_stays_longest():
+    view = full_view()
+    after = preview(view, Relevance()(view, BUDGET).replacements)
+    assert whole(after, DOCK) > 5
+    assert whole(after, BAKE) == 0
+    assert after.tokens <= view.limit * BUDGET.high
+
+
+def test_by_meaning_where_an_embedder_is_given_and_each_text_once():
+    class Contrary:
+        """Takes what is baked for what is near to the harbour."""
+
+        asked = 0
+
+        def embed(self, texts):
+            Contrary.asked += len(texts)
+            return [[1.0, 0.1] if "oven" in each or "Where does" in each else [0.0, 1.0] for each in texts]
+
+    view, policy = full_view(), Relevance(embedder=Contrary())
+    after = preview(view, policy(view, BUDGET).replacements)
+    assert whole(after, BAKE) > 2
+    assert whole(after, DOCK) == 3
+    asked = Contrary.asked
+    assert policy(view, BUDGET) == policy(view, BUDGET)
+    assert Contrary.asked == asked
+
+
+def test_an_embedder_that_fails_costs_nothing():
+    class Down:
+        def embed(self, texts):
+            raise OSError("no route to host")
+
+    view = full_view()
+    assert Relevance(embedder=Down())(view, BUDGET) == Relevance()(view, BUDGET)
+
+
+def test_final_answers_stay_and_plans_may_leave():
+    answer = FinalAnswerStep("Bread is done. " * 20)
+    view = full_view(PlanningStep("Bake first. " * 20), answer, TaskStep("Now the crane."))
+    scores = Relevance().scores(view)
+    items = {each.first: each.item for each in view.run}
+    assert answer not in [items[first] for first in scores]
+    assert any(isinstance(items[first], PlanningStep) for first in scores)
+
+
+def test_what_the_user_gives_weight_stays():
+    view = full_view()
+    chosen = next(each for each in view.run if "oven" in str(getattr(each.item, "observations", "")))
+
+    def weight(shown):
+        return math.inf if shown.first == chosen.first else 0.0
+
+    plain = preview(view, Relevance()(view, BUDGET).replacements)
+    kept = preview(view, Relevance(weight=weight)(view, BUDGET).replacements)
+    assert chosen not in plain.run
+    assert chosen in kept.run
+
+
+def test_it_does_nothing_below_the_high_mark():
+    view = full_view(topics=())
+    assert Relevance()(view, BUDGET) is None
+
+
+def test_rare_words_count_most():
+    near, far = by_words(
+        "the crane of the zeppelin", ["the crane stands", "the zeppelin"] + ["the crane"] * 8
+    )[:2]
+    assert 0 < near < far <= 1
