@@ -30,12 +30,14 @@ session      what is held of one log between two calls
 history      the steps as they were recorded, read back
 paging       what shows and what leaves
 flows        the other verbs, written once
+checkpoints  named positions with a state: where a run stands, and how it goes on
 expansion    what left, given back whole
 options      what a memory is told when it is opened
 background   one job at a time, in a thread or a task
 library      the archive of one memory
 knowledge    the facts of one memory
 tools        what a model can do with its memory
+verbs        verbs of both colours that need nothing but a turn
 memory       AgentMemory, and amemory its async twin
 exporting    a session as one file, and back
 integrations  other people's loops: one line in each
@@ -47,6 +49,7 @@ cli          pagein demo | replay | log | view | expand | verify | export | impo
 from typing import TYPE_CHECKING
 
 from pagein.callbacks import CallbackRegistry
+from pagein.checkpoints import Automatic, Mark, Standing
 from pagein.compaction import Plan, Policy
 from pagein.errors import (
     BudgetError,
@@ -66,6 +69,7 @@ from pagein.errors import (
     OverBudget,
     PageinError,
     ProtocolError,
+    UnknownCheckpoint,
     UnknownHandle,
 )
 from pagein.expansion import Expansion
@@ -101,6 +105,7 @@ __all__ = [
     "ActionStep",
     "AgentMemory",
     "AsyncAgentMemory",
+    "Automatic",
     "Budget",
     "BudgetError",
     "CallbackRegistry",
@@ -122,6 +127,7 @@ __all__ = [
     "LogUnreachable",
     "LogUnreadable",
     "LogUnwritable",
+    "Mark",
     "MemoryStep",
     "NothingToUndo",
     "Observation",
@@ -135,6 +141,7 @@ __all__ = [
     "ProtocolError",
     "Recorded",
     "Report",
+    "Standing",
     "Step",
     "SummaryStep",
     "SystemPromptStep",
@@ -142,6 +149,7 @@ __all__ = [
     "Text",
     "TokenCounter",
     "ToolCall",
+    "UnknownCheckpoint",
     "UnknownHandle",
     "Usage",
     "Verification",

@@ -8,24 +8,26 @@ from collections.abc import Generator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from pagein import flows, history, paging
+from pagein import flows, paging
 from pagein.archive.contract import Hit
 from pagein.background import Task
+from pagein.checkpoints.automatic import begun, closing, followed
 from pagein.driving import adrive
 from pagein.effects import Begin, Collect, Effect, Flow
-from pagein.expansion import Expansion, expand, full_step, succinct_step
+from pagein.expansion import Expansion, expand
 from pagein.flows import Recorded
 from pagein.log import Compaction, Log, Verification
 from pagein.memory import Memory
 from pagein.options import Narrowed, Options, checked_count
 from pagein.steps import Observation, Step, Usage
 from pagein.tools import call
+from pagein.verbs import AsyncVerbs
 from pagein.view import View
 
 T = TypeVar("T")
 
 
-class AsyncAgentMemory(Memory):
+class AsyncAgentMemory(AsyncVerbs, Memory):
     """The twin of AgentMemory for async code: the same verbs, awaited; the store is reached from a thread.
 
     ``async with AsyncAgentMemory.open("run.db", budget=80_000) as memory:``, or ``await`` what ``open`` gives. Tasks
@@ -66,9 +68,9 @@ class AsyncAgentMemory(Memory):
 
     async def _whole(self, flow: Flow[T]) -> T:
         if not self._loaded:
-            await adrive(flows.load(self._session), self._aperform)
+            await adrive(begun(self._marks, self._session), self._aperform)
             self._loaded = True
-        return await adrive(flow, self._aperform)
+        return await adrive(followed(self._marks, self._session, flow), self._aperform)
 
     async def record(self, *items: Step | Observation) -> Recorded:
         """See AgentMemory.record."""
@@ -145,24 +147,11 @@ class AsyncAgentMemory(Memory):
         """See AgentMemory.verify."""
         return await self._run(self._verified())
 
-    @property
-    async def steps(self) -> tuple[Step, ...]:
-        """See AgentMemory.steps."""
-        return tuple(step for _, step in await self._run(history.steps(self._session)))
-
-    async def get_full_steps(self) -> list[dict[str, Any]]:
-        """See AgentMemory.get_full_steps."""
-        return [full_step(position, step) for position, step in await self._run(history.steps(self._session))]
-
-    async def get_succinct_steps(self) -> list[dict[str, Any]]:
-        """See AgentMemory.get_succinct_steps."""
-        return [
-            succinct_step(position, step) for position, step in await self._run(history.steps(self._session))
-        ]
-
     async def close(self) -> None:
         """See AgentMemory.close."""
         async with self._turn:
+            if self._loaded and not self._closed:
+                await adrive(closing(self._marks, self._session), self._aperform)
             self._closed = True
             if self._writing is not None:
                 await self._writing.close()

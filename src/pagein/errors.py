@@ -17,6 +17,7 @@
     - LogClosed             used after close()
   + UnknownHandle           a handle that names nothing in this log
   + NothingToUndo           no compaction is left to undo
+  + UnknownCheckpoint       a name that no checkpoint has
   + ConfigurationError      an option that does not exist, or an extra that is not installed
 """
 
@@ -129,6 +130,15 @@ class UnknownHandle(PageinError):
 
 class NothingToUndo(PageinError):
     """There is no compaction that was not undone already."""
+
+
+class UnknownCheckpoint(PageinError):
+    """No checkpoint of this run has that name; ``known`` are those there are."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name, self.known = name, tuple(known)
+        there = ", ".join(map(repr, self.known[-8:])) or "none"
+        super().__init__(f"no checkpoint {name!r} in this run; there are {there}")
 
 
 class ConfigurationError(PageinError):

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from pagein import flows, paging
 from pagein.archive.contract import Hit, Query
+from pagein.checkpoints.automatic import Marks, begun, closing, followed
 from pagein.driving import drive
 from pagein.effects import Append, Attend, Begin, Collect, Effect, Flow, Index, Known, Read, Recall, Remember
 from pagein.errors import ConfigurationError, Conflict, Illegal, LogClosed, LogUnwritable, UnknownHandle
-from pagein.expansion import Expansion, expand, full_step, succinct_step
+from pagein.expansion import Expansion, expand
 from pagein.flows import Recorded
 from pagein.formats import format_named
-from pagein.history import lost_since, steps
+from pagein.history import lost_since
 from pagein.knowledge import Knowledge, open_beside
 from pagein.library import Library
 from pagein.log import Body, Compaction, Entry, Log, Verification
@@ -35,6 +36,7 @@ from pagein.recording import Handed, Rendered, handed
 from pagein.steps import Observation, Step, Usage, as_text
 from pagein.tokens import Budget
 from pagein.tools import call, tools
+from pagein.verbs import Verbs
 from pagein.view import Report, View
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ class Memory:
         )
         self._session.has_facts = self._knowledge.is_on
         self._format = format_named(options.get("format", "openai"))
+        self._marks = Marks.of(log, options)
 
     @classmethod
     def open(
@@ -239,7 +242,7 @@ class Memory:
         return request
 
 
-class AgentMemory(Memory):
+class AgentMemory(Verbs, Memory):
     """A run recorded whole, and a view of it that is never over budget and never malformed.
 
     ``AgentMemory.open("run.db", budget=80_000)`` opens or makes the record; the memory is a context manager. Calls
@@ -251,12 +254,12 @@ class AgentMemory(Memory):
         super().__init__(log, **options)
         self._turn = threading.RLock()
         self._writing: Thread | None = self._thread()
-        self._run(flows.load(self._session))
+        self._run(begun(self._marks, self._session))
 
     def _run(self, flow: Flow[T]) -> T:
         with self._turn:
             self._check_open()
-            return drive(flow, self._perform)
+            return drive(followed(self._marks, self._session, flow), self._perform)
 
     def _perform(self, effect: Effect[Any]) -> Any:
         writing = self._writing
@@ -365,22 +368,11 @@ class AgentMemory(Memory):
         """Derive every hash of the record again, and say what is wrong and where."""
         return self._run(self._verified())
 
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """Every step recorded, whole, in order, read from the log."""
-        return tuple(step for _, step in self._run(steps(self._session)))
-
-    def get_full_steps(self) -> list[dict[str, Any]]:
-        """Every step as JSON-safe values, nothing left out; images as base64."""
-        return [full_step(position, step) for position, step in self._run(steps(self._session))]
-
-    def get_succinct_steps(self) -> list[dict[str, Any]]:
-        """Every step as JSON-safe values, long texts cut, images named by their hash."""
-        return [succinct_step(position, step) for position, step in self._run(steps(self._session))]
-
     def close(self) -> None:
         """Release the store; a second call does nothing."""
         with self._turn:
+            if not self._closed:
+                drive(closing(self._marks, self._session), self._perform)
             self._closed = True
             if self._writing is not None:
                 self._writing.close()

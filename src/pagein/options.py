@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from pagein.archive.contract import Embedder, Role
+from pagein.checkpoints import Automatic
 from pagein.compaction import Policy
 from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
@@ -48,7 +49,9 @@ class Options(TypedDict, total=False):
     comes back by itself, 0 to 0.5; 0 turns it off. ``embedder``: who finds by meaning, an ``Embedder`` or a name as
     ``minilm``; without one, by words. ``user``, ``project``, ``task``: whose facts are read and shown; ``facts``: their
     ``Settings``, True, or False for none. ``counter``: instead of the model's own. ``format``: what
-    ``to_messages`` speaks unless told otherwise. ``clock``: seconds since the epoch.
+    ``to_messages`` speaks unless told otherwise. ``checkpoints``: when they are made unasked, an ``Automatic``; at
+    close, unless told otherwise. ``resume``: True closes calls that were in flight as unknown; ``"fresh"`` has the view
+    start anew from here too. ``clock``: seconds since the epoch.
     """
 
     budget: int | Budget | None
@@ -64,6 +67,8 @@ class Options(TypedDict, total=False):
     facts: Any
     counter: TokenCounter | None
     format: str
+    checkpoints: Automatic
+    resume: bool | Literal["fresh"]
     clock: Callable[[], float]
 
 
@@ -120,6 +125,10 @@ def check(options: Options) -> None:
         raise ConfigurationError(f"page_in is a share of the budget from 0 to {MOST_SHARE}, not {share!r}")
     if not callable(options.get("clock", time.time)):
         raise ConfigurationError(f"clock gives seconds since the epoch when called, not {options['clock']!r}")
+    if not isinstance(options.get("checkpoints", Automatic()), Automatic):
+        raise ConfigurationError(f"checkpoints is an Automatic, not {options['checkpoints']!r}")
+    if options.get("resume", False) not in (True, False, "fresh"):
+        raise ConfigurationError(f'resume is True, False or "fresh", not {options["resume"]!r}')
     format_named(options.get("format", "openai"))
 
 

@@ -3,6 +3,7 @@
 screen    what is printed, and how: tables, progress, JSON, errors
 playing   demo and replay: recorded runs through a memory
 looking   log, view, expand and verify: into a database
+branching checkpoint and resume
 moving    export and import: a session out of its store and into another
 benching  bench faults, bench savings and bench speed
 degrading bench degrade
@@ -64,6 +65,7 @@ def _app() -> App:
     from pagein.cli import (  # noqa: PLC0415
         benching,
         benching_recall,
+        branching,
         degrading,
         enduring,
         facting,
@@ -93,6 +95,8 @@ def _app() -> App:
         looking.expand,
         looking.verify,
         recalling.recall,
+        branching.checkpoint,
+        branching.resume,
     ):
         app.command(command)
     app.command(moving.export)

@@ -97,9 +97,9 @@ def _opened(db: str, session: str | None, tenant: str) -> Iterator[RowLog]:
     if session is None and len(sessions) != 1:
         if not sessions:
             raise ConfigurationError(f"{_where(db)}: nothing is recorded there")
-        raise ConfigurationError(f"{_where(db)}: say which session with --session: {_listed(sessions)}")
+        raise ConfigurationError(f"{_where(db)}: say which session with --session: {listed(sessions)}")
     if session is not None and session not in sessions:
-        raise ConfigurationError(f"{_where(db)}: no session {session!r}; there are {_listed(sessions)}")
+        raise ConfigurationError(f"{_where(db)}: no session {session!r}; there are {listed(sessions)}")
     name = sessions[0] if session is None else session
     with contextlib.closing(open_log(db, session=name, tenant=tenant, readonly=True)) as log:
         if not isinstance(log, RowLog):
@@ -107,7 +107,8 @@ def _opened(db: str, session: str | None, tenant: str) -> Iterator[RowLog]:
         yield log
 
 
-def _listed(sessions: tuple[str, ...]) -> str:
+def listed(sessions: tuple[str, ...]) -> str:
+    """The names, the first few of them."""
     more = f" and {len(sessions) - 8} more" if len(sessions) > 8 else ""
     return ", ".join(map(repr, sessions[:8])) + more
 

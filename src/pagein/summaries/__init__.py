@@ -4,6 +4,7 @@ cleaning    text that others wrote, made safe to stand in a summary or in a prom
 summary     the value: objective, constraints, tasks, dead ends, artifacts, each with handles and author; its codec
 spans       the steps that leave, as texts with handles
 mentions    what in a span must survive: constraints, errors, paths, identifiers, numbers, decisions
+live        what may still be going on: calls without a result, things that calls started
 extractive  a summary made without a model
 parsing     a model's reply, read strictly, or refused with a reason
 merging     the previous summary and a new one, by code

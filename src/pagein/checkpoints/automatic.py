@@ -1,0 +1,118 @@
+"""Checkpoints that nobody asks for: after so many steps, behind a compaction, at close."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, TypeVar
+
+from pagein.checkpoints.making import made
+from pagein.checkpoints.state import AUTOMATIC, CLOSED, as_mark
+from pagein.checkpoints.verbs import resume
+from pagein.effects import Flow, Read
+from pagein.errors import ConfigurationError, Conflict, PageinError
+from pagein.flows import load
+from pagein.log import Compaction, Log, Observed
+from pagein.log.inmemory import InMemoryLog
+from pagein.session import Session
+from pagein.steps import Step
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Automatic:
+    """When a checkpoint is made without being asked for: after so many steps, behind a compaction, at close.
+
+    ``every`` is a number of steps; 0 is never. At close one is made only where something was recorded.
+    """
+
+    every: int = 0
+    compaction: bool = False
+    close: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 0:
+            raise ConfigurationError(f"every is a number of steps, 0 or more, not {self.every!r}")
+
+
+@dataclass(slots=True)
+class Marks:
+    """When the next checkpoint is due, of one memory. ``seen`` is the position up to which that was looked at."""
+
+    automatic: Automatic = field(default_factory=Automatic)
+    seen: int | None = None
+    steps: int = 0
+    """Steps since the last checkpoint."""
+    happened: bool = False
+    """True where something was recorded since the last checkpoint, or since the memory was opened."""
+    resume: bool | Literal["fresh"] = False
+    """What is to be done when the memory is opened."""
+
+    @classmethod
+    def of(cls, log: Log, options: Mapping[str, Any]) -> Self:
+        """As a memory's options say; a log that nobody can open again, or that may not be written to, needs none at close."""
+        automatic = options.get("checkpoints", Automatic())
+        if isinstance(log, InMemoryLog) or getattr(log, "readonly", False):
+            automatic = replace(automatic, close=False)
+        return cls(automatic, resume=options.get("resume", False))
+
+
+def begun(marks: Marks, session: Session) -> Flow[None]:
+    """Fold the log, and go on as the memory was told to."""
+    yield from load(session)
+    if marks.resume:
+        yield from resume(session, fresh=marks.resume == "fresh")
+    marks.seen = session.fold.head
+
+
+def followed(marks: Marks, session: Session, flow: Flow[T]) -> Flow[T]:
+    """The flow, and behind it the checkpoint that is due; one that cannot be written is told once, and fails nothing."""
+    given = yield from flow
+    every, behind = marks.automatic.every, marks.automatic.compaction
+    if (every or behind) and marks.seen not in (None, session.fold.head):
+        compacted = yield from _look(marks, session)
+        if (every and marks.steps >= every) or (behind and compacted):
+            yield from _tried(marks, session, AUTOMATIC)
+    return given
+
+
+def closing(marks: Marks, session: Session) -> Flow[None]:
+    """The checkpoint at close, where something was recorded since the last one; what fails here keeps nothing open."""
+    if not marks.automatic.close or marks.seen is None:
+        return
+    try:
+        yield from _look(marks, session)
+    except PageinError:
+        return
+    if marks.happened:
+        yield from _tried(marks, session, CLOSED)
+
+
+def _look(marks: Marks, session: Session) -> Flow[bool]:
+    """Count what is new; True where a compaction is among it."""
+    entries = yield from Read(marks.seen or 0, session.fold.head)
+    marks.seen = session.fold.head
+    for each in entries:
+        if as_mark(each) is not None:
+            marks.steps, marks.happened = 0, False
+        elif isinstance(each.body, Step | Observed):
+            marks.happened = True
+            marks.steps += isinstance(each.body, Step)
+    return any(isinstance(each.body, Compaction) for each in entries)
+
+
+def _tried(marks: Marks, session: Session, name: str) -> Flow[None]:
+    marks.steps, marks.happened = 0, False
+    try:
+        yield from made(session, name)
+    except Conflict:
+        pass  # another writer goes on, and makes its own
+    except PageinError as error:
+        kind = f"checkpoint {type(error).__name__}"
+        if kind not in session.failing:
+            session.failing.add(kind)
+            session.problems.append(f"no checkpoint was made: {error}")
+            logging.getLogger("pagein").warning("no checkpoint was made: %s", error)
+    marks.seen = session.fold.head

@@ -1,0 +1,81 @@
+"""The verbs: checkpoint, checkpoints, resume."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pagein.checkpoints.fresh import started
+from pagein.checkpoints.making import found, made, state_now
+from pagein.checkpoints.state import RESUMED, WAITING, Mark, State, checked_name, checked_state
+from pagein.effects import Append, Flow, Read
+from pagein.log import Compaction, Observed
+from pagein.protocol import unknown
+from pagein.session import Session
+from pagein.steps import Step
+from pagein.summaries.live import Live
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stands as it goes on: the head of its log, its newest checkpoint, and its state now.
+
+    ``unknown`` are the calls that were in flight when it stopped: each may have run, and is not run again. ``steps``
+    is how many were recorded behind the checkpoint; ``started`` the compaction by which it starts afresh.
+    """
+
+    head: int
+    checkpoint: Mark | None
+    state: State
+    unknown: tuple[Live, ...] = ()
+    steps: int = 0
+    started: Compaction | None = None
+
+
+def checkpoint(session: Session, name: str, given: Any = None) -> Flow[str]:
+    """Write the state of the run under a name, durably; its handle. ``given`` is JSON-safe. Raises ConfigurationError."""
+    name, host = checked_name(name), checked_state(given)
+    mark = yield from made(session, name, host)
+    return mark.handle
+
+
+def resume(session: Session, name: str | None = None, *, fresh: bool = False) -> Flow[Standing]:
+    """Close what was in flight as unknown, and tell where the run stands. Raises UnknownCheckpoint.
+
+    With ``fresh`` everything before the checkpoint leaves the view, and its state stands for it; without a name that is
+    the state now.
+    """
+    mark = yield from found(session, name)
+    if session.fold.open:
+        bodies = tuple(
+            Observed(call.action, call.index, unknown(call)) for call in session.fold.open.values()
+        )
+        session.take((yield from Append(bodies, session.fold.head)))
+    start = None
+    if fresh:
+        if name is None and (mark is None or (yield from _is_behind(session, mark))):
+            mark = yield from made(session, RESUMED, "")
+        if mark is not None:
+            start = yield from started(session, mark)
+    return (yield from standing_now(session, mark, start))
+
+
+def look(session: Session, name: str | None = None) -> Flow[Standing]:
+    """Where the run stands, nothing written: calls without a result are told as they are."""
+    mark = yield from found(session, name)
+    return (yield from standing_now(session, mark))
+
+
+def standing_now(session: Session, mark: Mark | None, started: Compaction | None = None) -> Flow[Standing]:
+    """Where the run stands, nothing written."""
+    state = yield from state_now(session)
+    since = yield from Read(0 if mark is None else mark.position, session.fold.head)
+    steps = sum(isinstance(each.body, Step) for each in since)
+    waiting = tuple(each for each in state.live if each.kind in WAITING)
+    return Standing(session.fold.head, mark, state, waiting, steps, started)
+
+
+def _is_behind(session: Session, mark: Mark) -> Flow[bool]:
+    """True where something was recorded behind the checkpoint."""
+    entries = yield from Read(mark.position, session.fold.head)
+    return any(isinstance(each.body, Step | Observed) for each in entries)
