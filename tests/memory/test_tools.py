@@ -186,13 +186,14 @@ def test_facts_make_room_for_what_may_not_leave():
 
 def test_what_is_shown_behind_the_run_is_not_taken_for_the_users_words(memory):
     memory.facts.add("Doors open inwards", category="knowledge")
-    messages = memory.to_messages()
-    memory.record_messages([*messages, {"role": "assistant", "content": "I see."}])
+    old = memory.to_messages()
+    assert "Doors open inwards" in str(old)
+    memory.to_messages(max_tokens=3_000)  # so that the list above is no longer the request given out last
     before = len(memory.steps)
-    stale = [*messages, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "And now?"}]
-    memory.record_messages(stale[-1:], whole=False)
-    assert len(memory.steps) == before + 1
-    assert not any("Doors open inwards" in str(step) for step in memory.steps)
+    memory.record_messages([*old[2:], {"role": "user", "content": "And now?"}], whole=False)
+    said = [str(step) for step in memory.steps[before:]]
+    assert any("And now?" in each for each in said)
+    assert not any("Doors open inwards" in each or "kind=" in each for each in said)
 
 
 def test_facts_can_be_turned_off():
