@@ -8,12 +8,13 @@ rest anew: nothing is destroyed, and a crash in between leaves the items as they
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 from pagein import flows
 from pagein.errors import Conflict, FormatError
+from pagein.flows import Recorded
 from pagein.formats.openai_responses_outputs import NAME
 from pagein.formats.reading import plain
 from pagein.integrations.edited import EDIT, EditedMemory
@@ -132,7 +133,7 @@ class ItemMemory(EditedMemory):
         try:
             written = False
             try:
-                told = self.record_messages(list(rows), NAME, whole=False)
+                told = self._tell(rows)
                 written = told.last > told.first
             except FormatError:
                 pass  # no item that can be told: it is given back as it came, and shown to no model
@@ -141,6 +142,10 @@ class ItemMemory(EditedMemory):
         finally:
             self._edited.beside(NOTE, None)
         self.follow()
+
+    def _tell(self, rows: Sequence[Item]) -> Recorded:
+        """Record what the items say, in one write. Raises FormatError."""
+        return self.record_messages(list(rows), NAME, whole=False)
 
     def _take_back(self) -> Item | None:
         standing = self._standing()

@@ -1,0 +1,141 @@
+"""The conversations of a pydantic-ai agent, each in a session of its own: what is new in its messages, and their view."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pagein import flows
+from pagein.flows import Recorded
+from pagein.formats.reading import plain
+from pagein.integrations.openai_agents_items import ItemMemory
+from pagein.integrations.pydantic_ai_messages import NAME, to_items, to_rows
+from pagein.options import Options
+from pagein.recording import Handed
+
+Row = dict[str, Any]
+
+_SAID = ("part_kind", "content", "tool_name", "tool_call_id", "args", "signature")
+"""The fields of a part that a model is sent; the framework fills others in as it goes."""
+
+_FRAMING = 8
+
+
+class MessageMemory(ItemMemory):
+    """A memory of a conversation in pydantic-ai's messages, each given back as it came."""
+
+    def _tell(self, rows: Sequence[Row]) -> Recorded:
+        items = to_items(rows)
+        given = Handed(NAME, rows, items, lambda start: to_items(rows[start:]))
+        return self._run(flows.record(self._session, given, strict=False, whole=False))
+
+    def rows(self) -> list[Row]:
+        """The view as pydantic-ai's messages: within budget and legal. Raises OverBudget."""
+        return to_rows(self.view().messages())
+
+
+@dataclass(slots=True)
+class Conversation:
+    """An open memory, what it holds of the messages, and what it gave last in their place."""
+
+    memory: MessageMemory
+    said: list[Any] = field(default_factory=list)
+    given: list[Any] = field(default_factory=list)
+    counted: int = 0
+    reserved: int = 0
+
+    def fresh(self, said: Sequence[Any]) -> int | None:
+        """How many of the messages are recorded, or None where they are another conversation's.
+
+        Messages that begin with what was given in place of others are that conversation too.
+        """
+        if list(said[: len(self.said)]) == self.said:
+            return len(self.said)
+        begun, since = len(self.given), self.said[self.counted :]
+        if begun and list(said[:begun]) == self.given and list(said[begun : begun + len(since)]) == since:
+            return begun + len(since)
+        return None
+
+    def record(self, rows: Sequence[Row]) -> None:
+        """Write the messages durably, all or none."""
+        self.memory.put_items(rows)
+        self.said += map(spoken, rows)
+
+    def view(self, instructions: str) -> list[Row]:
+        """The view, with room for the instructions that are sent beside it. Raises OverBudget."""
+        cost = self.memory.counter.text(instructions) + _FRAMING if instructions else 0
+        if cost > self.reserved:
+            self.memory.tighten(cost - self.reserved)
+            self.reserved = cost
+        rows = self.memory.rows()
+        self.given, self.counted = [spoken(each) for each in rows], len(self.said)
+        return rows
+
+
+class Conversations:
+    """The conversations in one store, by name. Calls from several threads take their turns."""
+
+    def __init__(self, url: str | os.PathLike[str], tenant: str, options: Options) -> None:
+        self._url, self._tenant, self._options = url, tenant, options
+        self._open: dict[str, list[Conversation]] = {}
+        self._turn = threading.RLock()
+        MessageMemory.open(":memory:", **options).close()  # a bad option is told now
+
+    def at(self, name: str, messages: Sequence[Any]) -> Conversation:
+        """The conversation of that name that begins with these messages, all of them recorded in it.
+
+        Messages that were edited go on in another session, ``name#1`` and so on. Raises FormatError, LogError.
+        """
+        rows: list[Row] = plain(list(messages), "messages")
+        said = [spoken(row) for row in rows]
+        with self._turn:
+            known = self._known(name)
+            matches = [(each, begun) for each in known if (begun := each.fresh(said)) is not None]
+            found, begun = max(matches, key=lambda pair: len(pair[0].said), default=(None, 0))
+            if found is None:
+                found = self._opened(name, len(known))
+                known.append(found)
+            if rows[begun:]:
+                found.record(rows[begun:])
+            known.remove(found)
+            known.append(found)  # the one that spoke last
+            return found
+
+    def latest(self, name: str) -> Conversation:
+        """The conversation of that name that spoke last, or the one that stands in the store."""
+        with self._turn:
+            return self._known(name)[-1]
+
+    def close(self) -> None:
+        """Release the store."""
+        with self._turn:
+            for each in (one for found in self._open.values() for one in found):
+                each.memory.close()
+            self._open.clear()
+
+    def _known(self, name: str) -> list[Conversation]:
+        known = self._open.get(name)
+        if known is None:
+            known = [self._opened(name, 0)]
+            while known[-1].said:
+                known.append(self._opened(name, len(known)))
+            if len(known) > 1:
+                known.pop().memory.close()
+            self._open[name] = known
+        return known
+
+    def _opened(self, name: str, number: int) -> Conversation:
+        session = name.replace("%", "%25").replace("#", "%23") + (f"#{number}" if number else "")
+        memory = MessageMemory.open(self._url, session=session, tenant=self._tenant, **self._options)
+        return Conversation(memory, [spoken(row) for row in memory.items()])
+
+
+def spoken(row: Mapping[str, Any]) -> Any:
+    """What a message says, without what the framework notes beside it."""
+    parts = [
+        {key: part.get(key) for key in _SAID if part.get(key) is not None} for part in row.get("parts", ())
+    ]
+    return row.get("kind"), parts
