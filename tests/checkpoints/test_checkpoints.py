@@ -95,6 +95,24 @@ def test_equal_logs_give_equal_states_and_many_checkpoints_the_same_as_one():
     assert again.checkpoints()[-1].state == first
 
 
+def test_one_that_nobody_asked_for_reads_so_much_and_the_next_reads_the_rest(tmp_path, monkeypatch):
+    monkeypatch.setattr("pagein.checkpoints.automatic.AT_CLOSE", 60)
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, budget=20_000) as memory:
+        memory.record(TaskStep(TASK))
+        for turn in range(60):
+            memory.record(call(turn, command=f"make {turn}"), Observation(f"c{turn}", "error: no", "error"))
+    with AgentMemory.open(path, budget=20_000) as memory:
+        (closed,) = memory.checkpoints()
+        assert [each.handles for each in closed.state.summary.not_covered] == [("s40-100",)]
+        ended = [each.text for each in closed.state.summary.dead_ends]
+        assert ended == [f"bash: make {n}" for n in (*range(19), *range(50, 60))]
+        memory.checkpoint("asked for")
+        state = memory.checkpoints()[-1].state
+        assert state.summary.not_covered == ()
+        assert {each.text for each in state.summary.dead_ends} == {f"bash: make {n}" for n in range(60)}
+
+
 def test_what_was_a_dead_end_and_was_done_later_is_none_across_checkpoints():
     memory = opened()
     memory.record(TaskStep("Make it."), call(1, command="make"), Observation("c1", "error: no", "error"))

@@ -20,6 +20,10 @@ from pagein.steps import Step
 
 T = TypeVar("T")
 
+AT_CLOSE = 600
+"""Entries that are read for a checkpoint nobody asked for: reading costs about a millisecond an entry, and closing is
+not to take seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Automatic:
@@ -106,7 +110,7 @@ def _look(marks: Marks, session: Session) -> Flow[bool]:
 def _tried(marks: Marks, session: Session, name: str) -> Flow[None]:
     marks.steps, marks.happened = 0, False
     try:
-        yield from made(session, name)
+        yield from made(session, name, most=AT_CLOSE)
     except Conflict:
         pass  # another writer goes on, and makes its own
     except PageinError as error:

@@ -10,14 +10,14 @@ from pagein.checkpoints.state import WAITING, Mark, State, as_json, as_mark
 from pagein.effects import Append, Flow, Read
 from pagein.errors import UnknownCheckpoint
 from pagein.log import Checkpoint, Entry, Observed
-from pagein.protocol import with_observations
+from pagein.protocol import open_calls, with_observations
 from pagein.session import Session
 from pagein.steps import ActionStep, Observation, Step
 from pagein.summaries.extractive import extracted
 from pagein.summaries.live import live_in
 from pagein.summaries.merging import merged_all
 from pagein.summaries.rendering import standing
-from pagein.summaries.spans import span_of
+from pagein.summaries.spans import Span, span_of
 from pagein.summaries.summary import Item, Summary
 from pagein.view.handles import step_handle
 from pagein.view.layout import Item as Shows
@@ -28,16 +28,27 @@ KEPT = {
 }  # fmt: skip
 """Entries of each field that a state keeps, the newest; of constraints the first. The rest is a recall away."""
 
+FIRST = 40
+"""Entries at the beginning that are read where not all are: there the task was said."""
+
 AT_ONCE = 256
 """Entries read at a time when the newest checkpoint is looked for."""
 
 
-def state_now(session: Session) -> Flow[State]:
-    """Where the run stands at its head: the newest checkpoint's state, and what was recorded since."""
+def state_now(session: Session, most: int | None = None) -> Flow[State]:
+    """Where the run stands at its head: the newest checkpoint's state, and what was recorded since.
+
+    Of more than ``most`` entries the first few and the newest are read, and what was not is named; the next one reads it.
+    """
     previous = yield from found(session)
     before = previous.state if previous is not None else State()
     head = session.fold.head
-    entries = yield from Read(before.since, head)
+    gap = Span(head, head)
+    if most is not None and head - before.since > most:
+        gap = Span(before.since + FIRST, head - most + FIRST)
+    entries = yield from Read(before.since, gap.first)
+    if gap.first < gap.last:
+        entries = (*entries, *(yield from Read(gap.last, head)))
     items = dict(_items(entries))
     steps = {at: each for at, each in items.items() if isinstance(each, Step)}
     said = extracted(span_of(sorted(items.items()), before.since, head), session.fold.memo)
@@ -45,13 +56,19 @@ def state_now(session: Session) -> Flow[State]:
     both = merged_all((before.summary, *written, said))
     pins = tuple(Item(text, handles=(step_handle(at),)) for at, text in session.fold.pinned.items())
     live = live_in(steps, session.fold.open, session.fold.abandoned, before.live)
-    since = min((action for action, _ in session.fold.open), default=head)
+    cut = (
+        at for at, each in steps.items() if at < gap.first and open_calls(each, at)
+    )  # by the gap, or by the head
+    since = min((gap.first, *cut, *(action for action, _ in session.fold.open)))
     # What was called is told as done unless it failed; a call without a result is neither.
     waiting = {(each.name, each.handle.partition(".")[0]) for each in live if each.kind in WAITING}
     done = tuple(
         each for each in both.done if not any((each.text, at) in waiting for at in each.handles[-1:])
     )
-    return State(bounded(replace(both, done=done)), pins, live, before.host, since)
+    summary = bounded(replace(both, done=done))
+    if gap.first < gap.last:
+        summary = replace(summary, not_covered=(Item("what was not read yet", handles=(gap.handle,)),))
+    return State(summary, pins, live, before.host, since)
 
 
 def _items(entries: Iterable[Entry]) -> Iterator[tuple[int, Shows]]:
@@ -63,9 +80,9 @@ def _items(entries: Iterable[Entry]) -> Iterator[tuple[int, Shows]]:
         if isinstance(body, Step):
             steps[each.position] = body
         elif isinstance(body, Observed):
-            if body.late or body.action not in steps:
+            if body.late:
                 yield each.position, body
-            else:
+            elif body.action in steps:
                 answers.setdefault(body.action, {})[body.index] = body.observation
     for position, step in steps.items():
         seen = answers.get(position)
@@ -84,9 +101,9 @@ def bounded(summary: Summary) -> Summary:
     return replace(held, constraints=held.constraints[: KEPT["constraints"]], **cut)
 
 
-def made(session: Session, name: str, host: str = "") -> Flow[Mark]:
+def made(session: Session, name: str, host: str = "", most: int | None = None) -> Flow[Mark]:
     """Write the state now under a name; the host's own state is the last one it gave."""
-    state = yield from state_now(session)
+    state = yield from state_now(session, most)
     state = replace(state, host=host or state.host)
     entries = yield from Append((Checkpoint(name, as_json(state)),), session.fold.head)
     session.take(entries)
