@@ -1,4 +1,4 @@
-"""``pagein log``, ``view``, ``expand`` and ``verify``: into a database, which they never write to."""
+"""``pagein log``, ``view``, ``expand`` and ``verify``: into a database, whose record they never write to."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from pagein.cli.options import (
     check_budget,
     counter_of,
 )
+from pagein.cli.recalling import rebuilt
 from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
 from pagein.facts.owners import is_reserved
@@ -157,12 +158,27 @@ def expand(
     return 0
 
 
-def verify(db: Database, /, *, session: SessionName = None, json: AsJson = False) -> int:
+def verify(
+    db: Database,
+    /,
+    *,
+    session: SessionName = None,
+    rebuild_index: Annotated[
+        bool,
+        Parameter(help="Drop the index that recall searches, and build it anew.", show_default=False),
+    ] = False,
+    json: AsJson = False,
+) -> int:
     """Derive every hash of the record again. Exit code 1 where anything is wrong.
+
+    With --rebuild-index the index of every session is then built anew from the
+    record, where that is sound; the record itself is only read. It needs no more
+    than that: an index can be thrown away.
 
     For example:
 
       pagein verify run.db
+      pagein verify run.db --rebuild-index
     """
     names = _sessions(db, facts=True)
     wanted = names if session is None else (_chosen(db, names, session),)
@@ -178,7 +194,12 @@ def verify(db: Database, /, *, session: SessionName = None, json: AsJson = False
             for problem in each.problems:
                 where = "the log" if problem.position is None else step_handle(problem.position)
                 screen.show(f"  {where}: {problem.what}")
-    return 0 if all(each.ok for each in found.values()) else 1
+    is_sound = all(each.ok for each in found.values())
+    if rebuild_index and is_sound:
+        entries = rebuilt(db, tuple(name for name in names if not is_reserved(name)))
+        if not json:
+            screen.show(f"the index was built anew: {entries:,} entries")
+    return 0 if is_sound else 1
 
 
 # -- sessions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +18,7 @@ from pagein.archive.embedders import embedder_named
 from pagein.cli import screen
 from pagein.cli.options import AsJson
 from pagein.errors import ConfigurationError, LogBusy, LogUnwritable
+from pagein.library import OWN_TOOLS
 from pagein.log.sqlite import SQLiteLog
 
 EmbedderName = Annotated[
@@ -97,10 +98,10 @@ def _archive(db: Path, embedder: str, opened: ExitStack) -> tuple[SqliteArchive,
     maker = embedder_named(embedder)
     logs = {name: opened.enter_context(closing(SQLiteLog(db, session=name, readonly=True))) for name in names}
     try:
-        archive = opened.enter_context(SqliteArchive(db, embedder=maker))
+        archive = opened.enter_context(SqliteArchive(db, embedder=maker, own_tools=OWN_TOOLS))
         _catch_up(archive, logs)
     except (LogUnwritable, LogBusy):
-        archive = opened.enter_context(SqliteArchive(embedder=maker))
+        archive = opened.enter_context(SqliteArchive(embedder=maker, own_tools=OWN_TOOLS))
         _catch_up(archive, logs)
     return archive, names
 
@@ -170,3 +171,14 @@ def _print_hit(hit: Hit, *, several: bool) -> None:
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     screen.show(f"{where}  {hit.score:.3f}  {hit.role}, {when}  [{hit.why}]  ({arms})")
     screen.show(f"    {shown}\n")
+
+
+def rebuilt(db: Path, sessions: Sequence[str]) -> int:
+    """Build the index of a file anew from the record of these sessions; how many entries it holds then."""
+    with SqliteArchive(db, own_tools=OWN_TOOLS) as archive:
+        archive.rebuild()
+        entries = 0
+        for name in sessions:
+            with closing(SQLiteLog(db, session=name, readonly=True)) as record:
+                entries += archive.catch_up(record, session=name)
+    return entries
