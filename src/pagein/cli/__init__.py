@@ -116,6 +116,7 @@ def _app() -> App:
     recall = App(name="recall", help="How much of what a question needs is found again.")
     recall.command(benching_recall.locomo)
     recall.command(benching_recall.longmemeval)
+    recall.command(benching_recall.runs)
     bench.command(recall)
     app.command(bench)
     return app

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from pagein.archive.embedders import embedder_named
+from pagein.bench.faults import request_points
 from pagein.bench.recall import locomo as locomo_bench
 from pagein.bench.recall import longmemeval as longmemeval_bench
 from pagein.bench.recall.data import Chat, haystack_of, read_locomo, read_longmemeval, read_pool
 from pagein.bench.recall.measures import BUDGETS
+from pagein.bench.recall.runs import bench_runs
 from pagein.bench.recall.searchers import searchers
+from pagein.bench.runs import read_runs
 from pagein.bench.search import Measured, bench_search
+from pagein.bench.tally import Tally
 from pagein.cli import screen
-from pagein.cli.options import AsJson
+from pagein.cli.options import (
+    AsJson,
+    BudgetTokens,
+    ModelName,
+    PageIn,
+    PolicyName,
+    check_budget,
+    check_page_in,
+    counter_of,
+)
 from pagein.cli.recalling import EmbedderName
+from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
+from pagein.options import SHARE
 
 
 def locomo(
@@ -125,6 +140,70 @@ def longmemeval(
     _print_longmemeval(results, f"{haystack} sessions" if pool is not None else "their own haystacks")
     return 0
 
+
+def runs(
+    *files: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
+    budget: BudgetTokens,
+    policy: PolicyName = "ladder",
+    page_in: PageIn = SHARE,
+    model: ModelName = None,
+    limit_runs: Annotated[int | None, Parameter(help="Read only the first runs of each file.")] = None,
+    json: AsJson = False,
+) -> int:
+    """Measure what comes back by itself: what recorded runs need, and miss, with it and without.
+
+    Needs, far needs and faults as in bench faults. Of the far needs, met is the
+    share that the request holds: of identifiers, and of all (identifiers
+    grounded, and lines). What comes back stands behind the run and is made afresh
+    each turn, so it costs prefix: the share of each request that is the beginning
+    of the next, over requests whose history exceeds the budget, and over all.
+
+    For example:
+
+      pagein bench recall runs runs.jsonl.gz --budget 4000
+      pagein bench recall runs runs.jsonl.gz --budget 8000 --page-in 0.1 --json
+    """
+    check_budget(budget)
+    check_page_in(page_in)
+    policy_named(policy)
+    counter = counter_of(model)
+    if not files:
+        raise ConfigurationError("give at least one file of recorded runs")
+    if limit_runs is not None and limit_runs < 1:
+        raise ConfigurationError(f"--limit-runs must be 1 or more, not {limit_runs}")
+    found: dict[str, dict[str, Tally]] = {}
+    for path in files:
+        played = read_runs(path, limit=limit_runs)
+        with screen.progress(path.name, 2 * sum(map(request_points, played))) as advance:
+            found[str(path)] = bench_runs(
+                played, budget, counter, policy=policy, page_in=page_in, tick=advance
+            )
+    if json:
+        tallies = {
+            name: {each: tally.as_dict() for each, tally in both.items()} for name, both in found.items()
+        }
+        screen.show_json({"budget": budget, "policy": policy, "page_in": page_in, "files": tallies})
+        return 0
+    for name, both in found.items():
+        made = screen.table(f"{Path(name).name}, {budget:,} tokens, {policy}", "page-in", "without", "with")
+        for what, cell in _RUN_ROWS.items():
+            screen.row(made, what, *map(cell, both.values()))
+        screen.console().print(made)
+    return 0
+
+
+_RUN_ROWS: Mapping[str, Callable[[Tally], str]] = {
+    "identifiers missing": lambda each: screen.rate(each.needs.rates()["bare"]),
+    "identifiers not grounded": lambda each: screen.rate(each.needs.rates()["grounded"]),
+    "lines missing": lambda each: screen.rate(each.needs.rates()["lines"]),
+    "far needs": lambda each: screen.number(each.far.identifiers + each.far.lines),
+    "far identifiers met": lambda each: screen.rate(each.far.met_bare),
+    "far needs met": lambda each: screen.rate(each.far.met),
+    "prefix kept, above budget": lambda each: screen.rate(each.prefix_above),
+    "prefix kept, all requests": lambda each: screen.rate(each.prefix),
+    "requests over budget": lambda each: screen.number(each.over),
+    "ms a step": lambda each: "-" if each.milliseconds is None else f"{each.milliseconds:.2f}",
+}
 
 _BY_TURN = 50
 
