@@ -33,6 +33,7 @@ flows        the other verbs, written once
 checkpoints  named positions with a state: where a run stands, and how it goes on
 expansion    what left, given back whole
 options      what a memory is told when it is opened
+config       everything that can be set, in one file, and the environment over it
 background   one job at a time, in a thread or a task
 library      the archive of one memory
 knowledge    the facts of one memory

@@ -1,4 +1,4 @@
-"""The command line: ``pagein demo | replay | log | view | expand | verify | export | import | facts | bench``.
+"""The command line: ``pagein demo | replay | log | view | expand | verify | export | import | facts | config | bench``.
 
 screen    what is printed, and how: tables, progress, JSON, errors
 playing   demo and replay: recorded runs through a memory
@@ -11,6 +11,7 @@ summarising  bench fidelity and bench blocking
 enduring  bench crash and bench load
 recalling recall
 facting   facts and bench facts
+configuring  config
 benching_recall  bench recall and bench search
 """
 
@@ -66,6 +67,7 @@ def _app() -> App:
         benching,
         benching_recall,
         branching,
+        configuring,
         degrading,
         enduring,
         facting,
@@ -102,6 +104,7 @@ def _app() -> App:
     app.command(moving.export)
     app.command(moving.restore, name="import")
     app.command(facting.app())
+    app.command(configuring.config)
     bench = App(name="bench", help="The measurements you can repeat.")
     bench.command(benching.faults)
     bench.command(benching.savings)
