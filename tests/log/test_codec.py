@@ -222,7 +222,6 @@ def test_a_blob_that_is_missing_or_no_text_is_unreadable():
         Pin(["a"] * 3),
         type("Task", (TaskStep,), {})("a subclass"),
     ],
-    ids=repr,
 )
 def test_what_would_not_come_back_is_refused_by_name(body):
     with pytest.raises(LogError, match="Nothing was written"):
