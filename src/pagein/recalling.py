@@ -62,11 +62,14 @@ those of a name that shares such a line. 2 was no better than 0."""
 START, GROWS, SHRINKS, SMALLEST, LARGEST = 0.25, 1.5, 0.9, 0.05, 0.5
 """The archive's part of a page-in: at first, after it was used, after it was not, and its bounds."""
 
+UNUSED = 0.1
+"""The share from which on the archive, which costs most of a page-in's time, is only asked now and then."""
+
 LASTS = 4
 """Actions for which a page-in stands before it is made anew, unless the user speaks or something leaves."""
 
 PROBES = 4
-"""Page-ins after which the archive is asked again although its part has become too small to show anything."""
+"""Page-ins after which the archive is asked again although what it found was not used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,10 @@ class Part:
         """Tokens of ``room`` that are the archive's now; 0 where it need not be asked."""
         if has_spoken(view):
             return int(room * LARGEST)
-        share = max(self.share, START) if self.actions % PROBES == 0 else self.share
-        tokens = int(room * share)
+        probes = self.actions % PROBES == 0
+        if self.share <= UNUSED and not probes:
+            return 0
+        tokens = int(room * (max(self.share, START) if probes else self.share))
         return tokens if tokens >= LEAST // 2 else 0
 
 

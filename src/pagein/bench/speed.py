@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ from pagein.bench.synthetic import Turn, opening, turns
 from pagein.log.codec import encode
 from pagein.log.sqlite import SQLiteLog
 from pagein.memory import AgentMemory
+from pagein.options import SHARE
 from pagein.steps import ActionStep, Observation, ToolCall
 from pagein.tokens.encodings import Encoding, load
 
@@ -55,8 +57,9 @@ def bench_speed(tick: Tick, *, quick: bool = False) -> Iterator[Row]:
     """Every measurement, as it is made. ``quick``: shorter runs, and fewer samples."""
     lengths = (100, 500, 1_000) if quick else (100, 1_000, 2_000, 10_000)
     beside = 500 if quick else 2_000
-    costs = turn_costs(lengths, tick)
+    costs, without = turn_costs(lengths, tick)
     yield from _turn_rows(costs)
+    yield from _page_in_rows(costs, without)
     yield from _peer_rows(beside, costs[beside], 3 if quick else 9, tick)
     yield from append_rows(100 if quick else 400, tick)
     yield from counting_rows(3 if quick else 9, tick)
@@ -67,18 +70,28 @@ def bench_speed(tick: Tick, *, quick: bool = False) -> Iterator[Row]:
 # -- a turn
 
 
-def turn_costs(lengths: Sequence[int], tick: Tick) -> dict[int, list[float]]:
-    """Seconds of each of the last 50 turns before each length; every turn is recorded and makes a request."""
-    spent: list[float] = []
-    with AgentMemory.open(":memory:", budget=BUDGET) as memory:
-        memory.record_messages(opening(), whole=False)
+def turn_costs(
+    lengths: Sequence[int], tick: Tick, shares: Sequence[float] = (SHARE, 0.0)
+) -> tuple[dict[int, list[float]], ...]:
+    """Seconds of each of the last 50 turns before each length; every turn is recorded and makes a request.
+
+    One after the other for each share of the budget that may come back by itself: the usual, and none.
+    """
+    spent: tuple[list[float], ...] = tuple([] for _ in shares)
+    with ExitStack() as opened:
+        memories = [
+            opened.enter_context(AgentMemory.open(":memory:", budget=BUDGET, page_in=each)) for each in shares
+        ]
+        for memory in memories:
+            memory.record_messages(opening(), whole=False)
         for turn in turns(max(lengths)):
-            start = time.perf_counter()
-            memory.record_messages(turn.messages, whole=False)
-            memory.to_messages()
-            spent.append(time.perf_counter() - start)
-            tick("turns", len(spent), max(lengths))
-    return {length: spent[length - LAST : length] for length in lengths}
+            for memory, each in zip(memories, spent, strict=True):
+                start = time.perf_counter()
+                memory.record_messages(turn.messages, whole=False)
+                memory.to_messages()
+                each.append(time.perf_counter() - start)
+            tick("turns", turn.number + 1, max(lengths))
+    return tuple({length: each[length - LAST : length] for length in lengths} for each in spent)
 
 
 def _turn_rows(costs: dict[int, list[float]]) -> Iterator[Row]:
@@ -91,6 +104,17 @@ def _turn_rows(costs: dict[int, list[float]]) -> Iterator[Row]:
             value = measure(spent)
             what = f"turn at {length:,}, {name}"
             yield Row(what, 1e3 * value, "ms", value / base, f"at {first:,}", len(spent))
+
+
+def _page_in_rows(within: dict[int, list[float]], without: dict[int, list[float]]) -> Iterator[Row]:
+    """What it costs that something comes back by itself: at the longest run, most turns and all of them."""
+    length = max(within)
+    measures: dict[str, Callable[[Iterable[float]], float]]
+    measures = {"median": statistics.median, "mean": statistics.fmean}
+    for name, measure in measures.items():
+        base, value = measure(without[length]), measure(within[length])
+        yield Row(f"turn at {length:,}, no page-in, {name}", 1e3 * base, "ms", 1.0, "", LAST)
+        yield Row(f"with page-in, {name}", 1e3 * value, "ms", value / base, "no page-in", LAST)
 
 
 def _peer_rows(length: int, ours: Sequence[float], samples: int, tick: Tick) -> Iterator[Row]:
