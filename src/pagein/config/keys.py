@@ -1,6 +1,6 @@
 """Every key of a configuration: its type and default are read from the code that takes it, its range stands here.
 
-A field added to one of ``OWNERS`` is a key from then on; a test asks for its rule.
+A field added to one of ``OWNERS`` is a key as soon as it has a rule, and a test asks for one.
 """
 
 from __future__ import annotations
@@ -59,8 +59,11 @@ SHORT: Mapping[str, str] = MappingProxyType(
 
 IN_CODE: Mapping[str, str] = MappingProxyType(
     {
+        "branch": "the branch to go on with, another from run to run",
         "counter": "a token counter of your own",
         "clock": "another time than the machine's",
+        "policy.relevance.weight": "what a step counts for beside its words",
+        "policy.relevance.embedder": "what its steps are compared by, in place of words",
     }
 )
 """Options that are no text, and are given in code."""
@@ -203,10 +206,10 @@ def _parameters(owner: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
 def _keys(prefix: str, parameters: Mapping[str, tuple[Any, Any]]) -> Iterator[Key]:
     for last, (hint, default) in parameters.items():
         name = prefix + last
-        rule = RULES.get(name, Rule(""))
+        rule = RULES.get(name)
         kind, choices = _kind(hint)
-        kind = rule.kind or kind
-        if kind is not None:
+        kind = rule.kind or kind if rule is not None else None
+        if rule is not None and kind is not None:
             told = rule.default if default is None or rule.default is not None else default
             yield Key(name, kind, told, rule, rule.choices or choices)
 

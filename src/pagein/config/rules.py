@@ -109,6 +109,8 @@ _POLICY = {
     "policy.rolling.every": _count("Actions after which the older ones are folded.", 1),
     "policy.rolling.keep": _count("Actions that stay."),
     "policy.rolling.share": _share("Share of the limit that all summaries have.", above=True),
+    "policy.relevance.keep": _count("Actions that stay, whatever they have to do with the newest.", 1),
+    "policy.relevance.share": _share("Share of the limit that the extracts of what left have together.", above=True),
     "policy.tiers.fewest": _count("Actions that stay whole after a compaction; at most `most`.", 1),
     "policy.tiers.most": _count("Actions that stay whole before one.", 1),
     "policy.tiers.episodes": _count("Episodes above which they become one archive.", 1),
