@@ -15,17 +15,20 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from pagein.compaction import Plan, actions, newest_user, plan_of
-from pagein.compaction.extracting import stays, summary_of, visible_from
-from pagein.compaction.folding import is_worth, legal_stop
+from pagein.compaction.extracting import boundary, stays, summary_of
+from pagein.compaction.folding import is_summary, is_worth, legal_stop
 from pagein.lexing import argument_text, identifiers, words
 from pagein.log import Replacement
-from pagein.steps import FinalAnswerStep, SummaryStep, as_text
+from pagein.steps import FinalAnswerStep, as_text
 from pagein.tokens import Budget
 from pagein.view import Shown, View
 from pagein.view.memo import stem
 
 NOW = 2
 """The newest actions that, with the user's newest words, say what the run is doing."""
+
+NEWEST = 0.3
+"""Share of the limit that the newest actions may have; the newest of all stays whatever it costs."""
 
 RECENT = 0.5
 """What the step before the newest ones has for its age; it fades with the square root of its age in steps."""
@@ -56,13 +59,14 @@ Weight = Callable[[Shown], float]
 class Relevance:
     """Above the high mark, folds the old steps that have least to do with the newest, down to the low mark.
 
-    The last ``keep`` actions stay, and so do system prompts, pins, the user's words and final answers; ``weight`` adds
-    what the user knows better. What leaves stands as extracts at its places in the run, which together have ``share``
-    of the limit. With ``embedder`` a step is compared by meaning; where that fails, by words.
+    The last ``keep`` actions stay where they are not too long, and so do system prompts, pins, the user's words and
+    final answers; ``weight`` adds what the user knows better. Where steps left stands a line with their handles, and
+    with the newest of them an extract of the run, which has ``share`` of the room. With ``embedder`` a step is compared
+    by meaning; where that fails, by words.
     """
 
     keep: int = 3
-    share: float = 0.25
+    share: float = 0.4
     weight: Weight | None = None
     embedder: Embeds | None = None
     name: str = "relevance"
@@ -73,22 +77,24 @@ class Relevance:
         if view.tokens <= view.limit * budget.high:
             return None
         scores = self.scores(view)
-        room = int(view.limit * self.share)
-        over = view.tokens - int(view.limit * budget.low_share) + room
-        leaving: set[int] = set()
-        for first, score in sorted(scores.items(), key=lambda pair: (pair[1], pair[0])):
-            if over <= 0 or score == math.inf:
-                break
-            leaving.add(first)
-            over -= next(each.tokens for each in view.run if each.first == first)
-        folded = tuple(self._folded(view, leaving, room))
+        room = int(view.limit * budget.low_share) - sum(each.tokens for each in view.entries if _marked(each))
+        extract = int(room * self.share)
+        costs = {each.first: each.tokens for each in view.run if not _marked(each)}
+        left = room - extract - sum(cost for first, cost in costs.items() if first not in scores)
+        leaving = set[int]()
+        for first, score in sorted(scores.items(), key=lambda pair: (-pair[1], -pair[0])):
+            if costs[first] <= left or score == math.inf:
+                left -= costs[first]
+            else:
+                leaving.add(first)
+        folded = tuple(self._folded(view, leaving, extract))
         return plan_of(folded, self.name, f"{len(leaving)} steps least relevant to what is done now")
 
     def scores(self, view: View) -> Mapping[int, float]:
         """By position, what each step that may leave is worth keeping, higher is more."""
         acted = actions(view)
-        recent = acted[-self.keep].first if 0 < self.keep <= len(acted) else view.head
-        stop = legal_stop(view, recent if acted[self.keep :] else view.run[0].first if view.run else 0)
+        newest = acted[-self.keep :][0].first if acted and self.keep else view.head
+        stop = legal_stop(view, max(newest, boundary(view, view.limit * NEWEST)))
         old = [each for each in view.run if each.first < stop and not _marked(each)]
         if not old:
             return {}
@@ -118,19 +124,19 @@ class Relevance:
         return [_cosine(self._vectors[now], self._vectors[each]) for each in texts]
 
     def _folded(self, view: View, leaving: set[int], room: int) -> Iterator[Replacement]:
-        """An extract for each run of neighbours that leave; a summary beside one is folded with it."""
-        found = []
-        for goes, group in groupby(view.run, key=lambda each: each.first in leaving):
-            held = tuple(group)
-            fresh = any(not isinstance(each.item, SummaryStep) for each in held)
-            if goes and (fresh or len(held) > 1) and is_worth(held):
-                found.append(held)
-        spent = sum(each.tokens for held in found for each in held)
-        visible = visible_from(view, view.head)
-        stay = (*visible, *(_text(each) for each in view.run if each.first not in leaving))
+        """One line for each run of neighbours that leave; the newest has the extract, which is the whole run's.
+
+        A summary that stands already, and has no new neighbour, stays; but the newest of all is made anew.
+        """
+        found = [
+            tuple(held) for goes, held in groupby(view.run, key=lambda each: each.first in leaving) if goes
+        ]
+        held_back = (*view.systems, *view.kept, *(each for each in view.run if each.first not in leaving))
+        visible = tuple(_text(each) for each in held_back)
         for held in found:
-            tokens = room * sum(each.tokens for each in held) // spent
-            yield summary_of(view, held, tokens, stay, own=True)
+            newest = held is found[-1]
+            if newest or (is_worth(held) and not is_summary(held)):
+                yield summary_of(view, held, room if newest else 0, visible)
 
 
 def by_words(now: str, texts: Sequence[str]) -> list[float]:
