@@ -31,6 +31,7 @@ history      the steps as they were recorded, read back
 paging       what shows and what leaves
 flows        the other verbs, written once
 checkpoints  named positions with a state: where a run stands, and how it goes on
+branches     forks of a run: where it was forked, and on which it goes on
 expansion    what left, given back whole
 options      what a memory is told when it is opened
 config       everything that can be set, in one file, and the environment over it
@@ -50,6 +51,7 @@ cli          pagein demo | replay | log | view | expand | verify | export | impo
 from typing import TYPE_CHECKING
 
 from pagein.callbacks import CallbackRegistry
+from pagein.branches import Branch, Comparison
 from pagein.checkpoints import Automatic, Mark, Standing
 from pagein.compaction import Plan, Policy
 from pagein.errors import (
@@ -70,6 +72,7 @@ from pagein.errors import (
     OverBudget,
     PageinError,
     ProtocolError,
+    UnknownBranch,
     UnknownCheckpoint,
     UnknownHandle,
 )
@@ -107,10 +110,12 @@ __all__ = [
     "AgentMemory",
     "AsyncAgentMemory",
     "Automatic",
+    "Branch",
     "Budget",
     "BudgetError",
     "CallbackRegistry",
     "Compaction",
+    "Comparison",
     "ConfigurationError",
     "Conflict",
     "Entry",
@@ -150,6 +155,7 @@ __all__ = [
     "Text",
     "TokenCounter",
     "ToolCall",
+    "UnknownBranch",
     "UnknownCheckpoint",
     "UnknownHandle",
     "Usage",

@@ -157,7 +157,7 @@ class AsyncAgentMemory(AsyncVerbs, Memory):
                 await self._writing.close()
             await asyncio.to_thread(self._library.close)
             await asyncio.to_thread(self._knowledge.close)
-            await asyncio.to_thread(self._log.close)
+            await asyncio.to_thread(self._branches.close)
 
     async def _ready(self) -> Self:
         await self._run(flows.nothing())

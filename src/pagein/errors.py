@@ -18,6 +18,7 @@
   + UnknownHandle           a handle that names nothing in this log
   + NothingToUndo           no compaction is left to undo
   + UnknownCheckpoint       a name that no checkpoint has
+  + UnknownBranch           a name that no branch has
   + ConfigurationError      an option that does not exist, or an extra that is not installed
 """
 
@@ -139,6 +140,14 @@ class UnknownCheckpoint(PageinError):
         self.name, self.known = name, tuple(known)
         there = ", ".join(map(repr, self.known[-8:])) or "none"
         super().__init__(f"no checkpoint {name!r} in this run; there are {there}")
+
+
+class UnknownBranch(PageinError):
+    """No branch of this run has that name; ``known`` are those there are."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name, self.known = name, tuple(known)
+        super().__init__(f"no branch {name!r} in this run; there are {', '.join(map(repr, self.known[-8:]))}")
 
 
 class ConfigurationError(PageinError):

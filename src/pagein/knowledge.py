@@ -64,6 +64,11 @@ class Knowledge:
         text = facts.block(context, counter=counter, max_tokens=most).text
         return text.removeprefix(OPEN).removesuffix(CLOSE).strip()
 
+    def move(self, log: Log) -> None:
+        """Go on with another log: what this one said is read to its end first."""
+        self.close()
+        self._log = log
+
     def close(self) -> None:
         """Read what was not read yet, and release the logs; a second call does nothing."""
         facts, self._facts = self._facts, None

@@ -49,6 +49,11 @@ class Library:
         archive.rebuild()
         return archive.catch_up(self._log)
 
+    def moved(self, log: Log) -> Library:
+        """The archive over another log; this one is released."""
+        self.close()
+        return Library(log, self._embedder)
+
     def close(self) -> None:
         """Release the index; a second call does nothing."""
         self._closed.set()

@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from pagein import flows, paging
 from pagein.archive.contract import Hit, Query
+from pagein.branches import Grove, beside, on_branch
 from pagein.checkpoints.automatic import Marks, begun, closing, followed
 from pagein.driving import drive
 from pagein.effects import Append, Attend, Begin, Collect, Effect, Flow, Index, Known, Read, Recall, Remember
@@ -36,7 +38,7 @@ from pagein.recording import Handed, Rendered, handed
 from pagein.steps import Observation, Step, Usage, as_text
 from pagein.tokens import Budget
 from pagein.tools import call, tools
-from pagein.verbs import Verbs
+from pagein.verbs import Branching, Verbs
 from pagein.view import Report, View
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Memory:
+class Memory(Branching):
     """What both colours share: the log, the session, and the effects a flow may ask for."""
 
     def __init__(self, log: Log, **options: Unpack[Options]) -> None:
@@ -65,6 +67,7 @@ class Memory:
         self._session.has_facts = self._knowledge.is_on
         self._format = format_named(options.get("format", "openai"))
         self._marks = Marks.of(log, options)
+        self._branches = Grove(log, beside(log))
 
     @classmethod
     def open(
@@ -73,6 +76,7 @@ class Memory:
         *,
         session: str = "default",
         tenant: str = "",
+        branch: str | None = None,
         readonly: bool = False,
         timeout: float = 5.0,
         synchronous: str = "FULL",
@@ -80,28 +84,32 @@ class Memory:
     ) -> Self:
         """The memory of one session in a store: a SQLite file, or ``:memory:``. See ``Options`` and ``SQLiteLog``.
 
-        With ``readonly`` nothing is written: what leaves the view is remembered by this memory only. Raises
-        ConfigurationError, BudgetError, LogError.
+        With ``readonly`` nothing is written: what leaves the view is remembered by this memory only. ``branch`` is the
+        one to go on with, without it the one that was switched to last. Raises ConfigurationError, UnknownBranch,
+        BudgetError, LogError.
         """
         from pagein.log.opening import open_log  # noqa: PLC0415 - a store's drivers load when one is opened
 
         made, author = session_of(options)  # a bad option leaves no file behind
         checked_session(session)
-        log = open_log(
-            url, session=session, tenant=tenant, readonly=readonly, timeout=timeout, synchronous=synchronous
-        )
+        store: dict[str, Any] = {
+            "tenant": tenant,
+            "readonly": readonly,
+            "timeout": timeout,
+            "synchronous": synchronous,
+        }
+        grove = Grove(open_log(url, session=session, **store), partial(open_beside, url, **store))
         try:
             # A table is read, and a warning given, once.
             told = Options(counter=made.counter, budget=made.budget)
             if author is not None:
                 told["model" if made.author is not None and made.author.holds_run else "summarizer"] = author
-            memory = cls(log, **(options | told))
+            memory = cls(on_branch(grove, branch), **(options | told))
         except BaseException:
-            log.close()
+            grove.close()
             raise
-        if os.fspath(url) != ":memory:":
-            store = {"tenant": tenant, "readonly": readonly, "timeout": timeout, "synchronous": synchronous}
-            memory._knowledge.open_log = lambda name: open_beside(url, name, **store)
+        memory._branches = grove
+        memory._knowledge.open_log = partial(open_beside, url, **store)
         return memory
 
     @property
@@ -190,7 +198,7 @@ class Memory:
             case Read(start=start, stop=stop):
                 return self._noted(tuple(self._log.read(start, stop)))
             case _:
-                raise TypeError(f"no flow asks for {effect!r}")
+                return self._branched(effect)
 
     def _noted(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         """The entries, the furthest one known kept in mind."""
@@ -378,7 +386,7 @@ class AgentMemory(Verbs, Memory):
                 self._writing.close()
             self._library.close()
             self._knowledge.close()
-            self._log.close()
+            self._branches.close()
 
     def __enter__(self) -> Self:
         return self

@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
+from pagein.branches import Asked, Branch, Comparison, Grove, Moved, branches, compare, fork, rewind, switch
+from pagein.checkpoints.automatic import Marks
 from pagein.checkpoints.making import checkpoints
 from pagein.checkpoints.state import Mark
 from pagein.checkpoints.verbs import Standing, checkpoint, look, resume
-from pagein.effects import Flow
+from pagein.effects import Effect, Flow
 from pagein.expansion import full_step, succinct_step
 from pagein.history import steps
+from pagein.knowledge import Knowledge
+from pagein.library import Library
+from pagein.log import Entry, Log
 from pagein.session import Session
 from pagein.steps import Step
 
 T = TypeVar("T")
 
 
+class Branching:
+    """What both colours share of branches: the memory goes on with another log, index and facts."""
+
+    _log: Log
+    _library: Library
+    _knowledge: Knowledge
+    _known: Entry | None
+    _marks: Marks
+    _branches: Grove
+
+    def _branched(self, effect: Effect[Any]) -> Any:
+        if isinstance(effect, Asked):
+            return getattr(self._branches, effect.verb)(*effect.given)
+        if not isinstance(effect, Moved):
+            raise TypeError(f"no flow asks for {effect!r}")
+        self._library, self._log, self._known = self._library.moved(effect.log), effect.log, None
+        self._knowledge.move(effect.log)
+        self._marks.seen = effect.head
+        return None
+
+
 class Verbs:
     """Verbs of AgentMemory: each is a flow, and one line here."""
 
     _session: Session
+    _clock: Callable[[], float]
 
     def _run(self, flow: Flow[T]) -> T:
         raise NotImplementedError
@@ -62,11 +90,39 @@ class Verbs:
         """
         return self._run(resume(self._session, name, fresh=fresh))
 
+    def fork(self, at: int | str | None = None, name: str | None = None) -> Branch:
+        """A new branch from here, or from ``at``: a number of entries, a checkpoint's name or a step's handle.
+
+        It costs the same wherever it is: nothing is copied. The run goes on where it is; ``switch`` changes that. Without
+        a name it gets one. Raises ConfigurationError, UnknownCheckpoint, Conflict, LogError.
+        """
+        return self._run(fork(self._session, at, name, self._clock()))
+
+    def switch(self, branch: str) -> None:
+        """Go on with another branch, here and whenever the run is opened again. Raises UnknownBranch, LogError.
+
+        View, compactions, summaries, pins and recall are that branch's alone. A summary under way is waited for.
+        """
+        self._run(switch(self._session, branch, self._clock()))
+
+    def branches(self) -> tuple[Branch, ...]:
+        """The branches of this run, ``main`` first, then as they were forked."""
+        return self._run(branches(self._session))
+
+    def rewind(self, to: int | str) -> Branch:
+        """Go on from an earlier place, as ``fork`` takes it: on a new branch, so that what came after is still there."""
+        return self._run(rewind(self._session, to, self._clock()))
+
+    def compare(self, left: str, right: str) -> Comparison:
+        """What two branches have in common, and the steps that only one of them has. Raises UnknownBranch."""
+        return self._run(compare(self._session, left, right))
+
 
 class AsyncVerbs:
     """Verbs of AsyncAgentMemory: the same flows, awaited."""
 
     _session: Session
+    _clock: Callable[[], float]
 
     async def _run(self, flow: Flow[T]) -> T:
         raise NotImplementedError
@@ -99,3 +155,23 @@ class AsyncVerbs:
     async def resume(self, name: str | None = None, *, fresh: bool = False) -> Standing:
         """See AgentMemory.resume."""
         return await self._run(resume(self._session, name, fresh=fresh))
+
+    async def fork(self, at: int | str | None = None, name: str | None = None) -> Branch:
+        """See AgentMemory.fork."""
+        return await self._run(fork(self._session, at, name, self._clock()))
+
+    async def switch(self, branch: str) -> None:
+        """See AgentMemory.switch."""
+        await self._run(switch(self._session, branch, self._clock()))
+
+    async def branches(self) -> tuple[Branch, ...]:
+        """See AgentMemory.branches."""
+        return await self._run(branches(self._session))
+
+    async def rewind(self, to: int | str) -> Branch:
+        """See AgentMemory.rewind."""
+        return await self._run(rewind(self._session, to, self._clock()))
+
+    async def compare(self, left: str, right: str) -> Comparison:
+        """See AgentMemory.compare."""
+        return await self._run(compare(self._session, left, right))
