@@ -254,7 +254,7 @@ def test_values_that_do_not_go_together_are_refused_when_they_are_loaded(at, tex
     [
         ("budget.windw = 1", "budget.window"), ("windw = 1", "budget.window"), ("pagein = 1", "without [tool.pagein]"),
         ("[tool.pagein]\nbudget = 1", "without [tool.pagein]"), ("polcy = 'clip'", "policy"), ("checkpoints = 5", "[checkpoints]"),
-        ("[facts.wieghts]\nuse = 1", "facts.weights"), ("xyzzy = 1", "--docs"), ("policy.tiers = 5", "[policy.tiers]"),
+        ("[facts.wieghts]\nuse = 1", "facts.weights"), ("xyzzy = 1", "--docs"), ("PAGE_IN = 0.1", "page_in"), ("'budget.window' = 1\n[budget]\nwindow = 2", "without its quotes"), ("policy.tiers = 5", "[policy.tiers]"),
         ("[page_in]\na = 1", "a number from 0 to 0.5, not a table"),
     ],
 )  # fmt: skip

@@ -55,7 +55,8 @@ with AgentMemory.open(":memory:", **config.options()) as memory:
   `pagein.toml`, then for `[tool.pagein]`; the first one holds, alone. No file is no error. `AgentMemory.open` reads none
   by itself.
 * **Over it, the environment**: `PAGEIN_` and the key in capitals with `_` for each dot, as `PAGEIN_BUDGET_WINDOW`. A
-  list is separated by commas. A variable that is empty is not set.
+  list is separated by commas. A variable that is empty is not set; one whose name is near to a key's is refused, any
+  other is not ours.
 * **One value for a section**: {{short}}.
 * **All or nothing.** An unknown key names the nearest; a wrong value is a `ConfigurationError` with the file or the
   variable, the key, the value and what it may be. Nothing is taken from a file with an error in it.

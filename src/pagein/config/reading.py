@@ -100,6 +100,8 @@ def _flat(tables: Mapping[str, Any], prefix: str, source: str) -> Iterator[tuple
     """Each key that a file sets, with its value as TOML gives it."""
     for last, value in tables.items():
         name = prefix + last
+        if "." in last:  # in quotes: the same key could stand twice
+            raise ConfigurationError(f"{source}: {_shown(name)} is a key without its quotes, or in its table")
         if name in KEYS:
             yield KEYS[name], value
         elif name in SECTIONS and isinstance(value, dict):
@@ -168,6 +170,7 @@ def _unknown(name: str) -> str:
         return f"{shown}: {_NO_KEYS}"
     if name in {"tool", "pagein"}:
         return f"{shown}: in a {FILE} the keys stand at the top, without [tool.pagein]"
+    name = name.lower()
     near = get_close_matches(name, (*KEYS, *SECTIONS), n=1, cutoff=0.6)
     if not near:
         ends = {each.rpartition(".")[2]: each for each in reversed(tuple(KEYS))}
