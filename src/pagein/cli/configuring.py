@@ -9,8 +9,6 @@ from cyclopts import Parameter
 
 from pagein.cli import screen
 from pagein.cli.options import AsJson
-from pagein.config import KEYS, load
-from pagein.config.page import page, told
 
 
 def config(
@@ -33,6 +31,9 @@ def config(
       pagein config
       pagein config --file pagein.toml --json
     """
+    from pagein.config import KEYS, load  # noqa: PLC0415 - names every part of the library; for this command only
+    from pagein.config.page import page, told  # noqa: PLC0415
+
     if docs:
         screen.show(page())
         return 0
