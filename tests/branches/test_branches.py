@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import threading
 
 import pytest
@@ -17,6 +18,7 @@ from pagein import (
     UnknownBranch,
     UnknownCheckpoint,
 )
+from pagein.cli import main
 from pagein.errors import ConfigurationError, Conflict, LogUnwritable, NothingToUndo
 from pagein.exporting import export_session, import_session
 from pagein.log import Compaction, Pin
@@ -306,6 +308,35 @@ def test_a_fork_writes_one_entry_whatever_the_length(tmp_path):
 def _rows(path):
     with SQLiteLog(path)._using(writing=False) as database:
         return database.execute("SELECT 1 FROM entries").fetchall()
+
+
+def test_the_command_line_shows_the_branches_and_hides_where_they_lie(tmp_path, capsys):
+    db = str(tmp_path / "run.db")
+    with opened(db, session="web") as memory:
+        played(memory, 3)
+        memory.checkpoint("tests pass")
+        memory.fork(at="tests pass", name="docs")
+        memory.rewind("s2")
+        memory.record(TaskStep("Another way."))
+        memory.checkpoint("there")
+    assert main(["log", db, "--graph"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "main: 8 entries",
+        "│  s7 checkpoint: tests pass",
+        "├─ docs: 8 entries, from main at 8",
+        "└─ branch-1 *: 5 entries, from main at 3",
+        "      s4 checkpoint: there",
+    ]
+    assert main(["log", db, "--graph", "--json"]) == 0
+    assert [each["name"] for each in json.loads(capsys.readouterr().out)] == ["main", "docs", "branch-1"]
+    assert main(["log", db]) == 0
+    assert main(["resume", db, "--look", "--json"]) == 0
+    assert main(["export", db, str(tmp_path / "run.jsonl")]) == 0
+    assert main(["verify", db]) == 0
+    capsys.readouterr()
+    for name in ("pagein:branches:web", "pagein:branch:0:web"):
+        with pytest.raises(ConfigurationError):
+            AgentMemory.open(db, session=name)
 
 
 def test_both_colours_do_the_same(tmp_path):

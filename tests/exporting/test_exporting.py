@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagein import AgentMemory, Observation, TaskStep
+from pagein import AgentMemory, Automatic, Observation, TaskStep
 from pagein.cli import main
 from pagein.errors import ConfigurationError, LogError, LogTooNew, LogUnreadable
 from pagein.exporting import export_messages, export_session, import_session, read_session, transcript
@@ -245,7 +245,7 @@ def test_a_transcript_is_every_step_and_legal(tmp_path):
 
 def test_the_commands_move_a_session(tmp_path, capsys, postgres):
     db, file, copy = (str(tmp_path / name) for name in ("run.db", "run.jsonl", "copy.db"))
-    with AgentMemory.open(db, session="web", tenant="") as memory:
+    with AgentMemory.open(db, session="web", tenant="", checkpoints=Automatic(close=False)) as memory:
         memory.record(TaskStep("Hi"))
     assert main(["export", db, file]) == 0
     assert "1 entries" in capsys.readouterr().out

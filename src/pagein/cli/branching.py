@@ -1,23 +1,31 @@
-"""``pagein checkpoint`` and ``resume``: where a run stands, written down and told."""
+"""``pagein checkpoint``, ``resume`` and ``log --graph``: where a run stands, written down and told; its branches."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from pagein.branches import Branch, Grove
 from pagein.checkpoints import Automatic, Mark, Standing
+from pagein.checkpoints.state import as_mark
 from pagein.cli import screen
 from pagein.cli.moving import Store, TenantName, listed
 from pagein.cli.options import AsJson, SessionName
 from pagein.errors import ConfigurationError
 from pagein.facts.owners import is_reserved
+from pagein.log import Compaction, Log
 from pagein.log.opening import open_log
 from pagein.memory import AgentMemory
 from pagein.summaries.rendering import entry
+from pagein.view.handles import step_handle
+
+Graph = Annotated[bool, Parameter(help="Its branches instead, as a tree.", show_default=False)]
 
 LINES = 12
 """Lines of each list that are shown; --json has all."""
@@ -86,6 +94,50 @@ def resume(
         for line in _told(stands):
             screen.show(screen.clean(line))
     return 0
+
+
+def graph(db: Path, session: str, *, json: bool) -> int:
+    """Print the branches of a run as a tree, each with its checkpoints and compactions."""
+    grove = Grove(
+        open_log(db, session=session, readonly=True), lambda name: open_log(db, session=name, readonly=True)
+    )
+    with contextlib.closing(grove):
+        grove.current = grove.last()
+        found = grove.branches()
+        noted = {each.name: list(_noted(grove.log(each.name), each)) for each in found}
+    if json:
+        screen.show_json([{**asdict(each), "noted": noted[each.name]} for each in found])
+        return 0
+    for line in _tree(found, noted, None, ""):
+        screen.show(screen.clean(line))
+    return 0
+
+
+def _noted(log: Log, branch: Branch) -> Iterator[dict[str, Any]]:
+    """The checkpoints and compactions that are a branch's own."""
+    for each in log.read(branch.at):
+        body = each.body
+        if (mark := as_mark(each)) is not None:
+            yield {"handle": mark.handle, "kind": "checkpoint", "text": mark.name}
+        elif isinstance(body, Compaction):
+            said = f"{body.tokens_before:,} to {body.tokens_after:,} tokens by {body.policy}"
+            yield {"handle": step_handle(each.position), "kind": "compaction", "text": said}
+
+
+def _tree(
+    branches: Sequence[Branch], noted: Mapping[str, Sequence[dict[str, Any]]], parent: str | None, before: str
+) -> Iterator[str]:
+    children = [each for each in branches if each.parent == parent]
+    for each in children:
+        is_last = each is children[-1]
+        stem, rest = ("", "") if parent is None else ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+        where = "" if parent is None else f", from {parent} at {each.at}"
+        here = " *" if each.is_current else ""
+        yield f"{before}{stem}{each.name}{here}: {each.head:,} entries{where}"
+        bar = "│" if any(below.parent == each.name for below in branches) else " "
+        for one in noted[each.name]:
+            yield f"{before}{rest}{bar}  {one['handle']} {one['kind']}: {one['text']}"
+        yield from _tree(branches, noted, each.name, before + rest)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.cli import screen
+from pagein.cli import branching, screen
 from pagein.cli.options import (
     AsJson,
     BudgetTokens,
@@ -58,7 +58,9 @@ LINE = 200
 """Characters of a line of ``pagein log`` where stdout is no terminal."""
 
 
-def log(db: Database, /, *, session: SessionName = None, json: AsJson = False) -> int:
+def log(
+    db: Database, /, *, session: SessionName = None, graph: branching.Graph = False, json: AsJson = False
+) -> int:
     """List what was recorded: every entry in order, with its handle.
 
     Where the file holds several sessions and none is named, the sessions are
@@ -68,10 +70,13 @@ def log(db: Database, /, *, session: SessionName = None, json: AsJson = False) -
 
       pagein log run.db
       pagein log run.db --session web-app --json
+      pagein log run.db --graph
     """
     names = _sessions(db)
     if session is None and len(names) > 1:
         return _list_sessions(db, names, json=json)
+    if graph:
+        return branching.graph(db, _chosen(db, names, session), json=json)
     with _opened(db, _chosen(db, names, session)) as record:
         if json:
             screen.show_json([_entry(each) for each in record.read()])

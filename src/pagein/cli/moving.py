@@ -14,6 +14,7 @@ from pagein.cli.options import AsJson, SessionName
 from pagein.errors import ConfigurationError, LogUnreadable
 from pagein.exporting import Exported, export_messages, export_session, import_session, read_session
 from pagein.formats import format_named
+from pagein.log.branching import is_branching
 from pagein.log.opening import is_postgres, open_log
 from pagein.log.rows import RowLog
 
@@ -93,7 +94,7 @@ def _tell(done: Exported, said: str, *, json: bool) -> None:
 def _opened(db: str, session: str | None, tenant: str) -> Iterator[RowLog]:
     """The session that is meant, to be read. Raises ConfigurationError where that is none, or unclear."""
     with contextlib.closing(open_log(db, tenant=tenant, readonly=True)) as log:
-        sessions: tuple[str, ...] = getattr(log, "sessions", tuple)()
+        sessions = tuple(each for each in getattr(log, "sessions", tuple)() if not is_branching(each))
     if session is None and len(sessions) != 1:
         if not sessions:
             raise ConfigurationError(f"{_where(db)}: nothing is recorded there")

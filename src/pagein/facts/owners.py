@@ -12,6 +12,7 @@ from urllib.parse import quote
 from pagein.errors import ConfigurationError
 from pagein.facts.fact import SCOPES, FactError
 from pagein.log import FactScope
+from pagein.log.branching import is_branching
 
 RESERVED = "pagein:facts:"
 """What the names of these logs begin with; a run's session may not."""
@@ -23,7 +24,7 @@ def is_reserved(session: str) -> bool:
     >>> is_reserved("pagein:facts:user:alice"), is_reserved("web-app")
     (True, False)
     """
-    return isinstance(session, str) and session.startswith(RESERVED)
+    return isinstance(session, str) and (session.startswith(RESERVED) or is_branching(session))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Owners:
         for what in ("session", "tenant"):
             if not isinstance(getattr(self, what), str):
                 raise ConfigurationError(f"{what} is a name, not {getattr(self, what)!r}")
-        if is_reserved(self.session):
+        if self.session.startswith(RESERVED):
             raise ConfigurationError(
                 f"the session {self.session!r} is a log of facts; give the run another name"
             )
