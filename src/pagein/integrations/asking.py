@@ -24,8 +24,9 @@ def expanded(memory: AgentMemory, handle: str) -> str:
 
 
 def recalled(memory: AgentMemory, query: str) -> str:
-    """The best hits, each with its handle."""
-    hits = memory.recall(query, limit=HITS)
+    """The best hits, each with its handle: what tools returned, and where none of it matches, what anyone said."""
+    # A model's earlier questions match its question best, and hold no answer.
+    hits = memory.recall(query, limit=HITS, role="tool") or memory.recall(query, limit=HITS)
     if not hits:
         return "Nothing recorded matches. Try other names or words."
     return "\n\n".join(f"[{hit.handle}] {hit.text[:EXCERPT]}" for hit in hits)

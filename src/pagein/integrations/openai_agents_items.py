@@ -81,7 +81,8 @@ class ItemMemory(EditedMemory):
     def take_back(self) -> Item | None:
         """Take the newest item out of the history, and give it; None where there is none."""
         with self._turn:
-            return self._write(self._take_back)
+            taken: Item | None = self._write(self._take_back)
+            return taken
 
     def clear(self) -> None:
         """From now on the session has no items, nor instructions that came as items. Pins stay."""

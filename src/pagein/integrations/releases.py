@@ -9,7 +9,7 @@ from pagein.errors import ConfigurationError
 
 RANGES: dict[str, tuple[tuple[int, int], tuple[int, int], str]] = {
     "openai-agents": ((0, 22), (0, 25), "openai-agents"),
-    "pydantic-ai-slim": ((2, 0), (3, 0), "pydantic-ai"),
+    "pydantic-ai-slim": ((2, 64), (3, 0), "pydantic-ai"),
 }
 """For each distribution the first release that is supported, the first that is not any more, and our extra."""
 

@@ -200,7 +200,7 @@ def test_no_tools_are_offered_where_none_are_wanted():
     pages.close()
 
 
-@pytest.mark.parametrize("found", ["1.9.0", "3.0.0", "unknown"])
+@pytest.mark.parametrize("found", ["1.9.0", "2.63.0", "3.0.0", "unknown"])
 def test_another_release_is_refused_by_name(found):
     with pytest.raises(ConfigurationError, match=rf"pydantic-ai-slim {found} .*pydantic-ai-slim>=2"):
         releases.checked_release("pydantic-ai-slim", found)
