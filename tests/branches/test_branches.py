@@ -1,8 +1,10 @@
 """A branch has what was before its fork and what is its own, and nothing of it is seen elsewhere."""
 
 import asyncio
+import contextlib
 import itertools
 import json
+import random
 import threading
 
 import pytest
@@ -337,6 +339,66 @@ def test_the_command_line_shows_the_branches_and_hides_where_they_lie(tmp_path, 
     for name in ("pagein:branches:web", "pagein:branch:0:web"):
         with pytest.raises(ConfigurationError):
             AgentMemory.open(db, session=name)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_walk_over_branches_keeps_each_as_it_was(tmp_path, seed):
+    chance, path = random.Random(seed), tmp_path / "run.db"
+    memory = opened(path)
+    wanted, current, said = {"main": ()}, "main", 0
+    for _ in range(60):
+        move = chance.choice(
+            ("say", "say", "say", "fork", "switch", "rewind", "compact", "undo", "pin", "reopen")
+        )
+        if move == "say":
+            said += 1
+            memory.record(TaskStep(f"said {said}"), *turn(said))
+            wanted[current] = memory.steps
+            assert memory.steps[-2].content == f"said {said}"
+        elif move in ("fork", "rewind"):
+            at = chance.randint(0, memory._log.head())
+            made = memory.fork(at=at) if move == "fork" else memory.rewind(at)
+            with opened(path, branch=made.name, readonly=True) as other:
+                wanted[made.name] = other.steps
+            before = wanted[current]
+            assert [each.content for each in wanted[made.name]] == [
+                each.content for each in before[: len(wanted[made.name])]
+            ]
+            current = made.name if move == "rewind" else current
+        elif move == "switch":
+            current = chance.choice(list(wanted))
+            memory.switch(current)
+        elif move == "compact":
+            memory.compact()
+        elif move == "pin":
+            memory.pin(f"pin {chance.random()}")
+        elif move == "undo":
+            with contextlib.suppress(NothingToUndo):
+                memory.undo()
+        else:
+            before = memory.to_messages()
+            memory = opened(path)  # the old one is dropped, as in a crash
+            assert memory.to_messages() == before
+        assert memory.steps == wanted[current]
+        assert memory.view().tokens <= 1_500
+    for name, steps in wanted.items():
+        memory.switch(name)
+        assert memory.steps == steps
+        assert memory.verify().ok
+
+
+def test_branches_and_checkpoints_on_a_server(postgres):
+    with opened(postgres.url, session="branches") as memory:
+        memory.record(TaskStep("Go."), turn(1)[0])
+        memory.checkpoint("here")
+        memory.rewind("here")
+        memory.record(TaskStep("Another way."))
+    with opened(postgres.url, session="branches", resume=True) as memory:
+        assert memory.steps[-1] == TaskStep("Another way.")
+        assert memory.standing().unknown[0].id == "c1"
+        assert [each.name for each in memory.branches()] == ["main", "branch-1"]
+        assert memory.compare("main", "branch-1").common == 3
+        assert memory.verify().ok
 
 
 def test_both_colours_do_the_same(tmp_path):

@@ -17,6 +17,9 @@ from pagein.view import Shown, View
 from pagein.view.fold import is_kept, preview
 from pagein.view.handles import range_handle
 
+SMALLEST = 300
+"""Tokens that leave below which a line with a handle is not worth it, where there is no room for the state."""
+
 SHARE = 0.25
 """Share of the limit that a checkpoint's state may have in a view that starts from it."""
 
