@@ -36,7 +36,7 @@ def answer(call: ModelCall) -> list[object]:
     shown = json.dumps(call.input)
     words = [each["content"] for each in call.input if each.get("role") == "user"]
     last = PAGES if any(REST in str(each) for each in words) else PAGES // 2
-    read = [int(page) for page in re.findall(r"page\W{1,6}(\d+)", shown)]
+    read = [int(page) for page in re.findall(r'page[\\"=:]+\s?(\d+)', shown)]
     page = max(read, default=0) + 1
     if page <= last:
         return [function_call("look_up", {"page": page}, call_id=f"call_{page}")]
