@@ -150,11 +150,14 @@ def test_recall_finds_what_was_before_the_fork_and_nothing_after_it(tmp_path):
         played(memory, 3, "early")
         memory.fork(name="other")
         memory.record(*turn(50, "mainly"))
+        assert memory.recall("mainly_50")
         memory.switch("other")
         memory.record(*turn(60, "otherwise"))
         assert memory.recall("early_1")[0].handle.startswith("s3")
         assert all("mainly" not in each.text for each in memory.recall("mainly_50"))
         assert "otherwise_60" in memory.recall("otherwise_60")[0].text
+        across = {each.session for each in memory.recall("early_1 mainly_50", across=True)}
+        assert across == {"default", memory._log.session}
         memory.switch("main")
         assert "mainly_50" in memory.recall("mainly_50")[0].text
         assert all("otherwise" not in each.text for each in memory.recall("otherwise_60"))

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pagein.archive.contract import Embedder
 from pagein.archive.sqlite import SqliteArchive
 from pagein.log import Log
+from pagein.log.branching import BranchLog
 from pagein.log.sqlite import SQLiteLog
 
 
@@ -18,5 +19,8 @@ def archive_of(
     A log that is not in a file of ours, or may not be written to, has its index in memory, of its own session only.
     """
     session, tenant = getattr(log, "session", "default"), getattr(log, "tenant", "")
-    path = log.path if isinstance(log, SQLiteLog) and not log.readonly else ":memory:"
+    file = (
+        log.own if isinstance(log, BranchLog) else log
+    )  # a branch's index lies with its own entries, under their name
+    path = file.path if isinstance(file, SQLiteLog) and not file.readonly else ":memory:"
     return SqliteArchive(path, session=session, tenant=tenant, embedder=embedder, own_tools=own_tools)
