@@ -367,3 +367,11 @@ def test_between_two_compactions_only_the_tail_changes():
             tail = '<memory kind="recalled"' in str(request[-1]["content"])
             before, passes = (request[:-1] if tail else request), now
     assert kept > 10
+
+
+def test_what_was_looked_up_is_looked_up_again_when_something_leaves():
+    with opened() as memory:
+        worked(memory)
+        view, tail = memory.view(), memory._session.tail
+    assert not tail.is_old(view, tail.compactions)
+    assert tail.is_old(view, tail.compactions + 1)
