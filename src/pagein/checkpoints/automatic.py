@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from pagein.checkpoints.making import made
 from pagein.checkpoints.state import AUTOMATIC, CLOSED, as_mark
-from pagein.checkpoints.verbs import resume
+from pagein.checkpoints.verbs import going_on
 from pagein.effects import Flow, Read
 from pagein.errors import ConfigurationError, Conflict, PageinError
 from pagein.flows import load
@@ -67,7 +67,7 @@ def begun(marks: Marks, session: Session) -> Flow[None]:
     """Fold the log, and go on as the memory was told to."""
     yield from load(session)
     if marks.resume:
-        yield from resume(session, fresh=marks.resume == "fresh")
+        yield from going_on(session, fresh=marks.resume == "fresh")
     marks.seen = session.fold.head
 
 

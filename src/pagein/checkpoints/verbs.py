@@ -15,6 +15,9 @@ from pagein.session import Session
 from pagein.steps import Step
 from pagein.summaries.live import Live
 
+AT_RESUME = 3_000
+"""Entries since the last checkpoint that are read to tell where a run stands; the rest is named as not read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -45,19 +48,25 @@ def resume(session: Session, name: str | None = None, *, fresh: bool = False) ->
     With ``fresh`` everything before the checkpoint leaves the view, and its state stands for it; without a name that is
     the state now.
     """
+    mark, start = yield from going_on(session, name, fresh=fresh)
+    return (yield from standing_now(session, mark, start))
+
+
+def going_on(
+    session: Session, name: str | None = None, *, fresh: bool = False
+) -> Flow[tuple[Mark | None, Compaction | None]]:
+    """What ``resume`` does, and does not tell: the checkpoint that it starts from, and the compaction that starts it."""
     mark = yield from found(session, name)
     if session.fold.open:
         bodies = tuple(
             Observed(call.action, call.index, unknown(call)) for call in session.fold.open.values()
         )
         session.take((yield from Append(bodies, session.fold.head)))
-    start = None
-    if fresh:
-        if name is None and (mark is None or (yield from _is_behind(session, mark))):
-            mark = yield from made(session, RESUMED, "")
-        if mark is not None:
-            start = yield from started(session, mark)
-    return (yield from standing_now(session, mark, start))
+    if not fresh:
+        return mark, None
+    if name is None and (mark is None or (yield from _is_behind(session, mark))):
+        mark = yield from made(session, RESUMED, most=AT_RESUME)
+    return mark, None if mark is None else (yield from started(session, mark))
 
 
 def look(session: Session, name: str | None = None) -> Flow[Standing]:
@@ -68,7 +77,7 @@ def look(session: Session, name: str | None = None) -> Flow[Standing]:
 
 def standing_now(session: Session, mark: Mark | None, started: Compaction | None = None) -> Flow[Standing]:
     """Where the run stands, nothing written."""
-    state = yield from state_now(session)
+    state = yield from state_now(session, AT_RESUME)
     since = yield from Read(0 if mark is None else mark.position, session.fold.head)
     steps = sum(isinstance(each.body, Step) for each in since)
     waiting = tuple(each for each in state.live if each.kind in WAITING)
