@@ -16,6 +16,7 @@ from pagein.driving import adrive
 from pagein.effects import Begin, Collect, Effect, Flow
 from pagein.expansion import Expansion, expand
 from pagein.flows import Recorded
+from pagein.formats import keywords
 from pagein.log import Compaction, Log, Verification
 from pagein.memory import Memory
 from pagein.options import Narrowed, Options, checked_count
@@ -109,7 +110,7 @@ class AsyncAgentMemory(AsyncVerbs, Memory):
 
     async def to_request(self, format: str | None = None) -> dict[str, Any]:
         """See AgentMemory.to_request."""
-        return self._rendered(await self.view(), format)
+        return keywords(format or self._format.name, self._rendered(await self.view(), format))
 
     async def expand(self, handle: str | int) -> Expansion:
         """See AgentMemory.expand."""

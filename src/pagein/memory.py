@@ -20,7 +20,7 @@ from pagein.effects import Append, Attend, Begin, Collect, Effect, Flow, Index, 
 from pagein.errors import ConfigurationError, Conflict, Illegal, LogClosed, LogUnwritable, UnknownHandle
 from pagein.expansion import Expansion, expand
 from pagein.flows import Recorded
-from pagein.formats import format_named
+from pagein.formats import format_named, keywords
 from pagein.history import lost_since
 from pagein.knowledge import Knowledge, open_beside
 from pagein.library import Library
@@ -328,8 +328,8 @@ class AgentMemory(Verbs, Memory):
         return messages
 
     def to_request(self, format: str | None = None) -> dict[str, Any]:
-        """The view as the provider's keyword arguments: ``messages``, and ``system`` where it stands apart."""
-        return self._rendered(self.view(), format)
+        """The view as the provider's keyword arguments: its messages, and ``system`` where it stands apart."""
+        return keywords(format or self._format.name, self._rendered(self.view(), format))
 
     def expand(self, handle: str | int) -> Expansion:
         """The original behind a handle or at a position, whole. Raises UnknownHandle."""

@@ -15,7 +15,7 @@ from pagein.errors import ConfigurationError, Illegal
 from pagein.formats.contract import Format, Item
 from pagein.formats.shape import guess_format
 
-__all__ = ["Format", "Item", "format_named", "guess_format", "validate"]
+__all__ = ["Format", "Item", "format_named", "guess_format", "keywords", "validate"]
 
 
 def format_named(name: str) -> Format:
@@ -53,3 +53,10 @@ def validate(messages: Any, format: str = "openai") -> None:
     problems = format_named(format).problems(messages)
     if problems:
         raise Illegal(format, problems)
+
+
+def keywords(name: str, request: dict[str, Any]) -> dict[str, Any]:
+    """A rendered request as the keyword arguments of its SDK: the Responses API calls its messages ``input``."""
+    if name != "openai-responses":
+        return request
+    return {"input": request["messages"], **{key: each for key, each in request.items() if key != "messages"}}
