@@ -49,8 +49,8 @@ class Options(TypedDict, total=False):
     comes back by itself, 0 to 0.5; 0 turns it off. ``embedder``: who finds by meaning, an ``Embedder`` or a name as
     ``minilm``; without one, by words. ``user``, ``project``, ``task``: whose facts are read and shown; ``facts``: their
     ``Settings``, True, or False for none. ``counter``: instead of the model's own. ``format``: what
-    ``to_messages`` speaks unless told otherwise. ``checkpoints``: when they are made unasked, an ``Automatic``; at
-    close, unless told otherwise. ``resume``: True closes calls that were in flight as unknown; ``"fresh"`` has the view
+    ``to_messages`` speaks unless told otherwise. ``checkpoints``: when they are made unasked, an ``Automatic``;
+    never, unless told so. ``resume``: True closes calls that were in flight as unknown; ``"fresh"`` has the view
     start anew from here too. ``clock``: seconds since the epoch.
     """
 

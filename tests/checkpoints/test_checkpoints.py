@@ -98,7 +98,7 @@ def test_equal_logs_give_equal_states_and_many_checkpoints_the_same_as_one():
 def test_one_that_nobody_asked_for_reads_so_much_and_the_next_reads_the_rest(tmp_path, monkeypatch):
     monkeypatch.setattr("pagein.checkpoints.automatic.AT_CLOSE", 60)
     path = tmp_path / "run.db"
-    with AgentMemory.open(path, budget=20_000) as memory:
+    with AgentMemory.open(path, budget=20_000, checkpoints=Automatic(close=True)) as memory:
         memory.record(TaskStep(TASK))
         for turn in range(60):
             memory.record(call(turn, command=f"make {turn}"), Observation(f"c{turn}", "error: no", "error"))
@@ -252,7 +252,7 @@ def test_the_state_is_data_and_ends_no_frame():
 
 def test_automatic_ones_come_after_steps_behind_compactions_and_at_close(tmp_path):
     path = tmp_path / "run.db"
-    automatic = Automatic(every=10, compaction=True)
+    automatic = Automatic(every=10, compaction=True, close=True)
     with AgentMemory.open(path, budget=1_200, page_in=0, checkpoints=automatic) as memory:
         played(memory)
         every = len(memory.checkpoints())
@@ -261,7 +261,7 @@ def test_automatic_ones_come_after_steps_behind_compactions_and_at_close(tmp_pat
         assert len(memory.checkpoints()) == every + 1
     with AgentMemory.open(path, budget=1_200, readonly=True) as memory:
         assert [each.name for each in memory.checkpoints()][every:] == ["automatic"]
-    with AgentMemory.open(path, budget=1_200) as memory:
+    with AgentMemory.open(path, budget=1_200, checkpoints=automatic) as memory:
         memory.record(TaskStep("More."))
     with AgentMemory.open(path, budget=1_200) as memory:
         assert [each.name for each in memory.checkpoints()][every:] == ["automatic", "closed"]
@@ -362,7 +362,7 @@ def test_the_commands_say_what_is_wrong(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
     db = str(tmp_path / "run.db")
     for session in ("a", "b"):
-        with AgentMemory.open(db, session=session, budget=400) as memory:
+        with AgentMemory.open(db, session=session, budget=400, checkpoints=Automatic(close=True)) as memory:
             memory.record(TaskStep("Hello."))
     assert main(["resume", db]) == 1
     assert "--session" in capsys.readouterr().err

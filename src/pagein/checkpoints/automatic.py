@@ -34,7 +34,7 @@ class Automatic:
 
     every: int = 0
     compaction: bool = False
-    close: bool = True
+    close: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 0:
