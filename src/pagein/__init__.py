@@ -50,8 +50,8 @@ cli          pagein demo | replay | log | view | expand | verify | export | impo
 
 from typing import TYPE_CHECKING
 
-from pagein.callbacks import CallbackRegistry
 from pagein.branches import Branch, Comparison
+from pagein.callbacks import CallbackRegistry
 from pagein.checkpoints import Automatic, Mark, Standing
 from pagein.compaction import Plan, Policy
 from pagein.errors import (
