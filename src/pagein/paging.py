@@ -19,7 +19,6 @@ from pagein.errors import OverBudget, PageinError
 from pagein.facts.ranking import context_of
 from pagein.history import told
 from pagein.log import Compaction, Replacement, Survival
-from pagein.models.secrets import scrubbed
 from pagein.session import Session, Tail
 from pagein.steps import SummaryStep, TaskStep, as_text
 from pagein.summaries.fidelity import measured
@@ -137,6 +136,8 @@ def _tell(session: Session, kind: str, what: str) -> None:
     if kind not in session.failing:
         session.failing.add(kind)
         import logging  # noqa: PLC0415 - loads where something went wrong
+
+        from pagein.models.secrets import scrubbed  # noqa: PLC0415
 
         session.problems.append(scrubbed(what))
         logging.getLogger("pagein").warning("%s", session.problems[-1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeVar
@@ -118,5 +117,7 @@ def _tried(marks: Marks, session: Session, name: str) -> Flow[None]:
         if kind not in session.failing:
             session.failing.add(kind)
             session.problems.append(f"no checkpoint was made: {error}")
+            import logging  # noqa: PLC0415 - loads where something went wrong
+
             logging.getLogger("pagein").warning("no checkpoint was made: %s", error)
     marks.seen = session.fold.head
