@@ -87,7 +87,9 @@ class Narrowed(TypedDict, total=False):
 def checked_session(session: str) -> str:
     """The session's name, unchanged. Raises ConfigurationError for one that is a log of facts or branches."""
     if is_reserved(session):
-        raise ConfigurationError(f"the session {session!r} is a log of facts or branches; give the run another name")
+        raise ConfigurationError(
+            f"the session {session!r} is a log of facts or branches; give the run another name"
+        )
     return session
 
 

@@ -20,7 +20,9 @@ def test_the_formats_have_the_names_they_are_found_by():
 
 @pytest.mark.parametrize("name", ["", "OpenAI", "gemini"])
 def test_an_unknown_format_names_the_known_ones(name):
-    with pytest.raises(ConfigurationError, match="use 'openai', 'anthropic', 'openai-responses' or 'langchain'"):
+    with pytest.raises(
+        ConfigurationError, match="use 'openai', 'anthropic', 'openai-responses' or 'langchain'"
+    ):
         format_named(name)
     with pytest.raises(ConfigurationError):
         validate([], format=name)

@@ -106,7 +106,9 @@ def a_compaction_lies_about_its_tokens(patch):
     patch.setattr(
         paging,
         "Compaction",
-        lambda what, policy, why, before, after, *more: Compaction(what, policy, why, before, after - 1, *more),
+        lambda what, policy, why, before, after, *more: Compaction(
+            what, policy, why, before, after - 1, *more
+        ),
     )
 
 

@@ -73,10 +73,9 @@ def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = Fals
     """The messages that show one item. ``ids`` are the wire ids of an action's calls, unique in the run."""
     match item:
         case SystemPromptStep(content=content, extra=extra):
-            if late_system:
-                # Strict providers refuse a system message behind the first user message.
-                return (Message("user", _framed("system-notice", content)),)
-            return (Message("system", content, extra=extra),)
+            # Strict providers refuse a system message behind the first user message.
+            late = Message("user", _framed("system-notice", content))
+            return (late,) if late_system else (Message("system", content, extra=extra),)
         case TaskStep(content=content, extra=extra):
             return (Message("user", content, extra=extra),)
         case PlanningStep(content=content, extra=extra):
@@ -85,14 +84,22 @@ def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = Fals
             return _action(item, ids)
         case FinalAnswerStep(content=content, extra=extra):
             return (Message("assistant", content, extra=extra),)
-        case SummaryStep(content=content, author=author):
-            return (Message("user", as_data("memory", content, kind="summary", author=author)),)
-        case Aside(kind=kind, text=text):
-            return (Message("user", as_data("memory", text, kind=kind)),)
-        case Pin(text=text):
-            return (Message("user", as_data("pinned", text)),)
+        case SummaryStep() | Aside() | Pin():
+            return (Message("user", _written(item)),)
         case Observed(observation=seen):
             return (Message("user", _framed("late-result", seen.content, call=seen.call_id)),)
+        case _:
+            assert_never(item)
+
+
+def _written(item: SummaryStep | Aside | Pin) -> str:
+    match item:
+        case SummaryStep(content=content, author=author):
+            return as_data("memory", content, kind="summary", author=author)
+        case Aside(kind=kind, text=text):
+            return as_data("memory", text, kind=kind)
+        case Pin(text=text):
+            return as_data("pinned", text)
         case _:
             assert_never(item)
 
