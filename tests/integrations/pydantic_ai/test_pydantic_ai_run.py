@@ -29,7 +29,8 @@ def pages(tmp_path):
 
 def run(agent, task=TASK, **settings):
     settings.setdefault("conversation_id", "ann")
-    return agent.run_sync(task, usage_limits=NO_LIMIT, **settings)
+    # run_sync leaves the loop it made open, and who collects it is warned in the middle of another test.
+    return asyncio.run(agent.run(task, usage_limits=NO_LIMIT, **settings))
 
 
 @pytest.mark.slow
