@@ -145,11 +145,12 @@ class Memory(Branching):
         return tuple(self._session.repairs)
 
     def report(self) -> Report:
-        """Every token of the view as it stands, by tier and reason, and what is out. Compacts nothing."""
+        """Every token of the view as it stands, what came back last too, and what is out. Compacts nothing."""
         self._check_open()
         session = self._session
-        report = session.fold.view(session.limit(session.budget)).report
-        return replace(report, problems=tuple(session.problems))
+        view = session.fold.view(session.limit(session.budget))
+        behind = session.behind if session.behind_at == view.head else ()
+        return replace(view.with_tail(behind).report, problems=tuple(session.problems))
 
     def reported(self, usage: Usage) -> None:
         """Tell what the provider counted for the last request, so that later counts come nearer to it."""

@@ -67,6 +67,7 @@ def view(session: Session) -> Flow[View]:
     yield from _begin(session, current)
     current = yield from _with_tail(session, current if facts is None else current.with_tail((facts,)))
     session.asked = session.shown = current.tokens
+    session.behind, session.behind_at = current.tail, current.head
     return current
 
 

@@ -15,7 +15,7 @@ from pagein.recording import Rendered, heard_in
 from pagein.steps import ActionStep, TaskStep
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
-from pagein.view import View
+from pagein.view import Shown, View
 from pagein.view.fold import Fold, undone
 from pagein.writing import Author, Job, Written
 from pagein.writing.jobs import known
@@ -73,6 +73,9 @@ class Session:
     """What was looked up last."""
     part: Part = field(default_factory=Part)
     """How much of what comes back the archive finds."""
+    behind: tuple[Shown, ...] = ()
+    """What stood behind the run in the view shown last, and at which head that was."""
+    behind_at: int = -1
     sights: Sights = field(default_factory=Sights)
     """What each thing in the view says."""
     author: Author | None = None

@@ -220,3 +220,13 @@ def test_the_async_twin_has_the_tools_too():
             return await memory.to_messages()
 
     assert "Knock twice." in asyncio.run(played())[-1]["content"]
+
+
+def test_the_report_says_what_stood_behind_the_run(memory):
+    memory.facts.add("Doors open inwards", category="knowledge")
+    view = memory.view()
+    report = memory.report()
+    assert (report.tokens, report.lines) == (view.tokens, view.report.lines)
+    assert "facts" in report.by_tier()
+    memory.record(TaskStep("And now?"))
+    assert "facts" not in memory.report().by_tier(), "no view was shown since"

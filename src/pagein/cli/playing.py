@@ -55,6 +55,8 @@ class Player:
     written: list[str] = field(default_factory=list)
     """Whose summaries stand at the end of the runs."""
     problems: list[str] = field(default_factory=list)
+    paged_in: list[int] = field(default_factory=list)
+    """Tokens of what came back by itself, for each request in which something did."""
 
     def play(self, run: Run, session: str, tick: Callable[[], None]) -> Tally:
         """The tally of one run, recorded in its session."""
@@ -67,25 +69,36 @@ class Player:
             counter=self.counter,
             summarizer=self.summarizer,
         ) as memory:
-            lane = Lane(
-                _Waiting(memory, speaks=run.format, renders=self.renders),
-                Scale(self.counter, format_named(self.renders)),
-            )
+            strategy = _Waiting(memory, speaks=run.format, renders=self.renders)
+            lane = Lane(strategy, Scale(self.counter, format_named(self.renders)))
             measure_run(run, (lane,), self.budget, self.counter, tick)
             if not lane.tally.raised:
                 shown = (each.item for each in memory.view().entries)
                 self.written.extend(each.author for each in shown if isinstance(each, SummaryStep))
             self.problems.extend(f"{session}: {each}" for each in memory.report().problems)
+            self.paged_in.extend(strategy.paged_in)
         return lane.tally
 
 
 class _Waiting(Paged):
     """Waits between two turns for whoever writes summaries: a recorded run leaves nobody the time."""
 
+    def __init__(self, memory: AgentMemory, *, speaks: str, renders: str) -> None:
+        super().__init__(memory, speaks=speaks, renders=renders)
+        self.paged_in: list[int] = []
+
     def take(self, messages: Sequence[Wire]) -> None:
         """Take in what is new, once nothing is being written."""
         self.memory.settle()
         super().take(messages)
+
+    def request(self) -> Sequence[Wire]:
+        """The view; what came back by itself in it is counted."""
+        made = super().request()
+        tokens = sum(line.tokens for line in self.memory.report().lines if line.tier == "recalled")
+        if tokens:
+            self.paged_in.append(tokens)
+        return made
 
 
 def demo(
@@ -117,10 +130,19 @@ def demo(
     with screen.progress(run.id, request_points(run)) as advance:
         tally = player.play(run, run.id, advance)
     if json:
-        screen.show_json({"run": run.id, "budget": budget, "database": str(db), **tally.as_dict()})
+        screen.show_json(
+            {
+                "run": run.id,
+                "budget": budget,
+                "database": str(db),
+                "paged_in": player.paged_in,
+                **tally.as_dict(),
+            }
+        )
     else:
         out = screen.console()
-        out.print(screen.facts(f"{run.id} under {budget:,} tokens", list(_facts(tally, budget))))
+        rows = [*_facts(tally, budget), ("requests in which something came back by itself", _back(player))]
+        out.print(screen.facts(f"{run.id} under {budget:,} tokens", rows))
         screen.show(_further(db, budget, tally))
     return _outcome(tally)
 
@@ -234,6 +256,11 @@ def _facts(tally: Tally, budget: int) -> Iterator[tuple[str, str]]:
         f"{kept.said:,} and {kept.handles:,}" if kept else "-",
     )
     yield "everything retrievable, equal to the original", _retrievable(tally)
+
+
+def _back(player: Player) -> str:
+    count = len(player.paged_in)
+    return f"{count}, {sum(player.paged_in) // count:,} tokens each" if count else "0"
 
 
 def _further(db: Path, budget: int, tally: Tally) -> str:
