@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Unpack, cast
 
 from pagein.errors import ConfigurationError
-from pagein.integrations.langchain_messages import checked_version, to_langchain
+from pagein.integrations.langchain_messages import to_langchain
 from pagein.integrations.langchain_threads import Conversation, Source, Threads
 from pagein.integrations.langchain_tools import expand_tool, running_thread
+from pagein.integrations.releases import checked_release
 from pagein.memory import AgentMemory
 from pagein.options import Options
 
@@ -53,7 +54,7 @@ class PageinMiddleware(AgentMiddleware):
 
     def __init__(self, source: Source, *, expand: bool = True, **options: Unpack[Options]) -> None:
         super().__init__()
-        checked_version("langchain")
+        checked_release("langchain")
         self._threads = Threads(source, options)
         self.tools: Sequence[BaseTool] = [expand_tool(self._threads)] if expand else []
 

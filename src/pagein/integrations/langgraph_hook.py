@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from pagein.errors import ConfigurationError
-from pagein.integrations.langchain_messages import checked_version, to_langchain
+from pagein.integrations.langchain_messages import to_langchain
 from pagein.integrations.langchain_threads import Source, Threads
 from pagein.integrations.langchain_tools import expand_tool, running_thread
+from pagein.integrations.releases import checked_release
 from pagein.memory import AgentMemory
 from pagein.options import Options
 
@@ -30,7 +31,7 @@ class PreModelHook(Runnable[Any, dict[str, Any]]):
     """
 
     def __init__(self, source: Source, *, reserve: int = 0, **options: Unpack[Options]) -> None:
-        checked_version("langgraph")
+        checked_release("langgraph")
         if reserve < 0:
             raise ConfigurationError(f"reserve is a number of tokens, not {reserve}")
         self._threads = Threads(source, options)

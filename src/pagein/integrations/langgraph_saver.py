@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from pagein.errors import ConfigurationError, FormatError
-from pagein.integrations.langchain_messages import checked_version
 from pagein.integrations.langgraph_channels import Channels
 from pagein.integrations.langgraph_tables import CHECKPOINT_TABLES, Tables, Typed
+from pagein.integrations.releases import checked_release
 
 try:
     from langchain_core.runnables import RunnableConfig
@@ -60,7 +60,7 @@ class PageinSaver(BaseCheckpointSaver[str]):
         timeout: float = 5.0,
         synchronous: str = "FULL",
     ) -> None:
-        checked_version("langgraph-checkpoint")
+        checked_release("langgraph-checkpoint")
         super().__init__(serde=serde)
         self._tenant = tenant
         self._tables = Tables(url, timeout=timeout, synchronous=synchronous)

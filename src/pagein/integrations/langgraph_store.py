@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from pagein.errors import ConfigurationError, FormatError
-from pagein.integrations.langchain_messages import checked_version
 from pagein.integrations.langgraph_items import (
     is_in,
     namespace_of,
@@ -24,6 +23,7 @@ from pagein.integrations.langgraph_items import (
     words_in,
 )
 from pagein.integrations.langgraph_tables import ITEM_TABLES, Tables
+from pagein.integrations.releases import checked_release
 
 try:
     from langchain_core.stores import BaseStore as KeyValueStore
@@ -78,7 +78,7 @@ class PageinStore(BaseStore):
         synchronous: str = "FULL",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        checked_version("langgraph-checkpoint")
+        checked_release("langgraph-checkpoint")
         self._tenant = tenant
         self._clock = clock
         self.ttl_config = ttl
@@ -254,7 +254,7 @@ class PageinByteStore(KeyValueStore[str, bytes]):
         timeout: float = 5.0,
         synchronous: str = "FULL",
     ) -> None:
-        checked_version("langchain-core")
+        checked_release("langchain-core")
         self._scope = (tenant, name)
         self._tables = Tables(url, timeout=timeout, synchronous=synchronous)
         self._tables.create(ITEM_TABLES)

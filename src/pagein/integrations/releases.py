@@ -8,8 +8,13 @@ import re
 from pagein.errors import ConfigurationError
 
 RANGES: dict[str, tuple[tuple[int, int], tuple[int, int], str]] = {
+    "langchain": ((1, 2), (2, 0), "langchain"),
+    "langchain-core": ((1, 0), (2, 0), "langchain"),
+    "langgraph": ((1, 1), (2, 0), "langgraph"),
+    "langgraph-checkpoint": ((3, 0), (5, 0), "langgraph"),
     "openai-agents": ((0, 22), (0, 25), "openai-agents"),
     "pydantic-ai-slim": ((2, 64), (3, 0), "pydantic-ai"),
+    "smolagents": ((1, 24), (1, 28), "smolagents"),
 }
 """For each distribution the first release that is supported, the first that is not any more, and our extra."""
 

@@ -358,14 +358,12 @@ def test_what_is_expanded_is_the_original_and_a_wrong_handle_is_told(made):
 
 
 def test_a_release_outside_the_range_is_named(monkeypatch, tmp_path):
-    from pagein.integrations import langchain_messages
-
-    monkeypatch.setattr(langchain_messages, "version", lambda package: "0.3.27")
+    monkeypatch.setattr(metadata, "version", lambda package: "0.3.27")
     with pytest.raises(
-        ConfigurationError, match=r"langchain 0\.3\.27 is installed; pagein knows 1\.2 up to 2\.0"
+        ConfigurationError, match=r"langchain 0\.3\.27 is installed.* langchain>=1\.2,<2\.0: pip"
     ):
         PageinMiddleware(tmp_path / "run.db", budget=BUDGET)
-    monkeypatch.setattr(langchain_messages, "version", _missing)
+    monkeypatch.setattr(metadata, "version", _missing)
     with pytest.raises(ConfigurationError, match=r"pip install 'pagein\[langchain\]'"):
         PageinMiddleware(tmp_path / "run.db", budget=BUDGET)
 

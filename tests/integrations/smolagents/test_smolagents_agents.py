@@ -22,8 +22,8 @@ from smolagents_scripted import (
 )
 
 from pagein import AgentMemory, ConfigurationError, OverBudget
+from pagein.integrations.releases import checked_release
 from pagein.integrations.smolagents import PageinMemory
-from pagein.integrations.smolagents.supported import check_version
 
 
 class Fail(Tool):
@@ -120,15 +120,15 @@ def test_two_agents_that_were_given_one_memory_by_hand_leave_it_whole():
 @pytest.mark.parametrize("version", ["1.23.9", "1.28.0", "2.0.0", "0.9", "unknown"])
 def test_another_version_of_smolagents_is_refused_by_name(version):
     with pytest.raises(ConfigurationError) as told:
-        check_version(version)
+        checked_release("smolagents", version)
     assert version in str(told.value)
     assert "smolagents>=1.24,<1.28" in str(told.value)
 
 
 def test_the_versions_in_range_are_taken():
     for version in ("1.24.0", "1.26.0", "1.27.0.dev0"):
-        check_version(version)
-    check_version()
+        checked_release("smolagents", version)
+    checked_release("smolagents")
 
 
 # Calls

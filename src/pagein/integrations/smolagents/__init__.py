@@ -1,6 +1,5 @@
 """smolagents: its AgentMemory over our log, shown under a budget, edited without loss, resumed after a crash.
 
-supported   which versions; raises ConfigurationError for others, before anything else is imported
 plain       anything as JSON-safe values, pictures whole
 recording   a smolagents step as ours
 restoring   a step of ours as smolagents had it
@@ -11,9 +10,9 @@ hooks       what an agent does otherwise when it has one
 tools       expand, for the model
 """
 
-from pagein.integrations.smolagents.supported import check_version
+from pagein.integrations.releases import checked_release
 
-check_version()
+checked_release("smolagents")
 
 from pagein.integrations.smolagents.memory import PageinMemory  # noqa: E402 - only a version we know is touched
 
