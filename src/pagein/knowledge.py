@@ -46,7 +46,6 @@ class Knowledge:
     @property
     def facts(self) -> Facts:
         """The facts; from the first time they are asked for, everything that was said is read for them."""
-        self.is_on = True
         return self._opened()
 
     def attend(self) -> None:

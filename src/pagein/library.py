@@ -43,12 +43,6 @@ class Library:
         start = archive.watermark()
         archive.index(self._log.read(start, start + limit))
 
-    def rebuild(self) -> int:
-        """Drop the index and build this session's anew; how many entries it holds."""
-        archive = self._opened()
-        archive.rebuild()
-        return archive.catch_up(self._log)
-
     def moved(self, log: Log) -> Library:
         """The archive over another log; this one is released."""
         self.close()

@@ -149,7 +149,8 @@ class Memory(Branching):
         self._check_open()
         session = self._session
         view = session.fold.view(session.limit(session.budget))
-        behind = session.behind if session.behind_at == view.head else ()
+        last = session.last
+        behind = last.tail if last is not None and last.head == view.head else ()
         return replace(view.with_tail(behind).report, problems=tuple(session.problems))
 
     def reported(self, usage: Usage) -> None:

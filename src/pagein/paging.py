@@ -28,8 +28,8 @@ from pagein.tokens import Budget
 from pagein.view import Shown, View
 from pagein.view.fold import preview, show
 from pagein.view.layout import Aside
-from pagein.writing import Author, Job, Outcome, Tile, Written
-from pagein.writing.jobs import SMALLEST, built_on, composed, tiles
+from pagein.writing import Author, Job, Outcome, Tile
+from pagein.writing.jobs import SMALLEST, chain, composed, joined, tiles
 
 FITS = 0.7
 """Share of the author's room up to which a source, quoted, is taken to fit into one request."""
@@ -66,8 +66,7 @@ def view(session: Session) -> Flow[View]:
         current = replace((yield from commit(session, replace(current, limit=room), plan)), limit=limit)
     yield from _begin(session, current)
     current = yield from _with_tail(session, current if facts is None else current.with_tail((facts,)))
-    session.asked = session.shown = current.tokens
-    session.behind, session.behind_at = current.tail, current.head
+    session.asked, session.last = current.tokens, current
     return current
 
 
@@ -201,9 +200,9 @@ def _with_records(
     made: dict[tuple[int, int], Replacement] = {}
     all_tiles = list(tiles(current, replacements))
     for each in all_tiles:
-        written = built_on(found, each.first, each.last)
-        if written is not None:
-            by = composed(current, each, written, session.author.name, newest=each is all_tiles[-1])
+        links = chain(found, each.first, each.last)
+        if links:
+            by = composed(current, each, joined(links), session.author.name, newest=each is all_tiles[-1])
             if by.record and by.record != shown.get((each.first, each.last)):
                 made[each.first, each.last] = by
     kept = tuple(made.pop((each.first, each.last), each) for each in replacements)
@@ -259,8 +258,10 @@ def _begun(session: Session, current: View, replacements: Sequence[Replacement])
         return False
     found, wanted = [*session.recorded, *session.written], []
     for each in tiles(current, replacements):
-        written = built_on(found, each.first, each.last)
-        start = each.first if written is None or _is_rebuilt(session, author, each, written) else written.last
+        links = chain(found, each.first, each.last)
+        start = links[-1].last if links else each.first
+        if links and _is_rebuilt(session, author, each, start):
+            start = each.first
         if start >= each.last or (start, each.last) in session.tried:
             continue
         if session.fold.cost_of(start, each.last) < SMALLEST:
@@ -268,7 +269,7 @@ def _begun(session: Session, current: View, replacements: Sequence[Replacement])
         session.tried.add((start, each.last))
         span = yield from _source(session, start, each.last)
         if span.said:
-            previous = written.summary if written is not None and start > each.first else None
+            previous = joined(links).summary if start > each.first else None
             wanted.append(Tile(each.first, each.last, span, previous))
     if wanted:
         heard = tuple(_heard(current))
@@ -285,9 +286,9 @@ def _source(session: Session, first: int, last: int) -> Flow[Span]:
     return span_of(((at, step) for at, step in steps.items() if not isinstance(step, TaskStep)), first, last)
 
 
-def _is_rebuilt(session: Session, author: Author, each: Replacement, written: Written) -> bool:
+def _is_rebuilt(session: Session, author: Author, each: Replacement, start: int) -> bool:
     """True where the source is asked about whole: it fits, and is not many times what is new in it."""
-    whole, fresh = session.fold.cost_of(each.first, each.last), session.fold.cost_of(written.last, each.last)
+    whole, fresh = session.fold.cost_of(each.first, each.last), session.fold.cost_of(start, each.last)
     return fresh > 0 and whole <= author.asking.room * FITS and whole <= fresh * REBUILT
 
 

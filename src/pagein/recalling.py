@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
+from typing import TypeVar
 
 from pagein.archive.contract import Hit, Snippet
 from pagein.archive.packing import GAP, pack
@@ -31,6 +32,8 @@ from pagein.view.handles import step_handle
 from pagein.view.layout import Aside
 from pagein.view.memo import Memo, bare
 from pagein.view.need import name_chance
+
+S = TypeVar("S", TaskStep, ActionStep)
 
 _MARK = re.compile(r"^(?:[>!]|user:) ", re.MULTILINE)
 """What stands before a line in an extract: the line is the same without it."""
@@ -140,10 +143,10 @@ def has_left(view: View) -> bool:
 def cue(view: View) -> str:
     """What the run is about now: the user's newest words, the newest action, and the names in what it found."""
     words: list[str] = []
-    user = next((each.item for each in reversed(view.run) if isinstance(each.item, TaskStep)), None)
+    user = _newest(view, TaskStep)
     if user is not None:
         words.append(as_text(user.content)[-MOST_WORDS:])
-    action = next((each.item for each in reversed(view.run) if isinstance(each.item, ActionStep)), None)
+    action = _newest(view, ActionStep)
     if action is not None:
         words.append(as_text(action.content or "")[-MOST_WORDS:])
         words += [argument_text(call.arguments)[:MOST_WORDS] for call in action.tool_calls]
@@ -151,6 +154,10 @@ def cue(view: View) -> str:
         named = (name for text in found for name in identifiers(text[: 20 * MOST_WORDS]))
         words.append(" ".join(_first(named, MOST_NAMES)))
     return "\n".join(each for each in words if each.strip())
+
+
+def _newest(view: View, kind: type[S]) -> S | None:
+    return next((each.item for each in reversed(view.run) if isinstance(each.item, kind)), None)
 
 
 def _first(names: Iterable[str], most: int) -> Iterable[str]:
@@ -224,8 +231,8 @@ def _index(memo: Memo, shown: frozenset[str]) -> Index:
 
 def newest_names(view: View) -> frozenset[str]:
     """The identifiers in the newest action: what it says, and what it calls."""
-    action = next((each.item for each in reversed(view.run) if isinstance(each.item, ActionStep)), None)
-    if not isinstance(action, ActionStep):
+    action = _newest(view, ActionStep)
+    if action is None:
         return frozenset()
     texts = [as_text(action.content or ""), *(argument_text(call.arguments) for call in action.tool_calls)]
     return frozenset(name for text in texts for name in identifiers(text))
@@ -233,10 +240,8 @@ def newest_names(view: View) -> frozenset[str]:
 
 def has_spoken(view: View) -> bool:
     """True where the user spoke last."""
-    newest = next(
-        (each.item for each in reversed(view.run) if isinstance(each.item, ActionStep | TaskStep)), None
-    )
-    return isinstance(newest, TaskStep)
+    spoke = (each.item for each in reversed(view.run) if isinstance(each.item, ActionStep | TaskStep))
+    return isinstance(next(spoke, None), TaskStep)
 
 
 def room_for(view: View, share: float) -> int:

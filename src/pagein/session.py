@@ -15,7 +15,7 @@ from pagein.recording import Rendered, heard_in
 from pagein.steps import ActionStep, TaskStep
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
-from pagein.view import Shown, View
+from pagein.view import View
 from pagein.view.fold import Fold, undone
 from pagein.writing import Author, Job, Written
 from pagein.writing.jobs import known
@@ -61,8 +61,8 @@ class Session:
     repairs: list[str] = field(default_factory=list)
     asked: int = 0
     """The count of the request shown last, which the next reported usage is compared with."""
-    shown: int = 0
-    """The count of the request shown last."""
+    last: View | None = None
+    """The view shown last, with what stood behind it."""
     told: tuple[int, int] | None = None
     """What was counted here and by the provider for the last request that both counted."""
     has_facts: bool = False
@@ -73,9 +73,6 @@ class Session:
     """What was looked up last."""
     part: Part = field(default_factory=Part)
     """How much of what comes back the archive finds."""
-    behind: tuple[Shown, ...] = ()
-    """What stood behind the run in the view shown last, and at which head that was."""
-    behind_at: int = -1
     sights: Sights = field(default_factory=Sights)
     """What each thing in the view says."""
     author: Author | None = None
@@ -151,7 +148,7 @@ class Session:
 
         ``window`` is the provider's, ``asked`` what it counted in the request it refused; in its tokens.
         """
-        budget, shown = self.budget, self.shown or self.fold.view(1).tokens
+        budget, shown = self.budget, (self.last or self.fold.view(1)).tokens
         room = budget.limit
         if window is not None:
             room = min(room, int((window - min(budget.output, window // 2) - budget.tools) * KEPT))

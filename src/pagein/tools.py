@@ -9,7 +9,7 @@ from typing import Any
 
 from pagein.archive.contract import Hit, Query
 from pagein.effects import Flow, Recall, Remember
-from pagein.errors import ConfigurationError, PageinError
+from pagein.errors import ConfigurationError, LogError, PageinError
 from pagein.expansion import expand
 from pagein.flows import pin, unpin
 from pagein.session import Session
@@ -119,9 +119,9 @@ def call(session: Session, name: str, arguments: str | Mapping[str, Any], now: f
         text = yield from run(session, _given(name, arguments), now)
     except _Misused as error:
         return f"error: {error}"
+    except LogError:
+        raise
     except PageinError as error:
-        if type(error).__name__.startswith("Log"):
-            raise
         return f"error: {error}"
     return _capped(session, text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pagein.compaction.extracting import summary_of, visible_from
@@ -12,7 +12,7 @@ from pagein.log import Compaction, Replacement
 from pagein.steps import SummaryStep
 from pagein.summaries.merging import merged_all
 from pagein.summaries.rendering import rendered
-from pagein.summaries.summary import Summary, as_value, from_value
+from pagein.summaries.summary import as_value, from_value
 from pagein.tokens import TokenCounter
 from pagein.view import View
 from pagein.view.handles import range_handle
@@ -48,22 +48,27 @@ def known(compactions: Iterable[Compaction], kept: Iterable[Written] = ()) -> It
     yield from kept
 
 
-def built_on(found: Iterable[Written], first: int, last: int) -> Written | None:
-    """What was written of ``[first, last)`` from its beginning on, merged; None where nothing was.
+def chain(found: Iterable[Written], first: int, last: int) -> tuple[Written, ...]:
+    """What was written of ``[first, last)`` from its beginning on, oldest first, without a gap; () where nothing was.
 
-    The ranges join without a gap; of two that begin together the longer one counts, of equal ones the newer.
+    Of two that begin together the longer one counts, of equal ones the newer.
     """
     longest: dict[int, Written] = {}
     for each in found:
         held = longest.get(each.first)
         if each.last <= last and (held is None or each.last >= held.last):
             longest[each.first] = each
-    chain: list[Summary] = []
+    links: list[Written] = []
     at = first
     while at in longest and longest[at].last > at:
-        chain.append(longest[at].summary)
+        links.append(longest[at])
         at = longest[at].last
-    return Written(first, at, merged_all(chain)) if chain else None
+    return tuple(links)
+
+
+def joined(links: Sequence[Written]) -> Written:
+    """A chain as one, merged by code."""
+    return Written(links[0].first, links[-1].last, merged_all(each.summary for each in links))
 
 
 def is_long(text: str | None, counter: TokenCounter) -> bool:
