@@ -1,9 +1,13 @@
 """What every test may lean on."""
 
 import pytest
+from hypothesis import settings
 
 from pagein.log.inmemory import InMemoryLog
 from pagein.memory import AgentMemory
+
+settings.register_profile("pagein", deadline=None)  # a busy machine is no failure
+settings.load_profile("pagein")
 
 
 @pytest.fixture

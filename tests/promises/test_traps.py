@@ -266,7 +266,7 @@ def test_trap_18_no_text_raises_or_takes_long(text):
     view = memory.view()
     promises.within_budget(view, O200K)
     assert str(memory.expand("s2.0")) == text
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 60  # a square of 300,000 takes many minutes
 
 
 def test_trap_19_missing_and_stale_usage_neither_stops_nor_doubles_a_compaction():

@@ -84,10 +84,15 @@ class NewLinesAreHalfPrice(Honest):
 
 
 class Quadratic(Honest):
+    spent = 0.0
+
     def text(self, text: str) -> int:
-        if len(text) > 50_000 and text.startswith("a" * 100):
-            sum(range(int(len(text) ** 2 / 1e4)))
+        if text.startswith("a" * 100):
+            self.spent += len(text) ** 2 / 1e9
         return super().text(text)
+
+    def clock(self) -> float:
+        return self.spent
 
 
 class SpecialsAreTokens(Honest):
@@ -148,7 +153,7 @@ FAULTS: dict[Callable[[], Any], set[str]] = {
     Truncates: {"test_the_whole_text_is_counted"},
     SquareWithLength: {"test_two_texts_cost_no_more_together_than_apart"},
     NewLinesAreHalfPrice: {"test_a_longer_text_costs_no_less"},
-    Quadratic: {"test_time_is_linear_in_the_text"},
+    Quadratic: {"test_a_long_text_ends"},
     SpecialsAreTokens: {"test_special_tokens_are_text"},
     ImagesByBytes: {"test_an_image_costs_by_its_pixels_and_not_by_its_bytes"},
     UnknownImagesAreFree: {"test_any_image_has_a_price"},
@@ -163,7 +168,9 @@ def failures(counter: Any) -> set[str]:
     """The tests of the suite that the counter fails."""
     failed = set()
     for name in TESTS:
-        test = getattr(CounterTests(), name)
+        suite = CounterTests()
+        suite.clock = getattr(counter, "clock", suite.clock)
+        test = getattr(suite, name)
         with pytest.MonkeyPatch.context() as monkeypatch:
             given = (
                 {"monkeypatch": monkeypatch} if "monkeypatch" in inspect.signature(test).parameters else {}

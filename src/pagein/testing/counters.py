@@ -76,6 +76,9 @@ class CounterTests:
 
     slack = 8
     """Tokens by which two counts may differ where texts meet: merges across the seam."""
+    seconds = 60.0
+    """CPU seconds after which half a megabyte of any text must be counted: a hang, on whatever machine."""
+    clock = staticmethod(time.process_time)
 
     @pytest.fixture
     def counter(self) -> TokenCounter:
@@ -117,20 +120,12 @@ class CounterTests:
             longest = max(counter.text(left), counter.text(right))
             assert counter.text(left + right) >= longest - self.slack, (left[-20:], right[:20])
 
-    def test_time_is_linear_in_the_text(self, counter: TokenCounter) -> None:
-        for name, unit in (
-            ("prose", PROSE),
-            ("one letter", "a"),
-            ("spaces", " "),
-            ("Chinese", "\u5929\u5730\u7384"),
-        ):
-            text = unit * (1 + 262_144 // len(unit))
-            counter.text(text[:1_000])  # what is loaded once is not judged
-            short, long = self._seconds(counter, text[:65_536]), self._seconds(counter, text[:262_144])
-            # Four times the text: 4 if linear, 16 if quadratic. The milliseconds drown the noise of small times.
-            assert (long + 0.002) / (short + 0.002) < 9, (
-                f"{name}: {short:.3f} s became {long:.3f} s for 4 times the text"
-            )
+    def test_a_long_text_ends(self, counter: TokenCounter) -> None:
+        """A guard against a square, which takes minutes here; not a measure of speed."""
+        started = self.clock()
+        for unit in (PROSE, "a", " ", "\u5929\u5730\u7384"):
+            assert counter.text(unit * (1 + 524_288 // len(unit))) > 0
+        assert self.clock() - started < self.seconds
 
     def test_special_tokens_are_text(self, counter: TokenCounter) -> None:
         for special in SPECIALS:
@@ -216,19 +211,6 @@ class CounterTests:
         # A panic in a Rust extension is a BaseException, and ends a host that only expects Exceptions.
         except BaseException as error:
             raise AssertionError(f"{name}: raised {error!r}") from error
-
-    def _seconds(self, counter: TokenCounter, text: str) -> float:
-        """The best of three, in CPU time: what else the machine does is not the counter's fault.
-
-        Each time a character less, so that no cache of the last text answers.
-        """
-        best = float("inf")
-        for less in range(3):
-            asked = text[less:]
-            start = time.process_time()
-            counter.text(asked)
-            best = min(best, time.process_time() - start)
-        return best
 
     def _pairs(self) -> Iterator[tuple[str, str]]:
         texts = (

