@@ -73,7 +73,7 @@ def map_requests(span: Span, asking: Asking, previous: Summary | None = None) ->
     if previous is not None and not previous.is_empty:
         most = int(_room(asking, NONE) * PREVIOUS)
         told = rendered(previous, most, asking.counter, handle=range_handle(0, max(1, span.first))) or NONE
-    pieces = _even(span, pieces_of(span, _room(asking, told), asking.counter), asking.counter)
+    pieces = _even_pieces(span, _room(asking, told), asking.counter)
     total = str(len(pieces))
     return tuple(
         Request(_asked(asking, "summarise", _quoted(piece), piece.handle, told, str(number), total), piece)
@@ -81,12 +81,13 @@ def map_requests(span: Span, asking: Asking, previous: Summary | None = None) ->
     )
 
 
-def _even(span: Span, pieces: tuple[Span, ...], counter: TokenCounter) -> tuple[Span, ...]:
-    """As many pieces of about one length: of a short last piece no record is shorter than the piece."""
+def _even_pieces(span: Span, room: int, counter: TokenCounter) -> tuple[Span, ...]:
+    """As few pieces as the room allows, of about one length: of a short last piece no record is shorter than it."""
+    pieces = pieces_of(span, room, counter)
     if len(pieces) < 2:
         return pieces
     whole = sum(_cost(each, counter) for piece in pieces for each in piece.said)
-    even = pieces_of(span, int(whole / len(pieces) * EVEN), counter)
+    even = pieces_of(span, min(room, int(whole / len(pieces) * EVEN)), counter)
     return even if len(even) == len(pieces) else pieces
 
 
