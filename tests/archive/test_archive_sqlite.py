@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-from pagein.archive import Query, SqliteArchive, schema, writing
+from pagein.archive import Query, SqliteArchive, ids, schema, sqlite_tables
 from pagein.archive.schema import TABLES
 from pagein.errors import LogBusy, LogError, LogUnreadable
 from pagein.log.sqlite import SQLiteLog
@@ -171,7 +171,7 @@ def test_rows_and_watermark_come_together_or_not_at_all(path, log, monkeypatch):
         archive.index(list(log.read())[:2])
         before = everything(archive)
         monkeypatch.setattr(
-            writing,
+            sqlite_tables,
             "_MOVE",
             "UPDATE archive_sessions SET position = ?, digest = ?, next = abs(-9223372036854775807 - min(1, ?)) WHERE tenant = ? AND session = ?",
         )
@@ -184,18 +184,18 @@ def test_rows_and_watermark_come_together_or_not_at_all(path, log, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-from pagein.archive import SqliteArchive, writing
+from pagein.archive import SqliteArchive, sqlite_tables
 from pagein.log.sqlite import SQLiteLog
 at = int(sys.argv[2])
 done = 0
-real = writing._add_passages
-def dying(database, known, found):
+real = sqlite_tables.SqliteWriting.keep
+def dying(writing, known, found):
     global done
-    real(database, known, found)
+    real(writing, known, found)
     done += 1
     if done == at:
         os.kill(os.getpid(), signal.SIGKILL)
-writing._add_passages = dying
+sqlite_tables.SqliteWriting.keep = dying
 archive = SqliteArchive(sys.argv[1])
 for entry in SQLiteLog(sys.argv[1]).read():
     archive.index([entry])
@@ -275,11 +275,11 @@ def test_a_forked_process_opens_its_own(path):
 def test_ids_of_a_tenant_and_of_a_session_are_ranges_that_do_not_meet():
     first, last = schema.range_of_tenant(3)
     session = schema.session_key(3, 7)
-    low, high = schema.range_of_session(session)
+    low, high = ids.range_of_session(session)
     assert first < low < high < last
     assert schema.range_of_tenant(4)[0] == last + 1
     assert schema.range_of_tenant(schema.MOST_TENANTS - 1)[1] < 2**63
-    assert schema.session_of(schema.passage_id(session, schema.MOST_PASSAGES)) == session
+    assert ids.session_of(ids.passage_id(session, ids.MOST_PASSAGES)) == session
 
 
 def test_vectors_are_on_disk_and_only_signs_in_memory(tmp_path):
@@ -287,7 +287,7 @@ def test_vectors_are_on_disk_and_only_signs_in_memory(tmp_path):
         archive.catch_up(recorded(*[TaskStep(f"berth {number}") for number in range(50)]))
         assert archive.embed_pending(40) == 10
         archive.search("berth 7")
-        assert archive._vectors._signs.nbytes == 40 * 8
+        assert archive._store.vectors._signs.nbytes == 40 * 8
         with raw(tmp_path / "a.db") as database:
             assert database.execute("SELECT sum(length(vector)) FROM archive_vectors").fetchone() == (
                 40 * 128,

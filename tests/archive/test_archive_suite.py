@@ -5,6 +5,7 @@ import contextlib
 import pytest
 
 from pagein.archive import SqliteArchive
+from pagein.archive.derived import DerivedArchive
 from pagein.log.sqlite import SQLiteLog
 from pagein.testing.archive_material import OpenArchive
 from pagein.testing.archives import ArchiveTests
@@ -21,3 +22,7 @@ class TestSqliteArchiveBesideALog(ArchiveTests):
     def open_archive(self, tmp_path) -> OpenArchive:
         with contextlib.closing(SQLiteLog(tmp_path / "run.db")):
             return lambda **options: SqliteArchive(tmp_path / "run.db", **options)
+
+
+def test_what_the_archives_share_is_proven_by_each():
+    assert {each.__name__ for each in DerivedArchive.__subclasses__()} >= {"SqliteArchive"}

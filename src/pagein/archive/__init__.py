@@ -8,9 +8,12 @@ dates        the times that a query speaks of
 fusion       one score from several arms; seeds and diversity
 sessions     in which session it was
 packing      what is shown of the hits within a budget of tokens
-schema       the tables, and whether they can be trusted
-sqlite       the index in a SQLite file, the log's own or another
-vectors      vectors on disk, their signs in memory
+ids          the numbers that passages are known by
+storing      what an archive asks of the database that its index lies in
+derived      the verbs over any such database, and when what is found may be trusted
+sqlite       the index in a SQLite file, the log's own or another: its schema, what it is asked (sqlite_tables)
+embedding    how vectors are made and compared
+vectors      vectors in a SQLite file, their signs in memory
 embedders    who makes vectors: a small local model, an OpenAI-compatible endpoint, a callable
 
     with SqliteArchive("run.db") as archive:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
-from pagein.archive.contract import Role
+from pagein.archive.storing import Reading, Scope
 from pagein.archive.words import Statistics, rarity
 
 POSTINGS = 24_000
@@ -22,19 +20,7 @@ LOOKED_AT = 400
 _TOGETHER = 4
 """Of terms too common to be read whole, how many rarest are asked for together."""
 
-_HOLDERS = """SELECT rowid FROM archive_words WHERE archive_words MATCH ? AND rowid BETWEEN ? AND ?
-    ORDER BY rowid DESC LIMIT ?"""
-_COUNT = "SELECT count(*) FROM archive_words WHERE archive_words MATCH ? AND rowid BETWEEN ? AND ?"
-_SIZES = "SELECT coalesce(sum(passages), 0), coalesce(sum(size), 0) FROM archive_sizes WHERE session = ?"
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Where is looked: ranges of ids, the numbers their totals are kept under, and the roles that may be found."""
-
-    ranges: tuple[tuple[int, int], ...]
-    totals: tuple[int, ...]
-    roles: tuple[Role, ...] = ()
+_KEPT_COUNTS = 10_000
 
 
 @dataclass(slots=True)
@@ -51,7 +37,7 @@ Counts = dict[tuple[str, Scope], tuple[int, int]]
 
 
 def look_up(
-    database: sqlite3.Connection,
+    reading: Reading,
     terms: Sequence[str],
     scope: Scope,
     counts: Counts,
@@ -60,74 +46,44 @@ def look_up(
     a_term: int = A_TERM,
 ) -> Looked:
     """Who holds the terms within the scope, of common ones the newest; and how rare each is there."""
-    passages, size = totals(database, scope)
+    passages, size = reading.totals(scope)
     share = max(a_term // 8, min(a_term, postings // max(len(terms), 1)))
-    present: dict[str, set[int]] = {}
-    complete: set[str] = set()
-    worth: dict[str, float] = {}
-    for term in terms:
-        holders = _holders(database, (term,), scope, share + 1)
-        if not holders:
-            continue
-        known = len(holders)
-        if known > share:
-            known = _counted(database, term, scope, counts, passages)
-        else:
-            complete.add(term)
-        present[term] = holders
-        worth[term] = rarity(passages, min(known, passages))
+    held = reading.holders([(term,) for term in terms], scope, share + 1)
+    present = {term: holders for term, holders in zip(terms, held, strict=True) if holders}
+    complete = {term for term, holders in present.items() if len(holders) <= share}
+    known = {term: len(present[term]) for term in complete}
+    known |= _counted(reading, [term for term in present if term not in complete], scope, counts, passages)
+    worth = {term: rarity(passages, min(known[term], passages)) for term in present}
     found = Looked(Statistics(passages, size / passages if passages else 0.0, worth), present, complete)
-    _look_up_together(database, scope, found, share)
+    _look_up_together(reading, scope, found, share)
     return found
 
 
-def _look_up_together(database: sqlite3.Connection, scope: Scope, found: Looked, share: int) -> None:
+def _look_up_together(reading: Reading, scope: Scope, found: Looked, share: int) -> None:
     """Where terms are too common to be read whole: who holds several of them."""
     common = sorted(found.present.keys() - found.complete, key=lambda term: -found.statistics.rarity[term])
-    groups = {tuple(common[:2]), tuple(common[:_TOGETHER])}
-    for group in groups:
-        if len(group) > 1:
-            holders = _holders(database, group, scope, share)
-            for term in group:
-                found.present[term] |= holders
+    groups = [each for each in {tuple(common[:2]), tuple(common[:_TOGETHER])} if len(each) > 1]
+    if not groups:
+        return
+    for group, holders in zip(groups, reading.holders(groups, scope, share), strict=True):
+        for term in group:
+            found.present[term] |= holders
 
 
-def totals(database: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
-    """Passages and terms within the scope."""
-    sql, roles = _SIZES, scope.roles
-    if roles:
-        sql = f"{sql} AND role IN ({', '.join('?' * len(roles))})"
-    rows = [database.execute(sql, (number, *roles)).fetchone() for number in scope.totals]
-    return sum(row[0] for row in rows), sum(row[1] for row in rows)
-
-
-def _holders(database: sqlite3.Connection, terms: Sequence[str], scope: Scope, most: int) -> set[int]:
-    match = _match(terms, scope.roles)
-    found: set[int] = set()
-    for first, last in scope.ranges:
-        found.update(chain.from_iterable(database.execute(_HOLDERS, (match, first, last, most))))
-    return found
-
-
-def _counted(database: sqlite3.Connection, term: str, scope: Scope, counts: Counts, passages: int) -> int:
-    known = counts.get((term, scope))
-    if known is not None and known[1] <= passages <= known[1] * 1.1:
-        return known[0]
-    match = _match((term,), scope.roles)
-    count: int = sum(database.execute(_COUNT, (match, *each)).fetchone()[0] for each in scope.ranges)
-    if len(counts) >= _KEPT_COUNTS:
-        counts.clear()
-    counts[term, scope] = (count, passages)
-    return count
-
-
-_KEPT_COUNTS = 10_000
-
-
-def _match(terms: Sequence[str], roles: Sequence[Role]) -> str:
-    """What FTS5 is asked. A term is quoted, and holds no quote: names are made of word characters and few marks."""
-    wanted = " AND ".join(f'"{term}"' for term in terms)
-    if not roles:
-        return wanted
-    said = " OR ".join(f'"={role}"' for role in roles)
-    return f"{wanted} AND ({said})"
+def _counted(
+    reading: Reading, terms: Sequence[str], scope: Scope, counts: Counts, passages: int
+) -> dict[str, int]:
+    """How many passages hold each of these common terms; what was counted when there were about as many still serves."""
+    known = {}
+    for term in terms:
+        count, then = counts.get((term, scope), (0, -1))
+        if then <= passages <= then * 1.1:
+            known[term] = count
+    missing = [term for term in terms if term not in known]
+    if missing:
+        if len(counts) >= _KEPT_COUNTS:
+            counts.clear()
+        for term, count in zip(missing, reading.counts(missing, scope), strict=True):
+            counts[term, scope] = (count, passages)
+            known[term] = count
+    return known

@@ -1,8 +1,10 @@
-"""The tables of the index, and whether what is found may be trusted. What may not is dropped: it can be built again."""
+"""The tables of the index in SQLite, and whether what is found may be trusted. What may not is dropped: it can be built again."""
 
 from __future__ import annotations
 
 import sqlite3
+
+from pagein.archive.ids import passage_id
 
 VERSION = "1"
 """Of the tables and of ``terms``: whoever changes either counts up, and every index is built anew."""
@@ -57,10 +59,7 @@ _SCHEMA = (
     _WORDS,
 )
 
-_ORDINAL_BITS = 24
 _NUMBER_BITS = 22
-MOST_PASSAGES = (1 << _ORDINAL_BITS) - 16
-"""Passages of one session. The last few stay free, so that a session's last is nobody's neighbour."""
 MOST_SESSIONS = 1 << _NUMBER_BITS
 """Sessions of one tenant."""
 MOST_TENANTS = 1 << 16
@@ -71,28 +70,9 @@ def session_key(holder: int, number: int) -> int:
     return holder << _NUMBER_BITS | number
 
 
-def passage_id(session: int, ordinal: int) -> int:
-    """The id of a session's passage: neighbours are next to each other, a session and a tenant are one range.
-
-    >>> passage_id(3, 5) >> 24
-    3
-    """
-    return session << _ORDINAL_BITS | ordinal
-
-
 def totals_of_tenant(holder: int) -> int:
     """The number under which a tenant's totals are kept."""
     return -holder - 1
-
-
-def session_of(passage: int) -> int:
-    """What leads a passage's id."""
-    return passage >> _ORDINAL_BITS
-
-
-def range_of_session(session: int) -> tuple[int, int]:
-    """The first and the last id that a session's passages may have."""
-    return passage_id(session, 0), passage_id(session + 1, 0) - 1
 
 
 def range_of_tenant(holder: int) -> tuple[int, int]:

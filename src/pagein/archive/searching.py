@@ -1,19 +1,17 @@
-"""One search, from the query to the hits, over a connection that it only reads."""
+"""One search, from the query to the hits, over an index that it only reads."""
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from pagein.archive.candidates import LOOKED_AT, Counts, Looked, Scope, look_up
-from pagein.archive.contract import Hit, Query, Role
+from pagein.archive.candidates import LOOKED_AT, Counts, Looked, look_up
+from pagein.archive.contract import Hit, Query
 from pagein.archive.dates import Window, windows
 from pagein.archive.fusion import Candidate, Fused, chosen, fuse
+from pagein.archive.ids import session_of
 from pagein.archive.passages import handle_of
-from pagein.archive.schema import session_of
+from pagein.archive.storing import Meanings, Reading, Row, Scope
 from pagein.archive.terms import query_terms, surfaces
 from pagein.archive.words import AROUND, best_of, by_presence, padded, scores
 
@@ -27,37 +25,6 @@ _LEAST = 64
 """Passages that are scored whole, however few hits are wanted: on LoCoMo ten hits are the same as of 256."""
 
 _NEAR = (-2, -1, 1, 2)
-
-_ROWS = """SELECT p.id, p.position, p.part, p.role, p.at, p.said, p.same
-    FROM json_each(?) AS wanted JOIN archive_passages AS p ON p.id = wanted.value"""
-_TERMS = "SELECT p.id, p.size, p.terms FROM json_each(?) AS wanted JOIN archive_passages AS p ON p.id = wanted.value"
-_TEXTS = """SELECT p.id, p.text, p.whole, p.terms FROM json_each(?) AS wanted
-    JOIN archive_passages AS p ON p.id = wanted.value"""
-
-
-class Meanings(Protocol):
-    """The similarities of passages to one query."""
-
-    def nearest(self, most: int) -> Sequence[int]:
-        """The ids of the passages nearest to it."""
-        ...
-
-    def of(self, ids: Collection[int]) -> Mapping[int, float]:
-        """How near these are, those that have a vector."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A passage without its text."""
-
-    id: int
-    position: int
-    part: int
-    role: Role
-    at: float
-    said: float | None
-    same: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +41,7 @@ NEAREST = 100
 
 
 def find(
-    database: sqlite3.Connection,
+    reading: Reading,
     query: Query,
     scope: Scope,
     hidden: frozenset[int],
@@ -83,26 +50,23 @@ def find(
 ) -> Found:
     """Every candidate for the query within the scope, scored, best first."""
     terms = query_terms(query.text, TERMS)
-    looked = look_up(database, terms, scope, counts)
+    looked = look_up(reading, terms, scope, counts)
     ids = _by_words(looked, query.limit, scope, hidden)
     if meanings is not None:
         ids.update(meanings.nearest(NEAREST))
     ids -= hidden
-    rows = {row.id: row for row in _rows(database, ids) if _admitted(row, query)}
+    rows = {row.id: row for row in reading.rows(ids) if _admitted(row, query)}
     near = {} if meanings is None else meanings.of(rows)
-    scored = _words(database, rows, looked)
+    scored = _words(reading, rows, looked)
     candidates = [_candidate(row, scored[row.id], near.get(row.id)) for row in rows.values()]
     times = windows(query.text, query.now)
     return Found(tuple(fuse(candidates, times)), rows, terms)
 
 
-def hits(
-    database: sqlite3.Connection, query: Query, found: Found, names: Mapping[int, str]
-) -> tuple[Hit, ...]:
+def hits(reading: Reading, query: Query, found: Found, names: Mapping[int, str]) -> tuple[Hit, ...]:
     """The hits to give of what was found; ``names`` are the sessions' by what leads their ids."""
     kept = chosen(found.fused, query.limit)
-    ids = json.dumps([each.candidate.id for each in kept])
-    texts = {row[0]: row[1:] for row in database.execute(_TEXTS, (ids,))}
+    texts = {row[0]: row[1:] for row in reading.texts([each.candidate.id for each in kept])}
     said = surfaces(query.text, found.terms)
     times = windows(query.text, query.now)
     given = []
@@ -121,7 +85,7 @@ def hits(
                 row.position,
                 row.at,
                 row.role,
-                bool(whole),
+                whole,
                 dict(each.arms),
             )
         )
@@ -142,17 +106,13 @@ def _by_words(looked: Looked, limit: int, scope: Scope, hidden: frozenset[int]) 
     return within.union(best_of(sums, min(LOOKED_AT, max(_LEAST, 8 * limit))))
 
 
-def _rows(database: sqlite3.Connection, ids: Iterable[int]) -> list[Row]:
-    return [Row(*row) for row in database.execute(_ROWS, (json.dumps(sorted(ids)),))]
-
-
 def _admitted(row: Row, query: Query) -> bool:
     early = query.since is not None and row.at < query.since
     late = query.until is not None and row.at > query.until
     return not early and not late and (not query.roles or row.role in query.roles)
 
 
-def _words(database: sqlite3.Connection, rows: Mapping[int, Row], looked: Looked) -> dict[int, float]:
+def _words(reading: Reading, rows: Mapping[int, Row], looked: Looked) -> dict[int, float]:
     """How well each matches by words, its neighbours in the session counted in."""
     near = {each + far for each in rows for far in (0, *AROUND)}
     # Who holds a term that was read whole is known; of a common one, whether a passage does is seen in its text.
@@ -160,7 +120,7 @@ def _words(database: sqlite3.Connection, rows: Mapping[int, Row], looked: Looked
     holding = near if common else near & set().union(*looked.present.values())
     sizes: dict[int, int] = {}
     stored: dict[int, str] = {}
-    for each, size, terms in database.execute(_TERMS, (json.dumps(sorted(holding)),)):
+    for each, size, terms in reading.terms(holding):
         sizes[each], stored[each] = size, padded(terms)
     counts = {
         term: {

@@ -7,14 +7,13 @@ the two summed, in the prototype; by the words of whole sessions .909 / .841 / .
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from pagein.archive.candidates import Counts, Scope, look_up
+from pagein.archive.candidates import Counts, look_up
 from pagein.archive.contract import Query
-from pagein.archive.schema import session_of
+from pagein.archive.ids import session_of
 from pagein.archive.searching import TERMS, Found
+from pagein.archive.storing import Reading, Scope
 from pagein.archive.terms import query_terms
 from pagein.archive.words import padded, rarity
 
@@ -26,17 +25,13 @@ _POSTINGS = 200_000
 _HOLDERS = 20_000
 """Passages whose words are counted, newest first."""
 
-_TERMS = (
-    """SELECT p.id, p.terms FROM json_each(?) AS wanted JOIN archive_passages AS p ON p.id = wanted.value"""
-)
-
 
 def rank_sessions(
-    database: sqlite3.Connection, query: Query, scope: Scope, counts: Counts, found: Found
+    reading: Reading, query: Query, scope: Scope, counts: Counts, found: Found
 ) -> list[tuple[int, float]]:
     """The sessions that hold anything of the query, by what leads their ids, with their scores, best first."""
     terms = query_terms(query.text, TERMS)
-    by_words = _by_words(database, query, scope, counts, terms)
+    by_words = _by_words(reading, scope, counts, terms)
     by_passage: dict[int, float] = {}
     for each in found.fused:
         key = session_of(each.candidate.id)
@@ -52,33 +47,18 @@ def fused(by_words: Mapping[int, float], by_passage: Mapping[int, float]) -> dic
     return {key: sum(arm.get(key, 0.0) / best for arm, best in arms if best > 0) for key in keys}
 
 
-def _by_words(
-    database: sqlite3.Connection, query: Query, scope: Scope, counts: Counts, terms: Sequence[str]
-) -> dict[int, float]:
-    looked = look_up(database, terms, scope, counts, postings=_POSTINGS, a_term=_HOLDERS)
+def _by_words(reading: Reading, scope: Scope, counts: Counts, terms: Sequence[str]) -> dict[int, float]:
+    looked = look_up(reading, terms, scope, counts, postings=_POSTINGS, a_term=_HOLDERS)
     holders = sorted({each for ids in looked.present.values() for each in ids}, reverse=True)[:_HOLDERS]
     held: dict[int, dict[str, int]] = {}
-    for id, stored in database.execute(_TERMS, (json.dumps(holders),)):
+    for id, _, stored in reading.terms(holders):
         session = held.setdefault(session_of(id), {})
         text = padded(stored)
         for term, holding in looked.present.items():
             if id in holding:
                 session[term] = session.get(term, 0) + text.count(f" {term} ")
-    return bm25(held, _sizes(database, scope, query, held))
-
-
-def _sizes(database: sqlite3.Connection, scope: Scope, query: Query, held: Iterable[int]) -> dict[int, int]:
-    """The terms of every session that is looked at, by role where one is asked for."""
-    wanted = frozenset(held)
-    roles = f" AND role IN ({', '.join('?' * len(query.roles))})" if query.roles else ""
-    sizes: dict[int, int] = {}
-    for first, last in scope.ranges:
-        rows = database.execute(
-            f"SELECT session, sum(size) FROM archive_sizes WHERE session BETWEEN ? AND ?{roles} GROUP BY session",  # noqa: S608 - marks
-            (session_of(first), session_of(last), *query.roles),
-        )
-        sizes.update(rows)
-    return sizes | {key: 1 for key in wanted if key not in sizes}
+    sizes = reading.sizes(scope)
+    return bm25(held, {**dict.fromkeys(held, 1), **sizes})
 
 
 def bm25(held: Mapping[int, Mapping[str, int]], sizes: Mapping[int, int]) -> dict[int, float]:
