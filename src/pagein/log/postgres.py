@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,31 +11,22 @@ from typing import Any, NamedTuple, TypeVar
 from pagein.errors import (
     ConfigurationError,
     Conflict,
-    LogClosed,
-    LogUncertain,
-    LogUnreachable,
     LogUnreadable,
     LogUnwritable,
 )
 from pagein.log import Body, Entry, Verification
-from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, relinked, seal, written
+from pagein.log.chain import Audit, checked_name, checked_time, opened, relinked, seal, written
 from pagein.log.codec import blob_names, encode
 from pagein.log.digests import origin
+from pagein.log.rows import Row
 
 try:
     import psycopg
     from psycopg.rows import tuple_row
 
+    from pagein.log.postgres_asking import Asking, source_of
     from pagein.log.postgres_schema import checked_schema, key_of, prepare
-    from pagein.log.postgres_server import (
-        Connection,
-        Direct,
-        Pool,
-        Pooled,
-        address_of,
-        in_our_words,
-        was_lost,
-    )
+    from pagein.log.postgres_server import Connection, Pool
     from pagein.log.postgres_statements import Statements
 except ImportError as error:
     raise ConfigurationError("logs in PostgreSQL need psycopg: pip install 'pagein[postgres]'") from error
@@ -47,7 +36,6 @@ T = TypeVar("T")
 _SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
 _ROWS_AT_ONCE = 250
 _BYTES_AT_ONCE = 16 * 2**20
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
 
 class _Tip(NamedTuple):
@@ -107,18 +95,12 @@ class PostgresLog:
         self.session = checked_name("session", session)
         self.tenant = checked_name("tenant", tenant)
         self.schema = checked_schema(schema)
-        self._timeout = timeout
         self._key = {"tenant": key_of(tenant), "session": key_of(session)}
         self._statements = Statements(self.schema)
         self._tip: _Tip | None = None
-        self._reached = False
-        self._process = os.getpid()
-        self._source: Direct | Pooled = (
-            Direct(address_of(where), timeout=timeout, synchronous=synchronous.upper(), readonly=readonly)
-            if isinstance(where, str)
-            else Pooled(where, timeout=timeout)
-        )
+        self._source = source_of(where, timeout=timeout, synchronous=synchronous.upper(), readonly=readonly)
         self._address = self._source.address
+        self._server = Asking(self._source, timeout=timeout)
         try:
             self._ask(
                 lambda using, _: prepare(using, self.schema, self.path, readonly=readonly),
@@ -131,7 +113,7 @@ class PostgresLog:
     @property
     def path(self) -> str:
         """Where this log is, without the password."""
-        return self._address.name
+        return self._server.path
 
     def __repr__(self) -> str:
         return f"PostgresLog({self.path!r}, session={self.session!r}, tenant={self.tenant!r})"
@@ -207,46 +189,12 @@ class PostgresLog:
 
     def close(self) -> None:
         """Let go of the connection; a second call does nothing. A pool stays open."""
-        if os.getpid() == self._process:  # else the connection is the parent's
-            self._source.close()
+        self._server.close()
 
     # Asking the server
 
     def _ask(self, work: Callable[[Connection, bool], T], *, writing: bool = False) -> T:
-        """What the work gives; where the connection is lost it is done again on a new one, and told so.
-
-        Work must bear being done twice: what was sent before the connection was lost may have arrived.
-        """
-        if os.getpid() != self._process:
-            raise LogClosed(f"{self.path}: opened before this process was forked; open it again in here")
-        pause, sent, deadline = _FIRST_PAUSE, False, math.inf
-        while True:
-            leased = False
-            try:
-                with self._source.lease() as using:
-                    leased = self._reached = True
-                    return work(using, sent)
-            except psycopg.Error as error:
-                fault = error
-            deadline = min(deadline, time.monotonic() + self._timeout)
-            sent = sent or (leased and was_lost(fault))
-            if not was_lost(fault) or not self._is_patient(fault) or time.monotonic() + pause > deadline:
-                break
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-        ours = in_our_words(self._address, fault, writing=writing)
-        if writing and sent and isinstance(ours, LogUnreachable):
-            ours = LogUncertain(
-                f"{self.path}: the connection was lost while this call was written, and the server did not come back "
-                f"within {self._timeout:g} s. Either all of it was written or none; the next call that gets through "
-                "tells, and a memory then folds in what is there. Look before you call again."
-            )
-        # Out here, so that the driver's error, whose text may hold a password, is not this one's context.
-        raise ours
-
-    def _is_patient(self, fault: psycopg.Error) -> bool:
-        """Whether to wait for the server: not where it was never reached, as waiting mends no wrong address."""
-        return self._reached or bool(fault.sqlstate) or "starting up" in str(fault)
+        return self._server.ask(work, writing=writing)
 
     def _fetch(self, using: Connection, statement: Any, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         with using.cursor(binary=True, row_factory=tuple_row) as cursor:
