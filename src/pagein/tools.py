@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
+from itertools import chain, zip_longest
 from typing import Any
 
 from pagein.archive.contract import Hit, Query
@@ -163,6 +165,11 @@ def _recall(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
         now=now,
     )
     hits = yield from Recall(query)
+    if query.role is None:
+        # A model's earlier questions match its question best, and hold no answer: every other hit is what a tool said.
+        told = yield from Recall(replace(query, role="tool"))
+        both = chain.from_iterable(zip_longest(told, hits))
+        hits = tuple({hit.handle: hit for hit in both if hit is not None}.values())[:limit]
     return "\n\n".join(map(_told, hits)) or "Nothing in this run matches."
 
 

@@ -1,32 +1,43 @@
-"""What a model in somebody else's loop asks a memory, and how it is answered in words."""
+"""What a model in somebody else's loop may do with its memory: which tools of ``pagein.tools`` it is offered."""
 
 from __future__ import annotations
 
-from pagein.errors import UnknownHandle
-from pagein.memory import AgentMemory
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-EXPAND = "Gives back in full what an earlier part of this run says, by the handle that stands for it, as s12 or s3-18."
-RECALL = (
-    "Searches everything said and found earlier in this run, what is out of sight included. Ask with names and words "
-    "that stand in what you look for. Each hit has a handle, which the tool expand gives back in full."
-)
+from pagein.errors import ConfigurationError
+from pagein.options import Options
+from pagein.tools import TOOLS
 
-HITS, EXCERPT = 5, 400
-"""How many hits a model is told, and how many characters of each."""
+Chosen = bool | Sequence[str]
+"""Which tools a model is offered: True for all that there is something to do with, False for none, or their names."""
 
+Definition = Mapping[str, Any]
+"""A tool as ``pagein.tools`` writes it down: its name, its description, and its parameters as a JSON schema."""
 
-def expanded(memory: AgentMemory, handle: str) -> str:
-    """The original behind a handle; of a handle there is not, what is wrong with it."""
-    try:
-        return str(memory.expand(handle))
-    except UnknownHandle as error:
-        return str(error)
+_LASTING = ("remember", "update")
+_KEPT_AS_FACTS = ("note", *_LASTING)
 
 
-def recalled(memory: AgentMemory, query: str) -> str:
-    """The best hits, each with its handle: what tools returned, and where none of it matches, what anyone said."""
-    # A model's earlier questions match its question best, and hold no answer.
-    hits = memory.recall(query, limit=HITS, role="tool") or memory.recall(query, limit=HITS)
-    if not hits:
-        return "Nothing recorded matches. Try other names or words."
-    return "\n\n".join(f"[{hit.handle}] {hit.text[:EXCERPT]}" for hit in hits)
+def offered(chosen: Chosen, options: Options) -> tuple[Definition, ...]:
+    """The tools a model is offered, in one order, each to be run by ``memory.call_tool``.
+
+    True leaves out those for lasting facts where the options name nobody whose facts they would be, and notes too with
+    ``facts=False``. Raises ConfigurationError for a name that is no tool of ours.
+    """
+    known = [each["name"] for each in TOOLS]
+    if isinstance(chosen, bool):
+        wanted = [name for name in known if chosen and name not in _pointless(options)]
+    else:
+        wanted = [chosen] if isinstance(chosen, str) else list(chosen)
+    if strange := [name for name in wanted if name not in known]:
+        raise ConfigurationError(f"no tool {strange[0]!r}; there are {', '.join(known)}")
+    return tuple(each for each in TOOLS if each["name"] in wanted)
+
+
+def _pointless(options: Options) -> tuple[str, ...]:
+    facts = options.get("facts")
+    if facts is False:
+        return _KEPT_AS_FACTS
+    is_somebodys = any(options.get(name) for name in ("user", "project", "task"))
+    return () if facts or is_somebodys else _LASTING

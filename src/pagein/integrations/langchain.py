@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Unpack, cast
 
 from pagein.errors import ConfigurationError
+from pagein.integrations.asking import Chosen
 from pagein.integrations.langchain_messages import to_langchain
 from pagein.integrations.langchain_threads import Conversation, Source, Threads
-from pagein.integrations.langchain_tools import expand_tool, running_thread
+from pagein.integrations.langchain_tools import running_thread, tools_of
 from pagein.integrations.releases import checked_release
 from pagein.memory import AgentMemory
 from pagein.options import Options
@@ -44,19 +45,22 @@ class PageinMiddleware(AgentMiddleware):
 
     ``source`` is a store, where every thread of the agent has a session of its own, or one AgentMemory for one
     conversation; the options are ``AgentMemory.open``'s. What the model and its tools say is recorded, each durable
-    before the next begins. A request that a provider finds too long is made again, smaller. With ``expand`` the model
-    is offered the tool of that name, which gives back what left its view.
+    before the next begins. A request that a provider finds too long is made again, smaller. ``tools`` says which
+    tools the model is offered, True or their names: recall, expand, pin, note, forget; remember and update with facts.
+    ``expand=False`` offers none.
 
     Put it first among those that change the state, last among those that change the request. Raises
     ConfigurationError, BudgetError; in a run OverBudget, LogError, and FormatError where one memory is to hold two
     conversations.
     """
 
-    def __init__(self, source: Source, *, expand: bool = True, **options: Unpack[Options]) -> None:
+    def __init__(
+        self, source: Source, *, expand: bool = True, tools: Chosen | None = None, **options: Unpack[Options]
+    ) -> None:
         super().__init__()
         checked_release("langchain")
         self._threads = Threads(source, options)
-        self.tools: Sequence[BaseTool] = [expand_tool(self._threads)] if expand else []
+        self.tools: Sequence[BaseTool] = tools_of(self._threads, expand if tools is None else tools)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]

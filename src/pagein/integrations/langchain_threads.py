@@ -124,7 +124,9 @@ class Threads:
         if isinstance(source, AgentMemory) and options:
             raise ConfigurationError(f"{', '.join(options)}: an open memory has its options already")
         self._source = source
-        self._options = options
+        self.options = options
+        if isinstance(source, AgentMemory) and source._session.has_facts:  # noqa: SLF001 - it has no verb that tells
+            self.options = Options(facts=True)
         self._open: OrderedDict[str, _Thread] = OrderedDict()
         self._turn = threading.RLock()
         if not isinstance(source, AgentMemory):
@@ -168,7 +170,7 @@ class Threads:
         source = self._source
         if isinstance(source, AgentMemory):
             return AgentMemory.open(":memory:", budget=source.budget, counter=source.view().counter)
-        return AgentMemory.open(":memory:", **self._options)
+        return AgentMemory.open(":memory:", **self.options)
 
     def _opened(self, thread: str, messages: Sequence[Any]) -> _Thread:
         """The thread as the store has it: of its sessions, the newest that the state goes on from."""
@@ -218,7 +220,7 @@ class Threads:
         if isinstance(self._source, AgentMemory):
             return self._source
         name = thread.replace("%", "%25").replace("#", "%23") + (f"#{number}" if number else "")
-        return AgentMemory.open(self._source, session=name, **self._options)
+        return AgentMemory.open(self._source, session=name, **self.options)
 
     def _forget(self, thread: str) -> None:
         for each in self._open.pop(thread, _Thread()).conversations:

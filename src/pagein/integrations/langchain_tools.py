@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pagein.errors import ConfigurationError, UnknownHandle
+from typing import Any
+
+from pagein.errors import ConfigurationError
+from pagein.integrations.asking import Chosen, Definition, offered
 from pagein.integrations.langchain_threads import Threads
 
 try:
@@ -10,8 +13,6 @@ try:
     from langgraph.config import get_config
 except ImportError as missing:
     raise ConfigurationError("LangGraph needs pip install 'pagein[langgraph]'") from missing
-
-_EXPAND = "Gives back in full what an earlier part of this run says, by the handle that stands for it, as s12 or s3-18."
 
 
 def running_thread() -> str:
@@ -22,17 +23,18 @@ def running_thread() -> str:
         return "default"
 
 
-def expand_tool(threads: Threads) -> BaseTool:
-    """The tool ``expand``, over the conversation of whichever thread calls it. A wrong handle is told to the model."""
+def tools_of(threads: Threads, chosen: Chosen) -> list[BaseTool]:
+    """The tools a model is offered, over the conversation of whichever thread calls them."""
+    return [_tool(threads, each) for each in offered(chosen, threads.options)]
 
-    # The seam for memory.tools() and call_tool, which will bring recall, pins and notes.
-    def expand(handle: str) -> str:
+
+def _tool(threads: Threads, definition: Definition) -> BaseTool:
+    name = definition["name"]
+
+    def run(**arguments: Any) -> str:
         found = threads.latest(running_thread())
-        if found is None:
-            return "Nothing was recorded yet."
-        try:
-            return str(found.memory.expand(handle))
-        except UnknownHandle as error:
-            return str(error)
+        return "Nothing was recorded yet." if found is None else found.memory.call_tool(name, arguments)
 
-    return StructuredTool.from_function(expand, name="expand", description=_EXPAND)
+    return StructuredTool(
+        name=name, description=definition["description"], args_schema=definition["parameters"], func=run
+    )

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from pagein.errors import ConfigurationError
+from pagein.integrations.asking import Chosen
 from pagein.integrations.langchain_messages import to_langchain
 from pagein.integrations.langchain_threads import Source, Threads
-from pagein.integrations.langchain_tools import expand_tool, running_thread
+from pagein.integrations.langchain_tools import running_thread, tools_of
 from pagein.integrations.releases import checked_release
 from pagein.memory import AgentMemory
 from pagein.options import Options
@@ -26,17 +27,19 @@ class PreModelHook(Runnable[Any, dict[str, Any]]):
     """What a ``pre_model_hook`` is: takes the state, gives ``llm_input_messages``, the view of it. The state stays.
 
     ``source`` and the options are those of ``PageinMiddleware``. ``reserve`` is what else goes with each request, in
-    tokens: a prompt that the graph adds afterwards. ``tools`` has ``expand``, to be given to the agent too. A node of
-    one's own calls ``view(state["messages"])``. Raises in a run OverBudget, LogError, FormatError.
+    tokens: a prompt that the graph adds afterwards. The hook's ``tools``, those asked for by
+    ``tools``, are to be given to the agent too. A node of one's own calls ``view(state["messages"])``. Raises in a run OverBudget, LogError, FormatError.
     """
 
-    def __init__(self, source: Source, *, reserve: int = 0, **options: Unpack[Options]) -> None:
+    def __init__(
+        self, source: Source, *, reserve: int = 0, tools: Chosen = True, **options: Unpack[Options]
+    ) -> None:
         checked_release("langgraph")
         if reserve < 0:
             raise ConfigurationError(f"reserve is a number of tokens, not {reserve}")
         self._threads = Threads(source, options)
         self._reserve = reserve
-        self.tools: Sequence[BaseTool] = [expand_tool(self._threads)]
+        self.tools: Sequence[BaseTool] = tools_of(self._threads, tools)
 
     def view(self, messages: Sequence[BaseMessage], thread: str | None = None) -> list[BaseMessage]:
         """The messages a model may be sent for this state, what is new in it recorded. ``thread``: else the running one."""

@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, Unpack, cast
 
 from pagein.errors import ConfigurationError
+from pagein.integrations.asking import Chosen
 from pagein.integrations.openai_agents_items import Item, ItemMemory
-from pagein.integrations.openai_agents_tools import expand_tool, recall_tool
+from pagein.integrations.openai_agents_tools import tools_of
 from pagein.integrations.openai_agents_view import Views
 from pagein.integrations.releases import checked_release
 from pagein.memory import AgentMemory
@@ -102,9 +103,12 @@ class PageinSession(SessionABC):
             raise ConfigurationError("there is a call_model_input_filter already: call session.filter in it")
         return RunConfig(**{**settings, "call_model_input_filter": self.filter})
 
-    def tools(self) -> list[Tool]:
-        """The tools ``expand`` and ``recall`` for the agent, over everything that was recorded."""
-        return [expand_tool(self._views), recall_tool(self._views)]
+    def tools(self, chosen: Chosen = True) -> list[Tool]:
+        """The tools of the memory for the agent, or those of these names, over everything that was recorded.
+
+        They are recall, expand, pin, note and forget; with facts, remember and update. Raises ConfigurationError.
+        """
+        return list(tools_of(self._views, chosen))
 
     def overflowed(self, error: BaseException | str) -> bool:
         """Learn from a provider's error that the request was too long; True where the next one will be smaller."""

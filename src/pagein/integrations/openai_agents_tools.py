@@ -1,32 +1,34 @@
-"""What an agent of the OpenAI Agents SDK is offered to have back what left its view."""
+"""What an agent of the OpenAI Agents SDK is offered to do with its memory."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from pagein.errors import ConfigurationError
-from pagein.integrations.asking import EXPAND, RECALL, expanded, recalled
+from pagein.integrations.asking import Chosen, Definition, offered
 from pagein.integrations.openai_agents_view import Views
 
 try:
-    from agents import FunctionTool, function_tool
+    from agents import FunctionTool
 except ImportError as missing:
     raise ConfigurationError("the OpenAI Agents SDK needs pip install 'pagein[openai-agents]'") from missing
 
 
-def expand_tool(views: Views) -> FunctionTool:
-    """The tool ``expand``. A wrong handle is told to the model."""
-
-    async def expand(handle: str) -> str:
-        return await asyncio.to_thread(expanded, views.memory, handle)
-
-    return function_tool(expand, name_override="expand", description_override=EXPAND)
+def tools_of(views: Views, chosen: Chosen) -> list[FunctionTool]:
+    """The tools an agent is offered, over whatever its last request was a view of."""
+    return [_tool(views, each) for each in offered(chosen, views.options)]
 
 
-def recall_tool(views: Views) -> FunctionTool:
-    """The tool ``recall``: what was recorded and matches, with the handles of it."""
+def _tool(views: Views, definition: Definition) -> FunctionTool:
+    async def run(context: Any, arguments: str) -> str:
+        del context
+        return await asyncio.to_thread(views.memory.call_tool, definition["name"], arguments)
 
-    async def recall(query: str) -> str:
-        return await asyncio.to_thread(recalled, views.memory, query)
-
-    return function_tool(recall, name_override="recall", description_override=RECALL)
+    return FunctionTool(
+        name=definition["name"],
+        description=definition["description"],
+        params_json_schema=dict(definition["parameters"]),
+        on_invoke_tool=run,
+        strict_json_schema=False,  # it would have every argument given
+    )

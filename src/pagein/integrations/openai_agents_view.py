@@ -20,7 +20,7 @@ class Views:
 
     def __init__(self, items: ItemMemory, options: Options) -> None:
         self._items = items
-        self._options = options
+        self.options = options
         self._given: tuple[list[Item], int] | None = None
         self._apart: tuple[ItemMemory, list[Item]] | None = None
         self._reserved: dict[int, int] = {}
@@ -79,7 +79,7 @@ class Views:
                 self._apart = memory, rows
                 return memory
             self.close()
-        memory = ItemMemory.open(":memory:", **self._options)
+        memory = ItemMemory.open(":memory:", **self.options)
         memory.put_items(rows)
         self._apart = memory, rows
         return memory

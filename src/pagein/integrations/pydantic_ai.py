@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NoReturn, Unpack
 
 from pagein.errors import ConfigurationError
-from pagein.integrations.asking import EXPAND, RECALL, expanded, recalled
+from pagein.integrations.asking import Chosen, Definition, offered
 from pagein.integrations.pydantic_ai_conversations import Conversation, Conversations
 from pagein.integrations.releases import checked_release
 from pagein.memory import AgentMemory
@@ -32,6 +32,7 @@ try:
         ToolReturnPart,
     )
     from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.tools import Tool
     from pydantic_ai.toolsets import FunctionToolset
 except ImportError as missing:
     raise ConfigurationError(
@@ -49,8 +50,8 @@ class Pagein(AbstractCapability[Any]):
 
     ``conversation`` names the session in the store; without it each ``conversation_id`` of pydantic-ai is one. What is
     asked and answered is recorded, durable before the tools run; ``history`` gives it back, in a new process too. A
-    request that a provider finds too long is made again, smaller. ``tools=False`` offers no ``expand`` and ``recall``.
-    The options are ``AgentMemory.open``'s. Raises ConfigurationError, BudgetError; in a run OverBudget, LogError.
+    request that a provider finds too long is made again, smaller. ``tools`` says which tools the
+    model is offered, True, False or their names: recall, expand, pin, note, forget; remember and update with facts. The options are ``AgentMemory.open``'s. Raises ConfigurationError, BudgetError; in a run OverBudget, LogError.
     """
 
     def __init__(
@@ -59,13 +60,13 @@ class Pagein(AbstractCapability[Any]):
         *,
         conversation: str | None = None,
         tenant: str = "",
-        tools: bool = True,
+        tools: Chosen = True,
         **options: Unpack[Options],
     ) -> None:
         checked_release("pydantic-ai-slim")
         self._name = conversation
         self._conversations = Conversations(url, tenant, options)
-        self._tools = tools
+        self._tools = offered(tools, options)
 
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
@@ -97,20 +98,16 @@ class Pagein(AbstractCapability[Any]):
         raise error
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
-        """The tools ``expand`` and ``recall``, over the conversation that calls them."""
-        if not self._tools:
-            return None
-        toolset: FunctionToolset[Any] = FunctionToolset()
+        """The tools of the memory, over the conversation that calls them."""
+        return FunctionToolset(list(map(self._tool, self._tools))) if self._tools else None
 
-        async def expand(ctx: RunContext[Any], handle: str) -> str:
-            return await asyncio.to_thread(expanded, self.memory(self._named(ctx)), handle)
+    def _tool(self, definition: Definition) -> Tool[Any]:
+        async def run(ctx: RunContext[Any], **arguments: Any) -> str:
+            memory = self.memory(self._named(ctx))
+            return await asyncio.to_thread(memory.call_tool, definition["name"], arguments)
 
-        async def recall(ctx: RunContext[Any], query: str) -> str:
-            return await asyncio.to_thread(recalled, self.memory(self._named(ctx)), query)
-
-        toolset.add_function(expand, takes_ctx=True, name="expand", description=EXPAND)
-        toolset.add_function(recall, takes_ctx=True, name="recall", description=RECALL)
-        return toolset
+        schema = dict(definition["parameters"])
+        return Tool.from_schema(run, definition["name"], definition["description"], schema, takes_ctx=True)
 
     async def process(self, ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
         """A history processor, for ``ProcessHistory(pages.process)``: the run's own history becomes the view.

@@ -4,6 +4,7 @@ import asyncio
 from importlib import metadata
 
 import pytest
+import tools_play
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ContextEditingMiddleware
 from langchain_core.messages import HumanMessage, RemoveMessage, SystemMessage, ToolMessage
@@ -381,3 +382,36 @@ def test_misuse_is_told_before_anything_is_opened(tmp_path):
     ):
         PageinMiddleware(memory, budget=9)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_model_is_offered_every_tool_of_the_memory_and_each_works(made, is_async):
+    def script(messages):
+        done = sum(each.type == "tool" for each in messages)
+        if done == len(tools_play.CALLS):
+            return "Done."
+        name, arguments = tools_play.CALLS[done]
+        return call(name, done, **arguments)
+
+    agent = made(scripted(script), budget=100_000)
+    done = run(agent, GO, DEEP, is_async=is_async)
+    told = [each.content for each in done["messages"] if each.type == "tool"]
+    tools_play.check(told, agent.ours.memory())
+    found = {each.name: (each.description, set(each.args)) for each in agent.ours.tools}
+    assert list(found) == tools_play.OFFERED
+    tools_play.check_definitions(found)
+
+
+def test_the_tools_can_be_chosen(tmp_path):
+    def names(**options):
+        ours = PageinMiddleware(tmp_path / "run.db", budget=BUDGET, **options)
+        ours.close()
+        return [each.name for each in ours.tools]
+
+    assert names(tools=("expand", "recall")) == ["recall", "expand"]
+    assert names(expand=False) == names(tools=False) == []
+    assert names(user="ann") == tools_play.ALL
+    assert names(facts=False) == ["recall", "expand", "pin", "forget"]
+    with AgentMemory.open(":memory:", budget=BUDGET, user="ann") as memory:
+        assert [each.name for each in PageinMiddleware(memory).tools] == tools_play.ALL
+    with pytest.raises(ConfigurationError, match="no tool 'recal'; there are recall, expand"):
+        names(tools=("recal",))

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+import tools_play
 from langchain_core.messages import HumanMessage
 from langchain_play import BUDGET, FACT, look, looks_and_answers, scripted
 from langgraph.checkpoint.memory import InMemorySaver
@@ -76,3 +77,14 @@ def test_a_state_without_messages_is_named(hook):
         hook.invoke({"task": "x"})
     with pytest.raises(ConfigurationError, match="reserve"):
         PreModelHook(":memory:", budget=BUDGET, reserve=-1)
+
+
+def test_its_tools_can_be_chosen(tmp_path):
+    for options, names in (
+        ({}, tools_play.OFFERED),
+        ({"tools": "expand"}, ["expand"]),
+        ({"tools": False}, []),
+    ):
+        made = PreModelHook(tmp_path / "run.db", budget=BUDGET, **options)
+        assert [each.name for each in made.tools] == names
+        made.close()

@@ -1,4 +1,4 @@
-"""The examples of both frameworks run offline and say what they promise."""
+"""The example runs offline and says what it promises."""
 
 import subprocess
 import sys
@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "openai_agents_report.py"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["openai_agents_report.py", "pydantic_ai_report.py"])
-def test_the_example_answers_from_page_3(name):
+def test_the_example_answers_from_page_3():
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)], capture_output=True, text=True, check=True, timeout=100
+        [sys.executable, str(EXAMPLE)], capture_output=True, text=True, check=True, timeout=100
     )
     assert "Page 3 was signed by Ada Ferrante-Okafor" in done.stdout

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tools_play
 from agents import Runner
 from agents.run import CallModelData, ModelInputData
 from openai_agents_play import (
@@ -183,4 +184,25 @@ def test_two_filters_are_refused():
     session = PageinSession("ann", budget=BUDGET)
     with pytest.raises(ConfigurationError, match=r"call session\.filter in it"):
         session.run_config(call_model_input_filter=lambda data: data.model_data)
+    session.close()
+
+
+def test_the_agent_is_offered_every_tool_of_the_memory_and_each_works(tmp_path):
+    def script(items):
+        done = sum(each.get("type") == "function_call_output" for each in items)
+        if done == len(tools_play.CALLS):
+            return "Done."
+        name, arguments = tools_play.CALLS[done]
+        return [function_call(name, arguments, call_id=f"call_{done}")]
+
+    session = PageinSession("ann", tmp_path / "run.db", budget=100_000)
+    tools = session.tools()
+    assert run(agent_of(Model(script, limit=10**6), *tools), TASK, session).final_output == "Done."
+    told = [each["output"] for each in asyncio.run(session.get_items(-1)) if "output" in each]
+    tools_play.check(told, session.memory)
+    found = {each.name: (each.description, set(each.params_json_schema["properties"])) for each in tools}
+    assert list(found) == tools_play.OFFERED
+    tools_play.check_definitions(found)
+    assert [each.name for each in session.tools(("expand",))] == ["expand"]
+    assert session.tools(chosen=False) == []
     session.close()

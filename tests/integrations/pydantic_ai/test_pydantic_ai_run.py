@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tools_play
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelRequest, SystemPromptPart, ToolReturnPart
@@ -218,3 +219,30 @@ def test_system_prompts_in_the_middle_reach_the_model_as_notices(pages):
     run(agent_of(model_of(script), pages), "Hi", message_history=whole)
     assert seen[0][0].parts[0].content == "Be brief."
     assert page(1)
+
+
+def test_the_agent_is_offered_every_tool_of_the_memory_and_each_works(tmp_path):
+    def script(messages):
+        done = sum(isinstance(part, ToolReturnPart) for row in messages for part in row.parts)
+        if done == len(tools_play.CALLS):
+            return "Done."
+        name, arguments = tools_play.CALLS[done]
+        return call(name, f"call_{done}", **arguments)
+
+    pages = Pagein(tmp_path / "run.db", budget=100_000)
+    done = run(agent_of(model_of(script, limit=10**6), pages))
+    told = [
+        part.content for row in done.all_messages() for part in row.parts if isinstance(part, ToolReturnPart)
+    ]
+    tools_play.check(told, pages.memory("ann"))
+    tools = pages.get_toolset().tools
+    found = {
+        name: (each.description, set(each.function_schema.json_schema["properties"]))
+        for name, each in tools.items()
+    }
+    assert list(found) == tools_play.OFFERED
+    tools_play.check_definitions(found)
+    pages.close()
+    chosen = Pagein(budget=BUDGET, tools=("recall",), user="ann")
+    assert list(chosen.get_toolset().tools) == ["recall"]
+    assert Pagein(budget=BUDGET, tools=False).get_toolset() is None

@@ -94,7 +94,7 @@ def test_a_memory_has_one_agent_and_an_agent_one_memory():
     from pagein.integrations.smolagents.hooks import hook
 
     with pytest.raises(ConfigurationError, match="another agent's"):
-        hook(second, memory, expand=True)
+        hook(second, memory, ())
     assert "expand" not in second.tools
     assert type(second.memory) is theirs.AgentMemory
 

@@ -7,7 +7,7 @@ speaking    messages of a view as smolagents' messages
 steps       the live list
 memory      PageinMemory
 hooks       what an agent does otherwise when it has one
-tools       expand, for the model
+tools       what the model may do with its memory
 """
 
 from pagein.integrations.releases import checked_release

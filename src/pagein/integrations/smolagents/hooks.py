@@ -17,7 +17,8 @@ from smolagents.agents import populate_template
 from smolagents.models import ChatMessage, MessageRole
 
 from pagein.errors import ConfigurationError
-from pagein.integrations.smolagents.tools import Expand
+from pagein.integrations.asking import Definition
+from pagein.integrations.smolagents.tools import MemoryTool
 
 HOOKED = (
     "write_memory_to_messages",
@@ -39,14 +40,17 @@ def check_agent(agent: Any) -> None:
         raise ConfigurationError("this agent has a memory of pagein already: agent.memory.detach() first")
 
 
-def hook(agent: Any, memory: Any, *, expand: bool) -> None:
-    """Make the agent use the memory. Raises ConfigurationError for a memory that another agent has."""
+def hook(agent: Any, memory: Any, tools: Sequence[Definition]) -> None:
+    """Make the agent use the memory, and offer its model these tools; one of the agent's own of that name stays.
+
+    Raises ConfigurationError for a memory that another agent has.
+    """
     if memory.agent is not None:
         raise ConfigurationError(
             "this memory is another agent's: give each agent its own, of one file, by session='...'"
         )
-    if expand and "expand" not in agent.tools:
-        agent.tools["expand"] = Expand(memory)
+    for each in tools:
+        agent.tools.setdefault(each["name"], MemoryTool(memory, each))
     memory.agent = agent
     agent.memory = memory
     hooks = _Hooks(agent, memory)
@@ -64,8 +68,8 @@ def unhook(agent: Any, memory: Any) -> None:
     """Make the agent what it was, with a memory of smolagents that has the steps there are."""
     for name in HOOKED:
         agent.__dict__.pop(name, None)
-    if isinstance(agent.tools.get("expand"), Expand):
-        del agent.tools["expand"]
+    for name in [name for name, tool in agent.tools.items() if isinstance(tool, MemoryTool)]:
+        del agent.tools[name]
     plain = theirs.AgentMemory(agent.system_prompt)
     plain.steps = list(memory.steps)
     agent.memory = plain

@@ -12,6 +12,7 @@ from smolagents import memory as theirs
 from smolagents.models import ChatMessage
 
 from pagein.errors import ConfigurationError
+from pagein.integrations.asking import Chosen, offered
 from pagein.integrations.edited import EditedMemory
 from pagein.integrations.smolagents.history import History
 from pagein.integrations.smolagents.plain import plain
@@ -69,23 +70,26 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
         session: str = "default",
         tenant: str = "",
         expand: bool = True,
+        tools: Chosen | None = None,
         managed: bool = False,
         **options: Unpack[Options],
     ) -> Self:
         """Give an agent a memory; from now on its model sees the budgeted view. What the session holds is restored.
 
-        ``expand`` gives the model the tool of that name; ``managed`` gives each managed agent a memory of its own, in the
+        ``tools`` says which tools the model is offered, True or their names: recall, expand, pin, note, forget; remember
+        and update with facts. ``expand=False`` offers none. ``managed`` gives each managed agent a memory of its own, in the
         session ``<session>/<its name>``. Without a budget it is the window of the agent's model less its reserves.
         Raises ConfigurationError for an agent that has a memory of ours already, LogError.
         """
         from pagein.integrations.smolagents.hooks import check_agent, hook  # noqa: PLC0415 - hooks know this class
 
         check_agent(agent)
+        chosen = offered(expand if tools is None else tools, options)
         if "budget" not in options and isinstance(getattr(agent.model, "model_id", None), str):
             options.setdefault("model", agent.model.model_id)
         memory = cls("", url, session=session, tenant=tenant, **options)
         kept = list(agent.memory.steps)
-        hook(agent, memory, expand=expand)
+        hook(agent, memory, chosen)
         memory.system_prompt = theirs.SystemPromptStep(agent.system_prompt)
         memory.steps.extend(kept)
         if managed:
@@ -95,7 +99,7 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
                     url,
                     session=f"{session}/{name}",
                     tenant=tenant,
-                    expand=expand,
+                    tools=[each["name"] for each in chosen],
                     managed=True,
                     **options,
                 )

@@ -1,35 +1,45 @@
-"""What the model may call to have something back that left its view."""
+"""What the model may call to do something with its memory."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from smolagents import Tool
 
 from pagein.errors import ConfigurationError
+from pagein.integrations.asking import Definition
 
 
-class Expand(Tool):  # type: ignore[misc] # smolagents has no types
-    """Gives back, whole, what a handle in the conversation stands for."""
+class MemoryTool(Tool):  # type: ignore[misc] # smolagents has no types
+    """One of the tools of ``pagein.tools``, over the memory of an agent."""
 
-    name = "expand"
-    description = (
-        "Gives back, word for word, what was left out of this conversation to keep it short. What was left out is named "
-        "by a handle such as s12, s12.0 or s3-18."
-    )
-    inputs: ClassVar[dict[str, Any]] = {
-        "handle": {"type": "string", "description": "The handle, as it stands in the conversation."}
-    }
+    name = "memory"
+    description = "A tool of the memory."
+    inputs: dict[str, dict[str, Any]] = {}  # noqa: RUF012 - as smolagents wants it
     output_type = "string"
+    skip_forward_signature_validation = True  # its inputs are the definition's
 
-    def __init__(self, memory: Any) -> None:
-        super().__init__()
+    def __init__(self, memory: Any, definition: Definition) -> None:
         self._memory = memory
+        self.name, self.description = definition["name"], definition["description"]
+        schema = definition["parameters"]
+        self.inputs = {
+            name: {
+                "description": name,
+                **each,
+                **({} if name in schema["required"] else {"nullable": True}),
+            }
+            for name, each in schema["properties"].items()
+        }
+        super().__init__()
 
-    def forward(self, handle: str) -> str:
-        """The original behind the handle. Raises UnknownHandle, which the model is told."""
-        return str(self._memory.expand(handle))
+    def forward(self, *given: Any, **named: Any) -> str:
+        """What the tool says; what the model did wrong is told it."""
+        arguments = {**dict(zip(self.inputs, given, strict=False)), **named}
+        return str(self._memory.pages.call_tool(self.name, arguments))
 
     def to_dict(self) -> dict[str, Any]:
         """Raises ConfigurationError: the tool is part of a memory, and is not saved without it."""
-        raise ConfigurationError("expand belongs to a memory: memory.detach() before the agent is saved")
+        raise ConfigurationError(
+            f"{self.name} belongs to a memory: memory.detach() before the agent is saved"
+        )
