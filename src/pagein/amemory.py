@@ -69,6 +69,7 @@ class AsyncAgentMemory(AsyncVerbs, Memory):
 
     async def _whole(self, flow: Flow[T]) -> T:
         if not self._loaded:
+            self._knowledge.loop = asyncio.get_running_loop()
             await adrive(begun(self._marks, self._session), self._aperform)
             self._loaded = True
         return await adrive(followed(self._marks, self._session, flow), self._aperform)
@@ -138,7 +139,8 @@ class AsyncAgentMemory(AsyncVerbs, Memory):
 
     async def settle(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as its twin has it
         """See AgentMemory.settle."""
-        return await self._run(paging.settled(self._session, timeout))
+        settled = await self._run(paging.settled(self._session, timeout))
+        return settled and await asyncio.to_thread(self._knowledge.wait, timeout)
 
     async def undo(self) -> Compaction:
         """See AgentMemory.undo."""

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pagein.archive.contract import Embedder
-from pagein.errors import ConfigurationError
+from pagein.errors import ConfigurationError, PageinError
 from pagein.facts.block import CLOSE, OPEN
 from pagein.log import Log
 from pagein.log.inmemory import InMemoryLog
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from pagein.facts.reading import Reader
     from pagein.facts.settings import Settings
     from pagein.facts.store import Facts
+    from pagein.models import Model
     from pagein.tokens import TokenCounter
+
+PROBLEMS = 16
+"""How many problems are kept."""
 
 OpenLog = Callable[[str], Log]
 """The log of a name, in the store and the tenant of the run."""
@@ -24,7 +34,9 @@ OpenLog = Callable[[str], Log]
 class Knowledge:
     """Facts over a log: on where a ``user``, ``project`` or ``task`` is named or ``facts`` are set, or once asked for.
 
-    Facts are in logs of their own, one for each scope and owner. Raises ConfigurationError for a name that is none.
+    Facts are in logs of their own, one for each scope and owner. Rules read what was said in the turn it is said in;
+    where a model or an embedder has a part in it, that is done beside the run, and no turn waits. What goes wrong is in
+    ``problems``, and costs no turn anything. Raises ConfigurationError for a name that is none.
     """
 
     def __init__(
@@ -40,6 +52,12 @@ class Knowledge:
         self._log, self._names, self._settings = log, names, settings
         self._model, self._embedder, self._clock = model, embedder, clock
         self._facts: Facts | None = None
+        self._reader: Reader | None = None
+        self._told: set[str] = set()
+        self.problems: deque[str] = deque(maxlen=PROBLEMS)
+        """What reading failed with, each kind once until it goes well again."""
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """Where a model is awaited, in async code."""
         self.open_log: OpenLog = lambda name: InMemoryLog(session=name, tenant=getattr(log, "tenant", ""))
         self.is_on = settings is not False and (bool(settings) or any(names.values()))
 
@@ -49,12 +67,30 @@ class Knowledge:
         return self._opened()
 
     def attend(self) -> None:
-        """Read what is new for facts, where it is time."""
-        self._opened().attend(self._log.read, self._log.head())
+        """See that what is new is read for facts, when it is time."""
+        facts = self._opened()
+        if getattr(self._log, "readonly", False):
+            return
+        if self._reader is not None:
+            self._reader.attend(self._log.read, self._log.head())
+        else:
+            with self._telling():
+                facts.attend(self._log.read, self._log.head())
 
     def flush(self) -> None:
-        """Read now whatever was not read for facts."""
-        self._opened().flush(self._log.read, self._log.head())
+        """See that whatever was not read yet is read for facts now."""
+        facts = self._opened()
+        if getattr(self._log, "readonly", False):
+            return
+        if self._reader is not None:
+            self._reader.flush(self._log.read, self._log.head())
+        else:
+            with self._telling():
+                facts.flush(self._log.read, self._log.head())
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait until nothing is being read, at most ``timeout`` seconds (None: for ever); True when that is so."""
+        return self._reader is None or self._reader.wait(timeout)
 
     def block(self, context: str, counter: TokenCounter, tokens: int) -> str:
         """What is known and matters now, line by line, within ``tokens`` tokens."""
@@ -69,11 +105,45 @@ class Knowledge:
         self._log = log
 
     def close(self) -> None:
-        """Read what was not read yet, and release the logs; a second call does nothing."""
-        facts, self._facts = self._facts, None
-        if facts is not None:
-            facts.flush(self._log.read, self._log.head())
-            facts.close()
+        """Read what was not read yet, for as long as closing may wait, and release the logs; a second call does nothing."""
+        facts, reader = self._facts, self._reader
+        if facts is None:
+            return
+        self.flush()
+        if reader is not None:
+            reader.wait(facts.settings.close_wait)
+            reader.close()
+        self._facts = self._reader = None
+        facts.close()
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except PageinError as error:
+            self._tell(error)
+
+    def _tell(self, error: Exception | None) -> None:
+        """Keep what reading failed with, once a kind; None: it went well, and what fails after it is told again."""
+        from pagein.models.errors import CircuitOpen, ModelCancelled  # noqa: PLC0415 - loads where facts are read
+        from pagein.models.secrets import scrubbed  # noqa: PLC0415
+
+        if error is None:
+            self._told.clear()
+            return
+        kind = type(error).__name__
+        # Called off is no failure, and left alone is what comes of one that was told.
+        if (
+            isinstance(error, ModelCancelled)
+            or kind in self._told
+            or (isinstance(error, CircuitOpen) and self._told)
+        ):
+            return
+        import logging  # noqa: PLC0415 - loads where something went wrong
+
+        self._told.add(kind)
+        self.problems.append(scrubbed(f"nothing was read for facts, it is read later: {kind}: {error}"))
+        logging.getLogger("pagein").warning("%s", self.problems[-1])
 
     def _opened(self) -> Facts:
         if self._facts is None:
@@ -91,12 +161,26 @@ class Knowledge:
                 **self._names,
             )
             settings = self._settings if isinstance(self._settings, Settings) else None
-            model = self._model if hasattr(self._model, "write") else None
-            self._facts = Facts(
+            stopped = threading.Event()
+            model = self._beside(stopped)
+            facts = Facts(
                 self.open_log, owners, settings, model=model, embedder=self._embedder, clock=self._clock
             )
-            self._facts.attend(self._log.read, self._log.head())
+            if model is not None or self._embedder is not None:
+                from pagein.facts.reading import Reader  # noqa: PLC0415
+
+                self._reader = Reader(facts, self._clock, self._tell, stopped)
+            self._facts = facts
+            self.attend()
         return self._facts
+
+    def _beside(self, stopped: threading.Event) -> Model | None:
+        """The model as it is asked beside the run; None where there is none, or it cannot be waited for here."""
+        if self._model is None or (self.loop is None and not hasattr(self._model, "write")):
+            return None
+        from pagein.facts.reading import Beside  # noqa: PLC0415 - loads where a model is asked
+
+        return Beside(self._model, stopped, self.loop)
 
 
 def open_beside(url: str | os.PathLike[str], session: str, **store: Any) -> Log:

@@ -151,7 +151,7 @@ class Memory(Branching):
         view = session.fold.view(session.limit(session.budget))
         last = session.last
         behind = last.tail if last is not None and last.head == view.head else ()
-        return replace(view.with_tail(behind).report, problems=tuple(session.problems))
+        return replace(view.with_tail(behind).report, problems=(*session.problems, *self._knowledge.problems))
 
     def reported(self, usage: Usage) -> None:
         """Tell what the provider counted for the last request, so that later counts come nearer to it."""
@@ -367,8 +367,8 @@ class AgentMemory(Verbs, Memory):
         return self._run(paging.compact(self._session, wait=wait))
 
     def settle(self, timeout: float | None = None) -> bool:
-        """Wait until no summary is being written, at most ``timeout`` seconds; True when that is so."""
-        return self._run(paging.settled(self._session, timeout))
+        """Wait until no summary is being written and nothing read for facts, at most ``timeout`` seconds each; True when so."""
+        return self._run(paging.settled(self._session, timeout)) and self._knowledge.wait(timeout)
 
     def undo(self) -> Compaction:
         """Take back the last compaction. Raises NothingToUndo."""

@@ -122,6 +122,7 @@ _FACTS = {
     "facts.extract": Rule("Who takes facts from a run: a model where there is one, else rules; or nobody."),
     "facts.min_confidence": _share("Candidates below it are dropped."),
     "facts.debounce": Rule("Seconds without a new turn before a model is asked.", 0, 3_600),
+    "facts.close_wait": Rule("Seconds for which closing waits for it.", 0, 3_600),
     "facts.tools": Rule("Read what tools returned too."),
     "facts.scopes": Rule("For whom extraction may state facts; never for the tenant.", choices=("task", "session", "project", "user")),
     "facts.categories": Rule("Categories beside those there are.", form="a list of short names", pattern=r"\s*\S.*"),

@@ -14,8 +14,8 @@ rules       what is taken from a run without a model
 asking      what a model is asked, and how its answer is read
 extraction  from what was said to facts: gates, spans, the watermark
 store       ``Facts``, the object a user holds as ``memory.facts``
+reading     a run read for facts beside the run, in a thread
 exchange    export and import
-tools       remember, update and forget, for the model
 """
 
 from pagein.facts.block import Block, memory_block

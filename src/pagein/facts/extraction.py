@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pagein.errors import PageinError
@@ -45,6 +45,34 @@ PATIENCE = 4
 """Debounces after which a busy session is read in any case."""
 
 
+@dataclass(slots=True)
+class Pace:
+    """When a session is to be read: ``debounce`` seconds after its last turn, and four times as many after its first."""
+
+    debounce: float
+    first: float | None = None
+    """When the oldest turn that was not read came; None where there is none."""
+    last: float = 0.0
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is time."""
+        return self.first is not None and self.left(now) <= 0
+
+    def left(self, now: float) -> float:
+        """Seconds until it is time, if no turn comes meanwhile."""
+        first = now if self.first is None else self.first
+        return min(self.last + self.debounce, first + PATIENCE * self.debounce) - now
+
+    def hear(self, now: float) -> None:
+        """Note a turn, or a reading that failed."""
+        self.first = now if self.first is None else self.first
+        self.last = now
+
+    def rest(self) -> None:
+        """Note that everything is read."""
+        self.first = None
+
+
 class Extraction:
     """When a session is read for facts, and how far it was. One for each ``Facts``."""
 
@@ -54,9 +82,7 @@ class Extraction:
         self._seen = 0
         """The position before which nothing was said that is not written down."""
         self._turn = threading.Lock()
-        self._first: float | None = None
-        """When the oldest turn that was not read came."""
-        self._last = 0.0
+        self._pace = Pace(shelves.settings.debounce)
         self.failed: PageinError | None = None
         """What the last reading failed with; None where it did not."""
 
@@ -83,25 +109,13 @@ class Extraction:
             return self._flush(read, head, now)
 
     def _attend(self, read: Read, head: int, now: float) -> tuple[Fact, ...]:
-        if self.is_off or head <= self._head:
-            return self._due(read, now)
-        self._head = head
-        if self.model is None:
-            return self._flush(read, head, now)
-        quiet = self._first is not None and now - self._last >= self._shelves.settings.debounce
-        found = self._flush(read, head, now) if quiet else self._due(read, now)
-        if not quiet:
-            self._first = now if self._first is None else self._first
-        self._last = now
-        return found
-
-    def _due(self, read: Read, now: float) -> tuple[Fact, ...]:
-        if self._first is None or self.is_off:
+        if self.is_off:
             return ()
-        debounce = self._shelves.settings.debounce
-        if now - self._last >= debounce or now - self._first >= PATIENCE * debounce:
-            return self._flush(read, self._head, now)
-        return ()
+        due, new = self._pace.is_due(now), head > self._head
+        if new:
+            self._head = head
+            self._pace.hear(now)
+        return self._flush(read, self._head, now) if due or (new and self.model is None) else ()
 
     def _flush(self, read: Read, head: int, now: float) -> tuple[Fact, ...]:
         if self.is_off:
@@ -118,11 +132,10 @@ class Extraction:
                 if not _is_the_models(error):
                     raise
                 self.failed = error if isinstance(error, PageinError) else None
-                self._first = now if self._first is None else self._first
-                self._last = now
+                self._pace.hear(now)
                 return tuple(found)
             start = self._seen = stop
-        self._first = None
+        self._pace.rest()
         self._head = max(self._head, head)
         return tuple(found)
 

@@ -22,7 +22,8 @@ class Settings:
     """Every option of facts, checked. Raises ConfigurationError with the allowed range.
 
     ``extract``: see ``Extract``. ``min_confidence``: candidates below it are dropped. ``debounce``: seconds without a
-    new turn before a model is asked; at four times as many it is asked in any case. ``tools``: read what tools
+    new turn before a model is asked; at four times as many it is asked in any case. ``close_wait``: seconds for which
+    closing a memory waits for it; what was not read then is read by the next. ``tools``: read what tools
     returned too, not only what the user and final answers say. ``scopes``: for whom extraction may state facts; never
     the tenant, or one user's words would speak to all. ``categories``: more of them. ``max_injection_tokens``,
     ``guaranteed`` and ``guaranteed_share``: the block. ``stale_days``: see ``Facts.stale``.
@@ -31,6 +32,7 @@ class Settings:
     extract: Extract = "auto"
     min_confidence: float = 0.7
     debounce: float = 30.0
+    close_wait: float = 5.0
     tools: bool = False
     scopes: tuple[FactScope, ...] = ("task", "session", "project", "user")
     categories: tuple[str, ...] = ()
@@ -47,6 +49,7 @@ class Settings:
         checked_tokens(self.max_injection_tokens, "max_injection_tokens")
         _number("min_confidence", self.min_confidence, 0, 1)
         _number("debounce", self.debounce, 0, 3_600)
+        _number("close_wait", self.close_wait, 0, 3_600)
         _number("guaranteed_share", self.guaranteed_share, 0, 1)
         _number("stale_days", self.stale_days, 1, 36_500)
         if not isinstance(self.tools, bool):

@@ -328,6 +328,11 @@ class Facts(Shelves):
         return () if self.paused else self._extraction.flush(read, head, self._clock())
 
     @property
+    def asks(self) -> bool:
+        """True where a model reads what was said, and so waits for a session to be quiet."""
+        return self._extraction.model is not None
+
+    @property
     def failed(self) -> PageinError | None:
         """What the last reading failed with; the span is read again with the next."""
         return self._extraction.failed
