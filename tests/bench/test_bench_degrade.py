@@ -14,6 +14,7 @@ from pagein.compaction.named import POLICIES
 from pagein.errors import ConfigurationError
 from pagein.formats import format_named
 from pagein.tokens.encodings import Encoding
+from pagein.view.layout import as_data
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +182,30 @@ def test_a_cached_token_costs_a_tenth_and_a_written_one_a_quarter_more(scale):
     assert meter.previous < meter.tokens
     out = full("desk", 20, 0, scale)
     assert out.cost_cached == pytest.approx(CACHED * out.kept + WRITTEN * (out.tokens - out.kept))
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_paging_at_a_quarter_wins_what_full_context_wins(world):
+    experiment = Experiment((world,), ("ladder",), (40,), seeds=1, shares=(0.25,))
+    found = bench_degrade(experiment, Encoding("o200k_base"))
+    assert {each.policy: each.outcome.score.success for each in found} == {FULL: True, "ladder": True}
+
+
+def test_what_came_back_is_read_as_older_than_what_never_left(scale):
+    reader = Reader(WORLDS["search"].patterns)
+    shown = ("Record 7 of 9.", as_data("memory", "[s2]\nRecord 2 of 9.", kind="recalled"))
+    for order in (shown, shown[::-1]):
+        seen = reader.read(scale.request({"role": "user", "content": text} for text in order))
+        assert list(seen.all("place")) == [("2", "9"), ("7", "9")]
+
+
+def test_who_sees_none_but_the_ruled_out_asks_for_the_list(scale):
+    kind = WORLDS["hunt"]
+    shown = (
+        "the failing case is case-1\nsuspect core/x_1.c, changed\nThe test still fails without core/x_1.c."
+    )
+    seen = Reader(kind.patterns).read(scale.request([{"role": "user", "content": shown}]))
+    assert kind.decide(seen).arguments == {"command": "suspects"}
 
 
 # Handles

@@ -184,17 +184,19 @@ def decide(seen: Seen) -> Decision:
 
 
 def _next(seen: Seen, out: dict[str, None], frozen: tuple[str, ...]) -> str | None:
-    """The newest lead that is not ruled out; else the suspect after the one tried last; None where no list is seen."""
+    """The newest lead that is not ruled out; else the suspect after the one tried last; None where none is seen."""
     for (name,) in reversed(list(seen.all("lead"))):
         if name not in out and not name.startswith(frozen or ("\0",)):
             return name
-    suspects = [each for each in seen.names("suspect") if not each.startswith(frozen or ("\0",))]
+    # A list that is seen twice, in part, counts in the order of the newer one.
+    listed = dict.fromkeys(name for (name,) in reversed(list(seen.all("suspect"))))
+    suspects = [each for each in reversed(listed) if not each.startswith(frozen or ("\0",))]
     if not suspects:
         return None
     last = next((name for (name,) in reversed(list(seen.all("out"))) if name in suspects), suspects[-1])
     at = suspects.index(last) + 1
     order = [*suspects[at:], *suspects[:at]]
-    return next((each for each in order if each not in out), order[0])
+    return next((each for each in order if each not in out), None)
 
 
 def _shell(command: str, thought: str, seeks: str = "") -> Act:

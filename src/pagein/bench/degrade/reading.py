@@ -22,6 +22,9 @@ class Fact:
     values: tuple[str, ...]
 
 
+RECALLED = '<memory kind="recalled">'
+"""How a message begins that says of itself that it came back; it stands behind the run, and is no news."""
+
 Patterns = tuple[tuple[str, "re.Pattern[str]"], ...]
 """The kinds of facts a world has, and how its lines say them; a kind may be said in several ways."""
 
@@ -111,8 +114,9 @@ class Reader:
     _trails: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
     def read(self, request: Iterable[Said]) -> Seen:
-        """All facts in a request."""
-        return Seen(tuple(chain.from_iterable(map(self._of, request))))
+        """All facts in a request, the oldest first: what is marked as recalled is older than what never left."""
+        held = sorted(request, key=lambda said: not said.reading.text.startswith(RECALLED))
+        return Seen(tuple(chain.from_iterable(map(self._of, held))))
 
     def _of(self, said: Said) -> tuple[Fact, ...]:
         text = said.reading.text
