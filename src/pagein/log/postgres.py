@@ -95,6 +95,7 @@ class PostgresLog:
         self.session = checked_name("session", session)
         self.tenant = checked_name("tenant", tenant)
         self.schema = checked_schema(schema)
+        self.where, self.timeout = where, timeout
         self._key = {"tenant": key_of(tenant), "session": key_of(session)}
         self._statements = Statements(self.schema)
         self._tip: _Tip | None = None

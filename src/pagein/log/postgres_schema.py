@@ -13,17 +13,18 @@ from pagein.errors import ConfigurationError, LogTooNew, LogUnreadable, LogUnwri
 from pagein.log.digests import blob_name
 
 # Names compare by their bytes ("C"): an index in the order of a language breaks when that order is upgraded.
-_OWNER = 'tenant text COLLATE "C" NOT NULL, session text COLLATE "C" NOT NULL'
+OWNER = 'tenant text COLLATE "C" NOT NULL, session text COLLATE "C" NOT NULL'
+"""What every table's columns, and its primary key, begin with."""
 
 MIGRATIONS: tuple[tuple[LiteralString, ...], ...] = (
     (
         # ``batch`` names the append that wrote a row: after a lost connection it tells whose the row is.
-        f"""CREATE TABLE {{0}}.entries ({_OWNER}, position bigint NOT NULL,
+        f"""CREATE TABLE {{0}}.entries ({OWNER}, position bigint NOT NULL,
             at double precision NOT NULL, kind text NOT NULL, version integer NOT NULL, body text NOT NULL,
             digest text NOT NULL, batch uuid NOT NULL, PRIMARY KEY (tenant, session, position))""",
-        f"""CREATE TABLE {{0}}.blobs ({_OWNER}, digest text COLLATE "C" NOT NULL, data bytea NOT NULL,
+        f"""CREATE TABLE {{0}}.blobs ({OWNER}, digest text COLLATE "C" NOT NULL, data bytea NOT NULL,
             PRIMARY KEY (tenant, session, digest))""",
-        f"""CREATE TABLE {{0}}.sessions ({_OWNER}, tenant_name text NOT NULL, session_name text NOT NULL,
+        f"""CREATE TABLE {{0}}.sessions ({OWNER}, tenant_name text NOT NULL, session_name text NOT NULL,
             PRIMARY KEY (tenant, session))""",
     ),
 )
