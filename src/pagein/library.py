@@ -10,7 +10,7 @@ from pagein.archive.contract import Embedder, Hit, Query
 from pagein.log import Log
 
 if TYPE_CHECKING:
-    from pagein.archive.sqlite import SqliteArchive
+    from pagein.archive.derived import DerivedArchive
 
 OWN_TOOLS = ("recall", "expand", "pin", "note", "forget", "remember", "update")
 """The tools of ours whose results are not taken in: they repeat what was recorded before."""
@@ -24,7 +24,7 @@ class Library:
 
     def __init__(self, log: Log, embedder: Embedder | None) -> None:
         self._log, self._embedder = log, embedder
-        self._archive: SqliteArchive | None = None
+        self._archive: DerivedArchive | None = None
         self._closed = threading.Event()
         self._embedding: threading.Thread | None = None
 
@@ -36,6 +36,11 @@ class Library:
         if not across and not query.sessions:
             query = replace(query, sessions=(archive.session,))
         return archive.search(query)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the archive cannot do that was asked of it; none before it was needed."""
+        return () if self._archive is None else self._archive.problems
 
     def index(self, limit: int) -> None:
         """Take in at most ``limit`` more entries."""
@@ -56,7 +61,7 @@ class Library:
         if self._archive is not None:
             self._archive.close()
 
-    def _opened(self) -> SqliteArchive:
+    def _opened(self) -> DerivedArchive:
         if self._archive is None:
             from pagein.archive.opening import archive_of  # noqa: PLC0415 - loads where something is looked for
 

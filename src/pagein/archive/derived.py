@@ -42,6 +42,11 @@ class DerivedArchive:
         """Where the index is, without a password."""
         return self._store.path
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the store cannot do that was asked of it, as finding by meaning, each in a line."""
+        return self._store.problems
+
     def __enter__(self) -> Self:
         return self
 
@@ -98,9 +103,9 @@ class DerivedArchive:
         self._trusting(lambda: self._clear(session))
 
     def rebuild(self) -> None:
-        """Drop the whole index, of every tenant in the store. The next ``catch_up`` of each session builds its own."""
+        """Drop the whole index: of every tenant in a file, of this one on a server. The next ``catch_up`` builds it again."""
         self._counts.clear()
-        self._store.make_anew()
+        self._store.empty()
 
     def embed_pending(self, limit: int = 64) -> int:
         """Embed at most ``limit`` passages that have no vector yet, newest first; how many were still to do after.
@@ -205,7 +210,8 @@ class DerivedArchive:
         except LogUnreadable as error:
             if not self._store.is_damage(error):
                 raise
-        self.rebuild()
+        self._counts.clear()
+        self._store.make_anew()
         if not self._logs:
             raise LogUnreadable(
                 f"{self.path}: the index was damaged, and is empty now; catch_up() builds it again from the log"

@@ -1,10 +1,13 @@
-"""The archive of a log: in its own file where it has one, else in memory."""
+"""The archive of a log: beside it in its file or on its server, else in memory."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection
+from typing import Any
 
 from pagein.archive.contract import Embedder
+from pagein.archive.derived import DerivedArchive
 from pagein.archive.sqlite import SqliteArchive
 from pagein.log import Log
 from pagein.log.branching import BranchLog
@@ -13,14 +16,26 @@ from pagein.log.sqlite import SQLiteLog
 
 def archive_of(
     log: Log, *, embedder: Embedder | None = None, own_tools: Collection[str] = ()
-) -> SqliteArchive:
-    """The index over the log's session, and over its tenant's other sessions where they are in one SQLite file.
+) -> DerivedArchive:
+    """The index over the log's session, and over its tenant's other sessions where they are in one store of ours.
 
-    A log that is not in a file of ours, or may not be written to, has its index in memory, of its own session only.
+    A log that is in no store of ours, or may not be written to, has its index in memory, of its own session only.
     """
-    session, tenant = getattr(log, "session", "default"), getattr(log, "tenant", "")
-    file = (
-        log.own if isinstance(log, BranchLog) else log
-    )  # a branch's index lies with its own entries, under their name
-    path = file.path if isinstance(file, SQLiteLog) and not file.readonly else ":memory:"
-    return SqliteArchive(path, session=session, tenant=tenant, embedder=embedder, own_tools=own_tools)
+    options: dict[str, Any] = {
+        "session": getattr(log, "session", "default"),
+        "tenant": getattr(log, "tenant", ""),
+        "embedder": embedder,
+        "own_tools": own_tools,
+    }
+    # A branch's index lies with its own entries, under their name.
+    file = log.own if isinstance(log, BranchLog) else log
+    if getattr(file, "readonly", False):
+        return SqliteArchive(**options)
+    if isinstance(file, SQLiteLog):
+        return SqliteArchive(file.path, **options)
+    # Whoever holds such a log has loaded its driver.
+    if (server := sys.modules.get("pagein.log.postgres")) and isinstance(file, server.PostgresLog):
+        from pagein.archive.postgres import PostgresArchive  # noqa: PLC0415 - its driver is an extra
+
+        return PostgresArchive(file.where, schema=file.schema, timeout=file.timeout, **options)
+    return SqliteArchive(**options)

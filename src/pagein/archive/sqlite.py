@@ -80,6 +80,12 @@ class SqliteStore:
         """Whether what SQLite said means that the tables are not what they should be."""
         return _is_damage(error.__cause__)
 
+    problems: tuple[str, ...] = ()
+
+    def empty(self) -> None:
+        """As ``make_anew``: to drop the tables is the surest."""
+        self.make_anew()
+
     def make_anew(self) -> None:
         """Drop the index, of every tenant, and make it empty."""
         self.write(lambda writing: schema.make_anew(writing.database))

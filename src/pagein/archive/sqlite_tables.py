@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from pagein.archive.contract import Role
@@ -16,7 +16,7 @@ from pagein.archive.schema import (
     session_key,
     totals_of_tenant,
 )
-from pagein.archive.storing import Indexed, Kept, Row, Scope
+from pagein.archive.storing import Indexed, Kept, Row, Scope, grown
 from pagein.errors import LogError
 
 _SESSIONS = "SELECT session, holder, number, position, digest, next FROM archive_sessions WHERE tenant = ?"
@@ -177,7 +177,7 @@ class SqliteWriting(SqliteReading):
         self.database.executemany(
             _ADD_WORDS, [(each.row.id, f"{each.terms} ={each.row.role}") for each in found]
         )
-        for role, (count, size) in grown(found).items():
+        for role, (count, size) in grown((each.row.role, each.size) for each in found).items():
             self._grow(known, role, count, size)
 
     def move(self, known: Indexed, position: int, digest: str, following: int) -> None:
@@ -223,15 +223,6 @@ class SqliteWriting(SqliteReading):
     def _number(self, statement: str, *values: object) -> int:
         found: int = self.database.execute(statement, values).fetchone()[0]
         return found
-
-
-def grown(found: Iterable[Kept]) -> Mapping[Role, tuple[int, int]]:
-    """How many passages of each role there are, and terms in them."""
-    sums: dict[Role, tuple[int, int]] = {}
-    for each in found:
-        count, size = sums.get(each.row.role, (0, 0))
-        sums[each.row.role] = (count + 1, size + each.size)
-    return sums
 
 
 def _indexed(row: tuple[str, int, int, int, str, int]) -> Indexed:

@@ -207,10 +207,28 @@ class Store(Protocol):
         """Whether an error of ``read`` or ``write`` says that the tables are not what they should be."""
         ...
 
+    def empty(self) -> None:
+        """Take everything out that a rebuild of this tenant's index begins with."""
+        ...
+
     def make_anew(self) -> None:
         """Drop the index, of every tenant, and make it empty."""
+        ...
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the database cannot do that was asked of it, each in a line."""
         ...
 
     def close(self) -> None:
         """Release it; a second call does nothing."""
         ...
+
+
+def grown(found: Iterable[tuple[Role, int]]) -> Mapping[Role, tuple[int, int]]:
+    """How many passages of each role there are, and terms in them; each is given by its role and size."""
+    sums: dict[Role, tuple[int, int]] = {}
+    for role, size in found:
+        count, before = sums.get(role, (0, 0))
+        sums[role] = (count + 1, before + size)
+    return sums
