@@ -17,6 +17,7 @@ from pagein.cli import screen
 from pagein.cli.options import (
     AsJson,
     BudgetTokens,
+    LimitRuns,
     ModelName,
     PageIn,
     PolicyName,
@@ -35,7 +36,7 @@ def faults(
     policy: PolicyName = "ladder",
     page_in: PageIn = SHARE,
     model: ModelName = None,
-    limit_runs: Annotated[int | None, Parameter(help="Read only the first runs of each file.")] = None,
+    limit_runs: LimitRuns = None,
     json: AsJson = False,
 ) -> int:
     """Count what the model would have missed: pagein beside what agents do today.
@@ -148,7 +149,7 @@ def savings(
         Parameter(help="Tokens of the limit; without it, 0.4 of what a run of 100 calls comes to."),
     ] = None,
     model: ModelName = None,
-    limit_runs: Annotated[int | None, Parameter(help="Read only the first runs of each file.")] = None,
+    limit_runs: LimitRuns = None,
     json: AsJson = False,
 ) -> int:
     """Count the tokens a request saves after 50 and after 100 tool calls, beside no memory at all.

@@ -23,6 +23,7 @@ from pagein.cli import screen
 from pagein.cli.options import (
     AsJson,
     BudgetTokens,
+    LimitRuns,
     ModelName,
     PageIn,
     PolicyName,
@@ -35,16 +36,18 @@ from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
 from pagein.options import SHARE
 
+Systems = Annotated[
+    tuple[str, ...],
+    Parameter(consume_multiple=True, help="Only these: words, words and meaning, bare FTS5, newest."),
+]
+
 
 def locomo(
     file: Annotated[Path, Parameter(help="LoCoMo's JSON file, plain or gzipped.")],
     /,
     *,
     embedder: EmbedderName = "auto",
-    systems: Annotated[
-        tuple[str, ...],
-        Parameter(consume_multiple=True, help="Only these: words, words and meaning, bare FTS5, newest."),
-    ] = (),
+    systems: Systems = (),
     json: AsJson = False,
 ) -> int:
     """Measure how much of a question's evidence is found among a conversation's turns.
@@ -102,10 +105,7 @@ def longmemeval(
         ),
     ] = None,
     embedder: EmbedderName = "auto",
-    systems: Annotated[
-        tuple[str, ...],
-        Parameter(consume_multiple=True, help="Only these: words, words and meaning, bare FTS5, newest."),
-    ] = (),
+    systems: Systems = (),
     json: AsJson = False,
 ) -> int:
     """Measure how many sessions and turns that hold the answer are found among distractors.
@@ -147,7 +147,7 @@ def runs(
     policy: PolicyName = "ladder",
     page_in: PageIn = SHARE,
     model: ModelName = None,
-    limit_runs: Annotated[int | None, Parameter(help="Read only the first runs of each file.")] = None,
+    limit_runs: LimitRuns = None,
     json: AsJson = False,
 ) -> int:
     """Measure what comes back by itself: what recorded runs need, and miss, with it and without.

@@ -28,6 +28,7 @@ SessionName = Annotated[
     str | None, Parameter(help="The session to look at; may be left out where there is one.")
 ]
 Database = Annotated[Path, Parameter(help="The SQLite file of a memory. It is never written to.")]
+LimitRuns = Annotated[int | None, Parameter(help="Read only the first runs of each file.")]
 AsJson = Annotated[bool, Parameter(help="Print JSON.", show_default=False)]
 
 
