@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from pagein.compaction.named import POLICIES
 from pagein.errors import BudgetError, ConfigurationError
 from pagein.options import MOST_SHARE
 from pagein.tokens import TokenCounter
@@ -14,9 +15,7 @@ from pagein.tokens.encodings import Encoding
 from pagein.tokens.windows import counter_for
 
 BudgetTokens = Annotated[int, Parameter(help="Tokens a request may have.")]
-PolicyName = Annotated[
-    str, Parameter(help="What leaves: ladder, clip, mask, reasoning, window, prune or projection.")
-]
+PolicyName = Annotated[str, Parameter(help=f"What leaves, by a policy's name: {', '.join(POLICIES)}.")]
 PageIn = Annotated[
     float, Parameter(help="Share of the budget for what left the view and comes back by itself; 0 for none.")
 ]
