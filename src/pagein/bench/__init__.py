@@ -10,4 +10,5 @@ tally       what was counted, and the rates that follow
 speed       what a turn, an append, a count and an import cost
 synthetic   a run made up, as long as a measurement needs
 peers       what a turn costs in other libraries
+frameworks  what pagein costs and saves inside other people's agents
 """

@@ -13,6 +13,7 @@ recalling recall
 facting   facts and bench facts
 configuring  config
 benching_recall  bench recall and bench search
+benching_frameworks  bench frameworks
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def _app() -> App:
     from pagein import __version__  # noqa: PLC0415 - names every room of the library
     from pagein.cli import (  # noqa: PLC0415
         benching,
+        benching_frameworks,
         benching_recall,
         branching,
         configuring,
@@ -116,6 +118,7 @@ def _app() -> App:
     bench.command(enduring.crash)
     bench.command(enduring.load)
     bench.command(benching_recall.search)
+    bench.command(benching_frameworks.frameworks)
     recall = App(name="recall", help="How much of what a question needs is found again.")
     recall.command(benching_recall.locomo)
     recall.command(benching_recall.longmemeval)

@@ -12,7 +12,7 @@ from typing import Any, Unpack, cast
 
 from pagein.errors import ConfigurationError
 from pagein.integrations.asking import Chosen
-from pagein.integrations.langchain_messages import to_langchain
+from pagein.integrations.langchain_messages import as_messages, to_langchain
 from pagein.integrations.langchain_threads import Conversation, Source, Threads
 from pagein.integrations.langchain_tools import running_thread, tools_of
 from pagein.integrations.releases import checked_release
@@ -125,7 +125,7 @@ class PageinMiddleware(AgentMiddleware):
 
 
 def _shown(rows: list[dict[str, Any]]) -> list[AnyMessage]:
-    return cast(list[AnyMessage], to_langchain(rows))
+    return cast(list[AnyMessage], as_messages(rows))
 
 
 def _alike(said: Sequence[BaseMessage], shown: Sequence[BaseMessage]) -> bool:

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 def to_langchain(rows: Iterable[Mapping[str, Any]]) -> list[BaseMessage]:
     """What ``to_messages(format="langchain")`` gives, as LangChain's messages. Raises ConfigurationError without it."""
     checked_release("langchain-core")
+    return as_messages(rows)
+
+
+def as_messages(rows: Iterable[Mapping[str, Any]]) -> list[BaseMessage]:
+    """As ``to_langchain``, for whoever knows that LangChain is there: to ask for its release costs milliseconds."""
     from langchain_core import messages  # noqa: PLC0415 - an extra, and slow to import
 
     kinds = {

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from pagein.errors import ConfigurationError
 from pagein.integrations.asking import Chosen
-from pagein.integrations.langchain_messages import to_langchain
+from pagein.integrations.langchain_messages import as_messages
 from pagein.integrations.langchain_threads import Source, Threads
 from pagein.integrations.langchain_tools import running_thread, tools_of
 from pagein.integrations.releases import checked_release
@@ -44,7 +44,7 @@ class PreModelHook(Runnable[Any, dict[str, Any]]):
     def view(self, messages: Sequence[BaseMessage], thread: str | None = None) -> list[BaseMessage]:
         """The messages a model may be sent for this state, what is new in it recorded. ``thread``: else the running one."""
         found = self._threads.at(running_thread() if thread is None else thread, messages, None)
-        return to_langchain(found.rows(None, self._reserve))
+        return as_messages(found.rows(None, self._reserve))
 
     def invoke(
         self, input: Any, config: RunnableConfig | None = None, **_kwargs: Any

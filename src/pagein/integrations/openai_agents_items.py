@@ -57,14 +57,19 @@ class ItemMemory(EditedMemory):
     def __init__(self, log: Log, **options: Unpack[Options]) -> None:
         super().__init__(log, **options)
         self._batches: list[_Batch] = []
+        self._stand: list[_Batch] | None = None
         self._learnt_to = 0
         self.follow()
 
     def items(self) -> list[Item]:
         """Every item that stands, oldest first, new at each call."""
+        return [json.loads(text) for text in map(json.dumps, self.standing_items())]
+
+    def standing_items(self) -> list[Item]:
+        """Every item that stands, oldest first: to look at, not to be changed."""
         with self._turn:
             self.follow()
-            return [json.loads(text) for text in map(json.dumps, self._standing_items())]
+            return [item for each in self._standing() for item in each.items]
 
     def count(self) -> int:
         """How many items stand."""
@@ -94,25 +99,34 @@ class ItemMemory(EditedMemory):
         with self._turn:
             self._check_open()
             entries = tuple(self._edited.read(self._learnt_to))
-            if any(isinstance(each.body, Checkpoint) and each.body.name == EDIT for each in entries):
+            edited = any(isinstance(each.body, Checkpoint) and each.body.name == EDIT for each in entries)
+            if edited:
                 self._run(flows.load(self._session))
+                self._stand = None
             elif entries and entries[-1].position >= self._session.fold.head:
                 self._run(flows.catch_up(self._session))
             for entry in entries:
                 if isinstance(entry.body, Checkpoint) and entry.body.name == NOTE:
-                    self._batches.append(_batch(entry.position, json.loads(entry.body.state)))
+                    self._take_in(_batch(entry.position, json.loads(entry.body.state)))
                 self._learnt_to = entry.position + 1
-            loose = next((each for each in self._standing() if each.loose), None)
+            # What is loose was noted by an edit, and told by a later write.
+            loose = next((each for each in self._standing() if each.loose), None) if edited else None
             if loose is not None and not getattr(self._log, "readonly", False):
                 self._put(loose.items, loose.note)
 
-    def _standing(self) -> list[_Batch]:
-        standing = [each for each in self._batches if not self.is_hidden(each.note)]
-        replaced = {each.replaces for each in standing}
-        return [each for each in standing if each.note not in replaced]
+    def _take_in(self, batch: _Batch) -> None:
+        self._batches.append(batch)
+        if batch.replaces is not None:
+            self._stand = None
+        elif self._stand is not None and not self.is_hidden(batch.note):
+            self._stand.append(batch)
 
-    def _standing_items(self) -> list[Item]:
-        return [item for each in self._standing() for item in each.items]
+    def _standing(self) -> list[_Batch]:
+        if self._stand is None:
+            standing = [each for each in self._batches if not self.is_hidden(each.note)]
+            replaced = {each.replaces for each in standing}
+            self._stand = [each for each in standing if each.note not in replaced]
+        return self._stand
 
     def _write(self, work: Any) -> Any:
         """Do it on what stands now; another writer's turn comes first where there is one."""

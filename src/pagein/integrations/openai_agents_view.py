@@ -46,8 +46,11 @@ class Views:
 
     def of(self, given: Sequence[Any], instructions: str | None) -> list[Item]:
         """What is sent in place of the items given, with room for the instructions. Raises OverBudget, FormatError."""
-        rows: list[Item] = [plain(each, f"input[{at}]") for at, each in enumerate(given)]
-        held = self._items if self._is_recorded(rows) else self._beside(rows)
+        rows: list[Item] = list(given)
+        held = self._items
+        if not self._is_recorded(rows):
+            rows = [plain(each, f"input[{at}]") for at, each in enumerate(given)]
+            held = self._items if self._is_recorded(rows) else self._beside(rows)
         self._reserve(held, instructions)
         self._shown = held
         if _is_whole(held.view()):
@@ -62,7 +65,7 @@ class Views:
 
     def _is_recorded(self, rows: list[Item]) -> bool:
         """Whether the rows are the session's items, or what this session gave for them and what came since."""
-        items = self._items.items()
+        items = self._items.standing_items()
         if _alike(rows, items):
             return True
         if self._given is None:

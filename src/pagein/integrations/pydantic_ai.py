@@ -65,7 +65,7 @@ class Pagein(AbstractCapability[Any]):
     ) -> None:
         checked_release("pydantic-ai-slim")
         self._name = conversation
-        self._conversations = Conversations(url, tenant, options)
+        self._conversations = Conversations(url, tenant, options, _dumped)
         self._tools = offered(tools, options)
 
     async def prepare_model_request(
@@ -143,11 +143,11 @@ class Pagein(AbstractCapability[Any]):
         return self._name or ctx.conversation_id or "default"
 
     def _view(self, name: str, messages: Sequence[ModelMessage], instructions: str) -> list[ModelMessage]:
-        found = self._conversations.at(name, _dumped(messages))
+        found = self._conversations.at(name, messages)
         return list(ModelMessagesTypeAdapter.validate_python(found.view(instructions)))
 
     def _answered(self, name: str, response: ModelResponse) -> None:
-        self._conversations.latest(name).record(_dumped([response]))
+        self._conversations.answered(name, response)
 
 
 def _interrupted(call: ToolCallPart) -> ToolReturnPart:

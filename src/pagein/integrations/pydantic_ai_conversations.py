@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from pagein import flows
@@ -43,9 +44,18 @@ class Conversation:
 
     memory: MessageMemory
     said: list[Any] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
     given: list[Any] = field(default_factory=list)
     counted: int = 0
     reserved: int = 0
+
+    def has(self, messages: Sequence[Any]) -> bool:
+        """Whether the messages begin with what is recorded: the very same objects, as they were when that was done."""
+        return (
+            0 < len(self.said) == len(self.marks)
+            and len(messages) >= len(self.marks)
+            and all(map(_is_unchanged, messages, self.marks))
+        )
 
     def fresh(self, said: Sequence[Any]) -> int | None:
         """How many of the messages are recorded, or None where they are another conversation's.
@@ -59,10 +69,13 @@ class Conversation:
             return begun + len(since)
         return None
 
-    def record(self, rows: Sequence[Row]) -> None:
-        """Write the messages durably, all or none."""
-        self.memory.put_items(rows)
-        self.said += map(spoken, rows)
+    def record(self, messages: Sequence[Any], rows: Sequence[Row]) -> None:
+        """Write the messages durably, all or none; ``rows`` is what they say."""
+        if rows:
+            self.memory.put_items(rows)
+            if len(self.marks) == len(self.said):
+                self.marks += map(mark, messages)
+            self.said += map(spoken, rows)
 
     def view(self, instructions: str) -> list[Row]:
         """The view, with room for the instructions that are sent beside it. Raises OverBudget."""
@@ -76,10 +89,19 @@ class Conversation:
 
 
 class Conversations:
-    """The conversations in one store, by name. Calls from several threads take their turns."""
+    """The conversations in one store, by name. Calls from several threads take their turns.
 
-    def __init__(self, url: str | os.PathLike[str], tenant: str, options: Options) -> None:
-        self._url, self._tenant, self._options = url, tenant, options
+    ``dump`` says messages as JSON-safe rows; it is asked for what is new, and for all only where something changed.
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        tenant: str,
+        options: Options,
+        dump: Callable[[Sequence[Any]], list[Row]],
+    ) -> None:
+        self._url, self._tenant, self._options, self._dump = url, tenant, options, dump
         self._open: dict[str, list[Conversation]] = {}
         self._turn = threading.RLock()
         MessageMemory.open(":memory:", **options).close()  # a bad option is told now
@@ -89,20 +111,36 @@ class Conversations:
 
         Messages that were edited go on in another session, ``name#1`` and so on. Raises FormatError, LogError.
         """
-        rows: list[Row] = plain(list(messages), "messages")
-        said = [spoken(row) for row in rows]
         with self._turn:
             known = self._known(name)
-            matches = [(each, begun) for each in known if (begun := each.fresh(said)) is not None]
-            found, begun = max(matches, key=lambda pair: len(pair[0].said), default=(None, 0))
-            if found is None:
-                found = self._opened(name, len(known))
-                known.append(found)
-            if rows[begun:]:
-                found.record(rows[begun:])
+            same = [each for each in known if each.has(messages)]
+            if same:
+                found = max(same, key=lambda each: len(each.said))
+                fresh = messages[len(found.said) :]
+                found.record(fresh, plain(self._dump(fresh), "messages"))
+            else:
+                found = self._compared(name, known, messages)
             known.remove(found)
             known.append(found)  # the one that spoke last
             return found
+
+    def answered(self, name: str, message: Any) -> None:
+        """Record what the model said, in the conversation that spoke last."""
+        self.latest(name).record([message], self._dump([message]))
+
+    def _compared(self, name: str, known: list[Conversation], messages: Sequence[Any]) -> Conversation:
+        """As ``at``, told by what the messages say."""
+        rows: list[Row] = plain(self._dump(messages), "messages")
+        said = [spoken(row) for row in rows]
+        matches = [(each, begun) for each in known if (begun := each.fresh(said)) is not None]
+        found, begun = max(matches, key=lambda pair: len(pair[0].said), default=(None, 0))
+        if found is None:
+            found = self._opened(name, len(known))
+            known.append(found)
+        if begun == len(found.said):
+            found.marks = [mark(each) for each in messages[:begun]]
+        found.record(messages[begun:], rows[begun:])
+        return found
 
     def latest(self, name: str) -> Conversation:
         """The conversation of that name that spoke last, or the one that stands in the store."""
@@ -131,6 +169,28 @@ class Conversations:
         session = name.replace("%", "%25").replace("#", "%23") + (f"#{number}" if number else "")
         memory = MessageMemory.open(self._url, session=session, tenant=self._tenant, **self._options)
         return Conversation(memory, [spoken(row) for row in memory.items()])
+
+
+Mark = tuple[Any, tuple[tuple[Any, ...], ...]]
+"""A message and what it held: the same objects while nobody edits it."""
+
+
+def mark(message: Any) -> Mark:
+    """The message as it is now. Cheap, since every turn looks at every message."""
+    return message, tuple(map(_held, message.parts))
+
+
+def _held(part: Any) -> tuple[Any, ...]:
+    content = getattr(part, "content", None)
+    within = tuple(content) if isinstance(content, list) else ()
+    return (part, content, getattr(part, "args", None), *within)
+
+
+def _is_unchanged(message: Any, known: Mark) -> bool:
+    return message is known[0] and all(
+        len(now) == len(then) and all(a is b for a, b in zip(now, then, strict=True))
+        for now, then in zip_longest(map(_held, message.parts), known[1], fillvalue=())
+    )
 
 
 def spoken(row: Mapping[str, Any]) -> Any:

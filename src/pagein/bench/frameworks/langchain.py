@@ -1,0 +1,59 @@
+"""An agent of LangChain, bare and with PageinMiddleware."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+
+from pagein.bench.frameworks.meter import TASK, Meter, page
+from pagein.integrations.langchain import PageinMiddleware
+
+
+@tool
+def look(number: int) -> str:
+    """A page of the report."""
+    return page(number)
+
+
+class _Model(BaseChatModel):
+    calls: int
+    meter: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **_: Any) -> Any:
+        del tools
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        with self.meter.request(lambda: _texts(messages)) as number:
+            call = {"name": "look", "args": {"number": number}, "id": f"call_{number}"}
+            said = AIMessage("", tool_calls=[call]) if number < self.calls else AIMessage("Read.")
+            return ChatResult(generations=[ChatGeneration(message=said)])
+
+
+def _texts(messages: list[BaseMessage]) -> Iterator[str]:
+    for message in messages:
+        yield str(message.content)
+        yield from (
+            f"{call['name']} {json.dumps(call['args'])}" for call in getattr(message, "tool_calls", ())
+        )
+
+
+def play(calls: int, budget: int | None, meter: Meter) -> None:
+    """So many calls, and an answer."""
+    pages = [] if budget is None else [PageinMiddleware(":memory:", budget=budget)]
+    model = _Model(calls=calls, meter=meter)
+    agent = create_agent(model, [look], middleware=pages, system_prompt="You read pages.")
+    agent.invoke({"messages": [HumanMessage(TASK)]}, {"recursion_limit": 10 * calls + 50})
+    for each in pages:
+        each.close()

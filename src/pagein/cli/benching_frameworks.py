@@ -1,0 +1,69 @@
+"""``pagein bench frameworks``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pagein.bench.frameworks.comparing import BUDGET, CALLS, FRAMEWORKS, LONG, STEPS, Cost, bench_frameworks
+from pagein.cli import screen
+from pagein.cli.options import AsJson
+
+QUICK = 60
+
+
+def frameworks(
+    *names: Annotated[str, Parameter(help="smolagents, langchain, openai-agents, pydantic-ai; else all.")],
+    quick: Annotated[bool, Parameter(help="Shorter runs: seconds, not minutes.", show_default=False)] = False,
+    json: AsJson = False,
+) -> int:
+    """Measure what pagein costs and saves inside other people's agents.
+
+    Each framework plays the same scripted agent, bare and with pagein in one
+    line: its tool returns some 400 tokens, the budget is 4,000, the log is in
+    memory. Times are CPU time of the process, the model's own left out. A turn is
+    the median of the last 50 before 200 steps; the mean has the compactions in
+    it, and beside it stands what the same turns take with no framework. Tokens
+    are those of all requests over 60 calls. The total is of 2,000 steps.
+
+    For example:
+
+      pagein bench frameworks --quick
+      pagein bench frameworks langchain smolagents --json
+    """
+    steps, long = (QUICK, 0) if quick else (STEPS, LONG)
+    with screen.progress("frameworks", None) as advance:
+        asked = names or FRAMEWORKS
+        found = tuple(
+            bench_frameworks(
+                asked, lambda what, done, of: advance(done, of=of, what=what), steps=steps, long=long
+            )
+        )
+    if json:
+        rows = [each.as_dict() for each in found]
+        screen.show_json({"budget": BUDGET, "calls": CALLS, "steps": steps, "long": long, "rows": rows})
+        return 0
+    _print(found, steps, long)
+    return 0
+
+
+def _print(found: tuple[Cost, ...], steps: int, long: int) -> None:
+    columns = (
+        "bare",
+        "with pagein",
+        "more a turn",
+        "mean more",
+        "of it core",
+        "tokens sent",
+        f"{long:,} steps",
+    )
+    made = screen.table(f"ms of CPU a turn at {steps:,} steps", "framework", *columns)
+    for each in found:
+        if each.note:
+            screen.row(made, each.framework, each.note, *["-"] * (len(columns) - 1))
+            continue
+        times = (each.turn_bare, each.turn, each.turn - each.turn_bare, each.mean - each.mean_bare, each.core)
+        total = f"{each.long / 1_000:.1f} s, bare {each.long_bare / 1_000:.1f} s" if long else "-"
+        screen.row(made, each.framework, *(f"{time:.2f}" for time in times), f"{each.share:.0%}", total)
+    screen.console().print(made)
