@@ -100,6 +100,14 @@ class LogTooNew(LogError):
     """The log was written by a later release of pagein. Upgrade to read it; nothing was changed."""
 
 
+class LogSealed(LogError):
+    """The log is encrypted and the key is missing or another, or it was recorded without one. Nothing was changed."""
+
+
+class LogErased(LogError):
+    """What this writer goes on from was erased by another, who had the right to. Nothing was written; open it again."""
+
+
 class LogUnwritable(LogError):
     """The file, the folder or the disk does not take the write. Nothing was half-written."""
 

@@ -25,8 +25,8 @@ from pagein.errors import ConfigurationError, Conflict, LogUnwritable, NothingTo
 from pagein.exporting import export_session, import_session
 from pagein.log import Compaction, Pin
 from pagein.log.branching import BranchLog, Piece
-from pagein.log.chain import Row
 from pagein.log.inmemory import InMemoryLog
+from pagein.log.rows import Row
 from pagein.log.sqlite import SQLiteLog
 from pagein.models.errors import ModelError
 from pagein.summaries.summary import Item, Summary

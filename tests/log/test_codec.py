@@ -88,6 +88,7 @@ STORED = {
         1,
     ): "content category confidence scope owner valid_from valid_until sources supersedes disputes author reason",
     ("facts_extracted", 1): "session upto author",
+    ("erased", 1): "spans reason gone",
     ("facts_used", 1): "facts",
     ("final_answer", 1): "content extra",
     ("observed", 1): "action index observation late",
@@ -298,7 +299,7 @@ def test_plans_and_tasks_of_one_shape_keep_their_kind():
     assert encode(PlanningStep("a")).kind != encode(TaskStep("a")).kind
 
 
-def test_only_the_codec_and_the_lines_import_msgspec():
+def test_only_what_lies_in_a_store_imports_msgspec():
     from pagein.log import lines
 
     users = [

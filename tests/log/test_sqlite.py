@@ -528,7 +528,7 @@ def test_an_interrupt_in_a_write_leaves_nothing_open(path, monkeypatch):
         def interrupted(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(log, "_end", interrupted)
+        monkeypatch.setattr(log, "_in", interrupted)
         with pytest.raises(KeyboardInterrupt):
             log.append(tasks(1), after=0, at=NOON)
         monkeypatch.undo()

@@ -1,7 +1,8 @@
 """The truth: an append-only record of everything that happened, in order, for ever.
 
-A log is one session's. An entry's position is its identity; nothing is ever edited or removed. ``append`` is
-compare-and-swap on the head: two writers, one winner, the loser told.
+A log is one session's. An entry's position is its identity; nothing is ever edited or removed, but where somebody
+has a right to be forgotten (see ``erasing``). ``append`` is compare-and-swap on the head: two writers, one winner, the
+loser told.
 """
 
 from __future__ import annotations
@@ -195,18 +196,41 @@ class FactsExtracted:
     author: str = "rules"
 
 
-FactBody = FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtracted
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What stood at positions ``spans``, each ``[first, last)``, is gone, and why; something without it stands there.
+
+    ``gone`` is the number of entries where a whole session was erased: this one stands in place of them all.
+    """
+
+    spans: tuple[tuple[int, int], ...] = ()
+    reason: str = ""
+    gone: int = 0
+
+    def covers(self, position: int) -> bool:
+        """Whether what stood at a position was erased."""
+        return any(first <= position < last for first, last in self.spans)
+
+
+FactBody = FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtracted | Erased
+"""What is beside a run and no part of it: facts, and the note that something was erased."""
+
 Body = Step | Observed | Compaction | Pin | Unpin | Checkpoint | Undo | FactBody
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of the log. ``at`` is seconds since the epoch, ``digest`` the hash of this body and all before it."""
+    """One row of the log. ``at`` is seconds since the epoch, ``digest`` the hash of this body and all before it.
+
+    ``erased`` is the position of the entry that says so, where ``body`` is what was left of another; the digest is
+    still that one's.
+    """
 
     position: int
     at: float
     body: Body
     digest: str
+    erased: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,10 +243,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What ``verify`` found: ``ok`` when every hash was derived again and agrees."""
+    """What ``verify`` found: ``ok`` when every hash was derived again and agrees.
+
+    ``erased`` is how many of the entries were erased, wholly or in part, and are proven to stand where they stood.
+    """
 
     entries: int
     problems: tuple[Problem, ...] = ()
+    erased: int = 0
 
     @property
     def ok(self) -> bool:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from pagein.errors import Conflict, LogUnreadable
 from pagein.log import Body, Entry, Log, Problem, Verification
-from pagein.log.chain import Row, relinked
+from pagein.log.chain import relinked
 from pagein.log.digests import origin
-from pagein.log.rows import RowLog
+from pagein.log.rows import Row, RowLog
 
 REGISTRY, OWN = "pagein:branches:", "pagein:branch:"
 """What the names of the sessions begin with that hold which branches there are, and the entries of one."""

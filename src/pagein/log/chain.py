@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pagein.errors import ConfigurationError, LogError, LogUnreadable
-from pagein.log import Entry, Problem, Verification
+from pagein.log import Entry, Erased, Problem, Verification
 from pagein.log.codec import Record, blob_names, decode
 from pagein.log.digests import blob_name, link, origin
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One entry as it lies in a store."""
-
-    position: int
-    at: float
-    kind: str
-    version: int
-    body: bytes
-    digest: str
+from pagein.log.rows import Row
+from pagein.log.tombstones import as_tombstone, is_proven, is_tombstone
 
 
 def checked_name(what: str, name: str) -> str:
@@ -60,10 +50,17 @@ def seal(records: Sequence[Record], *, after: int, at: float, previous: str) -> 
 
 
 def relinked(rows: Iterable[Row], previous: str) -> tuple[Row, ...]:
-    """The same entries as another session's: each digest derived anew behind ``previous``."""
+    """The same entries as another session's: each digest derived anew behind ``previous``.
+
+    What was left of an erased entry is an entry like any other there: no digest of the old one is taken along.
+    """
     found = []
     for row in rows:
-        previous = _derived(previous, row)
+        kept = as_tombstone(row.body)
+        if kept is not None and not is_proven(row, previous):
+            row = replace(row, body=kept.body)  # noqa: PLW2901 - the same row from here on
+            kept = None
+        previous = row.digest if kept is not None else _derived(previous, row)
         found.append(replace(row, digest=previous))
     return tuple(found)
 
@@ -82,11 +79,20 @@ def opened(row: Row, blob: Callable[[str], bytes]) -> Entry:
         body = decode(row.kind, row.version, row.body, blob)
     except LogError as error:
         raise type(error)(f"entry {row.position}: {error}") from error
-    return Entry(row.position, row.at, body, row.digest)
+    left = as_tombstone(row.body)
+    return Entry(row.position, row.at, body, row.digest, None if left is None else left.by)
 
 
 def _derived(previous: str, row: Row) -> str:
     return link(previous, position=row.position, at=row.at, kind=row.kind, version=row.version, body=row.body)
+
+
+def _proven(previous: str, row: Row) -> str:
+    """The digest of an erased row, where its tombstone proves it; "" where it does not."""
+    try:
+        return row.digest if is_proven(row, previous) else ""
+    except LogUnreadable:
+        return ""
 
 
 class Audit:
@@ -104,6 +110,8 @@ class Audit:
         self._suspect: int | None = None  # the problem that the next row's digest will tell more about
         self._unread: tuple[int, int] | None = None  # the last run of rows that the store could not give
         self._problems: list[Problem] = []
+        self._tombstones: list[tuple[int, int]] = []  # where one stands, and which entry is to say so
+        self._notes: dict[int, Erased] = {}
 
     def row(self, row: Row) -> None:
         """Derive this row's hashes again, and try to decode it."""
@@ -132,7 +140,14 @@ class Audit:
 
     def result(self) -> Verification:
         """What was found so far."""
-        return Verification(self._entries, tuple(self._problems))
+        unsaid = (at for at, by in self._tombstones if not self._is_said(at, by))
+        problems = (Problem(at, "the entry was replaced: no entry says that it was erased") for at in unsaid)
+        gone = sum(note.gone for note in self._notes.values())
+        return Verification(self._entries, (*self._problems, *problems), len(self._tombstones) + gone)
+
+    def _is_said(self, position: int, by: int) -> bool:
+        # A branch's bodies speak of positions that are further on than its own rows, all by the same number.
+        return any(note.covers(position + by - at) for at, note in self._notes.items() if by >= at > position)
 
     def _expect(self, position: int) -> None:
         if position == self._next:
@@ -146,14 +161,15 @@ class Audit:
         self._previous, self._suspect = (), None
 
     def _check_digest(self, row: Row) -> None:
-        derived = tuple(_derived(each, row) for each in self._previous)
+        erased = is_tombstone(row.body)
+        derived = tuple(_proven(each, row) if erased else _derived(each, row) for each in self._previous)
         if row.digest in derived or not derived:
             self._settle(by_stored=not derived or row.digest == derived[0])
             self._previous, self._suspect = (row.digest,), None
             return
         # Either the row or its digest was changed; the next row was chained to the true digest, and will tell.
         self._suspect = len(self._problems)
-        self._previous = (row.digest, derived[0])
+        self._previous = (row.digest,) if erased else (row.digest, derived[0])
         self._problems.append(
             Problem(row.position, "the digest does not match: the entry or its digest was changed")
         )
@@ -172,7 +188,11 @@ class Audit:
         try:
             faults = [fault for name in blob_names(row.body) if (fault := self._blob_fault(name, blobs))]
             if not faults:
-                decode(row.kind, row.version, row.body, blobs.__getitem__)
+                body = decode(row.kind, row.version, row.body, blobs.__getitem__)
+                if isinstance(body, Erased):
+                    self._notes[row.position] = body
+            if (left := as_tombstone(row.body)) is not None:
+                self._tombstones.append((row.position, left.by))
         except LogError as error:
             faults = [f"the entry cannot be decoded: {error}"]
         self._problems += (Problem(row.position, fault) for fault in faults)

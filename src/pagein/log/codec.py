@@ -1,8 +1,9 @@
-"""A body as it is stored, and back: a kind and a version of ours, JSON bytes, and blobs. With ``lines`` the only user of msgspec.
+"""A body as it is stored, and back: a kind and a version of ours, JSON bytes, and blobs. With ``lines`` and ``tombstones`` the only user of msgspec.
 
 The plain spelling is the body's fields as JSON. A *packed* one, ``{"packed": [blob names], "body": ...}``, is used
 where that will not do: large texts and images are replaced by the names of their blobs, and lone surrogates, which
 JSON in UTF-8 cannot carry, are escaped. Which one is used depends on the body alone, so equal bodies have equal bytes.
+A *tombstone* holds what was left of a body; see ``tombstones``.
 
 Changing a stored shape means: raise the kind's version, and add an upcaster from the version before.
 """
@@ -21,6 +22,7 @@ from pagein.log import (
     Body,
     Checkpoint,
     Compaction,
+    Erased,
     FactConfirmed,
     FactRemoved,
     FactsExtracted,
@@ -32,6 +34,7 @@ from pagein.log import (
     Unpin,
 )
 from pagein.log.packing import INLINE_TEXT, Blob, packed, unpacked
+from pagein.log.tombstones import left_of
 from pagein.steps import (
     ActionStep,
     Content,
@@ -255,6 +258,7 @@ KINDS: tuple[Kind, ...] = (
     _plain("fact_confirmed", 1, FactConfirmed),
     _plain("facts_used", 1, FactsUsed),
     _plain("facts_extracted", 1, FactsExtracted),
+    _plain("erased", 1, Erased),
 )
 
 _BY_TYPE = {kind.of: kind for kind in KINDS}
@@ -311,6 +315,7 @@ def decode(
             f"a {name!r} of version {version} was written by a later release of pagein; upgrade pagein to read it"
         )
     try:
+        body = left_of(body)
         if version == kind.version and not body.startswith(_PACKED):
             return kind.back(kind.decoder.decode(body))  # type: ignore[no-any-return]
         plain = _plain_fields(body, blob)
@@ -323,6 +328,7 @@ def decode(
 
 def blob_names(body: bytes) -> tuple[str, ...]:
     """The names of the blobs that this stored body needs. Raises LogUnreadable for bytes that are no stored body."""
+    body = left_of(body)
     if not body.startswith(_PACKED):
         return ()
     try:

@@ -24,3 +24,8 @@ def link(previous: str, *, position: int, at: float, kind: str, version: int, bo
     # No field before the body can hold a newline, so two different entries never spell the same bytes.
     head = f"{previous}\n{position}\n{at.hex()}\n{kind}\n{version}\n".encode()
     return _ALGORITHM + hashlib.sha256(head + body).hexdigest()
+
+
+def proof(row: str, *, by: int, body: bytes) -> str:
+    """What shows that ``body`` is what was left of an entry; ``row`` says all else of it, its first digest included."""
+    return _ALGORITHM + hashlib.sha256(f"erased\n{row}\n{by}\n".encode() + body).hexdigest()

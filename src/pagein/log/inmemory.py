@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 
-from pagein.errors import Conflict, LogClosed, LogUnreadable
+from pagein.errors import Conflict, LogClosed, LogError, LogUnreadable
 from pagein.log import Body, Entry, Verification
-from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, relinked, seal, written
-from pagein.log.codec import Record, encode
+from pagein.log.chain import Audit, checked_name, checked_time, opened, relinked, seal, written
+from pagein.log.codec import Record, blob_names, encode
 from pagein.log.digests import origin
+from pagein.log.erasing import TRACE, Beside, Cut, Removal, erasure, refuse_erased, removed
+from pagein.log.rows import Row, Tip
 
 
 class InMemoryLog:
@@ -19,6 +21,9 @@ class InMemoryLog:
     one log.
     """
 
+    joint = False
+    """It reaches its own session only."""
+
     def __init__(self, *, session: str = "default", tenant: str = "") -> None:
         self.session = checked_name("session", session)
         self.tenant = checked_name("tenant", tenant)
@@ -26,6 +31,7 @@ class InMemoryLog:
         self._blobs: dict[str, bytes] = {}
         self._lock = threading.Lock()
         self._closed = False
+        self._tip: Tip | None = None
 
     def head(self) -> int:
         """The number of entries, which is the next position. Raises LogClosed after close()."""
@@ -64,6 +70,30 @@ class InMemoryLog:
             self._blobs.update(blobs)
             self._rows += relinked(rows, origin(self.tenant, self.session))
 
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float, beside: Beside | None = None) -> None:
+        """Make the cuts in this session, all or none. See ``pagein.log.erasing``."""
+        if any(each.session != self.session for each in cuts):
+            raise LogError("a log in memory has one session, and erases in no other. Nothing was erased.")
+        at = checked_time(at)
+        with self._lock:
+            self._check_open()
+            rows, blobs = list(self._rows), dict(self._blobs)
+            for each in cuts:
+                rows = (
+                    self._cut(rows, blobs, each, at) if isinstance(each, Cut) else self._taken(rows, each, at)
+                )
+                kept = {name for row in rows for name in blob_names(row.body)}
+                blobs = {name: data for name, data in blobs.items() if name in kept}
+            if beside is not None:
+                beside(None)
+            self._rows[:] = rows
+            self._blobs.clear()
+            self._blobs.update(blobs)
+
+    def scrub(self) -> bool:
+        """Nothing: what was erased is in no file."""
+        return True
+
     def verify(self) -> Verification:
         """Derive every hash again, and say what is wrong and where. Raises LogClosed after close()."""
         self._check_open()
@@ -78,14 +108,34 @@ class InMemoryLog:
 
     def _write(self, records: Sequence[Record], after: int, at: float) -> tuple[Entry, ...]:
         self._check_open()
+        previous = self._rows[-1].digest if self._rows else origin(self.tenant, self.session)
+        refuse_erased(self._tip, Tip(len(self._rows), previous), after)
         if after != len(self._rows):
             raise Conflict(after, len(self._rows))
-        previous = self._rows[-1].digest if self._rows else origin(self.tenant, self.session)
         rows = seal(records, after=after, at=at, previous=previous)
         for record in records:
             self._blobs.update((blob.name, blob.data) for blob in record.blobs)
         self._rows += rows
+        self._tip = Tip(len(self._rows), self._rows[-1].digest if self._rows else previous)
         return written(rows, records)
+
+    def _cut(self, rows: list[Row], blobs: dict[str, bytes], cut: Cut, at: float) -> list[Row]:
+        if cut.after != len(rows):
+            raise Conflict(cut.after, len(rows))
+        first = origin(self.tenant, self.session)
+        made = erasure(cut, dict(enumerate(rows)), first)
+        blobs.update(made.blobs)
+        previous = rows[-1].digest if rows else first
+        for row in made.rows:
+            rows[row.position] = row
+        return [*rows, *seal((made.note,), after=len(rows), at=at, previous=previous)]
+
+    def _taken(self, rows: list[Row], removal: Removal, at: float) -> list[Row]:
+        if not rows or (removal.trace and [row.kind for row in rows] == [TRACE]):
+            return rows
+        note = encode(removed(removal, len(rows)))
+        first = origin(self.tenant, self.session)
+        return list(seal((note,), after=0, at=at, previous=first)) if removal.trace else []
 
     def blob(self, name: str) -> bytes:
         """The bytes stored under their hash. Raises LogUnreadable where there are none."""

@@ -19,10 +19,10 @@ import msgspec
 from msgspec import Struct
 
 from pagein.errors import LogError, LogTooNew, LogUnreadable
-from pagein.log.chain import Audit, Row, checked_name, opened
+from pagein.log.chain import Audit, checked_name, opened
 from pagein.log.codec import blob_names
 from pagein.log.digests import blob_name, origin
-from pagein.log.rows import RowLog
+from pagein.log.rows import Row, RowLog
 
 FORMAT = 1
 """The version of the file. The entries in it have versions of their own."""

@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pagein.log import Log
-from pagein.log.chain import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One entry as it lies in a store."""
+
+    position: int
+    at: float
+    kind: str
+    version: int
+    body: bytes
+    digest: str
+
+
+class Tip(NamedTuple):
+    """The head of a session, and the digest of the entry before it."""
+
+    head: int
+    digest: str
 
 
 @runtime_checkable

@@ -9,22 +9,19 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pagein.errors import ConfigurationError, Conflict, LogClosed, LogUnreadable
 from pagein.log import Body, Entry, Verification
-from pagein.log.chain import Audit, Row, checked_name, checked_time, opened, relinked, seal, written
+from pagein.log.chain import Audit, checked_name, checked_time, opened, relinked, seal, written
 from pagein.log.codec import encode
 from pagein.log.database import SYNCHRONOUS, is_busy, open_database, translated
-from pagein.log.digests import origin
+from pagein.log.erasing import Beside, Cut, Removal, refuse_erased
+from pagein.log.rows import Row, Tip
+from pagein.log.sealing import Key, seal_of
+from pagein.log.sqlite_erasing import cut_out, scrub, take_out
+from pagein.log.sqlite_rows import ROWS_AT_ONCE, SQLiteRows
 
-_HEAD = "SELECT position, digest FROM entries WHERE tenant = ? AND session = ? ORDER BY position DESC LIMIT 1"
-_APPEND = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT), ?)"
-# Bodies are read as bytes: a damaged one must reach verify() even where it is no UTF-8 any more.
-_READ = """SELECT position, at, kind, version, CAST(body AS BLOB), digest FROM entries
-    WHERE tenant = ? AND session = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?"""
-_KEEP_BLOB = "INSERT INTO blobs VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-_BLOB = "SELECT data FROM blobs WHERE tenant = ? AND session = ? AND digest = ?"
 # One seek in the primary key for each session, however many entries it has.
 _SESSIONS = """WITH RECURSIVE each(name) AS (
     SELECT min(session) FROM entries WHERE tenant = ?1
@@ -32,9 +29,7 @@ _SESSIONS = """WITH RECURSIVE each(name) AS (
     WHERE name IS NOT NULL
 ) SELECT name FROM each WHERE name IS NOT NULL"""
 
-_ROWS_AT_ONCE = 100
 _PAUSE = (0.0005, 0.003)
-_TYPES = (int, float, str, int, bytes, str)
 
 
 class SQLiteLog:
@@ -42,11 +37,14 @@ class SQLiteLog:
 
     ``timeout`` is how long, in seconds, to wait for another process. ``synchronous`` is SQLite's: with ``NORMAL`` a
     power cut may take the last appends, never the order or the whole. Threads may share one log; a forked process
-    opens its own.
+    opens its own. With a ``key`` bodies, blobs and digests are encrypted; see ``pagein.log.sealing``.
 
     Raises LogUnreadable for a file that is not ours or is damaged, LogTooNew, LogBusy, LogUnwritable, and
     ConfigurationError for an option that does not exist.
     """
+
+    joint = True
+    """It reaches every session of its tenant in the file."""
 
     def __init__(
         self,
@@ -57,6 +55,7 @@ class SQLiteLog:
         timeout: float = 5.0,
         synchronous: str = "FULL",
         readonly: bool = False,
+        key: Key | None = None,
     ) -> None:
         if not isinstance(synchronous, str) or synchronous.upper() not in SYNCHRONOUS:
             raise ConfigurationError(f"synchronous is one of {', '.join(SYNCHRONOUS)}, not {synchronous!r}")
@@ -67,7 +66,9 @@ class SQLiteLog:
         self.path = os.fspath(path)
         self.session = checked_name("session", session)
         self.tenant = checked_name("tenant", tenant)
-        self._key = (self.tenant, self.session)
+        self._key = key
+        self._seal = seal_of(key, self.tenant, self.session)
+        self._tip: Tip | None = None
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._database: sqlite3.Connection | None = open_database(
@@ -77,26 +78,54 @@ class SQLiteLog:
     def head(self) -> int:
         """The number of entries, which is the next position; a look at the last one, not a count."""
         with self._using(writing=False) as database:
-            return self._end(database)[0]
+            return self._in(database).head()
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether bodies, blobs and digests are encrypted."""
+        return self._seal.is_sealed
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
         """All bodies durably at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
 
         Raises Conflict when the head is no longer ``after``, LogError for a body that could not be read back, LogBusy,
-        LogUnwritable; nothing is written then, and the log may be used on.
+        LogUnwritable, LogErased; nothing is written then, and the log may be used on.
         """
         records = [encode(body) for body in bodies]
         at = checked_time(at)
-        with self._writing(after) as (database, previous):
+        with self._writing(after) as (stored, previous):
             rows = seal(records, after=after, at=at, previous=previous)
-            blobs = ((blob.name, blob.data) for record in records for blob in record.blobs)
-            self._insert(database, rows, blobs)
+            stored.keep(rows, ((blob.name, blob.data) for record in records for blob in record.blobs))
+        if rows:
+            self._tip = Tip(after + len(rows), rows[-1].digest)
         return written(rows, records)
 
     def adopt(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
         """See ``pagein.log.rows.RowLog.adopt``."""
-        with self._writing(0) as (database, previous):
-            self._insert(database, relinked(rows, previous), blobs.items())
+        with self._writing(0) as (stored, previous):
+            stored.keep(relinked(rows, previous), blobs.items())
+
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float, beside: Beside | None = None) -> None:
+        """Make all cuts, in whatever sessions of the tenant, in one transaction. See ``pagein.log.erasing``."""
+        at = checked_time(at)
+        with self._using(writing=True) as database:
+            # So that what is deleted is overwritten with zeros where it lies.
+            database.execute("PRAGMA secure_delete = ON")
+            with self._transaction(database):
+                for each in cuts:
+                    stored = self._in(database, each.session)
+                    if isinstance(each, Cut):
+                        cut_out(stored, each, at)
+                    else:
+                        take_out(stored, each, at)
+                if beside is not None:
+                    beside(database)
+        self._tip = None
+
+    def scrub(self) -> bool:
+        """Write the file anew, so that nothing erased is in it; False where another connection was in the way."""
+        with self._using(writing=True) as database:
+            return scrub(database)
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
         """Entries ``[start, stop)`` in order, up to the head at the time of the call.
@@ -129,12 +158,12 @@ class SQLiteLog:
         position = 0
         while head is None or position < head:
             try:
-                rows = self._rows(position, position + _ROWS_AT_ONCE if head is None else head)
+                rows = self._rows(position, position + ROWS_AT_ONCE if head is None else head)
             except LogUnreadable as error:
                 if head is None:
                     audit.unreadable(position, str(error))
                     break
-                position = self._one_by_one(audit, position, min(position + _ROWS_AT_ONCE, head))
+                position = self._one_by_one(audit, position, min(position + ROWS_AT_ONCE, head))
                 continue
             if not rows:
                 break
@@ -186,26 +215,33 @@ class SQLiteLog:
             with translated(self.path, writing=writing):
                 yield self._database
 
-    def _end(self, database: sqlite3.Connection) -> tuple[int, str]:
-        """The head, and the digest of the entry before it."""
-        last = database.execute(_HEAD, self._key).fetchone()
-        return (0, origin(*self._key)) if last is None else (last[0] + 1, last[1])
+    def _in(self, database: sqlite3.Connection, session: str | None = None) -> SQLiteRows:
+        """The rows of this session, or of another."""
+        if session is None or session == self.session:
+            return SQLiteRows(database, self.tenant, self.session, self._seal)
+        return SQLiteRows(database, self.tenant, session, seal_of(self._key, self.tenant, session))
 
     @contextlib.contextmanager
-    def _writing(self, after: int) -> Iterator[tuple[sqlite3.Connection, str]]:
+    def _writing(self, after: int) -> Iterator[tuple[SQLiteRows, str]]:
         """A transaction behind position ``after``, with the digest to chain to; all of it is durable then, or nothing."""
-        with self._using(writing=True) as database:
-            try:
-                self._begin(database)
-                head, previous = self._end(database)
-                if head != after:
-                    raise Conflict(after, head)
-                yield database, previous
-                database.execute("COMMIT")
-            finally:
-                # Some errors have rolled back already, as a full disk.
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
+        with self._using(writing=True) as database, self._transaction(database):
+            stored = self._in(database)
+            tip = stored.tip()
+            refuse_erased(self._tip, tip, after)
+            if tip.head != after:
+                raise Conflict(after, tip.head)
+            yield stored, tip.digest
+
+    @contextlib.contextmanager
+    def _transaction(self, database: sqlite3.Connection) -> Iterator[None]:
+        try:
+            self._begin(database)
+            yield
+            database.execute("COMMIT")
+        finally:
+            # Some errors have rolled back already, as a full disk.
+            if database.in_transaction:
+                database.execute("ROLLBACK")
 
     def _begin(self, database: sqlite3.Connection) -> None:
         """Begins to write, within the timeout.
@@ -228,16 +264,6 @@ class SQLiteLog:
         finally:
             database.execute(f"PRAGMA busy_timeout = {min(round(self._timeout * 1000), 2**31 - 1)}")
 
-    def _insert(
-        self, database: sqlite3.Connection, rows: Iterable[Row], blobs: Iterable[tuple[str, bytes]]
-    ) -> None:
-        for name, data in blobs:
-            database.execute(_KEEP_BLOB, (*self._key, name, data))
-        for row in rows:
-            database.execute(
-                _APPEND, (*self._key, row.position, row.at, row.kind, row.version, row.body, row.digest)
-            )
-
     def _whole_rows(self, start: int, stop: int) -> Iterator[Row]:
         while start < stop:
             rows = self._rows(start, stop)
@@ -250,15 +276,13 @@ class SQLiteLog:
                 raise LogUnreadable(f"{self.path}: {what}; verify() says more")
             yield from rows
             start += len(rows)
+            self._tip = Tip(start, rows[-1].digest)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)``, at most a hundred."""
         with self._using(writing=False) as database:
-            found = database.execute(_READ, (*self._key, start, stop, _ROWS_AT_ONCE)).fetchall()
-        # SQLite checks types where it writes; a damaged page may hold any.
-        if any(tuple(map(type, each)) != _TYPES for each in found):
-            raise LogUnreadable(f"{self.path}: an entry's row is not of its shape; the file is damaged")
-        return [Row(*each) for each in found]
+            found = self._in(database).stored(start, stop)
+        return [self._seal.row_in(each) for each in found]
 
     def _one_by_one(self, audit: Audit, start: int, stop: int) -> int:
         for position in range(start, stop):
@@ -273,5 +297,4 @@ class SQLiteLog:
 
     def _find_blob(self, name: str) -> bytes | None:
         with self._using(writing=False) as database:
-            found = database.execute(_BLOB, (*self._key, name)).fetchone()
-        return None if found is None else found[0]
+            return self._in(database).blob(name)

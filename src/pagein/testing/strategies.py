@@ -10,6 +10,7 @@ from pagein.log import (
     Body,
     Checkpoint,
     Compaction,
+    Erased,
     FactConfirmed,
     FactRemoved,
     FactsExtracted,
@@ -124,6 +125,7 @@ ONE_OF_EACH: tuple[Body, ...] = (
     FactConfirmed(18, 0.95, (Source("web", "s4"),), "some-model", "said again"),
     FactsUsed((18, 3)),
     FactsExtracted("web", 16, "some-model"),
+    Erased(((3, 5),), "asked for", 2),
     FinalAnswerStep("A cat.", EXTRA),
 )
 """Every kind of body, every field set at least once."""
@@ -249,7 +251,7 @@ def bodies() -> st.SearchStrategy[Body]:
 
 
 def facts() -> tuple[st.SearchStrategy[Body], ...]:
-    """What is said about facts, of each kind."""
+    """What is said about facts, of each kind, and that something was erased."""
     times, shares = st.none() | st.floats(0, 4e9), st.floats(0, 1)
     sources = st.lists(
         st.builds(Source, session=texts(max_size=8), handle=texts(max_size=8)), max_size=2
@@ -266,6 +268,9 @@ def facts() -> tuple[st.SearchStrategy[Body], ...]:
         st.builds(FactConfirmed, fact=_NUMBERS, confidence=st.none() | shares, sources=sources),
         st.builds(FactsUsed, facts=named),
         st.builds(FactsExtracted, session=texts(max_size=8), upto=_NUMBERS, author=texts(max_size=8)),
+        st.builds(
+            Erased, spans=st.lists(st.tuples(_NUMBERS, _NUMBERS), max_size=2).map(tuple), reason=texts(), gone=_NUMBERS
+        ),
     )  # fmt: skip
 
 
@@ -293,5 +298,6 @@ def everywhere(text: str) -> list[Body]:
         FactStated(text, text, 0.5, "user", text, None, None, (Source(text, text),), (), (), text, text),
         FactRemoved(0, text, text),
         FactConfirmed(0, None, (Source(text, text),), text, text),
+        Erased((), text),
         FactsExtracted(text, 0, text),
     ]
