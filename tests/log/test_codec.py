@@ -300,14 +300,14 @@ def test_plans_and_tasks_of_one_shape_keep_their_kind():
 
 
 def test_only_what_lies_in_a_store_imports_msgspec():
-    from pagein.log import lines
+    from pagein.log import lines, tombstones
 
     users = [
         name
         for name, module in list(sys.modules.items())
         if name.startswith("pagein") and getattr(module, "msgspec", None) is msgspec
     ]
-    assert sorted(users) == [codec_module.__name__, lines.__name__]
+    assert sorted(users) == [codec_module.__name__, lines.__name__, tombstones.__name__]
 
 
 def test_a_blob_is_named_by_its_hash():
