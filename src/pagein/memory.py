@@ -151,7 +151,8 @@ class Memory(Branching):
         view = session.fold.view(session.limit(session.budget))
         last = session.last
         behind = last.tail if last is not None and last.head == view.head else ()
-        return replace(view.with_tail(behind).report, problems=(*session.problems, *self._knowledge.problems))
+        told = (*session.problems, *self._knowledge.problems, *self._library.problems)
+        return replace(view.with_tail(behind).report, problems=told)
 
     def reported(self, usage: Usage) -> None:
         """Tell what the provider counted for the last request, so that later counts come nearer to it."""

@@ -11,7 +11,7 @@ from pagein.archive.contract import Hit, Query
 from pagein.archive.ids import range_of_session
 from pagein.archive.searching import Found, find, hits
 from pagein.archive.sessions import rank_sessions
-from pagein.archive.storing import Meanings, Reading, Scope, Store, Writing
+from pagein.archive.storing import Indexed, Meanings, Reading, Scope, Store, Writing
 from pagein.archive.writing import add
 from pagein.errors import LogUnreadable
 from pagein.log import Entry, Log
@@ -130,18 +130,14 @@ class DerivedArchive:
     # What the verbs are made of
 
     def _catch_up(self, log: Log, session: str) -> int:
-        head, start = log.head(), self.watermark(session)
-        if start and not self._is_of(log, session, head, start):
+        head = log.head()
+        # Looked at once: meanwhile another process may index on.
+        known = self._store.read(lambda reading: reading.indexed(session))
+        start = 0 if known is None else known.position
+        if known is not None and start and not _is_of(log, known, head):
             self._clear(session)
             start = 0
         return self._index(log.read(start, head), session) if start < head else 0
-
-    def _is_of(self, log: Log, session: str, head: int, start: int) -> bool:
-        """Whether what was indexed is the beginning of this log: its last entry's hash says so for all before it."""
-        known = self._store.read(lambda reading: reading.indexed(session))
-        if known is None or start > head:
-            return False
-        return bool(next(iter(log.read(start - 1, start))).digest == known.digest)
 
     def _index(self, entries: Iterator[Entry], session: str) -> int:
         new = 0
@@ -219,6 +215,13 @@ class DerivedArchive:
         for session, log in self._logs.items():
             self._catch_up(log, session)
         return work()
+
+
+def _is_of(log: Log, known: Indexed, head: int) -> bool:
+    """Whether what was indexed is the beginning of this log: its last entry's hash says so for all before it."""
+    if known.position > head:
+        return False
+    return next(iter(log.read(known.position - 1, known.position))).digest == known.digest
 
 
 def _scope(reading: Reading, query: Query, names: dict[int, str]) -> Scope:

@@ -37,8 +37,9 @@ _SCHEMA: tuple[LiteralString, ...] = (
         part integer NOT NULL, role text NOT NULL, at double precision NOT NULL, said double precision,
         start integer NOT NULL, whole boolean NOT NULL, size integer NOT NULL, same bigint NOT NULL,
         terms text NOT NULL, text text NOT NULL, PRIMARY KEY (tenant, session, id))""",
-    "CREATE INDEX archive_places ON {0}.archive_passages (tenant, session, position)",
-    "CREATE INDEX archive_times ON {0}.archive_passages (tenant, session, at)",
+    # Not led by tenant and session: of indexes that begin alike the planner may take the wrong one for a key.
+    "CREATE INDEX archive_places ON {0}.archive_passages ((id >> 24), tenant, position)",
+    "CREATE INDEX archive_times ON {0}.archive_passages ((id >> 24), tenant, at)",
     # Not stored: the terms are. Without a list of what is pending, which every look would have to read through.
     f"CREATE INDEX archive_words ON {{0}}.archive_passages USING gin (({WORDS})) WITH (fastupdate = off)",
 )

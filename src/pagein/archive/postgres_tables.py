@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, LiteralString
@@ -23,8 +24,9 @@ _MANY = 64
 _MINE: LiteralString = "tenant = %(tenant)s AND session = %(session)s"
 _EVERY: LiteralString = "SELECT name, number, position, digest, next FROM {0}.archive_sessions WHERE "
 _WITHIN: LiteralString = """SELECT min(id), max(id) FROM {0}.archive_passages
-    WHERE tenant = %(tenant)s AND session = ANY(%(sessions)s) AND at BETWEEN %(early)s AND %(late)s GROUP BY session"""
-_PLACES: LiteralString = "SELECT id FROM {0}.archive_passages WHERE {mine} AND position = ANY(%(positions)s)"
+    WHERE id >> 24 = ANY(%(numbers)s) AND tenant = %(tenant)s AND at BETWEEN %(early)s AND %(late)s GROUP BY id >> 24"""
+_PLACES: LiteralString = """SELECT id FROM {0}.archive_passages
+    WHERE id >> 24 = %(number)s AND tenant = %(tenant)s AND position = ANY(%(positions)s)"""
 _SUMS: LiteralString = """FROM {0}.archive_sizes WHERE tenant = %(tenant)s
     AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
     AND (%(roles)s::text[] IS NULL OR role = ANY(%(roles)s))"""
@@ -32,7 +34,9 @@ _TOTALS: LiteralString = "SELECT coalesce(sum(passages), 0)::bigint, coalesce(su
 _SIZES: LiteralString = "SELECT number, sum(size)::bigint {sums} GROUP BY number"
 # What holds a group is asked for whole and lazily, behind a fence: with the limit inside, the planner would rather read
 # the table from its start.
-_HOLDING: LiteralString = """FROM {0}.archive_passages WHERE tenant = %(tenant)s AND {words} @@ wanted.query::tsquery
+# The query says the tenant, too; the column is not to be looked up beside it.
+_HOLDING: LiteralString = """FROM {0}.archive_passages
+    WHERE {words} @@ wanted.query::tsquery AND tenant || '' = %(tenant)s
     AND (%(first)s::bigint[] IS NULL OR EXISTS (SELECT FROM unnest(%(first)s::bigint[], %(last)s::bigint[])
         AS span(first, last) WHERE id BETWEEN span.first AND span.last))"""
 _SOME: LiteralString = """SELECT wanted.number - 1, found.id
@@ -44,8 +48,9 @@ _NEWEST: LiteralString = """SELECT wanted.number - 1, found.id
         SELECT id FROM held ORDER BY id DESC LIMIT %(most)s) AS found"""
 _COUNTS: LiteralString = """SELECT (SELECT count(*) {holding})
     FROM unnest(%(queries)s::text[]) WITH ORDINALITY AS wanted(query, number) ORDER BY wanted.number"""
-_WANTED: LiteralString = """unnest(%(ids)s::bigint[], %(sessions)s::text[]) AS wanted(id, session)
-    JOIN {0}.archive_passages AS p ON p.tenant = %(tenant)s AND p.session = wanted.session AND p.id = wanted.id"""
+# One row after the other by its key, whatever the planner takes the table to hold.
+_WANTED: LiteralString = """unnest(%(ids)s::bigint[], %(sessions)s::text[]) AS wanted(id, session), LATERAL (SELECT *
+    FROM {0}.archive_passages WHERE tenant = %(tenant)s AND session = wanted.session AND id = wanted.id LIMIT 1) AS p"""
 _ROWS: LiteralString = "SELECT p.id, p.position, p.part, p.role, p.at, p.said, p.same FROM {wanted}"
 _TERMS: LiteralString = "SELECT p.id, p.size, p.terms FROM {wanted}"
 _TEXTS: LiteralString = "SELECT p.id, p.text, p.whole, p.terms FROM {wanted}"
@@ -108,6 +113,8 @@ class PostgresReading:
     def __init__(self, connection: Connection, statements: Statements, tenant: str) -> None:
         self.connection, self._statements = connection, statements
         self._tenant = key_of(tenant)
+        # What the words of the tenant begin with, as ``WORDS`` has it.
+        self._mark = f"={hashlib.md5(self._tenant.encode(), usedforsecurity=False).hexdigest()[:8]}"
 
     @cached_property
     def _every(self) -> list[Indexed]:
@@ -133,14 +140,14 @@ class PostgresReading:
 
     def within(self, sessions: Collection[int], early: float, late: float) -> list[tuple[int, int]]:
         """The ids of what was recorded from ``early`` to ``late``: a range for each of the sessions that has any."""
-        names = self._named(sessions)
-        return [(first, last) for first, last in self.fetch(_WITHIN, sessions=names, early=early, late=late)]
+        found = self.fetch(_WITHIN, numbers=list(sessions), early=early, late=late)
+        return [(first, last) for first, last in found]
 
     def places(self, known: Indexed, positions: Collection[int]) -> list[int]:
         """The ids of the passages that stand at these positions of a session."""
         # Positions are the caller's: one that no column holds stands nowhere.
         wanted = [each for each in positions if 0 <= each < 2**63]
-        return [id for (id,) in self.fetch(_PLACES, session=key_of(known.name), positions=wanted)]
+        return [id for (id,) in self.fetch(_PLACES, number=known.key, positions=wanted)]
 
     def totals(self, scope: Scope) -> tuple[int, int]:
         """How many passages, and terms in them, the scope's sessions hold in its roles."""
@@ -219,12 +226,6 @@ class PostgresReading:
         """How many passages of the scope hold each of the terms."""
         queries = [self._query((term,), scope) for term in terms]
         return [count for (count,) in self.fetch(_COUNTS, queries=queries, **self.spans(scope))]
-
-    @cached_property
-    def _mark(self) -> str:
-        """What the words of the tenant begin with, as ``WORDS`` has it."""
-        ((mark,),) = self.fetch("SELECT '=' || left(md5(%(tenant)s), 8)")
-        return str(mark)
 
     def _query(self, terms: Sequence[str], scope: Scope, blocks: Sequence[str] = ()) -> str:
         """What is asked of the index: all the terms, and one of each of the rest. Any term is data: it is quoted."""
