@@ -58,6 +58,27 @@ def test_a_fault_is_told_once_and_the_run_goes_on(host, served, heard, name, col
     assert SECRET[3:] not in problem + line
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("turned", range(0, len(FAULTS), 3))
+def test_each_fault_at_each_point_of_a_run(host, served, heard, turned):
+    names = [*list(FAULTS)[turned:], *list(FAULTS)[:turned]]
+    script = [reaction for name in names for reaction in (FAULTS[name][0], Reaction(GOOD))]
+    server = served(*script, then=Reaction(GOOD))
+    memory = host(summarizer=model_of(server))
+    number = told = 0
+    while len(server.heard) < len(script):
+        memory.turns(number, number + 1)
+        assert memory.verify().ok
+        assert len(heard) - told <= 1, heard[told:]
+        number, told = number + 1, len(heard)
+    assert records(memory)
+    assert len(heard) == len(set(heard)), "once for a kind of fault; an echo and prose are both no JSON"
+    # What is about something else, merged with a record that was good, shows enough of what left.
+    for name in set(names) - {"about something else"}:
+        assert any(FAULTS[name][1] in line for line in heard), name
+    assert SECRET[3:] not in "".join((*heard, *memory.report().problems))
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_that_stays_leaves_extracts_and_is_told_once(host, served, heard, name):
     fault, _ = FAULTS[name]
