@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pagein.archive.contract import Hit, Query
+from pagein.facts.laying import Laid
 from pagein.log import Body, Entry
 from pagein.writing import Job, Outcome
 
@@ -80,11 +81,16 @@ class Attend(Effect[None]):
 
 
 @dataclass(frozen=True)
-class Known(Effect[str]):
-    """What is known and matters to the context, line by line, in at most ``tokens`` tokens."""
+class Known(Effect[tuple[Laid, ...]]):
+    """What is known and matters to the context, in blocks of at most ``tokens`` tokens together.
+
+    ``held`` stay where they stand while they are true; a new one is for a view that has come to ``position``.
+    """
 
     context: str
     tokens: int
+    position: int
+    held: tuple[Laid, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pagein.archive.contract import Embedder
+from pagein.effects import Known
 from pagein.errors import ConfigurationError, PageinError
-from pagein.facts.block import CLOSE, OPEN
+from pagein.facts.laying import Laid
 from pagein.log import Log
 from pagein.log.inmemory import InMemoryLog
 
@@ -92,12 +93,11 @@ class Knowledge:
         """Wait until nothing is being read, at most ``timeout`` seconds (None: for ever); True when that is so."""
         return self._reader is None or self._reader.wait(timeout)
 
-    def block(self, context: str, counter: TokenCounter, tokens: int) -> str:
-        """What is known and matters now, line by line, within ``tokens`` tokens."""
-        facts = self._opened()
-        most = min(tokens, facts.settings.max_injection_tokens)
-        text = facts.block(context, counter=counter, max_tokens=most).text
-        return text.removeprefix(OPEN).removesuffix(CLOSE).strip()
+    def laid(self, wanted: Known, counter: TokenCounter) -> tuple[Laid, ...]:
+        """What is known and matters now, in blocks as they stand in the view."""
+        return self._opened().laid(
+            wanted.held, wanted.context, position=wanted.position, counter=counter, max_tokens=wanted.tokens
+        )
 
     def move(self, log: Log) -> None:
         """Go on with another log: what this one said is read to its end first."""

@@ -194,8 +194,8 @@ class Memory(Branching):
                 return self._library.index(limit)
             case Attend(now=now):
                 return self._knowledge.flush() if now else self._knowledge.attend()
-            case Known(context=context, tokens=tokens):
-                return self._knowledge.block(context, self._session.counter, tokens)
+            case Known():
+                return self._knowledge.laid(effect, self._session.counter)
             case Remember(verb=verb, given=given):
                 return getattr(self.facts, verb)(**given)
             case Read(start=start, stop=stop):

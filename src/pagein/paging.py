@@ -16,10 +16,11 @@ from pagein.compaction.fitting import checked, fitting
 from pagein.compaction.manual import manual
 from pagein.effects import Append, Attend, Begin, Collect, Flow, Index, Known, Recall
 from pagein.errors import OverBudget, PageinError
+from pagein.facts.laying import Laid
 from pagein.facts.ranking import context_of
 from pagein.history import told
 from pagein.log import Compaction, Replacement, Survival
-from pagein.session import Session, Tail
+from pagein.session import Asides, Session, Tail
 from pagein.steps import SummaryStep, TaskStep, as_text
 from pagein.summaries.fidelity import measured
 from pagein.summaries.mentions import mentions
@@ -41,8 +42,8 @@ Merging by code loses nothing but the model's second look; rebuilding at every f
 INDEXED, A_TURN = 0.5, 32
 """Share of the limit from which what was recorded is indexed ahead of need, and entries a turn."""
 
-FACTS = 0.125
-"""Share of the limit that facts may have."""
+FACTS, FRAME = 0.125, 24
+"""Share of the limit that facts may have, and tokens that a block of them costs beside its text."""
 
 REST = 0.1
 """Share of the limit by which the view grows before another job is begun ahead of time, after one that failed."""
@@ -53,35 +54,50 @@ def view(session: Session) -> Flow[View]:
     yield from settled(session, 0.0)
     limit = session.limit(session.budget)
     current = session.fold.view(limit)
-    facts = yield from _facts(session, current)
-    room = limit - (facts.tokens if facts else 0)
+    facts = yield from _facts(session, current, int(limit * FACTS))
+    room = limit - sum(each.tokens for each in facts)
     try:
         plan = fitting(replace(current, limit=room), session.budget, session.policy)
     except OverBudget:
-        if facts is None:
+        if not facts:
             raise
-        facts, room = None, limit  # what may not leave needs their room
+        facts, room = (), limit  # what may not leave needs their room
         plan = fitting(current, session.budget, session.policy)
     if plan is not None:
         current = replace((yield from commit(session, replace(current, limit=room), plan)), limit=limit)
+        if facts:
+            facts = yield from _facts(
+                session, current, min(int(limit * FACTS), limit - current.tokens - FRAME)
+            )
     yield from _begin(session, current)
-    current = yield from _with_tail(session, current if facts is None else current.with_tail((facts,)))
+    known = current.with_tail(facts) if facts else current
+    current = yield from _with_tail(session, known if known.tokens <= limit else current)
     session.asked, session.last = current.tokens, current
     return current
 
 
-def _facts(session: Session, current: View) -> Flow[Shown | None]:
-    """What is known and matters now, as it stands behind the run; None where nothing is."""
-    if not session.has_facts:
-        return None
-    items = [each.item for each in current.run]
-    known = ""
+def _facts(session: Session, current: View, tokens: int) -> Flow[tuple[Shown, ...]]:
+    """What is known and matters now, where it stands in the run: as it stood, while nothing left and it is true."""
+    if not session.has_facts or tokens <= 0:
+        return ()
+    compactions = len(session.fold.compactions)
+    held = session.asides if session.asides.compactions == compactions else Asides(compactions)
     with _told(session, "no facts are shown"):
-        known = yield from Known(context_of(items), int(current.limit * FACTS))
-    if not known:
-        return None
-    why = "known, and likely to matter"
-    return show(Aside("facts", known), current.head, current.head, current.counter, tier="facts", why=why)
+        context = context_of(each.item for each in current.run)
+        laid = yield from Known(context, tokens, current.head, held.laid)
+        if laid is not held.laid:
+            stood = dict(zip(held.laid, held.shown, strict=True))
+            shown = tuple(stood.get(each) or _aside(each, current) for each in laid)
+            held = Asides(compactions, laid, shown)
+        session.asides = held
+    return held.shown
+
+
+def _aside(laid: Laid, current: View) -> Shown:
+    return show(
+        Aside("facts", laid.inner), laid.position, laid.position, current.counter, tier="facts",
+        why="known, and likely to matter",
+    )  # fmt: skip
 
 
 def _with_tail(session: Session, current: View) -> Flow[View]:

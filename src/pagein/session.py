@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 
 from pagein.compaction import Policy
+from pagein.facts.laying import Laid
 from pagein.log import Compaction, Entry
 from pagein.recalling import LASTS, PageIn, Part, Sights
 from pagein.recording import Rendered, heard_in
 from pagein.steps import ActionStep, TaskStep
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
-from pagein.view import View
+from pagein.view import Shown, View
 from pagein.view.fold import Fold, undone
 from pagein.writing import Author, Job, Written
 from pagein.writing.jobs import known
@@ -44,6 +45,15 @@ class Tail:
         return acted >= LASTS or any(isinstance(each, TaskStep) for each in since)
 
 
+@dataclass(frozen=True, slots=True)
+class Asides:
+    """The blocks of what is known as they stand in the view, since so many compactions."""
+
+    compactions: int = -1
+    laid: tuple[Laid, ...] = ()
+    shown: tuple[Shown, ...] = ()
+
+
 @dataclass(slots=True)
 class Session:
     """What is held of one log between two calls. Everything in it can be derived again from the log."""
@@ -67,6 +77,8 @@ class Session:
     """What was counted here and by the provider for the last request that both counted."""
     has_facts: bool = False
     """True where facts are read out of what is said, and shown."""
+    asides: Asides = Asides()
+    """What is known, as it was shown last."""
     share: float = 0.0
     """The share of the limit for what comes back by itself; 0 where nothing does."""
     tail: Tail | None = None
@@ -113,6 +125,7 @@ class Session:
         for entry in entries:
             fold.apply(entry)
         self.fold, self.heard, self.heard_at = fold, [], []
+        self.asides = Asides()
         self.recorded = list(known(each for _, each in fold.compactions))
         for entry in entries:
             self._hear(entry)

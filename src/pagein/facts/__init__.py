@@ -7,6 +7,7 @@ shelf       one owner's log: read up to now, written by compare-and-swap
 tfidf       TF-IDF cosine that is kept, not refitted
 ranking     similarity x 0.6 + confidence x 0.4
 block       the ``<memory>`` block
+laying      the block where it stands in a view, byte for byte while it is true
 injection   ``format_memory_for_injection``, deer-flow's signature
 merging     what says the same, and what cannot both hold
 keeping     capacity, staleness, near-duplicates

@@ -65,17 +65,21 @@ def block_of(
     guaranteed: Sequence[str] = GUARANTEED,
     share: float = SHARE,
     cost: Callable[[str], int] | None = None,
+    about: str = ABOUT,
 ) -> Block:
-    """As ``memory_block``, with what is in it. ``cost`` is the counter's for a line, where somebody remembers it."""
+    """As ``memory_block``, with what is in it. ``cost`` is the counter's for a line, where somebody remembers it.
+
+    ``about`` is what the block says of itself.
+    """
     checked_tokens(max_tokens, "max_injection_tokens")
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise ConfigurationError(f"the guaranteed share is from 0 to 1, not {share!r}")
     measure = cost or counter.text
-    frame = counter.text(f"{OPEN}\n{ABOUT}\n\n{CLOSE}")
+    frame = counter.text(f"{OPEN}\n{about}\n\n{CLOSE}")
     distinct = _distinct(facts)
     chosen = _filled(distinct, [], max_tokens - frame, measure, frozenset(guaranteed), share)
     for _ in range(_LOOKS):
-        text = _written(chosen, guaranteed)
+        text = _written(chosen, guaranteed, about)
         tokens = counter.text(text) if chosen else frame
         if tokens > max_tokens:
             chosen = chosen[:-1]  # tokens can differ where lines meet; what ranks last goes
@@ -86,7 +90,7 @@ def block_of(
             return Block(text, tokens, ids) if chosen else Block()
         chosen = more
     while chosen:
-        text = _written(chosen, guaranteed)
+        text = _written(chosen, guaranteed, about)
         if (tokens := counter.text(text)) <= max_tokens:
             return Block(
                 text, tokens, tuple(each.id for group in _groups(chosen, guaranteed) for each in group)
@@ -181,8 +185,8 @@ def _groups(facts: Sequence[Fact], first: Sequence[str]) -> list[list[Fact]]:
     return [group for group in groups.values() if group]
 
 
-def _written(facts: Sequence[Fact], first: Sequence[str]) -> str:
-    lines = [OPEN, ABOUT]
+def _written(facts: Sequence[Fact], first: Sequence[str], about: str) -> str:
+    lines = [OPEN, about]
     for group in _groups(facts, first):
         lines.append(f"{group[0].category}:")
         lines.extend(map(line_of, group))

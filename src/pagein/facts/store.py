@@ -25,6 +25,7 @@ from pagein.facts.fact import (
     parsed_id,
 )
 from pagein.facts.keeping import near_duplicates, stale
+from pagein.facts.laying import Laid, Room, laid
 from pagein.facts.merging import Draft, merged
 from pagein.facts.owners import Owners
 from pagein.facts.ranking import MOST, Ranked
@@ -251,6 +252,34 @@ class Facts(Shelves):
         settings = self.settings
         most = settings.max_injection_tokens if max_tokens is None else max_tokens
         found = [each.fact for each in self.ranked(context)]
+        with self._lock:
+            return block_of(
+                found, counter=counter, max_tokens=most, guaranteed=settings.guaranteed,
+                share=settings.guaranteed_share, cost=self._cost(counter),
+            )  # fmt: skip
+
+    def laid(
+        self, held: tuple[Laid, ...], context: str, *, position: int, counter: TokenCounter, max_tokens: int
+    ) -> tuple[Laid, ...]:
+        """The blocks as they stand in a view that has come to ``position``: ``held`` stays where it is while it is true.
+
+        Together they are within ``max_tokens`` and ``max_injection_tokens``. See ``laying``.
+        """
+        ranked, now = self.ranked(context), self._clock()
+
+        def standing(id: str) -> Fact | None:
+            scope, at = parsed_id(id)
+            fact = self.shelf(scope).book.facts.get(at)
+            return fact if fact is not None and fact.holds(now) else None
+
+        with self._lock:
+            most = min(max_tokens, self.settings.max_injection_tokens)
+            return laid(
+                held, ranked, standing, Room(position, most, counter, self._cost(counter)), self.settings
+            )
+
+    def _cost(self, counter: TokenCounter) -> Callable[[str], int]:
+        """The counter's cost of a line, remembered."""
 
         def cost(line: str) -> int:
             if line not in self._costs:
@@ -259,11 +288,7 @@ class Facts(Shelves):
                 self._costs[line] = counter.text(line)
             return self._costs[line]
 
-        with self._lock:
-            return block_of(
-                found, counter=counter, max_tokens=most, guaranteed=settings.guaranteed,
-                share=settings.guaranteed_share, cost=cost,
-            )  # fmt: skip
+        return cost
 
     def as_of(self, at: float) -> tuple[Fact, ...]:
         """What was known at a time and held then, whatever was learnt since."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -82,8 +83,8 @@ class Report:
 class View:
     """What the model sees: system prompts, settled pins, then the run in order; its cost in tokens, and the limit.
 
-    ``tail`` stands behind the run and is made afresh for every request: what came back, and what is known. Two views
-    are equal when they show the same.
+    ``tail`` is no part of the run: what came back stands behind it and is made afresh for every request, what is known
+    stands where it first stood, before what was recorded at its position. Two views are equal when they show the same.
     """
 
     systems: tuple[Shown, ...]
@@ -102,6 +103,14 @@ class View:
         return (*self.systems, *self.kept, *self.run)
 
     @property
+    def shown(self) -> tuple[Shown, ...]:
+        """Everything in the request, in its order: the tail where it stands, too."""
+        run = list(self.run)
+        for each in reversed(self.tail):
+            run.insert(bisect_left(run, each.first, key=lambda shown: shown.first), each)
+        return (*self.systems, *self.kept, *run)
+
+    @property
     def report(self) -> Report:
         """Every token by tier and reason, and what is out."""
         lines = [Line(each.handle, each.tier, each.tokens, each.why) for each in self.entries]
@@ -112,12 +121,12 @@ class View:
 
     def messages(self) -> tuple[Message, ...]:
         """The request in order, before any provider's spelling."""
-        return lay_out(each.messages for each in (*self.entries, *self.tail))
+        return lay_out(each.messages for each in self.shown)
 
     def with_tail(self, tail: Sequence[Shown]) -> View:
-        """The view with this behind the run, and counted."""
-        held = tuple(tail)
-        return replace(self, tail=held, tokens=cost((*self.entries, *held), self.counter))
+        """The view with this beside the run, and counted."""
+        made = replace(self, tail=tuple(tail))
+        return replace(made, tokens=cost(made.shown, self.counter))
 
 
 def _out(entries: Iterable[Shown]) -> Iterable[Out]:
