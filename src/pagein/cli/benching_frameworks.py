@@ -49,21 +49,22 @@ def frameworks(
 
 
 def _print(found: tuple[Cost, ...], steps: int, long: int) -> None:
-    columns = (
-        "bare",
-        "with pagein",
-        "more a turn",
-        "mean more",
-        "of it core",
-        "tokens sent",
-        f"{long:,} steps",
-    )
-    made = screen.table(f"ms of CPU a turn at {steps:,} steps", "framework", *columns)
+    measured = [each for each in found if not each.note]
+    made = screen.table(f"ms of CPU a turn at {steps:,} steps", "", *(each.framework for each in measured))
+    rows = {
+        "bare": lambda each: f"{each.turn_bare:.2f}",
+        "with pagein": lambda each: f"{each.turn:.2f}",
+        "more": lambda each: f"{each.turn - each.turn_bare:.2f}",
+        "more, mean": lambda each: f"{each.mean - each.mean_bare:.2f}",
+        "of it core": lambda each: f"{each.core:.2f}",
+        "tokens sent": lambda each: f"{each.share:.0%}",
+    }
+    if long:
+        rows[f"s for {long:,}, bare"] = lambda each: f"{each.long_bare / 1_000:.1f}"
+        rows[f"s for {long:,}"] = lambda each: f"{each.long / 1_000:.1f}"
+    for what, cell in rows.items():
+        screen.row(made, what, *map(cell, measured))
+    screen.console().print(made)
     for each in found:
         if each.note:
-            screen.row(made, each.framework, each.note, *["-"] * (len(columns) - 1))
-            continue
-        times = (each.turn_bare, each.turn, each.turn - each.turn_bare, each.mean - each.mean_bare, each.core)
-        total = f"{each.long / 1_000:.1f} s, bare {each.long_bare / 1_000:.1f} s" if long else "-"
-        screen.row(made, each.framework, *(f"{time:.2f}" for time in times), f"{each.share:.0%}", total)
-    screen.console().print(made)
+            screen.complain(f"{each.framework}: {each.note}")
