@@ -16,7 +16,7 @@ from typing import Any, assert_never, cast
 
 from pagein.errors import FormatError, ProtocolError
 from pagein.formats import Format, Item
-from pagein.formats.reading import request_fields
+from pagein.formats.reading import rows_of
 from pagein.formats.writing import CONTINUE as GO_ON
 from pagein.log import Body, Checkpoint, Compaction, Entry, FactBody, Observed, Pin, Undo, Unpin
 from pagein.protocol import (
@@ -290,7 +290,7 @@ class Handed:
 def handed(form: Format, messages: Any) -> Handed:
     """The transcript read in its format. Raises FormatError."""
     items = form.parse(messages)
-    rows: list[Any] = request_fields(messages)["messages"]
+    rows = rows_of(messages)
     return Handed(form.name, rows, items, lambda start: form.parse(rows[start:]))
 
 

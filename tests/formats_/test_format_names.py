@@ -5,6 +5,7 @@ import pytest
 from formats_corpus_anthropic import NAMED as ANTHROPIC
 from formats_corpus_openai import NAMED as OPENAI
 
+from pagein import AgentMemory
 from pagein.errors import ConfigurationError, FormatError
 from pagein.formats import format_named, guess_format, validate
 from pagein.formats.anthropic import Anthropic
@@ -44,6 +45,40 @@ def test_openai_is_told_by_its_shape(name):
 @pytest.mark.parametrize("name", [name for name in ANTHROPIC if name not in PLAIN])
 def test_anthropic_is_told_by_its_shape(name):
     assert guess_format(ANTHROPIC[name]) == "anthropic"
+
+
+RESPONSES = {
+    "a call and its output": [
+        {"role": "user", "content": "Go."},
+        {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "seen"},
+    ],
+    "reasoning": [{"type": "reasoning", "id": "r", "summary": [], "content": []}],
+    "parts": [{"role": "user", "content": [{"type": "input_text", "text": "Go."}]}],
+}
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_items_of_the_responses_api_are_told_by_their_shape(name):
+    assert guess_format(RESPONSES[name]) == guess_format({"input": RESPONSES[name]}) == "openai-responses"
+
+
+def test_a_request_with_an_input_is_one_to_the_responses_api():
+    assert guess_format({"input": "Go."}) == "openai-responses"
+    with pytest.raises(FormatError, match="expected text or a list"):
+        guess_format({"input": 3})
+
+
+def test_a_whole_request_to_the_responses_api_is_recorded_and_recorded_once():
+    with AgentMemory.open(":memory:", budget=8_000, format="openai-responses") as memory:
+        request = {"model": "any", "instructions": "Be brief.", "input": RESPONSES["a call and its output"]}
+        assert memory.record_messages(request).last == 4
+        assert memory.record_messages(request).last == 4
+        assert memory.system_prompt == "Be brief."
+        shown = memory.to_request()
+        answer = {"role": "assistant", "content": "Done.", "type": "message"}
+        assert memory.record_messages({**shown, "input": [*shown["input"], answer]}).last == 5
+        assert memory.record_messages({"input": "And now?"}, whole=False).last == 6
 
 
 def test_what_both_spell_alike_is_read_as_openai():

@@ -10,7 +10,7 @@ left the view the id goes too: the API takes such items without.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from pagein.formats import openai_responses_outputs as outputs
 from pagein.formats import openai_responses_rules, writing
 from pagein.formats.contract import Item
 from pagein.formats.openai_responses_outputs import ANSWERS, NAME, Row
-from pagein.formats.reading import Fields, compact, extra, kept, kind_of, plain, request_fields
+from pagein.formats.reading import Fields, compact, extra, kept, kind_of, rows_of
 from pagein.messages import Message
 from pagein.spelling import wire_id, wire_name
 from pagein.steps import (
@@ -59,7 +59,7 @@ class OpenAIResponses:
         """What the items say, in order: a list, one item, or a request with ``input``. Raises FormatError, with a path."""
         items: list[Item] = []
         turn = _Turn()
-        for index, row in enumerate(_rows(request)):
+        for index, row in enumerate(rows_of(request)):
             path = f"input[{index}]"
             if not isinstance(row, dict):
                 raise FormatError(f"expected an object, not {kind_of(row)}", path=path)
@@ -90,28 +90,13 @@ class OpenAIResponses:
     def problems(self, request: Any) -> tuple[str, ...]:
         """Every rule of the Responses API that the items break. Raises nothing, whatever it is given."""
         try:
-            rows = _rows(request)
+            rows = rows_of(request)
         except FormatError as error:
             return (str(error),)
         return openai_responses_rules.problems(rows)
 
 
 # -- parsing
-
-
-def _rows(request: Any) -> list[Any]:
-    """The items, plain; instructions of a request stand first, as a system message."""
-    if isinstance(request, Mapping) and "input" in request and "type" not in request:
-        given = request["input"]
-        rows = [{"role": "user", "content": given}] if isinstance(given, str) else plain(given, "input")
-        if not isinstance(rows, list):
-            raise FormatError(f"expected text or a list, not {kind_of(rows)}", path="input")
-        told = plain(request.get("instructions"), "instructions")
-        return [{"role": "system", "content": told}, *rows] if isinstance(told, str) and told else rows
-    if isinstance(request, Mapping) and isinstance(request.get("type"), str) and "messages" not in request:
-        return [plain(request, "input")]
-    found: list[Any] = request_fields(request)["messages"]
-    return found
 
 
 def _told(row: Row, path: str) -> Item | None:

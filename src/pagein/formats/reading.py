@@ -121,6 +121,29 @@ def request_fields(request: Any, names: tuple[str, ...] = ("messages",)) -> dict
     return taken
 
 
+def rows_of(request: Any) -> list[Any]:
+    """The messages of a request, plain, of whichever provider: the Responses API's are its ``input``, or one item.
+
+    Instructions beside an ``input`` stand first, as a system message. Raises FormatError.
+    """
+    if isinstance(request, Mapping) and "messages" not in request:
+        if isinstance(request.get("type"), str) and "role" not in request:
+            return [plain(request, "input")]
+        if "input" in request:
+            return _input(request)
+    found: list[Any] = request_fields(request)["messages"]
+    return found
+
+
+def _input(request: Mapping[str, Any]) -> list[Any]:
+    given = request["input"]
+    rows = [{"role": "user", "content": given}] if isinstance(given, str) else plain(given, "input")
+    if not isinstance(rows, list):
+        raise FormatError(f"expected text or a list, not {kind_of(rows)}", path="input")
+    told = plain(request.get("instructions"), "instructions")
+    return [{"role": "system", "content": told}, *rows] if isinstance(told, str) and told else rows
+
+
 class Fields:
     """One JSON object being read. What is taken is gone; what is left is the provider's own, and is kept."""
 
