@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pagein.bench.runs import Run
-from pagein.bench.savings import averages, bench_savings, joined
+from pagein.bench.savings import averages, bench_missed, bench_savings, joined
 from pagein.cli import main
 from pagein.errors import ConfigurationError
 from pagein.tokens.encodings import Encoding
@@ -19,7 +19,7 @@ def made(calls, name="r"):
         function = {"name": "sh", "arguments": json.dumps({"command": f"cat {name}_{number}.txt"})}
         call = {"id": f"c{number}", "type": "function", "function": function}
         messages.append({"role": "assistant", "content": "Next.", "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": f"line {number} " * 60})
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": f"see {name}_{number + 1}.txt " * 30})
     return Run(name, tuple(messages))
 
 
@@ -41,6 +41,14 @@ def test_what_is_saved_grows_with_the_run_and_the_limit_holds():
     )
 
 
+def test_what_is_missed_is_counted_beside_what_is_saved():
+    runs = [made(60, "a"), made(60, "b")]
+    found = bench_missed(runs, COUNTER, policies=("rounds", "window"))
+    assert list(found) == ["rounds", "window"]
+    assert all(each.runs == 1 and each.above > 20 and not each.over for each in found.values())
+    assert found["rounds"].needs.identifiers > 0
+
+
 def test_a_limit_above_the_run_saves_nothing():
     assert [each.share for each in bench_savings([made(100)], COUNTER, limit=200_000)] == [0, 0]
 
@@ -54,5 +62,7 @@ def test_the_command_prints_json(tmp_path, capsys):
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps({"id": "r", "messages": list(made(100).messages)}) + "\n")
     assert main(["bench", "savings", str(path), "--json"]) == 0
-    (rows,) = json.loads(capsys.readouterr().out)["files"].values()
+    told = json.loads(capsys.readouterr().out)
+    (rows,), (missed,) = told["files"].values(), told["missed"].values()
     assert [each["calls"] for each in rows] == [50, 100]
+    assert list(missed) == ["rounds", "ladder"]

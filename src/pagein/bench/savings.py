@@ -7,15 +7,17 @@ other, and the figures say how many were.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
-from pagein.bench.faults import in_openai
+from pagein.bench.faults import Lane, in_openai, measure_run
 from pagein.bench.requests import Said, Scale, tokens_of
 from pagein.bench.runs import Run
 from pagein.bench.strategies import Paged
+from pagein.bench.tally import Tally
 from pagein.errors import ConfigurationError
 from pagein.formats import format_named
 from pagein.memory import AgentMemory
@@ -86,7 +88,7 @@ def _measured(
     scale = Scale(counter, format_named("openai"))
     said = scale.request(run.wire)
     ends = [_behind(said, each) for each in CALLS]
-    budget = limit or max(1, int(SCALED * tokens_of(said[: ends[-1]])))
+    budget = limit or _scaled(said)
     with AgentMemory.open(":memory:", budget=budget, policy=policy, counter=counter) as memory:
         paged, handed = Paged(memory), 0
         for at, each in enumerate(said[: ends[-1] + 1]):
@@ -101,6 +103,33 @@ def _measured(
             paged.take(run.wire[handed:])
             request = scale.request(paged.request())
             yield Saved(CALLS[-1], tokens_of(said), tokens_of(request), budget, number)
+
+
+def bench_missed(
+    runs: Sequence[Run], counter: TokenCounter, *, policies: Iterable[str], limit: int | None = None
+) -> dict[str, Tally]:
+    """What requests of the same runs under the same limit lack, by policy: what is saved is not to be missed.
+
+    The tallies are those of ``bench_faults``. Raises ConfigurationError.
+    """
+    scale = Scale(counter, format_named("openai"))
+    found = {name: Tally() for name in policies}
+    for run, _ in joined(runs, CALLS[-1]):
+        budget = limit or _scaled(scale.request(run.wire))
+        with ExitStack() as stack:
+            lanes = {}
+            for name in found:
+                opened = AgentMemory.open(":memory:", budget=budget, policy=name, counter=counter)
+                lanes[name] = Lane(Paged(stack.enter_context(opened)), scale)
+            measure_run(run, tuple(lanes.values()), budget, counter, lambda: None)
+        for name, lane in lanes.items():
+            found[name].add(lane.tally, run.where or run.id)
+    return found
+
+
+def _scaled(said: Sequence[Said]) -> int:
+    """The limit for a run: to its most calls as 80,000 tokens to those of a run of as many."""
+    return max(1, int(SCALED * tokens_of(said[: _behind(said, CALLS[-1])])))
 
 
 def _behind(said: Sequence[Said], calls: int) -> int:

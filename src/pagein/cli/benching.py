@@ -10,9 +10,9 @@ from cyclopts import Parameter
 
 from pagein.bench.faults import bench_faults, request_points
 from pagein.bench.runs import read_runs
-from pagein.bench.savings import averages, bench_savings
+from pagein.bench.savings import averages, bench_missed, bench_savings
 from pagein.bench.speed import Row, bench_speed
-from pagein.bench.tally import Tally
+from pagein.bench.tally import Missed, Tally
 from pagein.cli import screen
 from pagein.cli.options import (
     AsJson,
@@ -156,7 +156,8 @@ def savings(
 
     Runs with fewer calls are put one behind the other until there are 100; it is
     said how many. The limit stands to a run of 100 calls as 80,000 tokens to
-    200,000.
+    200,000. Missing are identifiers, bare and grounded, and lines, as in bench
+    faults: the policy's beside the ladder's at the same limit.
 
     For example:
 
@@ -169,14 +170,14 @@ def savings(
     counter = counter_of(model)
     if not files:
         raise ConfigurationError("give at least one file of recorded runs")
-    found = {
-        str(path): averages(
-            bench_savings(read_runs(path, limit=limit_runs), counter, policy=policy, limit=budget)
-        )
-        for path in files
-    }
+    found, missed = {}, {}
+    for path in files:
+        runs = tuple(read_runs(path, limit=limit_runs))
+        found[str(path)] = averages(bench_savings(runs, counter, policy=policy, limit=budget))
+        tallies = bench_missed(runs, counter, policies=dict.fromkeys((policy, "ladder")), limit=budget)
+        missed[str(path)] = {name: each.needs.rates() for name, each in tallies.items()}
     if json:
-        screen.show_json({"policy": policy, "counter": counter.name, "files": found})
+        screen.show_json({"policy": policy, "counter": counter.name, "files": found, "missed": missed})
         return 0
     for name, rows in found.items():
         columns = ("calls", "runs", "of recorded", "limit", "without", "with", "saved")
@@ -187,6 +188,10 @@ def savings(
             cells = (*map(str, counts), *map(screen.number, tokens), f"{each['saved']:.0%}")
             screen.row(made, f"{each['calls']}", *cells)
         screen.console().print(made)
+        lacking = screen.table("missing in the requests above the limit", "policy", *Missed().rates())
+        for one, rates in missed[name].items():
+            screen.row(lacking, one, *map(screen.rate, rates.values()))
+        screen.console().print(lacking)
     return 0
 
 
