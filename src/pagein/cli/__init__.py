@@ -2,6 +2,7 @@
 
 screen    what is printed, and how: tables, progress, JSON, errors
 playing   demo and replay: recorded runs through a memory
+stores    a file or an address, and the session in it that is meant
 looking   log, view, expand and verify: into a database
 branching checkpoint and resume
 moving    export and import: a session out of its store and into another

@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -14,11 +13,10 @@ from cyclopts import Parameter
 from pagein.branches import Branch, Grove
 from pagein.checkpoints import Automatic, Mark, Standing
 from pagein.checkpoints.state import as_mark
-from pagein.cli import screen
-from pagein.cli.moving import Store, TenantName, listed
+from pagein.cli import screen, stores
 from pagein.cli.options import AsJson, SessionName
+from pagein.cli.stores import Store, TenantName
 from pagein.errors import ConfigurationError
-from pagein.facts.owners import is_reserved
 from pagein.log import Compaction, Log
 from pagein.log.opening import open_log
 from pagein.memory import AgentMemory
@@ -96,11 +94,13 @@ def resume(
     return 0
 
 
-def graph(db: Path, session: str, *, json: bool) -> int:
+def graph(db: str, session: str, tenant: str, *, json: bool) -> int:
     """Print the branches of a run as a tree, each with its checkpoints and compactions."""
-    grove = Grove(
-        open_log(db, session=session, readonly=True), lambda name: open_log(db, session=name, readonly=True)
-    )
+
+    def log_of(name: str) -> Log:
+        return open_log(db, session=name, tenant=tenant, readonly=True)
+
+    grove = Grove(log_of(session), log_of)
     with contextlib.closing(grove):
         grove.current = grove.last()
         found = grove.branches()
@@ -143,16 +143,9 @@ def _tree(
 @contextlib.contextmanager
 def opened(db: str, session: str | None, tenant: str, **options: Any) -> Iterator[AgentMemory]:
     """The memory of the session that is meant, which must be there; closing it makes no checkpoint of its own."""
-    with contextlib.closing(open_log(db, tenant=tenant, readonly=True)) as log:
-        names = tuple(each for each in getattr(log, "sessions", tuple)() if not is_reserved(each))
-    if not names:
-        raise ConfigurationError("nothing is recorded there")
-    if session is None and len(names) > 1:
-        raise ConfigurationError(f"say which session with --session: {listed(names)}")
-    if session is not None and session not in names:
-        raise ConfigurationError(f"no session {session!r}; there are {listed(names)}")
+    name = stores.chosen(db, stores.sessions(db, tenant), session)
     options["checkpoints"] = Automatic(close=False)
-    with AgentMemory.open(db, session=session or names[0], tenant=tenant, **options) as memory:
+    with AgentMemory.open(db, session=name, tenant=tenant, **options) as memory:
         yield memory
 
 

@@ -15,11 +15,12 @@ from cyclopts import App, Parameter
 from pagein.bench import facts as bench
 from pagein.cli import screen
 from pagein.cli.options import AsJson, ModelName, counter_of
+from pagein.cli.stores import Store
 from pagein.errors import ConfigurationError, FormatError
 from pagein.facts.fact import Fact
 from pagein.facts.store import Facts
+from pagein.log.opening import is_postgres
 
-Store = Annotated[Path, Parameter(help="The SQLite file of a memory.")]
 Id = Annotated[str, Parameter(help="The fact's id, as fu12.")]
 User = Annotated[str | None, Parameter(help="Whose facts; without it the session's own and the tenant's.")]
 Session = Annotated[str, Parameter(help="The session whose facts are seen too.")]
@@ -232,7 +233,7 @@ def restore(
 
 @contextmanager
 def _facts(
-    db: Path,
+    db: str,
     user: str | None,
     session: str,
     project: str | None,
@@ -242,16 +243,17 @@ def _facts(
     new: bool = False,
 ) -> Iterator[Facts]:
     """The facts in a database, which is not written to unless that is asked for, and only made where it may be ``new``."""
-    if db.is_dir():
+    is_there = is_postgres(db) or Path(db).exists()
+    if is_there and not is_postgres(db) and Path(db).is_dir():
         raise ConfigurationError(f"{db}: that is a folder, not the file of a memory")
     readonly = not (write or new)
     with Facts.open(
-        str(db),
+        db,
         session=session,
         user=user,
         project=project,
         tenant=tenant,
-        readonly=readonly or not (new or db.exists()),
+        readonly=readonly or not (new or is_there),
     ) as facts:
         yield facts
 

@@ -6,18 +6,16 @@ import base64
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.cli import branching, screen
+from pagein.cli import branching, screen, stores
 from pagein.cli.options import (
     AsJson,
     BudgetTokens,
-    Database,
     FormatName,
     ModelName,
     PolicyName,
@@ -26,8 +24,8 @@ from pagein.cli.options import (
     counter_of,
 )
 from pagein.cli.recalling import rebuilt
+from pagein.cli.stores import Database, TenantName
 from pagein.compaction.named import policy_named
-from pagein.errors import ConfigurationError
 from pagein.facts.owners import is_reserved
 from pagein.formats import format_named
 from pagein.log import (
@@ -48,7 +46,6 @@ from pagein.log import (
     Unpin,
 )
 from pagein.log.inmemory import InMemoryLog
-from pagein.log.sqlite import SQLiteLog
 from pagein.memory import AgentMemory
 from pagein.steps import ActionStep, as_text, kind_name
 from pagein.view import Report
@@ -59,7 +56,13 @@ LINE = 200
 
 
 def log(
-    db: Database, /, *, session: SessionName = None, graph: branching.Graph = False, json: AsJson = False
+    db: Database,
+    /,
+    *,
+    session: SessionName = None,
+    tenant: TenantName = "",
+    graph: branching.Graph = False,
+    json: AsJson = False,
 ) -> int:
     """List what was recorded: every entry in order, with its handle.
 
@@ -71,13 +74,14 @@ def log(
       pagein log run.db
       pagein log run.db --session web-app --json
       pagein log run.db --graph
+      pagein log postgresql://localhost/agents --tenant acme
     """
-    names = _sessions(db)
+    names = stores.sessions(db, tenant)
     if session is None and len(names) > 1:
-        return _list_sessions(db, names, json=json)
+        return _list_sessions(db, names, tenant, json=json)
     if graph:
-        return branching.graph(db, _chosen(db, names, session), json=json)
-    with _opened(db, _chosen(db, names, session)) as record:
+        return branching.graph(db, stores.chosen(db, names, session), tenant, json=json)
+    with stores.opened(db, stores.chosen(db, names, session), tenant) as record:
         if json:
             screen.show_json([_entry(each) for each in record.read()])
             return 0
@@ -94,6 +98,7 @@ def view(
     *,
     budget: BudgetTokens,
     session: SessionName = None,
+    tenant: TenantName = "",
     policy: PolicyName = "ladder",
     format: FormatName = "openai",
     model: ModelName = None,
@@ -117,7 +122,7 @@ def view(
     policy_named(policy)
     form = format_named(format)
     counter = counter_of(model)
-    with _opened(db, _chosen(db, _sessions(db), session)) as record:
+    with _of(db, session, tenant) as record:
         copy = _copy(record)
     with AgentMemory(copy, budget=budget, policy=policy, counter=counter, format=form.name) as memory:
         request = memory.to_request()
@@ -138,6 +143,7 @@ def expand(
     /,
     *,
     session: SessionName = None,
+    tenant: TenantName = "",
     json: AsJson = False,
 ) -> int:
     """Print the original behind a handle, whole.
@@ -150,7 +156,7 @@ def expand(
       pagein expand run.db s3-18 > before.txt
     """
     with (
-        _opened(db, _chosen(db, _sessions(db), session)) as record,
+        _of(db, session, tenant) as record,
         AgentMemory(record) as memory,
     ):
         found = memory.expand(handle)
@@ -168,6 +174,7 @@ def verify(
     /,
     *,
     session: SessionName = None,
+    tenant: TenantName = "",
     rebuild_index: Annotated[
         bool,
         Parameter(help="Drop the index that recall searches, and build it anew.", show_default=False),
@@ -185,11 +192,11 @@ def verify(
       pagein verify run.db
       pagein verify run.db --rebuild-index
     """
-    names = _sessions(db, facts=True)
-    wanted = names if session is None else (_chosen(db, names, session),)
+    names = stores.sessions(db, tenant, is_left_out=lambda _: False)
+    wanted = names if session is None else (stores.chosen(db, names, session),)
     found = {}
     for name in wanted:
-        with _opened(db, name) as record:
+        with stores.opened(db, name, tenant) as record:
             found[name] = record.verify()
     if json:
         screen.show_json({name: _plain(each) | {"ok": each.ok} for name, each in found.items()})
@@ -201,7 +208,7 @@ def verify(
                 screen.show(f"  {where}: {problem.what}")
     is_sound = all(each.ok for each in found.values())
     if rebuild_index and is_sound:
-        entries = rebuilt(db, tuple(name for name in names if not is_reserved(name)))
+        entries = rebuilt(db, tenant, tuple(name for name in names if not is_reserved(name)))
         if not json:
             screen.show(f"the index was built anew: {entries:,} entries")
     return 0 if is_sound else 1
@@ -210,42 +217,14 @@ def verify(
 # -- sessions
 
 
-@contextmanager
-def _opened(db: Path, session: str) -> Iterator[SQLiteLog]:
-    if db.is_dir():
-        raise ConfigurationError(f"{db}: that is a folder, not the file of a memory")
-    log = SQLiteLog(db, session=session, readonly=True)
-    try:
-        yield log
-    finally:
-        log.close()
+def _of(db: str, session: str | None, tenant: str) -> AbstractContextManager[Log]:
+    return stores.opened(db, stores.chosen(db, stores.sessions(db, tenant), session), tenant)
 
 
-def _sessions(db: Path, *, facts: bool = False) -> tuple[str, ...]:
-    """The sessions recorded there; with ``facts`` the logs of facts too."""
-    with _opened(db, "default") as log:
-        found = tuple(each for each in log.sessions() if facts or not is_reserved(each))
-    if not found:
-        raise ConfigurationError(f"{db}: nothing is recorded there")
-    return found
-
-
-def _chosen(db: Path, names: Sequence[str], wanted: str | None) -> str:
-    """The session that is meant. Raises ConfigurationError where that is none, or unclear."""
-    if wanted is None and len(names) == 1:
-        return names[0]
-    listed = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-    if wanted is None:
-        raise ConfigurationError(f"{db}: say which session with --session: {listed}")
-    if wanted not in names and not is_reserved(wanted):
-        raise ConfigurationError(f"{db}: no session {wanted!r}; there are {listed}")
-    return wanted
-
-
-def _list_sessions(db: Path, names: Sequence[str], *, json: bool) -> int:
+def _list_sessions(db: str, names: Sequence[str], tenant: str, *, json: bool) -> int:
     entries: dict[str, int] = {}
     for name in names:
-        with _opened(db, name) as record:
+        with stores.opened(db, name, tenant) as record:
             entries[name] = record.head()
     if json:
         screen.show_json({"sessions": [{"session": name, "entries": entries[name]} for name in names]})

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from pagein.cli import screen
+from pagein.cli import screen, stores
 from pagein.cli.options import AsJson, SessionName
-from pagein.errors import ConfigurationError, LogUnreadable
+from pagein.cli.stores import Store, TenantName
 from pagein.exporting import Exported, export_messages, export_session, import_session, read_session
+from pagein.facts.owners import is_reserved
 from pagein.formats import format_named
 from pagein.log.branching import is_branching
-from pagein.log.opening import is_postgres, open_log
-from pagein.log.rows import RowLog
-
-Store = Annotated[str, Parameter(help="The SQLite file of a memory, or the address of one: postgresql://...")]
-TenantName = Annotated[str, Parameter(help="Whose session, where the store is shared.")]
+from pagein.log.opening import open_log
 
 
 def export(
@@ -48,7 +44,10 @@ def export(
     """
     if format != "pagein":
         format_named(format)
-    with _opened(db, session, tenant) as log:
+    names = stores.sessions(db, tenant, is_left_out=is_branching)
+    runs = tuple(each for each in names if not is_reserved(each)) or names
+    name = stores.chosen(db, names if session in names else runs, session)
+    with stores.opened(db, name, tenant) as log:
         done = export_session(log, file) if format == "pagein" else export_messages(log, file, format)
     _tell(done, f"{file}: {{}} {'entries' if format == 'pagein' else 'messages'}", json=json)
     return 0
@@ -78,7 +77,7 @@ def restore(
     log = open_log(db, session=name, tenant=read.tenant if tenant is None else tenant)
     with contextlib.closing(log):
         done = import_session(read, log)
-    _tell(done, f"{_where(db)}: {{}} entries in the session {name!r}", json=json)
+    _tell(done, f"{stores.where(db)}: {{}} entries in the session {name!r}", json=json)
     return 0
 
 
@@ -88,32 +87,3 @@ def _tell(done: Exported, said: str, *, json: bool) -> None:
     else:
         digest = f", the last digest {done.digest}" if done.digest else ""
         screen.show(said.format(f"{done.entries:,}") + digest)
-
-
-@contextlib.contextmanager
-def _opened(db: str, session: str | None, tenant: str) -> Iterator[RowLog]:
-    """The session that is meant, to be read. Raises ConfigurationError where that is none, or unclear."""
-    with contextlib.closing(open_log(db, tenant=tenant, readonly=True)) as log:
-        sessions = tuple(each for each in getattr(log, "sessions", tuple)() if not is_branching(each))
-    if session is None and len(sessions) != 1:
-        if not sessions:
-            raise ConfigurationError(f"{_where(db)}: nothing is recorded there")
-        raise ConfigurationError(f"{_where(db)}: say which session with --session: {listed(sessions)}")
-    if session is not None and session not in sessions:
-        raise ConfigurationError(f"{_where(db)}: no session {session!r}; there are {listed(sessions)}")
-    name = sessions[0] if session is None else session
-    with contextlib.closing(open_log(db, session=name, tenant=tenant, readonly=True)) as log:
-        if not isinstance(log, RowLog):
-            raise LogUnreadable(f"{_where(db)}: this store does not give its rows")
-        yield log
-
-
-def listed(sessions: tuple[str, ...]) -> str:
-    """The names, the first few of them."""
-    more = f" and {len(sessions) - 8} more" if len(sessions) > 8 else ""
-    return ", ".join(map(repr, sessions[:8])) + more
-
-
-def _where(db: str) -> str:
-    """The store's name, without a password."""
-    return "the database" if is_postgres(db) else db

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -26,7 +25,6 @@ ModelName = Annotated[
 SessionName = Annotated[
     str | None, Parameter(help="The session to look at; may be left out where there is one.")
 ]
-Database = Annotated[Path, Parameter(help="The SQLite file of a memory. It is never written to.")]
 LimitRuns = Annotated[int | None, Parameter(help="Read only the first runs of each file.")]
 AsJson = Annotated[bool, Parameter(help="Print JSON.", show_default=False)]
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
-from pathlib import Path
+from contextlib import ExitStack, suppress
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.archive import Hit, Query, SqliteArchive
+from pagein.archive import Hit, Query
 from pagein.archive.contract import ROLES, Role
 from pagein.archive.dates import windows
+from pagein.archive.derived import DerivedArchive
 from pagein.archive.embedders import embedder_named
-from pagein.cli import screen
+from pagein.archive.opening import archive_of
+from pagein.cli import screen, stores
 from pagein.cli.options import AsJson
+from pagein.cli.stores import Store, TenantName
 from pagein.errors import ConfigurationError, LogBusy, LogUnwritable
 from pagein.library import OWN_TOOLS
-from pagein.log.sqlite import SQLiteLog
+from pagein.log import Log
 
 EmbedderName = Annotated[
     str,
@@ -31,13 +33,14 @@ Day = Annotated[str | None, Parameter(help="A day, as 2026-05-08, or a time, as 
 
 
 def recall(
-    db: Annotated[Path, Parameter(help="The SQLite file of a memory. Its index is brought up to date.")],
+    db: Store,
     query: Annotated[str, Parameter(help="What to look for; any text, no operators.")],
     /,
     *,
     session: Annotated[
         tuple[str, ...], Parameter(consume_multiple=True, help="Only in these sessions; without it in all.")
     ] = (),
+    tenant: TenantName = "",
     limit: Annotated[int, Parameter(help="Hits to show.")] = 10,
     since: Day = None,
     until: Day = None,
@@ -48,7 +51,7 @@ def recall(
     """Find what was recorded: by words, and by meaning where there is an embedder.
 
     The index lies in tables beside the log, and is brought up to date first;
-    where the file may not be written it is built in memory. With an embedder,
+    where the store may not be written it is built in memory. With an embedder,
     whatever has no vector yet gets one, which takes a while the first time.
 
     Each hit shows its handle, its score, what each arm gave and why it was found.
@@ -70,12 +73,10 @@ def recall(
         now=time.time(),
     )
     with ExitStack() as opened:
-        archive, names = _archive(db, embedder, opened)
+        archive, names = _archive(db, tenant, embedder, opened)
         unknown = [each for each in session if each not in names]
         if unknown:
-            raise ConfigurationError(
-                f"{db}: no session {unknown[0]!r}; there are {', '.join(map(repr, names[:8]))}"
-            )
+            stores.chosen(db, names, unknown[0])
         hits = archive.search(asked)
     if json:
         screen.show_json([_as_dict(hit) for hit in hits])
@@ -87,26 +88,26 @@ def recall(
     return 0
 
 
-def _archive(db: Path, embedder: str, opened: ExitStack) -> tuple[SqliteArchive, tuple[str, ...]]:
-    """The archive of a file, up to date, and its sessions; in memory where the file may not be written."""
-    if db.is_dir():
-        raise ConfigurationError(f"{db}: that is a folder, not the file of a memory")
-    with closing(SQLiteLog(db, readonly=True)) as log:
-        names = log.sessions()
-    if not names:
-        raise ConfigurationError(f"{db}: nothing is recorded there")
+def _archive(
+    db: str, tenant: str, embedder: str, opened: ExitStack
+) -> tuple[DerivedArchive, tuple[str, ...]]:
+    """The archive of a store, up to date, and its sessions; in memory where the store may not be written."""
+    names = stores.sessions(db, tenant, is_left_out=lambda _: False)
     maker = embedder_named(embedder)
-    logs = {name: opened.enter_context(closing(SQLiteLog(db, session=name, readonly=True))) for name in names}
+    logs = {name: opened.enter_context(stores.opened(db, name, tenant)) for name in names}
     try:
-        archive = opened.enter_context(SqliteArchive(db, embedder=maker, own_tools=OWN_TOOLS))
+        beside = opened.enter_context(stores.opened(db, names[0], tenant, readonly=False))
+        archive = opened.enter_context(archive_of(beside, embedder=maker, own_tools=OWN_TOOLS))
         _catch_up(archive, logs)
     except (LogUnwritable, LogBusy):
-        archive = opened.enter_context(SqliteArchive(embedder=maker, own_tools=OWN_TOOLS))
+        archive = opened.enter_context(archive_of(logs[names[0]], embedder=maker, own_tools=OWN_TOOLS))
         _catch_up(archive, logs)
+    for problem in archive.problems:
+        screen.complain(problem)
     return archive, names
 
 
-def _catch_up(archive: SqliteArchive, logs: Mapping[str, SQLiteLog]) -> None:
+def _catch_up(archive: DerivedArchive, logs: Mapping[str, Log]) -> None:
     with screen.progress("index", len(logs)) as advance:
         for name, log in logs.items():
             archive.catch_up(log, session=name)
@@ -173,12 +174,15 @@ def _print_hit(hit: Hit, *, several: bool) -> None:
     screen.show(f"    {shown}\n")
 
 
-def rebuilt(db: Path, sessions: Sequence[str]) -> int:
-    """Build the index of a file anew from the record of these sessions; how many entries it holds then."""
-    with SqliteArchive(db, own_tools=OWN_TOOLS) as archive:
+def rebuilt(db: str, tenant: str, sessions: Sequence[str]) -> int:
+    """Build the index of a store anew from the record of these sessions; how many entries it holds then."""
+    with (
+        stores.opened(db, sessions[0], tenant, readonly=False) as beside,
+        archive_of(beside, own_tools=OWN_TOOLS) as archive,
+    ):
         archive.rebuild()
         entries = 0
         for name in sessions:
-            with closing(SQLiteLog(db, session=name, readonly=True)) as record:
+            with stores.opened(db, name, tenant) as record:
                 entries += archive.catch_up(record, session=name)
     return entries
