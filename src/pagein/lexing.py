@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _TOKEN = re.compile(r"[\w./~+-]{3,}")
+_ASCII_TOKEN = re.compile(_TOKEN.pattern, re.ASCII)
+"""The same in a text that is ASCII, where it is found in two thirds of the time."""
 _SPLIT = re.compile(r"[~+-]+")
 _PATH = re.compile(r"/\w|\w/")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
@@ -22,6 +24,7 @@ _NAME = re.compile(
     re.VERBOSE,
 )
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_ASCII_WORD = re.compile(_WORD.pattern, re.ASCII)
 
 LONGEST = 200
 """Characters beyond which a token is content (base64, minified code), not a name."""
@@ -36,9 +39,10 @@ def identifiers(text: str) -> Iterator[str]:
     >>> list(identifiers("see src/app.py: Foo.bar_baz(userId=12345) in line 7."))
     ['src/app.py', 'Foo.bar_baz', 'userId', '12345']
     """
-    for found in _TOKEN.finditer(text):
-        token = found[0]
-        if len(token) <= LONGEST:
+    for token in (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text):
+        # Most of a text is plain words: no name has letters of one case only, or one capital at its beginning.
+        plain = token.isalpha() and (token.islower() or token.istitle() or token.isupper())
+        if not plain and len(token) <= LONGEST:
             yield from _names(token)
 
 
@@ -66,7 +70,7 @@ def words(text: str) -> Iterator[str]:
     >>> list(words("It fails in foo_bar!"))
     ['fails', 'foo', 'bar']
     """
-    for found in _WORD.finditer(text):
+    for found in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
         yield found[0].lower()
 
 

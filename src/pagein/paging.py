@@ -39,8 +39,9 @@ REBUILT = 4
 """Times the cost of what is new up to which a summary is rebuilt from its source instead of merged with what came before.
 Merging by code loses nothing but the model's second look; rebuilding at every fold would ask for the run again and again."""
 
-INDEXED, A_TURN = 0.5, 32
-"""Share of the limit from which what was recorded is indexed ahead of need, and entries a turn."""
+AHEAD, A_TURN = 0.5, 32
+"""Share of the limit from which what was recorded is learnt from, and indexed, ahead of need; and texts, and entries, a
+turn. What is done in the turn that needs it is done at once, for all the turns before it."""
 
 FACTS, FRAME = 0.125, 24
 """Share of the limit that facts may have, and tokens that a block of them costs beside its text."""
@@ -54,6 +55,8 @@ def view(session: Session) -> Flow[View]:
     yield from settled(session, 0.0)
     limit = session.limit(session.budget)
     current = session.fold.view(limit)
+    if current.tokens > limit * AHEAD:
+        session.fold.memo.learn_ahead(A_TURN)
     facts = yield from _facts(session, current, int(limit * FACTS))
     room = limit - sum(each.tokens for each in facts)
     try:
@@ -105,7 +108,7 @@ def _with_tail(session: Session, current: View) -> Flow[View]:
     if not session.share:
         return current
     if not recalling.has_left(current):
-        if current.tokens > current.limit * INDEXED:
+        if current.tokens > current.limit * AHEAD:
             with _told(session, "nothing is indexed ahead of need"):
                 yield from Index(A_TURN)
         return current
@@ -242,7 +245,8 @@ def _survived(session: Session, current: View, by: Iterable[Replacement]) -> Flo
             continue
         found, _ = yield from told(session, leaving[0], each.last)
         span = span_of(((at, found[at]) for at in leaving if at in found), each.first, each.last)
-        for new in measured(mentions(span), each.summary, pins=session.fold.pinned.values()).kinds:
+        leaves = mentions(span, session.fold.memo.reader)
+        for new in measured(leaves, each.summary, pins=session.fold.pinned.values()).kinds:
             old = sums.get(new.kind, Survival(new.kind, 0, 0, 0))
             sums[new.kind] = Survival(
                 new.kind, old.total + new.total, old.in_sight + new.in_sight, old.reachable + new.reachable

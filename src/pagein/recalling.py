@@ -30,8 +30,9 @@ from pagein.view import Shown, View
 from pagein.view.fold import show
 from pagein.view.handles import step_handle
 from pagein.view.layout import Aside
-from pagein.view.memo import Memo, bare
+from pagein.view.memo import Line, Memo
 from pagein.view.need import name_chance
+from pagein.view.reading import Reader, bare
 
 S = TypeVar("S", TaskStep, ActionStep)
 
@@ -120,7 +121,7 @@ class Sights:
 
     def of(self, view: View) -> Sight:
         """What the view shows; what left it is forgotten."""
-        parts = {id(each): (each, self._sight(each)) for each in view.entries}
+        parts = {id(each): (each, self._sight(each, view.memo.reader)) for each in view.entries}
         self._sights = parts
         self._names = {key: held for key, held in self._names.items() if key in parts}
         sights = [sight for _, sight in parts.values()]
@@ -130,9 +131,9 @@ class Sights:
             frozenset[str]().union(*(each.named for each in sights)),
         )
 
-    def _sight(self, shown: Shown) -> Sight:
+    def _sight(self, shown: Shown, reader: Reader) -> Sight:
         held = self._sights.get(id(shown))
-        return held[1] if held is not None and held[0] is shown else Sight.of(_texts(shown), {})
+        return held[1] if held is not None and held[0] is shown else Sight.of(_texts(shown), reader)
 
 
 def has_left(view: View) -> bool:
@@ -261,7 +262,7 @@ def paged_in(
     snippets = pack(hits, part, view.counter, query) if hits and part else ()
     found = tuple(block for each in snippets if (block := _block(each, view.head, seen)))
     left = room - FRAME - sum(view.counter.text(each) + 1 for each in found)
-    came = Sight.of(found, {})
+    came = Sight.of(found, view.memo.reader)
     whole = Sight(sight.lines | came.lines, sight.grounded | came.grounded, sight.named | came.named)
     likely, names = _likely(view, whole, left, query)
     blocks = (*found, *likely)
@@ -330,10 +331,18 @@ class _Near(Memo):
         """How likely an identifier is needed now."""
         return _likelier(super().name_chance(key), NEAR * (key in self._related))
 
-    def line_chance(self, key: str) -> float:
+    def name_chances(self) -> dict[str, float]:
+        """How likely each identifier is needed now."""
+        related = self._related
+        return {
+            key: _likelier(chance, NEAR) if key in related else chance
+            for key, chance in super().name_chances().items()
+        }
+
+    def quoted(self, line: Line) -> float:
         """How likely a line is quoted now."""
-        shared = sum(name in self._about for name in self.lines[key].names)
-        return _likelier(super().line_chance(key), NEAR * min(2, shared))
+        chance, about = super().quoted(line), self._about
+        return _likelier(chance, NEAR * min(2, sum(name in about for name in line.names)))
 
 
 def near(memo: Memo, about: frozenset[str]) -> Memo:

@@ -56,7 +56,7 @@ def test_of_a_result_the_line_that_speaks_of_the_task_is_worth_most():
     noise = [f"The lantern of the harbour was painted again, number {n}." for n in range(10)]
     seen = "\n".join([*noise[:5], "Locker A7-1234 opens with 55555.", *noise[5:]])
     memo = memo_of(TaskStep("Open the lockers."), act("cat", {"path": "a.txt"}, seen))
-    worth = {key: memo.line_tells(key) for key in memo.lines}
+    worth = {key: memo.told(line) for key, line in memo.lines.items()}
     assert max(worth, key=worth.get) == "Locker A7-1234 opens with 55555."
 
 

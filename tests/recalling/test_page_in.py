@@ -15,7 +15,7 @@ from pagein.log.inmemory import InMemoryLog
 from pagein.memory import AgentMemory
 from pagein.recalling import LARGEST, LEAST, SMALLEST, START, Part
 from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
-from pagein.view.memo import bare
+from pagein.view.reading import bare
 
 BUDGET = 2_500
 FACT = "the staging gateway answers on quokka-port-4471 only after a warm restart"

@@ -3,7 +3,8 @@
 import json
 
 from pagein import ActionStep, Observation, TaskStep, ToolCall
-from pagein.view.memo import LINE, POOL, Memo, bare
+from pagein.view.memo import LINE, POOL, Memo
+from pagein.view.reading import bare
 
 
 def learnt(*texts, source=TaskStep):

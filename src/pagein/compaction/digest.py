@@ -8,12 +8,15 @@ is within 1 - 1/e of the best, Nemhauser 1978).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
-from pagein.lexing import identifiers
 from pagein.tokens import TokenCounter
-from pagein.view.memo import Line, Memo, bare
+from pagein.view.memo import Line, Memo
+from pagein.view.reading import Reader
 
 BARE = 0.7
 """What an identifier by itself is worth beside one in a line that says what it is about."""
@@ -47,6 +50,10 @@ class Chosen:
     mark: str
 
 
+NOTHING: Mapping[str, Line] = MappingProxyType({})
+"""No line is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sight:
     """What is in sight already: lines, identifiers with words that ground them, and identifiers by themselves."""
@@ -56,17 +63,18 @@ class Sight:
     named: frozenset[str]
 
     @classmethod
-    def of(cls, texts: Iterable[str], known: Mapping[str, Line]) -> Sight:
-        """What the texts show; lines that are ``known`` need not be read again."""
+    def of(cls, texts: Iterable[str], reader: Reader, known: Mapping[str, Line] = NOTHING) -> Sight:
+        """What the texts show; of a line that is ``known`` it counts as it is known."""
         lines: set[str] = set()
         grounded: set[str] = set()
         named: set[str] = set()
-        for raw in (line for text in texts for line in text.splitlines()):
-            key = bare(raw)
-            lines.add(key)
-            line = known.get(key) or Line(text=raw, names=tuple(identifiers(raw)))
-            named.update(line.names)
-            grounded |= line.grounded
+        know = known.get
+        for each in (line for text in texts for line in reader.text(text)):
+            lines.add(each.key)
+            line = know(each.key) or each
+            if line.names:
+                named.update(line.names)
+                grounded |= line.grounded
         return cls(frozenset(lines), frozenset(grounded), frozenset(named))
 
 
@@ -78,9 +86,8 @@ class Extract:
     names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """Something that may stay in sight: a line with its own chance, or a name by itself."""
+class Candidate(NamedTuple):
+    """Something that may stay in sight: a line with its own chance, or a name by itself. Made by the thousand."""
 
     key: str
     text: str
@@ -101,6 +108,12 @@ class Choice:
     worth: dict[str, float]
     heap: list[tuple[float, int, int, Candidate]] = field(default_factory=list)
 
+    def offer_all(self, many: Iterable[Candidate]) -> None:
+        """Put all of them on the heap, as ``offer`` does."""
+        rated = ((self.rate(each), each) for each in many)
+        self.heap += [(-rate, each.order, each.is_line, each) for rate, each in rated if rate > 0]
+        heapq.heapify(self.heap)
+
     def offer(self, each: Candidate) -> None:
         """Put a line or a name on the heap by what it gains a token now; nothing where it gains nothing."""
         rate = self.rate(each)
@@ -109,11 +122,10 @@ class Choice:
 
     def rate(self, each: Candidate) -> float:
         """Expected needs met a token."""
-        worth = self.worth
+        known = self.worth.get
         gain = each.own
         for name in each.names:
-            if name in worth:
-                gain += worth[name]
+            gain += known(name, 0.0)
         return gain / each.price
 
     def take(self) -> Iterator[Candidate]:
@@ -169,50 +181,55 @@ def choose(
 
     ``within`` narrows it to lines last seen at positions ``[first, last)``, and to the identifiers in them.
     """
-    sight = visible if isinstance(visible, Sight) else Sight.of(visible, memo.lines)
+    sight = visible if isinstance(visible, Sight) else Sight.of(visible, memo.reader, memo.lines)
     worth = {
-        name: memo.name_chance(name) * (1 - BARE if name in sight.named else 1)
-        for name in memo.names
+        name: chance * (1 - BARE) if name in sight.named else chance
+        for name, chance in memo.name_chances().items()
         if name not in sight.grounded
     }
     choice = Choice(counter, tokens, int(tokens * NAMED), worth)
-    lines = {
-        key: Candidate(
-            key,
-            each.text,
-            each.order,
-            each.names,
-            line_worth * memo.line_chance(key) + memo.line_tells(key),
-            4 + len(each.text) / 3.5,
-            True,
-        )
-        for key, each in memo.lines.items()
-        if key not in sight.lines and (within is None or within[0] <= each.position < within[1])
-    }
+    lines = {each.key: each for each in _lines(memo, sight.lines, line_worth, within)}
     near = None if within is None else {name for each in lines.values() for name in each.names}
-    held = [
-        *choice.reserve(
-            (each for each in lines.values() if within and memo.lines[each.key].asks), int(tokens * ASKED)
-        ),
-        *choice.reserve((each for each in lines.values() if memo.lines[each.key].leads), int(tokens * DONE)),
-        *choice.reserve(
-            (each for each in lines.values() if memo.lines[each.key].fails), int(tokens * FAILED)
-        ),
-    ]
+    held = tuple(_held(memo, choice, lines.values(), tokens, asked=within is not None))
     for each in held:
         lines.pop(each.key, None)
-    for each in lines.values():
-        choice.offer(each)
-    for order, name in enumerate(worth):
-        if name not in sight.named and (near is None or name in near) and _speaks(memo, name):
-            choice.offer(Candidate(name, name, order, (name,), 0.0, (1.5 + len(name) / 3.5) / BARE, False))
+    names = (each for each in _names(memo, worth, sight.named) if near is None or each.key in near)
+    choice.offer_all((*lines.values(), *names))
     return _extract(memo, [*held, *choice.take()])
 
 
-def _speaks(memo: Memo, name: str) -> bool:
-    """True where an identifier says something by itself; a number does where the agent wrote it."""
-    use = memo.names[name].use
-    return not name.isdigit() or use.argued > 0 or use.said
+def _lines(
+    memo: Memo, shown: Collection[str], worth: float, within: tuple[int, int] | None
+) -> Iterator[Candidate]:
+    """The lines that are not in sight, each with what it is worth by itself."""
+    first, last = within or (0, math.inf)
+    quoted, told = memo.quoted, memo.told
+    for key, each in memo.lines.items():
+        if first <= each.position < last and key not in shown:
+            text = each.text
+            own = worth * quoted(each) + told(each)
+            yield Candidate(key, text, each.order, each.names, own, 4 + len(text) / 3.5, True)
+
+
+def _names(memo: Memo, worth: Iterable[str], shown: Collection[str]) -> Iterator[Candidate]:
+    """The identifiers that are not in sight and say something by themselves; a number does where the agent wrote it."""
+    known = memo.names
+    for order, name in enumerate(worth):
+        if name not in shown:
+            use = known[name].use
+            if not name.isdigit() or use.argued > 0 or use.said:
+                yield Candidate(name, name, order, (name,), 0.0, (1.5 + len(name) / 3.5) / BARE, False)
+
+
+def _held(
+    memo: Memo, choice: Choice, lines: Collection[Candidate], tokens: int, *, asked: bool
+) -> Iterator[Candidate]:
+    """What has its share whatever it is worth: what the user asked, what was done, what failed."""
+    known = memo.lines
+    if asked:
+        yield from choice.reserve((each for each in lines if known[each.key].asks), int(tokens * ASKED))
+    yield from choice.reserve((each for each in lines if known[each.key].leads), int(tokens * DONE))
+    yield from choice.reserve((each for each in lines if known[each.key].fails), int(tokens * FAILED))
 
 
 def _extract(memo: Memo, taken: Sequence[Candidate]) -> Extract:

@@ -22,7 +22,7 @@ from pagein.log import Replacement
 from pagein.steps import FinalAnswerStep, as_text
 from pagein.tokens import Budget
 from pagein.view import Shown, View
-from pagein.view.memo import stem
+from pagein.view.reading import stem
 
 NOW = 2
 """The newest actions that, with the user's newest words, say what the run is doing."""

@@ -41,9 +41,23 @@ def one_line(text: str, most: int = 1_000) -> str:
     >>> one_line("Rules:\n- obey", most=10)
     'Rules: - …'
     """
+    if len(text) <= most and _is_plain(text):
+        return text
     # Inert before and after: joining lines can complete a delimiter, and cutting costs nothing to look at again.
     line = inert(" ".join(inert(text[: 4 * most]).split()))
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def _is_plain(text: str) -> bool:
+    """True for what is clean, and on one line, at a glance: nearly every name, and many a line."""
+    return (
+        text.isascii()
+        and text.isprintable()
+        and "<" not in text
+        and "[" not in text
+        and "  " not in text
+        and text[:1] != " " != text[-1:]
+    )
 
 
 def normal(text: str) -> str:

@@ -15,7 +15,8 @@ from pagein.summaries.cleaning import normal, one_line
 from pagein.summaries.mentions import Mention, error_lines, mentions, sentences
 from pagein.summaries.spans import Said, Span
 from pagein.summaries.summary import Item, Status, Summary, Task
-from pagein.view.memo import Memo, grounds
+from pagein.view.memo import Memo
+from pagein.view.reading import grounds
 
 OBJECTIVE, STATE = 600, 400
 """Characters of the user's words that are the objective, and of the last words said that are the state."""

@@ -8,8 +8,10 @@ handle, or the archive holds it. Rules have to be in sight; the rest is a measur
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pagein.lexing import identifiers
 from pagein.log import Survival
@@ -87,39 +89,37 @@ def measured(
     Deterministic, and linear in the text for each mention.
     """
     held = tuple(found)
-    sight = _Sight.of((text, *pins))
+    sight = _Sight((text, *pins))
     named = [parsed for each in _HANDLE.findall(text) if (parsed := parse_handle(each))]
     own = [each for each in named if each.last - each.first <= WIDEST]
     own += [parsed for each in archive if (parsed := parse_handle(each))]
     missing = tuple(each for each in held if not sight.shows(each))
-    lost = {id(each): _reached(each, own) for each in missing}
+    total, lost = Counter(each.kind for each in held), Counter(each.kind for each in missing)
+    reached = Counter(each.kind for each in missing if _reached(each, own))
     return Fidelity(
         tuple(
-            Survival(
-                kind,
-                sum(each.kind == kind for each in held),
-                sum(each.kind == kind and id(each) not in lost for each in held),
-                sum(each.kind == kind and lost.get(id(each), True) for each in held),
-            )
+            Survival(kind, total[kind], total[kind] - lost[kind], total[kind] - lost[kind] + reached[kind])
             for kind in KINDS
         ),
         missing,
     )
 
 
-@dataclass(frozen=True, slots=True)
 class _Sight:
-    text: str
-    folded: str
-    names: frozenset[str]
-    lines: tuple[frozenset[str], ...]
+    """The texts that are in sight; what only some kinds of mentions are looked for in is made where one is."""
 
-    @classmethod
-    def of(cls, texts: Iterable[str]) -> _Sight:
-        lines = [one_line(line, 20_000) for text in texts for line in text.splitlines()]
-        whole = " \n ".join(lines)
-        words = tuple(frozenset(_words(line)) for line in lines)
-        return cls(whole, whole.casefold(), frozenset(identifiers(whole)), words)
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._lines = [one_line(line, 20_000) for text in texts for line in text.splitlines()]
+        self.text = " \n ".join(self._lines)
+        self.names = frozenset(identifiers(self.text))
+
+    @cached_property
+    def folded(self) -> str:
+        return self.text.casefold()
+
+    @cached_property
+    def lines(self) -> tuple[frozenset[str], ...]:
+        return tuple(frozenset(_words(line)) for line in self._lines)
 
     def shows(self, each: Mention) -> bool:
         match each.kind:

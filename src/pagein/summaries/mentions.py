@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, get_args
 
-from pagein.lexing import argument_text, identifiers
+from pagein.lexing import argument_text
 from pagein.summaries.cleaning import normal, one_line
 from pagein.summaries.spans import Said, Span
+from pagein.view.reading import Read, Reader, holds
 
 Kind = Literal["constraint", "error", "path", "identifier", "number", "decision"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -30,6 +31,9 @@ READ = 40_000
 
 ERROR = 300
 """Characters of an error that must survive."""
+
+MOST_NAMES = 200
+"""Identifiers of one line that count."""
 
 MOST_ERRORS = 3
 """Errors taken from one result, its last ones: a traceback ends with its reason."""
@@ -62,6 +66,11 @@ _FAILS = re.compile(
     r"\b(?:\w*error|\w*exception|traceback|fail(?:ed|ure)|fatal|denied|refused|no such|not found)\b",
     re.IGNORECASE,
 )
+_FAILING = (
+    "error", "exception", "traceback", "failed", "failure", "fatal", "denied", "refused", "no such", "not found"
+)  # fmt: skip
+"""One of these is in every ASCII line that ``_FAILS`` finds."""
+
 _NOISE = re.compile(
     r"\s*(?:</?[^<>]{1,40}>\s*)*|\s*(?:Traceback \(most|During handling of|The above exception|raise\b).*",
     re.IGNORECASE,
@@ -87,12 +96,17 @@ class Mention:
     line: str = ""
 
 
-def mentions(span: Span) -> tuple[Mention, ...]:
-    """Everything in the span that must survive, each thing once at its newest place, by kind and then in order."""
+def mentions(span: Span, reader: Reader | None = None) -> tuple[Mention, ...]:
+    """Everything in the span that must survive, each thing once at its newest place, by kind and then in order.
+
+    A ``reader`` that read the run before reads nothing twice.
+    """
     found: dict[tuple[Kind, str], Mention] = {}
-    shared = _shared(span)
-    for said in span.said:
-        for each in _of(said, shared):
+    reader = reader or Reader()
+    read = [(said, reader.text(_plain(said))) for said in span.said]
+    shared = _shared(lines for _, lines in read)
+    for said, lines in read:
+        for each in (*_sentences(said), *_names(said, lines, shared)):
             key = each.kind, normal(each.text) if each.kind in ("constraint", "decision") else each.text
             # Rules keep their first words; of the rest the newest line says most.
             if key not in found or each.kind != "constraint":
@@ -101,7 +115,8 @@ def mentions(span: Span) -> tuple[Mention, ...]:
     return tuple(each for kind in KINDS for each in found.values() if each.kind == kind)
 
 
-def _of(said: Said, shared: frozenset[str]) -> Iterator[Mention]:
+def _sentences(said: Said) -> Iterator[Mention]:
+    """Rules, decisions and errors."""
     if said.voice in ("user", "system"):
         for sentence in sentences(_FENCED.sub("\n", said.text)):
             if _RULE.search(sentence):
@@ -113,7 +128,6 @@ def _of(said: Said, shared: frozenset[str]) -> Iterator[Mention]:
     elif said.voice == "result":
         for line in error_lines(said):
             yield Mention("error", line, said.handle)
-    yield from _names(said, shared)
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -129,39 +143,49 @@ def sentences(text: str) -> Iterator[str]:
 
 def error_lines(said: Said) -> tuple[str, ...]:
     """The lines of a result that say what failed, verbatim, the last few; else a failed result's last."""
-    lines = [line for line in _ends(said.text).splitlines() if not _NOISE.fullmatch(line)]
-    failing = [line for line in lines if _FAILS.search(line) and not _NO_ERROR.search(line)]
-    if not said.failed:
-        # A result that succeeded may quote the word: only lines that begin with it are errors.
-        failing = [line for line in failing if _FAILS.match(line.strip().lstrip("E> "))]
-    chosen = failing[-MOST_ERRORS:] or (lines[-1:] if said.failed else [])
+    lines = _ends(said.text).splitlines()
+    failing = islice((line for line in reversed(lines) if _is_error(line, said.failed)), MOST_ERRORS)
+    chosen = list(failing)[::-1]
+    if said.failed and not chosen:
+        chosen = [line for line in lines if not _NOISE.fullmatch(line)][-1:]
     return tuple(one_line(line, ERROR) for line in chosen)
 
 
-def _shared(span: Span) -> frozenset[str]:
+def _is_error(line: str, failed: bool) -> bool:
+    if not _fails(line) or _NO_ERROR.search(line) or _NOISE.fullmatch(line):
+        return False
+    # A result that succeeded may quote the word: only lines that begin with it are errors.
+    return failed or _FAILS.match(line.strip().lstrip("E> ")) is not None
+
+
+def _fails(line: str) -> bool:
+    return holds(line, _FAILS, _FAILING)
+
+
+def _shared(texts: Iterable[Sequence[Read]]) -> frozenset[str]:
     """The identifiers that more than one text of the span names."""
-    seen = Counter(name for said in span.said for name in set(identifiers(_plain(said))))
+    seen = Counter(name for lines in texts for name in {name for line in lines for name in line.names})
     return frozenset(name for name, times in seen.items() if times > 1)
 
 
-def _names(said: Said, shared: frozenset[str]) -> Iterator[Mention]:
+def _names(said: Said, lines: Iterable[Read], shared: frozenset[str]) -> Iterator[Mention]:
     whole = said.voice != "result" or len(said.text) <= SHORT
-    for line in _plain(said).splitlines():
-        if line.strip():
-            every = whole or (said.failed and _FAILS.search(line) is not None)
+    for line in lines:
+        every = whole or (said.failed and _fails(line.raw))
+        if every or line.names:
             yield from _in_line(line, said.handle, None if every else shared)
 
 
-def _in_line(line: str, handle: str, among: frozenset[str] | None) -> Iterator[Mention]:
+def _in_line(line: Read, handle: str, among: frozenset[str] | None) -> Iterator[Mention]:
     note = ""
-    for name in islice(identifiers(line), 200):
+    for name in line.names[:MOST_NAMES]:
         if among is None or name in among:
-            note = note or one_line(line, 120)
+            note = note or one_line(line.raw, 120)
             kind: Kind = "path" if "/" in name else "number" if name.isdigit() else "identifier"
             yield Mention(kind, one_line(name), handle, note)
     if among is None:
-        for figure in _FIGURE.finditer(line):
-            yield Mention("number", figure[0], handle, one_line(line, 120))
+        for figure in _FIGURE.finditer(line.raw):
+            yield Mention("number", figure[0], handle, one_line(line.raw, 120))
 
 
 def _plain(said: Said) -> str:

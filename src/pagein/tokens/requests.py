@@ -48,8 +48,8 @@ def message_tokens(message: Message, counter: TokenCounter) -> int:
     content = content_tokens(message.content, counter)
     if not message.tool_calls:
         content = max(content, MARKED)
-    if message.role == "assistant" and any(isinstance(part, Opaque) for part in message.content or ()):
-        content += MESSAGE + MARKED
+    if message.role == "assistant" and isinstance(message.content, tuple):
+        content += (MESSAGE + MARKED) * any(isinstance(part, Opaque) for part in message.content)
     total = MESSAGE + content + _extra(message.extra, counter)
     total += sum(_call(call, counter) for call in message.tool_calls)
     return total + (_id(message.call_id, counter) if message.call_id else 0)

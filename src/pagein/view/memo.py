@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
-from pagein.lexing import identifiers, told_call, words
+from pagein.lexing import identifiers, told_call
 from pagein.log import Observed
 from pagein.steps import ActionStep, Observation, TaskStep, as_text
 from pagein.view.layout import Item
 from pagein.view.need import QUOTED, Source, Use, line_base, line_chance, name_base, name_chance, telling
+from pagein.view.reading import Read, Reader, bare, grounded
 
 POOL = 400
 """Identifiers, and lines, that are kept in mind; at twice as many the least promising leave."""
@@ -37,12 +38,7 @@ LINE = 240
 SHORTEST = 4
 """Characters below which a line says nothing."""
 
-_FAILS = re.compile(
-    r"\b(?:\w*error|\w*exception|traceback|fail(?:s|ed|ure)?|fatal|denied|refused|cannot|invalid|no such|not found)\b",
-    re.IGNORECASE,
-)
 _PART = re.compile(r"[,;.:}\])]\s*")
-_NUMBERED = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t-]\s?|\d{1,7}\s\s+")
 
 
 @dataclass(slots=True)
@@ -74,40 +70,15 @@ class Line:
     asks: bool = False
     near: float = 0.0
     among: int = 1
+    source: Source = "said"
     _grounded: frozenset[str] | None = None
 
     @property
     def grounded(self) -> frozenset[str]:
         """The identifiers of which the line says enough to tell what they are about; found out when first asked."""
         if self._grounded is None:
-            self._grounded = frozenset(name for name in self.names if grounds(self.text, name))
+            self._grounded = grounded(self.text, self.names)
         return self._grounded
-
-
-def grounds(line: str, name: str) -> bool:
-    """True where a line says enough beside a name: three other words."""
-    others: set[str] = set()
-    for word in words(line.replace(name, " ")):
-        others.add(word)
-        if len(others) == 3:  # a line may be long, and have many names
-            return True
-    return False
-
-
-def bare(line: str) -> str:
-    """A line without the number or the place a viewer put before it, so that one line is one line.
-
-    >>> bare("  12: return x"), bare("a.py:7:def f():")
-    ('return x', 'def f():')
-    """
-    stripped = line.strip()
-    found = _NUMBERED.match(stripped)
-    return stripped[found.end() :].strip() if found else stripped
-
-
-def stem(word: str) -> str:
-    """The beginning of a word, so that its forms are one in most languages."""
-    return word[:5]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +103,15 @@ class Memo:
     def __init__(self) -> None:
         self.turn = 0
         self.order = 0
+        self.reader = Reader()
         self._names: dict[str, Name] = {}
         self._lines: dict[str, Line] = {}
+        self._seen_names: dict[str, Name] = {}
+        self._seen_lines: dict[str, Line] = {}
+        """What was seen since its base was last made out."""
         self._heard: list[_Heard] = []
+        self._noted = 0
+        """Texts since somebody last asked, those that were learnt ahead too."""
         self._tools: set[str] = set()
         self._task: set[str] = set()
         self._common: dict[str, int] = {}
@@ -178,33 +155,54 @@ class Memo:
         self, position: int, text: str, source: Source, *, failed: bool = False, call: str = ""
     ) -> None:
         self._heard.append(_Heard(self.turn, position, text, source, failed, call))
-        if len(self._heard) >= MOST_HEARD:
+        self._noted += 1
+        if self._noted >= MOST_HEARD:
             self._catch_up()
 
+    def learn_ahead(self, texts: int) -> None:
+        """Take in at most so many of the texts that wait, as far as that changes nothing of what is learnt.
+
+        What leaves the tables depends on the turn in which somebody asks, so at that point the rest waits for it.
+        """
+        taken = 0
+        while taken < min(texts, len(self._heard)) and not self._is_full():
+            self._take_in(self._heard[taken])
+            taken += 1
+        del self._heard[:taken]
+
     def _catch_up(self) -> None:
-        if not self._heard:
+        if not self._noted:
             return
+        self._make_room()
         for heard in self._heard:
             self._take_in(heard)
-            if len(self._names) > 2 * POOL:
-                chances = {
-                    key: name_chance(each.base, each.use, self.turn) for key, each in self._names.items()
-                }
-                self._names = _promising(self._names, chances)
-            if len(self._lines) > 2 * POOL:
-                odds = {key: self._keeps(each) for key, each in self._lines.items()}
-                self._lines = _promising(self._lines, odds)
+            self._make_room()
+        self._make_out()
         self._heard.clear()
+        self._noted = 0
+
+    def _is_full(self) -> bool:
+        return len(self._names) > 2 * POOL or len(self._lines) > 2 * POOL
+
+    def _make_room(self) -> None:
+        if not self._is_full():
+            return
+        self._make_out()
+        if len(self._names) > 2 * POOL:
+            self._names = _promising(self._names, self._chances())
+        if len(self._lines) > 2 * POOL:
+            odds = {key: self._keeps(each) for key, each in self._lines.items()}
+            self._lines = _promising(self._lines, odds)
 
     def _take_in(self, heard: _Heard) -> None:
         text = self._take_call(heard) if heard.source == "arguments" else heard.text
-        raws = [(raw, key) for raw in _lines(text) if len(key := bare(raw)) >= SHORTEST]
-        among = len(raws)
-        for raw, key in raws:
-            line = self._see_line(key, raw.strip(), heard, among)
-            line.leads = False
-            line.asks = heard.source == "task"
-            line.fails = heard.source == "observation" and (heard.failed or _FAILS.search(key) is not None)
+        read = self.reader.line
+        lines = [each for each in map(read, _lines(text)) if len(each.key) >= SHORTEST]
+        observed, asks = heard.source == "observation", heard.source == "task"
+        for each in lines:
+            line = self._see_line(each, each.raw.strip(), heard, len(lines))
+            line.leads, line.asks = False, asks
+            line.fails = observed and (heard.failed or each.fails)
 
     def _take_call(self, heard: _Heard) -> str:
         """Take in the line that tells a call; what of its arguments is left to take in."""
@@ -214,42 +212,54 @@ class Memo:
         text = told.alone if told.alone and len(self._tools) == 1 else told.text
         key = bare(told.alone or told.text)
         if len(key) >= SHORTEST:
-            line = self._see_line(key, text, heard, 1, told.values)
+            # Not remembered: a call is told once.
+            names = tuple(identifiers(told.values or text))
+            line = self._see_line(Read(text, key, names), text, heard, 1)
             line.leads, line.asks, line.fails = True, False, False
         return told.rest
 
-    def _see_line(self, key: str, text: str, heard: _Heard, among: int, named: str = "") -> Line:
-        line = self._lines.get(key)
+    def _see_line(self, read: Read, text: str, heard: _Heard, among: int) -> Line:
+        line = self._lines.get(read.key)
         if line is None:
-            line = self._lines[key] = Line()
+            line = self._lines[read.key] = Line()
+        self._seen_lines[read.key] = line
         line.use.see(heard.turn, heard.source)
         if line.text != text:
-            names = tuple(dict.fromkeys(identifiers(named or text)))
-            line.text, line.names, line._grounded = text, names, None  # noqa: SLF001
+            line.text, line.names, line._grounded = text, tuple(dict.fromkeys(read.names)), None  # noqa: SLF001
         self.order += 1
         line.position, line.order, line.among = heard.position, self.order, among
-        line.base = line_base(text, line.use, heard.source)
-        if heard.source == "observation":
-            line.near = self._nearness(key)
+        line.source = heard.source
+        observed = heard.source == "observation"
+        if observed:
+            line.near = self._nearness(read.stems)
         elif heard.source == "task":
-            self._task.update(map(stem, words(key)))
+            self._task.update(read.stems)
         for each in line.names:
             name = self._names.get(each)
             if name is None:
                 name = self._names[each] = Name()
+            self._seen_names[each] = name
             name.use.see(heard.turn, heard.source)
-            if heard.source == "observation":
+            if observed:
                 name.near = max(name.near, line.near)
                 name.among = min(name.among or among, among)
-            name.base = name_base(each, name.use, name.near, name.among)
         return line
 
-    def _nearness(self, key: str) -> float:
+    def _make_out(self) -> None:
+        """Make out the bases of what was seen, once for as often as it was."""
+        for key, name in self._seen_names.items():
+            name.base = name_base(key, name.use, name.near, name.among)
+        for line in self._seen_lines.values():
+            line.base = line_base(line.text, line.use, line.source)
+        self._seen_names.clear()
+        self._seen_lines.clear()
+
+    def _nearness(self, stems: tuple[str, ...]) -> float:
         """How much of what is uncommon in a line the user spoke of too, from 0 to 1."""
         common, shared, whole = self._common, 0.0, 3.0
         if len(common) > MOST_WORDS:
             self._common = common = {word: count // 2 for word, count in common.items() if count > 1}
-        for word in dict.fromkeys(map(stem, words(key))):
+        for word in stems:
             count = common[word] = common.get(word, 0) + 1
             rare = max(0.0, math.log((2 + self.order) / (1 + count)))
             whole += rare
@@ -262,20 +272,25 @@ class Memo:
         name = self.names[key]
         return name_chance(name.base, name.use, self.turn)
 
-    def line_chance(self, key: str) -> float:
+    def name_chances(self) -> dict[str, float]:
+        """How likely each identifier kept in mind is needed soon."""
+        self._catch_up()
+        return self._chances()
+
+    def _chances(self) -> dict[str, float]:
+        return {key: name_chance(each.base, each.use, self.turn) for key, each in self._names.items()}
+
+    def quoted(self, line: Line) -> float:
         """How likely a line kept in mind is quoted soon; a short one is no quotation."""
-        line = self.lines[key]
         return line_chance(line.base, line.use, self.turn) if len(line.text) >= QUOTED else 0.0
 
-    def line_tells(self, key: str) -> float:
+    def told(self, line: Line) -> float:
         """What a line kept in mind is worth as what a result told, beside its names."""
-        line = self.lines[key]
         return telling(line.near, line.among, self.turn - line.use.last)
 
     def _keeps(self, line: Line) -> float:
         """By what a line stays in mind, or leaves."""
-        told = telling(line.near, line.among, self.turn - line.use.last)
-        return line_chance(line.base, line.use, self.turn) + told
+        return line_chance(line.base, line.use, self.turn) + self.told(line)
 
 
 T = TypeVar("T")
