@@ -1,35 +1,87 @@
 """The promises hold after any history on a PostgreSQL server, as they do in memory and in a file."""
 
 import pytest
+from hypothesis.stateful import invariant
 from psycopg_pool import ConnectionPool
 
+from pagein.archive.contract import Query
+from pagein.archive.passages import passages
+from pagein.archive.terms import query_terms
+from pagein.library import Library
 from pagein.log.postgres import PostgresLog
 from pagein.testing.machine import LOCAL, MemoryMachine, chosen_profile, profile
 
 
-def check(postgres, how):
-    class OnPostgres(MemoryMachine):
-        def __init__(self):
-            super().__init__()
-            self._schema = postgres.schema()
-            self.schema = self._schema.__enter__()
+class OnPostgres(MemoryMachine):
+    pool = server = None
 
-        def open_log(self):
-            return PostgresLog(pool, schema=self.schema)
+    def __init__(self):
+        super().__init__()
+        self._schema = self.server.schema()
+        self.schema = self._schema.__enter__()
 
-        def teardown(self):
-            super().teardown()
-            self._schema.__exit__(None, None, None)
+    def open_log(self, name="default"):
+        return PostgresLog(self.pool, session=name, schema=self.schema)
 
-    case = OnPostgres.TestCase
+    def teardown(self):
+        super().teardown()
+        self._schema.__exit__(None, None, None)
+
+
+class Recalling(OnPostgres):
+    """With the archive and the facts on the server, too; and whatever was recorded is recalled by its own words."""
+
+    recalled = 0
+
+    def options(self):
+        return {"user": "ann"}
+
+    def _open(self):
+        memory = super()._open()
+        # The machine's log fails when it is told to; the archive lies with what it stands for.
+        memory._library = Library(self.open_log(), None)
+        memory._knowledge.open_log = self.open_log
+        return memory
+
+    @invariant()
+    def what_was_recorded_is_recalled(self):
+        if not hasattr(self, "memory") or self.oracle.head % 5:
+            return
+        last = [each for entry in self.log.read(max(0, self.oracle.head - 3)) for each in passages(entry)]
+        for each in last:
+            if not query_terms(each.text, 8):
+                continue
+            hits = self.memory._library.recall(Query(each.text, limit=50), across=False)
+            assert any(hit.text == each.text.replace("\0", "\ufffd") for hit in hits) or len(hits) == 50
+            type(self).recalled += 1
+
+
+def check(postgres, how, machine=OnPostgres):
+    class Chosen(machine):
+        server = postgres
+
+    case = Chosen.TestCase
     case.settings = how
     # The machine drops its logs without closing them: a crash. On a pool they hold nothing.
     with ConnectionPool(postgres.url, min_size=1, max_size=4, open=True) as pool:
+        Chosen.pool = pool
         case().runTest()
+    return Chosen
 
 
 def test_the_promises_hold_on_postgres(postgres):
     check(postgres, profile(4, 25) if chosen_profile() is LOCAL else chosen_profile())
+
+
+def test_the_promises_hold_on_postgres_with_recall_and_facts(postgres):
+    made = check(postgres, profile(3, 20) if chosen_profile() is LOCAL else chosen_profile(), Recalling)
+    assert made.recalled > 5, "nothing was recalled: the machine watches nothing"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_promises_hold_on_postgres_with_recall_and_facts_after_many_histories(postgres):
+    check(postgres, profile(60, 40, seed=False), Recalling)
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from pagein.log.inmemory import InMemoryLog
 from pagein.memory import AgentMemory
 from pagein.messages import Message
 from pagein.models.contract import Model
+from pagein.options import Options
 from pagein.steps import ActionStep, SystemPromptStep
 from pagein.testing import promises
 from pagein.testing.moves import Unreliable
@@ -82,17 +83,18 @@ class Watched(RuleBasedStateMachine):
         """The model that writes summaries; nobody unless told otherwise."""
         return None
 
+    def options(self) -> Options:
+        """What else the memory is told when it is opened."""
+        return {}
+
     def _open(self) -> AgentMemory:
         self._smallest = min(self._smallest, self.budget.limit)
         self.log = Unreliable(self.open_log())
         self._opened.append(self.log)
-        return AgentMemory(
-            self.log,
-            policy=self.policy(),
-            counter=self._counter,
-            budget=self.budget,
-            summarizer=self.author(),
+        told = Options(
+            policy=self.policy(), counter=self._counter, budget=self.budget, summarizer=self.author()
         )
+        return AgentMemory(self.log, **(told | self.options()))
 
     def teardown(self) -> None:
         for log in self._opened:
