@@ -38,6 +38,7 @@ config       everything that can be set, in one file, and the environment over i
 background   one job at a time, in a thread or a task
 library      the archive of one memory
 knowledge    the facts of one memory
+erasing      who has a right to be forgotten: what goes, wherever it was repeated, and what stays in its place
 tools        what a model can do with its memory
 verbs        verbs of both colours that need nothing but a turn
 memory       AgentMemory, and amemory its async twin
@@ -54,6 +55,7 @@ from pagein.branches import Branch, Comparison
 from pagein.callbacks import CallbackRegistry
 from pagein.checkpoints import Automatic, Mark, Standing
 from pagein.compaction import Plan, Policy
+from pagein.erasing import Erasure
 from pagein.errors import (
     BudgetError,
     ConfigurationError,
@@ -62,7 +64,9 @@ from pagein.errors import (
     Illegal,
     LogBusy,
     LogClosed,
+    LogErased,
     LogError,
+    LogSealed,
     LogTooNew,
     LogUncertain,
     LogUnreachable,
@@ -119,6 +123,7 @@ __all__ = [
     "ConfigurationError",
     "Conflict",
     "Entry",
+    "Erasure",
     "Expansion",
     "FinalAnswerStep",
     "FormatError",
@@ -127,7 +132,9 @@ __all__ = [
     "Log",
     "LogBusy",
     "LogClosed",
+    "LogErased",
     "LogError",
+    "LogSealed",
     "LogTooNew",
     "LogUncertain",
     "LogUnreachable",

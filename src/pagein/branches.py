@@ -162,6 +162,14 @@ class Grove:
                 self._note(SWITCH, {"to": name}, after, now)
             self.current = name
 
+    def forget(self) -> None:
+        """Go on with ``main`` alone, after every other branch was erased."""
+        with self._lock:
+            for each in self._logs.values():
+                each.close()
+            self._logs.clear()
+            self._read, self.current = None, MAIN
+
     def close(self) -> None:
         """Release every log, the root among them; a second call does nothing."""
         with self._lock:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pagein.archive.contract import Embedder, Hit, Query
-from pagein.log import Log
+from pagein.log import Entry, Log
 
 if TYPE_CHECKING:
     from pagein.archive.derived import DerivedArchive
@@ -47,6 +48,14 @@ class Library:
         archive = self._opened()
         start = archive.watermark()
         archive.index(self._log.read(start, start + limit))
+
+    def revise(self, entries: Iterable[Entry], session: str) -> None:
+        """Take out what these entries of a session, as they are to stand, do not say any more."""
+        self._opened().revise(entries, session=session)
+
+    def clear(self, session: str) -> None:
+        """Drop what is known of a session."""
+        self._opened().clear(session)
 
     def moved(self, log: Log) -> Library:
         """The archive over another log; this one is released."""

@@ -11,6 +11,9 @@ from pagein.checkpoints.making import checkpoints
 from pagein.checkpoints.state import Mark
 from pagein.checkpoints.verbs import Standing, checkpoint, look, resume
 from pagein.effects import Effect, Flow
+from pagein.erasing.colours import AsyncErasing, Erasing
+from pagein.erasing.doing import Rooms
+from pagein.erasing.verbs import Erase
 from pagein.expansion import full_step, succinct_step
 from pagein.history import steps
 from pagein.knowledge import Knowledge
@@ -31,10 +34,13 @@ class Branching:
     _known: Entry | None
     _marks: Marks
     _branches: Grove
+    _clock: Callable[[], float]
 
     def _branched(self, effect: Effect[Any]) -> Any:
         if isinstance(effect, Asked):
             return getattr(self._branches, effect.verb)(*effect.given)
+        if isinstance(effect, Erase):
+            return effect.perform(Rooms(self._branches, self._knowledge, self._library, self._clock))
         if not isinstance(effect, Moved):
             raise TypeError(f"no flow asks for {effect!r}")
         self._library, self._log, self._known = self._library.moved(effect.log), effect.log, None
@@ -43,7 +49,7 @@ class Branching:
         return None
 
 
-class Verbs:
+class Verbs(Erasing):
     """Verbs of AgentMemory: each is a flow, and one line here."""
 
     _session: Session
@@ -118,7 +124,7 @@ class Verbs:
         return self._run(compare(self._session, left, right))
 
 
-class AsyncVerbs:
+class AsyncVerbs(AsyncErasing):
     """Verbs of AsyncAgentMemory: the same flows, awaited."""
 
     _session: Session

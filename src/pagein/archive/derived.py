@@ -8,13 +8,14 @@ from typing import Self, TypeVar
 
 from pagein.archive.candidates import Counts
 from pagein.archive.contract import Hit, Query
+from pagein.archive.erasing import revise
 from pagein.archive.ids import range_of_session
 from pagein.archive.searching import Found, find, hits
 from pagein.archive.sessions import rank_sessions
 from pagein.archive.storing import Indexed, Meanings, Reading, Scope, Store, Writing
 from pagein.archive.writing import add
 from pagein.errors import LogUnreadable
-from pagein.log import Entry, Log
+from pagein.log import Entry, Erased, Log
 from pagein.log.chain import checked_name
 
 T = TypeVar("T")
@@ -97,6 +98,12 @@ class DerivedArchive:
         wanted = tuple(positions)
         return self._trusting(lambda: self._forget(wanted, session))
 
+    def revise(self, entries: Iterable[Entry], *, session: str | None = None) -> int:
+        """Take out what these entries of the log do not say any more, as where it was erased; the passages that went."""
+        session = self._named(session)
+        every = tuple(entries)
+        return self._trusting(lambda: self._store.write(lambda writing: revise(writing, session, every)))
+
     def clear(self, session: str | None = None) -> None:
         """Drop the index of one session, so that the next ``catch_up`` builds it anew."""
         session = self._named(session)
@@ -143,7 +150,21 @@ class DerivedArchive:
         new = 0
         while batch := tuple(islice(entries, _A_BATCH)):
             new += self._store.write(lambda writing: add(writing, session, batch, self._own_tools))
+            for each in batch:
+                if isinstance(each.body, Erased):
+                    self._erase(each.body, each.position, session)
         return new
+
+    def _erase(self, note: Erased, before: int, session: str) -> None:
+        """What was erased in the log after it was indexed here."""
+        log = self._logs.get(session)
+        for first, end in note.spans if not note.gone else ():
+            last = min(end, before)
+            if log is None:
+                self._forget(range(first, last), session)
+            else:
+                entries = tuple(log.read(first, last))
+                self._store.write(lambda writing: revise(writing, session, entries))  # noqa: B023 - called at once
 
     def _search(self, query: Query) -> tuple[Hit, ...]:
         meanings = self._meanings(query)

@@ -33,6 +33,7 @@ from pagein.log import (
     Checkpoint,
     Compaction,
     Entry,
+    Erased,
     FactBody,
     FactConfirmed,
     FactRemoved,
@@ -49,7 +50,7 @@ from pagein.log.inmemory import InMemoryLog
 from pagein.memory import AgentMemory
 from pagein.steps import ActionStep, as_text, kind_name
 from pagein.view import Report
-from pagein.view.handles import observation_handle, step_handle
+from pagein.view.handles import observation_handle, range_handle, step_handle
 
 LINE = 200
 """Characters of a line of ``pagein log`` where stdout is no terminal."""
@@ -202,7 +203,8 @@ def verify(
         screen.show_json({name: _plain(each) | {"ok": each.ok} for name, each in found.items()})
     else:
         for name, each in found.items():
-            screen.show(f"{name}: {each.entries:,} entries, " + ("ok" if each.ok else "DAMAGED"))
+            erased = f" ({each.erased:,} erased)" if each.erased else ""
+            screen.show(f"{name}: {each.entries:,} entries{erased}, " + ("ok" if each.ok else "DAMAGED"))
             for problem in each.problems:
                 where = "the log" if problem.position is None else step_handle(problem.position)
                 screen.show(f"  {where}: {problem.what}")
@@ -272,6 +274,9 @@ def _said(body: Body) -> str:
             return f"of {step_handle(position)}"
         case Checkpoint(name=name):
             return _line(name)
+        case Erased(spans=spans, reason=reason, gone=gone):
+            where = " ".join(range_handle(first, last) for first, last in spans)
+            return _line(f"{where}{f' ({gone:,} entries)' if gone else ''}: {reason}")
         case FactStated() | FactRemoved() | FactConfirmed() | FactsUsed() | FactsExtracted():
             return _fact(body)
         case ActionStep(content=content, tool_calls=calls):
@@ -281,7 +286,7 @@ def _said(body: Body) -> str:
             return _line(as_text(body.content))
 
 
-def _fact(body: FactBody) -> str:
+def _fact(body: FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtracted) -> str:
     """What an entry says of facts, in one line."""
     match body:
         case FactStated(content=content, category=category):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pagein.facts.fact import Fact, fact_of, key_of
-from pagein.log import Entry, FactConfirmed, FactRemoved, FactsExtracted, FactStated, FactsUsed
+from pagein.log import Entry, Erased, FactConfirmed, FactRemoved, FactsExtracted, FactStated, FactsUsed
 
 What = Literal["stated", "superseded", "removed", "confirmed"]
 
@@ -48,6 +48,8 @@ class Book:
         match entry.body:
             case FactStated() as body:
                 self._state(entry, body)
+            case Erased() as note:
+                self._erase(note)
             case FactRemoved(fact=fact, reason=reason, author=author):
                 self._leave(fact, entry, "removed", author, reason)
             case FactConfirmed() as body:
@@ -89,6 +91,10 @@ class Book:
             rest.extend(int(each[2:]) for each in fact.supersedes)
 
     def _state(self, entry: Entry, body: FactStated) -> None:
+        if entry.erased is not None:
+            for each in body.supersedes:
+                self._leave(each, entry, "superseded", body.author, "")
+            return
         position, fact = entry.position, fact_of(entry.position, entry.at, body)
         self.facts[position] = fact
         self.by_key[key_of(fact.content)] = position
@@ -100,6 +106,18 @@ class Book:
             if each in self.facts:
                 self.facts[each] = replace(self.facts[each], disputed_by=fact.id)
                 self.touched.add(each)
+
+    def _erase(self, note: Erased) -> None:
+        """Forget what was erased after it was folded in, and that it ever changed."""
+        known = {*self.facts, *self.gone}
+        erased = {at for at in known if note.covers(at)}
+        for at in erased:
+            fact = self.facts.pop(at, None)
+            self.gone.pop(at, None)
+            if fact is not None and self.by_key.get(key_of(fact.content)) == at:
+                del self.by_key[key_of(fact.content)]
+        self.touched |= erased
+        self._changes = [each for each in self._changes if int(each.fact.id[2:]) not in erased]
 
     def _leave(self, position: int, entry: Entry, what: What, author: str, reason: str, by: str = "") -> None:
         fact = self.facts.pop(position, None)

@@ -130,6 +130,10 @@ class Shelves:
             each if isinstance(each, Source) else Source(self.owners.session, each) for each in handles
         )
 
+    def logs(self) -> tuple[Log, ...]:
+        """The logs of everybody whose facts are seen here."""
+        return tuple(each.log for each in self._shelves.values())
+
     def shelf(self, scope: FactScope) -> Shelf:
         """The shelf of a scope. Raises FactError where the scope has no owner here."""
         if scope not in self._shelves:

@@ -86,6 +86,11 @@ class BranchLog:
         """The log that holds the entries of this branch alone."""
         return self._own
 
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The entries before the fork, oldest first."""
+        return self._pieces
+
     def head(self) -> int:
         """The number of entries, those before the fork among them."""
         return self._at + self._own.head()

@@ -12,9 +12,9 @@ With a key (see ``sealing``) nobody can who has not the key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from pagein.errors import LogErased, LogError
 from pagein.log import Body, Erased
@@ -24,10 +24,6 @@ from pagein.log.tombstones import tombstoned
 
 TRACE = "erased"
 """The kind of the one entry that is left of a session."""
-
-Beside = Callable[[Any], object]
-"""Does more within the transaction that erases, given the driver's connection."""
-
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -59,7 +55,7 @@ class ErasableLog(RowLog, Protocol):
 
     joint: bool
 
-    def erase(self, cuts: Sequence[Cut | Removal], *, at: float, beside: Beside | None = None) -> None:
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """Make all cuts durably, or none; blobs that nothing names any more go with them.
 
         Raises Conflict where a session's head is not what its cut says, and what writing raises.
@@ -72,7 +68,7 @@ class ErasableLog(RowLog, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Erasure:
+class Remains:
     """What a cut makes of the rows: those that change, and the entry that says so, each with its blobs."""
 
     rows: tuple[Row, ...]
@@ -80,7 +76,7 @@ class Erasure:
     blobs: Mapping[str, bytes]
 
 
-def erasure(cut: Cut, rows: Mapping[int, Row], first: str) -> Erasure:
+def remains(cut: Cut, rows: Mapping[int, Row], first: str) -> Remains:
     """The rows of a cut, made of those there are: its own and the ones before them. ``first`` is the session's origin.
 
     Raises LogError for a body of another kind than its entry, and for an entry that is not there.
@@ -98,7 +94,7 @@ def erasure(cut: Cut, rows: Mapping[int, Row], first: str) -> Erasure:
         row = replace(row, version=record.version)
         changed.append(replace(row, body=tombstoned(row, previous, by, record.body)))
     note = encode(cut.note)
-    return Erasure(tuple(changed), note, blobs)
+    return Remains(tuple(changed), note, blobs)
 
 
 def needed(cut: Cut) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,7 @@ from pagein.log import Body, Entry, Verification
 from pagein.log.chain import Audit, checked_name, checked_time, opened, relinked, seal, written
 from pagein.log.codec import Record, blob_names, encode
 from pagein.log.digests import origin
-from pagein.log.erasing import TRACE, Beside, Cut, Removal, erasure, refuse_erased, removed
+from pagein.log.erasing import TRACE, Cut, Removal, refuse_erased, remains, removed
 from pagein.log.rows import Row, Tip
 
 
@@ -70,7 +70,7 @@ class InMemoryLog:
             self._blobs.update(blobs)
             self._rows += relinked(rows, origin(self.tenant, self.session))
 
-    def erase(self, cuts: Sequence[Cut | Removal], *, at: float, beside: Beside | None = None) -> None:
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """Make the cuts in this session, all or none. See ``pagein.log.erasing``."""
         if any(each.session != self.session for each in cuts):
             raise LogError("a log in memory has one session, and erases in no other. Nothing was erased.")
@@ -84,8 +84,6 @@ class InMemoryLog:
                 )
                 kept = {name for row in rows for name in blob_names(row.body)}
                 blobs = {name: data for name, data in blobs.items() if name in kept}
-            if beside is not None:
-                beside(None)
             self._rows[:] = rows
             self._blobs.clear()
             self._blobs.update(blobs)
@@ -123,7 +121,7 @@ class InMemoryLog:
         if cut.after != len(rows):
             raise Conflict(cut.after, len(rows))
         first = origin(self.tenant, self.session)
-        made = erasure(cut, dict(enumerate(rows)), first)
+        made = remains(cut, dict(enumerate(rows)), first)
         blobs.update(made.blobs)
         previous = rows[-1].digest if rows else first
         for row in made.rows:

@@ -16,7 +16,7 @@ from pagein.log import Body, Entry, Verification
 from pagein.log.chain import Audit, checked_name, checked_time, opened, relinked, seal, written
 from pagein.log.codec import encode
 from pagein.log.database import SYNCHRONOUS, is_busy, open_database, translated
-from pagein.log.erasing import Beside, Cut, Removal, refuse_erased
+from pagein.log.erasing import Cut, Removal, refuse_erased
 from pagein.log.rows import Row, Tip
 from pagein.log.sealing import Key, seal_of
 from pagein.log.sqlite_erasing import cut_out, scrub, take_out
@@ -105,7 +105,7 @@ class SQLiteLog:
         with self._writing(0) as (stored, previous):
             stored.keep(relinked(rows, previous), blobs.items())
 
-    def erase(self, cuts: Sequence[Cut | Removal], *, at: float, beside: Beside | None = None) -> None:
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """Make all cuts, in whatever sessions of the tenant, in one transaction. See ``pagein.log.erasing``."""
         at = checked_time(at)
         with self._using(writing=True) as database:
@@ -118,8 +118,6 @@ class SQLiteLog:
                         cut_out(stored, each, at)
                     else:
                         take_out(stored, each, at)
-                if beside is not None:
-                    beside(database)
         self._tip = None
 
     def scrub(self) -> bool:

@@ -8,7 +8,7 @@ from pagein.errors import Conflict
 from pagein.log.chain import seal
 from pagein.log.codec import encode
 from pagein.log.digests import origin
-from pagein.log.erasing import TRACE, Cut, Removal, erasure, needed, removed, unnamed
+from pagein.log.erasing import TRACE, Cut, Removal, needed, remains, removed, unnamed
 from pagein.log.sqlite_rows import SQLiteRows
 
 
@@ -18,7 +18,7 @@ def cut_out(rows: SQLiteRows, cut: Cut, at: float) -> None:
     if tip.head != cut.after:
         raise Conflict(cut.after, tip.head)
     before = {row.position: row for start, stop in needed(cut) for row in rows.between(start, stop)}
-    made = erasure(cut, before, origin(*rows.key))
+    made = remains(cut, before, origin(*rows.key))
     rows.keep(seal((made.note,), after=tip.head, at=at, previous=tip.digest), made.blobs.items())
     for row in made.rows:
         rows.replace(row)

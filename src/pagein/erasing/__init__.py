@@ -1,0 +1,11 @@
+"""Erasing, for who has a right to be forgotten: steps, sessions, an owner's facts, and what was written of them.
+
+The record is for ever; this is the one exception. What was said goes from the log, its blobs, the index by words and by
+meaning, the facts that came of it, the summaries, stubs and checkpoints that repeat it, on every branch. Tombstones stay:
+positions, kinds, times, the ids and names of calls, and digests, so that ``verify`` tells what was erased from what was
+broken. See docs/durability.md and ``pagein.log.erasing``.
+"""
+
+from pagein.erasing.doing import Erasure
+
+__all__ = ["Erasure"]

@@ -1,0 +1,202 @@
+"""Erasing, done: every log of the store that has to change in one transaction, and the index before them.
+
+The index goes first: what is killed in between has lost something that is built again, and never keeps a word too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pagein.branches import Grove
+from pagein.erasing.planning import Line, Planned, facts_cut, facts_of, line_of, planned
+from pagein.errors import ConfigurationError, Conflict, LogUnwritable
+from pagein.facts.owners import RESERVED
+from pagein.knowledge import Knowledge
+from pagein.library import Library
+from pagein.log import FactStated, Log
+from pagein.log.branching import BranchLog
+from pagein.log.erasing import Cut, ErasableLog
+
+if TYPE_CHECKING:
+    from pagein.log import FactScope
+
+ATTEMPTS = 32
+"""Times that another writer may be first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """What was erased: how many entries of the run, how many facts, and in how many entries it had been repeated.
+
+    ``elsewhere`` are handles of other steps that say a line of it in their own right: they were not asked for, and
+    stay. ``scrubbed`` is False where files could not be written anew because another connection was in the way.
+    """
+
+    entries: int = 0
+    facts: int = 0
+    derived: int = 0
+    elsewhere: tuple[str, ...] = ()
+    scrubbed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What one memory holds, of which something is to be erased."""
+
+    grove: Grove
+    knowledge: Knowledge
+    library: Library
+    now: Callable[[], float]
+
+    @property
+    def root(self) -> ErasableLog:
+        """The run's own log. Raises ConfigurationError for one that cannot forget, LogUnwritable."""
+        return erasable(self.grove.root)
+
+    def erase(self, asked: dict[int, frozenset[int] | None], reason: str) -> Erasure:
+        """Erase places of the current branch, everywhere. Raises Conflict after many losses, LogError."""
+        self._still_facts()
+        for attempt in range(ATTEMPTS):
+            lines = tuple(self._lines())
+            here = next(each for each in lines if each.session == self._current())
+            plan = planned(lines, {(here.holder(at), at): parts for at, parts in asked.items()}, reason)
+            facts = [] if plan.quotes is None else self._facts(plan, reason)
+            cuts = [*plan.cuts, *facts]
+            if not cuts:
+                return Erasure()
+            for session, entries in (plan.revised or {}).items():
+                self.library.revise(entries, session)
+            try:
+                self._cut(cuts)
+            except Conflict:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+                continue
+            count = sum(isinstance(body, FactStated) for cut in facts for body in cut.bodies.values())
+            return Erasure(plan.steps, count, plan.derived, plan.elsewhere, self.root.scrub())
+        raise AssertionError("unreachable")  # pragma: no cover
+
+    def erase_facts(self, scope: FactScope, position: int | None, reason: str) -> Erasure:
+        """Erase one fact with those whose place it took, or (None) all of an owner's in a scope."""
+        self._still_facts()
+        shelf = self.knowledge.facts.shelf(scope)
+        log = erasable(shelf.log)
+        for attempt in range(ATTEMPTS):
+            entries = shelf.entries()
+            stated = {each.position for each in entries if isinstance(each.body, FactStated)}
+            wanted = stated if position is None else line_of(entries, position)
+            cut = facts_cut(log.session, entries, wanted, reason)
+            if cut is None:
+                return Erasure()
+            try:
+                log.erase((cut,), at=self.now())
+            except Conflict:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+                continue
+            count = sum(isinstance(body, FactStated) for body in cut.bodies.values())
+            return Erasure(facts=count, scrubbed=log.scrub())
+        raise AssertionError("unreachable")  # pragma: no cover
+
+    def erase_session(self, reason: str, trace: bool) -> Erasure:
+        """Erase the whole run, every branch of it, and the facts that came of it."""
+        from pagein.erasing.sessions import take_out  # noqa: PLC0415 - loads where a session goes
+
+        self.knowledge.close()
+        lines = tuple(self._lines())
+        held = [_own(self.grove.log(each.name)) for each in self.grove.branches()]
+        done = take_out(
+            self.root, self.knowledge.open_log, {line.session: len(line.entries) for line in lines},
+            self.library.clear, reason=reason, trace=trace, at=self.now(), held=held,
+        )  # fmt: skip
+        self.grove.forget()
+        return done
+
+    def _still_facts(self) -> None:
+        """What is being read for facts is read to its end, so that nothing of it is written behind our back."""
+        if self._has_facts:
+            self.knowledge.flush()
+            self.knowledge.wait(None)
+
+    @property
+    def _has_facts(self) -> bool:
+        return self.knowledge._facts is not None  # noqa: SLF001 - asking for them would open them
+
+    def _current(self) -> str:
+        return _own(self.grove.log(self.grove.current)).session
+
+    def _lines(self) -> Iterator[Line]:
+        for each in self.grove.branches():
+            yield line_in(self.grove.log(each.name))
+
+    def _facts(self, plan: Planned, reason: str) -> list[Cut]:
+        found = []
+        for log in self._fact_logs():
+            entries = tuple(log.read())
+            wanted = facts_of(entries, plan.gone or {}, plan.quotes) if plan.quotes else set()
+            if cut := facts_cut(log.session, entries, wanted, reason):
+                found.append(cut)
+        return found
+
+    def _fact_logs(self) -> Iterator[ErasableLog]:
+        if not self.root.joint:
+            if self._has_facts:
+                yield from (erasable(log) for log in self.knowledge.facts.logs())
+            return
+        yield from fact_logs(self.root, self.knowledge.open_log)
+
+    def _cut(self, cuts: Sequence[Cut]) -> None:
+        if self.root.joint:
+            self.root.erase(cuts, at=self.now())
+            return
+        logs = [_own(self.grove.log(each.name)) for each in self.grove.branches()]
+        if self._has_facts:
+            logs += map(erasable, self.knowledge.facts.logs())
+        by_session = {log.session: log for log in logs}
+        for cut in cuts:
+            by_session[cut.session].erase((cut,), at=self.now())
+
+
+def line_in(log: Log) -> Line:
+    """A branch's log, read."""
+    own = _own(log)
+    pieces = log.pieces if isinstance(log, BranchLog) else ()
+
+    def holder(position: int) -> str:
+        return next(
+            (_own(each.log).session for each in pieces if each.first <= position < each.last), own.session
+        )
+
+    return Line(own.session, pieces[-1].last if pieces else 0, tuple(log.read()), holder)
+
+
+def fact_logs(root: ErasableLog, open_log: Callable[[str], Log]) -> Iterator[ErasableLog]:
+    """The logs of facts in a store, one after the other; each is closed when the next is asked for."""
+    for name in sessions_of(root):
+        if name.startswith(RESERVED):
+            log = erasable(open_log(name))
+            try:
+                yield log
+            finally:
+                log.close()
+
+
+def sessions_of(log: Log) -> tuple[str, ...]:
+    """The sessions of a store's tenant, those that are ours among them."""
+    names: Iterable[str] = getattr(log, "sessions", tuple)()
+    return tuple(names)
+
+
+def _own(log: Log) -> ErasableLog:
+    return erasable(log.own if isinstance(log, BranchLog) else log)
+
+
+def erasable(log: Log) -> ErasableLog:
+    """The log as one that can forget. Raises ConfigurationError, LogUnwritable; nothing was erased then."""
+    if getattr(log, "readonly", False):
+        raise LogUnwritable("this was opened with readonly=True. Nothing was erased.")
+    if isinstance(log, ErasableLog):
+        return log
+    raise ConfigurationError(f"a {type(log).__name__} cannot erase: it is no pagein.log.erasing.ErasableLog")

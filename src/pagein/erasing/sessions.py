@@ -1,0 +1,229 @@
+"""Whole sessions that go: asked for by name, or because they are old; and what is known of one user."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from pagein.archive.opening import archive_of
+from pagein.erasing.derived import Gone
+from pagein.erasing.doing import Erasure, erasable, fact_logs, sessions_of
+from pagein.erasing.planning import facts_cut, facts_of
+from pagein.errors import ConfigurationError
+from pagein.facts.owners import RESERVED, is_reserved
+from pagein.knowledge import open_beside
+from pagein.log import Erased, FactStated, Log
+from pagein.log.branching import OWN, REGISTRY
+from pagein.log.erasing import Cut, ErasableLog, Removal
+from pagein.log.opening import open_log
+
+DAY = 86_400.0
+"""Seconds."""
+
+_OF_SESSIONS = (f"{RESERVED}session:", f"{RESERVED}task:")
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What a retention did, or would do: the sessions that are too old, with when each was last written to.
+
+    Times in seconds since the epoch.
+    """
+
+    sessions: tuple[tuple[str, float], ...] = ()
+    erasure: Erasure = field(default_factory=Erasure)
+
+
+def erase_session(
+    url: str | os.PathLike[str], session: str, *, reason: str = "", trace: bool = True, **store: Any
+) -> Erasure:
+    """Erase a whole session from a store: every branch of it, its index, and the facts that came of it alone.
+
+    With ``trace`` its name stays listed, with one entry that says how many there were, when and why it went; without
+    it nothing of it stays. ``store`` is what ``open_log`` takes, as ``tenant`` and ``key``. Raises ConfigurationError
+    for a session there is not, LogError.
+    """
+    with _opened(url, session, store) as root:
+        names = sessions_of(root)
+        if session not in names or is_reserved(session):
+            raise ConfigurationError(f"no session {session!r} in this store. Nothing was erased.")
+        return _gone(root, (session,), url, store, reason=reason, trace=trace, at=time.time())
+
+
+def retain(
+    url: str | os.PathLike[str],
+    older_than: float,
+    *,
+    dry_run: bool = False,
+    reason: str = "",
+    trace: bool = True,
+    now: float | None = None,
+    **store: Any,
+) -> Retained:
+    """Erase every session whose last entry is more than ``older_than`` seconds old, whole, as ``erase_session`` does.
+
+    A session that was erased already is left as it is, as are facts: those are an owner's, and have their own end. With
+    ``dry_run`` nothing is changed. Raises ConfigurationError for an age that is none, LogError.
+    """
+    if isinstance(older_than, bool) or not isinstance(older_than, int | float) or not older_than > 0:
+        raise ConfigurationError(f"older_than is an age in seconds, above 0, not {older_than!r}")
+    at = time.time() if now is None else now
+    with _opened(url, "default", store | {"readonly": dry_run}) as root:
+        every = sessions_of(root)
+        ages = {
+            name: _last(url, [name, *_with(name, every)], store) for name in every if not is_reserved(name)
+        }
+        old = tuple(
+            (name, last) for name, last in ages.items() if last is not None and at - last > older_than
+        )
+        if dry_run or not old:
+            return Retained(old)
+        gone = [name for name, _ in old]
+        return Retained(old, _gone(root, gone, url, store, reason=reason, trace=trace, at=at))
+
+
+def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **store: Any) -> Erasure:
+    """Erase what is known of a user: every fact in a scope of theirs, with its history. Runs stay.
+
+    Raises ConfigurationError where nothing is known of them, LogError.
+    """
+    if not isinstance(user, str) or not user.strip():
+        raise ConfigurationError(f"a user is a name, not {user!r}")
+    mine = tuple(
+        f"{RESERVED}{scope}:{quote(user, safe='')}" for scope in ("user", "project", "session", "task")
+    )
+    with _opened(url, "default", store) as root:
+        names = [
+            each
+            for each in sessions_of(root)
+            if each in mine or each.startswith(tuple(f"{at}:" for at in mine))
+        ]
+        if not names:
+            raise ConfigurationError(
+                f"nothing is known of a user {user!r} in this store. Nothing was erased."
+            )
+        cuts = []
+        for log in fact_logs(root, partial(open_beside, url, **store)):
+            entries = tuple(log.read()) if log.session in names else ()
+            stated = {each.position for each in entries if isinstance(each.body, FactStated)}
+            if cut := facts_cut(log.session, entries, stated, reason):
+                cuts.append(cut)
+        root.erase(cuts, at=time.time())
+        return Erasure(facts=_stated(cuts), scrubbed=root.scrub())
+
+
+def take_out(
+    root: ErasableLog,
+    open_beside: Callable[[str], Log],
+    sizes: Mapping[str, int],
+    clear: Callable[[str], None],
+    *,
+    reason: str,
+    trace: bool,
+    at: float,
+    held: Sequence[ErasableLog] = (),
+) -> Erasure:
+    """Erase the sessions of ``sizes``, which says how many entries each has, with what was made of them.
+
+    ``clear`` drops the index of one; ``held`` are the logs of a store whose sessions cannot be opened twice.
+    """
+    gone: dict[str, Gone] = {name: dict.fromkeys(range(size)) for name, size in sizes.items()}
+    names = sessions_of(root) or tuple(sizes)
+    runs = [each for each in sizes if not is_reserved(each)]
+    removals = [Removal(each, reason, trace and each in runs) for each in _whole(runs, names)]
+    cuts = []
+    for log in fact_logs(root, open_beside) if root.joint else ():
+        entries = tuple(log.read())
+        wanted = facts_of(entries, gone, lambda _: False)
+        if all(each.session != log.session for each in removals) and (
+            cut := facts_cut(log.session, entries, wanted, reason)
+        ):
+            cuts.append(cut)
+    for name in sizes:
+        clear(name)
+    if root.joint:
+        root.erase((*removals, *cuts), at=at)
+    else:
+        for log in held:
+            log.erase([each for each in removals if each.session == log.session], at=at)
+    return Erasure(sum(sizes[each] for each in runs), _stated(cuts), scrubbed=root.scrub())
+
+
+def _whole(runs: Iterable[str], names: Sequence[str]) -> Iterator[str]:
+    for run in runs:
+        yield run
+        yield from _with(run, names)
+
+
+def _with(run: str, names: Iterable[str]) -> Iterator[str]:
+    """The sessions of a store that are a run's: its branches, which there are, and the facts for it alone."""
+    own = quote(run, safe="")
+    for name in names:
+        if (
+            name == REGISTRY + run
+            or (name.startswith(OWN) and name.removeprefix(OWN).partition(":")[2] == run)
+            or (name.startswith(_OF_SESSIONS) and name.removeprefix(RESERVED).split(":")[2] == own)
+        ):
+            yield name
+
+
+def _gone(
+    root: ErasableLog,
+    runs: Sequence[str],
+    url: str | os.PathLike[str],
+    store: Mapping[str, Any],
+    *,
+    reason: str,
+    trace: bool,
+    at: float,
+) -> Erasure:
+    every = sessions_of(root)
+    sizes = {}
+    for name in (
+        each for run in runs for each in (run, *(at for at in _with(run, every) if at.startswith(OWN)))
+    ):
+        with contextlib.closing(open_beside(url, name, **store)) as log:
+            sizes[name] = log.head()
+    with contextlib.closing(archive_of(root)) as archive:
+        return take_out(
+            root, partial(open_beside, url, **store), sizes, archive.clear,
+            reason=reason, trace=trace, at=at,
+        )  # fmt: skip
+
+
+def _last(url: str | os.PathLike[str], names: Iterable[str], store: Mapping[str, Any]) -> float | None:
+    """When the newest entry of any of these was written; None where there is nothing left to erase."""
+    found: list[float] = []
+    for name in names:
+        if name.startswith(RESERVED):
+            continue
+        with contextlib.closing(open_beside(url, name, **{**store, "readonly": True})) as log:
+            head = log.head()
+            last = next(iter(log.read(head - 1, head)), None) if head else None
+        if last is not None and not (head == 1 and isinstance(last.body, Erased) and last.body.gone):
+            found.append(last.at)
+    return max(found, default=None)
+
+
+@contextlib.contextmanager
+def _opened(url: str | os.PathLike[str], session: str, store: Mapping[str, Any]) -> Iterator[ErasableLog]:
+    """A log by which the whole store is reached. Raises ConfigurationError for one that is in no store."""
+    options = dict(store)
+    with contextlib.closing(open_log(url, session=session, **options)) as log:
+        if options.get("readonly"):
+            yield log  # type: ignore[misc] # it is only looked at
+            return
+        root = erasable(log)
+        if not root.joint:
+            raise ConfigurationError("sessions in memory end with their memory; name a file or a server")
+        yield root
+
+
+def _stated(cuts: Iterable[Cut]) -> int:
+    return sum(isinstance(body, FactStated) for cut in cuts for body in cut.bodies.values())
