@@ -28,6 +28,7 @@ recalling    what left and comes back by itself
 effects      what a flow may ask for
 session      what is held of one log between two calls
 history      the steps as they were recorded, read back
+knowing      what is known, where it stands in a view
 paging       what shows and what leaves
 flows        the other verbs, written once
 checkpoints  named positions with a state: where a run stands, and how it goes on

@@ -8,7 +8,7 @@ from typing import Any, Self
 from pagein.effects import Flow, Read
 from pagein.errors import UnknownHandle
 from pagein.history import told
-from pagein.log import Entry, Observed, Pin
+from pagein.log import Entry, FactsShown, Observed, Pin
 from pagein.session import Session
 from pagein.steps import ActionStep, Observation, Step, as_text, kind_name, plain_step
 from pagein.view.handles import Handle, parse_handle
@@ -78,7 +78,7 @@ def _observation(step: Step | None, index: int) -> Observation | None:
 
 def _aside(entry: Entry, head: int) -> str:
     match entry.body:
-        case Pin(text=text):
+        case Pin(text=text) | FactsShown(text=text):
             return text
         case Observed(observation=seen):
             return as_text(seen.content)

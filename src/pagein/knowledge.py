@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from pagein.facts.reading import Reader
-    from pagein.facts.settings import Settings
+    from pagein.facts.settings import Placement, Settings
     from pagein.facts.store import Facts
     from pagein.models import Model
     from pagein.tokens import TokenCounter
@@ -61,6 +61,10 @@ class Knowledge:
         """Where a model is awaited, in async code."""
         self.open_log: OpenLog = lambda name: InMemoryLog(session=name, tenant=getattr(log, "tenant", ""))
         self.is_on = settings is not False and (bool(settings) or any(names.values()))
+        self.placement: Placement | None = (
+            None if settings is False else getattr(settings, "placement", "tail")
+        )
+        """Where what is known stands; None: nowhere."""
 
     @property
     def facts(self) -> Facts:
@@ -95,6 +99,10 @@ class Knowledge:
 
     def laid(self, wanted: Known, counter: TokenCounter) -> tuple[Laid, ...]:
         """What is known and matters now, in blocks as they stand in the view."""
+        if wanted.whole:
+            most = min(wanted.tokens, self._opened().settings.max_injection_tokens)
+            block = self._opened().block(wanted.context, counter=counter, max_tokens=most)
+            return (Laid(wanted.position, block.text, block.tokens, ()),) if block.text else ()
         return self._opened().laid(
             wanted.held, wanted.context, position=wanted.position, counter=counter, max_tokens=wanted.tokens
         )

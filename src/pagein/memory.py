@@ -24,7 +24,7 @@ from pagein.formats import format_named, keywords
 from pagein.history import lost_since
 from pagein.knowledge import Knowledge, open_beside
 from pagein.library import Library
-from pagein.log import Body, Compaction, Entry, Log, Verification
+from pagein.log import Body, Compaction, Entry, FactsShown, Log, Verification
 from pagein.options import (
     Narrowed,
     Options,
@@ -64,7 +64,7 @@ class Memory(Branching):
         self._knowledge = Knowledge(
             log, names, options.get("facts"), model=self._author, embedder=embedder, clock=self._clock
         )
-        self._session.has_facts = self._knowledge.is_on
+        self._session.has_facts, self._session.placement = self._knowledge.is_on, self._knowledge.placement
         self._format = format_named(options.get("format", "openai"))
         self._marks = Marks.of(log, options)
         self._branches = Grove(log, beside(log))
@@ -210,8 +210,8 @@ class Memory(Branching):
         return entries
 
     def _held(self, bodies: tuple[Body, ...], after: int) -> tuple[Entry, ...]:
-        """A compaction as if it were recorded, so that a log that may not be written to can be viewed."""
-        if not all(isinstance(each, Compaction) for each in bodies):
+        """What a view records, as if it were recorded, so that a log that may not be written to can be viewed."""
+        if not all(isinstance(each, Compaction | FactsShown) for each in bodies):
             raise LogUnwritable("this memory was opened with readonly=True. Nothing was written.")
         return tuple(Entry(at, self._clock(), body, "") for at, body in enumerate(bodies, after))
 

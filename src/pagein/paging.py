@@ -5,30 +5,26 @@ The turn never waits for a model: what is written when the prefix breaks stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pagein import recalling
+from pagein import knowing, recalling
 from pagein.archive.contract import Hit, Query
 from pagein.compaction import Plan
 from pagein.compaction.fitting import checked, fitting
 from pagein.compaction.manual import manual
-from pagein.effects import Append, Attend, Begin, Collect, Flow, Index, Known, Recall
-from pagein.errors import OverBudget, PageinError
-from pagein.facts.laying import Laid
-from pagein.facts.ranking import context_of
+from pagein.effects import Append, Attend, Begin, Collect, Flow, Index, Recall
+from pagein.errors import OverBudget
 from pagein.history import told
 from pagein.log import Compaction, Replacement, Survival
-from pagein.session import Asides, Session, Tail
+from pagein.session import Session, Tail
 from pagein.steps import SummaryStep, TaskStep, as_text
 from pagein.summaries.fidelity import measured
 from pagein.summaries.mentions import mentions
 from pagein.summaries.spans import Span, span_of
 from pagein.tokens import Budget
-from pagein.view import Shown, View
-from pagein.view.fold import preview, show
-from pagein.view.layout import Aside
+from pagein.view import View
+from pagein.view.fold import preview
 from pagein.writing import Author, Job, Outcome, Tile
 from pagein.writing.jobs import SMALLEST, chain, composed, joined, tiles
 
@@ -43,9 +39,6 @@ AHEAD, A_TURN = 0.5, 32
 """Share of the limit from which what was recorded is learnt from, and indexed, ahead of need; and texts, and entries, a
 turn. What is done in the turn that needs it is done at once, for all the turns before it."""
 
-FACTS, FRAME = 0.125, 24
-"""Share of the limit that facts may have, and tokens that a block of them costs beside its text."""
-
 REST = 0.1
 """Share of the limit by which the view grows before another job is begun ahead of time, after one that failed."""
 
@@ -54,23 +47,28 @@ def view(session: Session) -> Flow[View]:
     """The view within budget: what left to get there is recorded first. Raises OverBudget."""
     yield from settled(session, 0.0)
     limit = session.limit(session.budget)
+    yield from knowing.headed(session, limit)
     current = session.fold.view(limit)
     if current.tokens > limit * AHEAD:
         session.fold.memo.learn_ahead(A_TURN)
-    facts = yield from _facts(session, current, int(limit * FACTS))
+    facts = yield from knowing.blocks(session, current, int(limit * knowing.FACTS))
     room = limit - sum(each.tokens for each in facts)
     try:
         plan = fitting(replace(current, limit=room), session.budget, session.policy)
     except OverBudget:
-        if not facts:
+        bare = knowing.without(current)
+        if not facts and bare is current:
             raise
         facts, room = (), limit  # what may not leave needs their room
-        plan = fitting(current, session.budget, session.policy)
+        plan = fitting(bare, session.budget, session.policy)
+        if bare is not current:
+            yield from knowing.say(session, "")
+            current = session.fold.view(limit)
     if plan is not None:
         current = replace((yield from commit(session, replace(current, limit=room), plan)), limit=limit)
         if facts:
-            facts = yield from _facts(
-                session, current, min(int(limit * FACTS), limit - current.tokens - FRAME)
+            facts = yield from knowing.blocks(
+                session, current, min(int(limit * knowing.FACTS), limit - current.tokens - knowing.FRAME)
             )
     yield from _begin(session, current)
     known = current.with_tail(facts) if facts else current
@@ -79,37 +77,13 @@ def view(session: Session) -> Flow[View]:
     return current
 
 
-def _facts(session: Session, current: View, tokens: int) -> Flow[tuple[Shown, ...]]:
-    """What is known and matters now, where it stands in the run: as it stood, while nothing left and it is true."""
-    if not session.has_facts or tokens <= 0:
-        return ()
-    compactions = len(session.fold.compactions)
-    held = session.asides if session.asides.compactions == compactions else Asides(compactions)
-    with _told(session, "no facts are shown"):
-        context = context_of(each.item for each in current.run)
-        laid = yield from Known(context, tokens, current.head, held.laid)
-        if laid is not held.laid:
-            stood = dict(zip(held.laid, held.shown, strict=True))
-            shown = tuple(stood.get(each) or _aside(each, current) for each in laid)
-            held = Asides(compactions, laid, shown)
-        session.asides = held
-    return held.shown
-
-
-def _aside(laid: Laid, current: View) -> Shown:
-    return show(
-        Aside("facts", laid.inner), laid.position, laid.position, current.counter, tier="facts",
-        why="known, and likely to matter",
-    )  # fmt: skip
-
-
 def _with_tail(session: Session, current: View) -> Flow[View]:
     """The view with what comes back behind it; the same view where nothing left, or nothing matches."""
     if not session.share:
         return current
     if not recalling.has_left(current):
         if current.tokens > current.limit * AHEAD:
-            with _told(session, "nothing is indexed ahead of need"):
+            with session.telling("nothing is indexed ahead of need"):
                 yield from Index(A_TURN)
         return current
     room = recalling.room_for(current, session.share)
@@ -137,29 +111,9 @@ def _looked_up(session: Session, current: View, room: int) -> Flow[Tail]:
 
 
 def _recalled(session: Session, query: Query) -> Flow[tuple[Hit, ...]]:
-    with _told(session, "nothing came back by itself"):
+    with session.telling("nothing came back by itself"):
         return (yield from Recall(query))
     return ()
-
-
-@contextmanager
-def _told(session: Session, what: str) -> Iterator[None]:
-    """An error of the archive's costs the turn nothing: it is told once."""
-    try:
-        yield
-    except PageinError as error:
-        _tell(session, type(error).__name__, f"{what}: {error}")
-
-
-def _tell(session: Session, kind: str, what: str) -> None:
-    if kind not in session.failing:
-        session.failing.add(kind)
-        import logging  # noqa: PLC0415 - loads where something went wrong
-
-        from pagein.models.secrets import scrubbed  # noqa: PLC0415
-
-        session.problems.append(scrubbed(what))
-        logging.getLogger("pagein").warning("%s", session.problems[-1])
 
 
 def shown(
@@ -199,11 +153,12 @@ def commit(session: Session, current: View, plan: Plan) -> Flow[View]:
     plan = replace(plan, replacements=_with_records(session, current, plan.replacements))
     after = preview(current, plan.replacements)
     if session.has_facts:
-        with _told(session, "nothing was read for facts"):
+        with session.telling("nothing was read for facts"):
             yield from Attend(now=True)
     fidelity = yield from _survived(session, current, plan.replacements)
     body = Compaction(plan.replacements, plan.policy, plan.reason, current.tokens, after.tokens, fidelity)
-    session.take((yield from Append((body,), session.fold.head)))
+    known = yield from knowing.renewed(session, current, after)
+    session.take((yield from Append((body, *known), session.fold.head)))
     session.rests_until = 0
     return session.fold.view(current.limit)
 
@@ -336,8 +291,7 @@ def _take(session: Session, outcome: Outcome) -> None:
     if problem is not None:
         kind = f"{type(problem).__name__} {getattr(problem, 'reason', '')}".strip()
         author = session.author.name if session.author else "nobody"
-        _tell(
-            session,
+        session.tell(
             kind,
             f"{author} wrote no summary, an extract stands instead: {type(problem).__name__}: {problem}",
         )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil
+from typing import TYPE_CHECKING
 
 from pagein.compaction import Policy
+from pagein.errors import PageinError
 from pagein.facts.laying import Laid
 from pagein.log import Compaction, Entry
 from pagein.recalling import LASTS, PageIn, Part, Sights
@@ -20,6 +23,9 @@ from pagein.view import Shown, View
 from pagein.view.fold import Fold, undone
 from pagein.writing import Author, Job, Written
 from pagein.writing.jobs import known
+
+if TYPE_CHECKING:
+    from pagein.facts.settings import Placement
 
 KEPT, SHRUNK = 0.98, 0.75
 """Shares of a window that is known, and of a request whose window is not, that the next request may have."""
@@ -77,6 +83,8 @@ class Session:
     """What was counted here and by the provider for the last request that both counted."""
     has_facts: bool = False
     """True where facts are read out of what is said, and shown."""
+    placement: Placement | None = "tail"
+    """Where what is known stands; None: nowhere."""
     asides: Asides = Asides()
     """What is known, as it was shown last."""
     share: float = 0.0
@@ -155,6 +163,26 @@ class Session:
             if grown * told > 0:
                 self.calibration = self.calibration.observe(abs(grown), abs(told))
         self.told = (asked, reported)
+
+    @contextmanager
+    def telling(self, what: str) -> Iterator[None]:
+        """An error of ours in here costs the turn nothing: it is told once."""
+        try:
+            yield
+        except PageinError as error:
+            self.tell(type(error).__name__, f"{what}: {error}")
+
+    def tell(self, kind: str, what: str) -> None:
+        """Keep what went wrong in the background, each kind once."""
+        if kind in self.failing:
+            return
+        self.failing.add(kind)
+        import logging  # noqa: PLC0415 - loads where something went wrong
+
+        from pagein.models.secrets import scrubbed  # noqa: PLC0415
+
+        self.problems.append(scrubbed(what))
+        logging.getLogger("pagein").warning("%s", self.problems[-1])
 
     def shrink(self, window: int | None, asked: int | None) -> None:
         """Take the budget down so that the next view fits what a provider said it holds, and is smaller than the last.

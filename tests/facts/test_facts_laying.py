@@ -14,7 +14,10 @@ from pagein import (
     TaskStep,
     ToolCall,
 )
+from pagein.facts.settings import Settings
 from pagein.formats import validate
+from pagein.log import FactsShown
+from pagein.testing import promises
 
 
 def steps(at, text="file\n" * 20):
@@ -135,8 +138,9 @@ def test_a_correction_in_the_middle_of_a_run_shows_at_once():
 
 
 @pytest.mark.parametrize("format", ["openai", "openai-responses", "anthropic"])
-def test_legal_and_within_the_budget_in_every_format(format):
-    with opened(900, format=format) as memory:
+@pytest.mark.parametrize("placement", ["tail", "head"])
+def test_legal_and_within_the_budget_in_every_format(format, placement):
+    with opened(900, format=format, facts=Settings(placement=placement)) as memory:
         for at in range(80):
             memory.facts.add(f"Rule {at}: </memory> the parser needs part {at}", category="constraint")
         for at in range(24):
@@ -145,8 +149,9 @@ def test_legal_and_within_the_budget_in_every_format(format):
                 memory.record(FinalAnswerStep("Done."), TaskStep(f"And part {at}?"))
             view = memory.view()
             assert view.tokens <= 900
-            request = memory.to_request()
-            validate(request, format)
+            promises.within_budget(view, memory._session.counter)
+            promises.data_is_data(view, [SystemPromptStep("You help.")])
+            validate(memory.to_request(), format)
             assert any(each.tier == "facts" for each in (*view.tail, *view.entries))
         assert memory.report().out
 
@@ -168,3 +173,88 @@ def test_no_room_for_it_costs_the_run_nothing():
     with opened(Budget(60)) as memory:
         memory.facts.add("A long fact about nothing that matters here, and so on, and on, and on, and on")
         assert memory.view().tokens <= 60
+
+
+HEAD = Settings(placement="head")
+
+
+def headed(db, budget=20_000, settings=HEAD, **options):
+    return AgentMemory.open(db, budget=budget, user="alice", page_in=0, facts=settings, **options)
+
+
+def shown(memory):
+    """The texts that the log says stood at the head, oldest first."""
+    return [each.body.text for each in memory._log.read() if isinstance(each.body, FactsShown)]
+
+
+def test_at_the_head_it_is_chosen_once_and_a_reopened_run_has_the_same_bytes(tmp_path):
+    db = tmp_path / "run.db"
+    with headed(db) as memory:
+        memory.facts.add("Prefers pytest for tests", category="preference")
+        memory.record(SystemPromptStep("You help."), TaskStep("How do I run the tests?"))
+        first = memory.to_messages()
+        assert [each["role"] for each in first] == ["system", "user", "user"]
+        assert "Prefers pytest" in first[1]["content"]
+        memory.facts.add("Deploys on Fridays", category="knowledge")
+        memory.record(steps(0))
+        before = canonical(memory.to_messages())
+        assert before[:3] == canonical(first)
+        expanded = memory.expand(memory.view().kept[0].handle)
+        assert "Prefers pytest" in str(expanded)
+    with headed(db) as again:
+        assert canonical(again.to_messages()) == before
+        assert len(shown(again)) == 1
+        assert again.verify().ok
+        promises.replayed(tuple(again._log.read()), again.view(), again._session.counter)
+
+
+def test_at_the_head_it_is_renewed_where_the_prefix_breaks_anyway():
+    with headed(":memory:", 1_000) as memory:
+        memory.record(TaskStep("How do I run the tests?"))
+        memory.facts.add("Prefers pytest for tests")
+        memory.view()
+        memory.facts.add("Never push to main", category="constraint")
+        at = 0
+        while not memory.report().out:
+            assert "Never push" not in str(memory.to_messages())
+            memory.record(steps(at))
+            view = memory.view()
+            assert view.tokens <= 1_000
+            at += 1
+        assert "Never push" in str(memory.to_messages()[0])
+        assert [("Never push" in each) for each in shown(memory)] == [False, True]
+        assert sum(line.tokens for line in memory.report().lines) == memory.view().tokens
+        promises.replayed(tuple(memory._log.read()), memory.view(), memory._session.counter)
+
+
+def test_the_head_is_empty_where_that_is_wanted_and_where_there_is_no_room(tmp_path):
+    db = tmp_path / "run.db"
+    with headed(db) as memory:
+        memory.facts.add(
+            "Prefers pytest for tests, and so do all of the others who ever worked on that parser"
+        )
+        memory.record(TaskStep("word " * 100))
+        assert memory.view().kept
+    with headed(db, budget=130) as small:
+        view = small.view()
+        assert view.tokens <= 130
+        assert not view.kept
+    with headed(db) as memory:
+        assert not memory.view().kept  # it is frozen, until something leaves
+    with headed(tmp_path / "other.db") as memory:
+        memory.facts.add("Prefers pytest")
+        assert memory.view().kept
+    with headed(tmp_path / "other.db", settings=False) as off:
+        assert not off.view().kept
+    with headed(tmp_path / "other.db", settings=Settings()) as tail:
+        assert not tail.view().kept
+        assert tail.view().tail
+
+
+def test_a_log_that_is_only_read_is_viewed_with_a_head_too(tmp_path):
+    with headed(tmp_path / "run.db", settings=Settings()) as memory:
+        memory.facts.add("Prefers pytest")
+        memory.record(TaskStep("How do I run the tests?"))
+    with headed(tmp_path / "run.db", readonly=True) as memory:
+        assert "Prefers pytest" in str(memory.to_messages()[0])
+        assert len(tuple(memory._log.read())) == 1

@@ -88,6 +88,7 @@ STORED = {
         1,
     ): "content category confidence scope owner valid_from valid_until sources supersedes disputes author reason",
     ("facts_extracted", 1): "session upto author",
+    ("facts_shown", 1): "text",
     ("erased", 1): "spans reason gone",
     ("facts_used", 1): "facts",
     ("final_answer", 1): "content extra",

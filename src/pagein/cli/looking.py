@@ -38,6 +38,7 @@ from pagein.log import (
     FactConfirmed,
     FactRemoved,
     FactsExtracted,
+    FactsShown,
     FactStated,
     FactsUsed,
     Log,
@@ -268,7 +269,7 @@ def _said(body: Body) -> str:
         case Compaction(policy=policy, reason=reason, tokens_before=before, tokens_after=after):
             where = f"s{body.first}-{body.last - 1}"
             return _line(f"{where} by {policy}, {before:,} to {after:,} tokens: {reason}")
-        case Pin(text=text):
+        case Pin(text=text) | FactsShown(text=text):
             return _line(text)
         case Unpin(position=position) | Undo(position=position):
             return f"of {step_handle(position)}"

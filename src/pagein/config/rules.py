@@ -126,6 +126,7 @@ _FACTS = {
     "facts.tools": Rule("Read what tools returned too."),
     "facts.scopes": Rule("For whom extraction may state facts; never for the tenant.", choices=("task", "session", "project", "user")),
     "facts.categories": Rule("Categories beside those there are.", form="a list of short names", pattern=r"\s*\S.*"),
+    "facts.placement": Rule("Where the block stands: in the run, where it came to matter; or at the head, chosen at the start of a run and at each compaction."),
     "facts.max_injection_tokens": _tokens("The most tokens of the block."),
     "facts.guaranteed": Rule("Categories that are shown before all others.", form="a list of categories", pattern=r"\s*\S.*"),
     "facts.guaranteed_share": _share("Share of the block that only they may have."),

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pagein.facts.block import CLOSE, OPEN, Block, block_of, line_of
 from pagein.facts.fact import Fact
-from pagein.facts.ranking import Ranked
-from pagein.facts.settings import Settings
 from pagein.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    from pagein.facts.ranking import Ranked
+    from pagein.facts.settings import Settings
 
 FIRST = 0.4
 """Share of the tokens that the first block has where not all facts fit: the rest is for what matters later.

@@ -16,6 +16,9 @@ from pagein.log import FactScope
 Extract = Literal["auto", "rules", "model", "off"]
 """Who takes facts from a run: a model where there is one, else the rules; the rules; the model; nobody."""
 
+Placement = Literal["tail", "head"]
+"""Where what is known stands: in the run, where it came to matter; or at the head, chosen at the start and at each compaction."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -25,7 +28,8 @@ class Settings:
     new turn before a model is asked; at four times as many it is asked in any case. ``close_wait``: seconds for which
     closing a memory waits for it; what was not read then is read by the next. ``tools``: read what tools
     returned too, not only what the user and final answers say. ``scopes``: for whom extraction may state facts; never
-    the tenant, or one user's words would speak to all. ``categories``: more of them. ``max_injection_tokens``,
+    the tenant, or one user's words would speak to all. ``categories``: more of them. ``placement``: the block in the run where it
+    came to matter, or at the head, chosen at the start of a run and at each compaction. ``max_injection_tokens``,
     ``guaranteed`` and ``guaranteed_share``: the block. ``stale_days``: see ``Facts.stale``.
     """
 
@@ -36,6 +40,7 @@ class Settings:
     tools: bool = False
     scopes: tuple[FactScope, ...] = ("task", "session", "project", "user")
     categories: tuple[str, ...] = ()
+    placement: Placement = "tail"
     max_injection_tokens: int = MAX_TOKENS
     guaranteed: tuple[str, ...] = GUARANTEED
     guaranteed_share: float = SHARE
@@ -47,6 +52,8 @@ class Settings:
         if self.extract not in ("auto", "rules", "model", "off"):
             raise ConfigurationError(f"extract is auto, rules, model or off, not {self.extract!r}")
         checked_tokens(self.max_injection_tokens, "max_injection_tokens")
+        if self.placement not in ("tail", "head"):
+            raise ConfigurationError(f"placement is tail or head, not {self.placement!r}")
         _number("min_confidence", self.min_confidence, 0, 1)
         _number("debounce", self.debounce, 0, 3_600)
         _number("close_wait", self.close_wait, 0, 3_600)

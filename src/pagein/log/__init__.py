@@ -197,6 +197,13 @@ class FactsExtracted:
 
 
 @dataclass(frozen=True, slots=True)
+class FactsShown:
+    """What is known, as it stands at the head of the run's view from here on; the newest counts, "" is nothing."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Erased:
     """What stood at positions ``spans``, each ``[first, last)``, is gone, and why; something without it stands there.
 
@@ -212,7 +219,7 @@ class Erased:
         return any(first <= position < last for first, last in self.spans)
 
 
-FactBody = FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtracted | Erased
+FactBody = FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtracted | FactsShown | Erased
 """What is beside a run and no part of it: facts, and the note that something was erased."""
 
 Body = Step | Observed | Compaction | Pin | Unpin | Checkpoint | Undo | FactBody

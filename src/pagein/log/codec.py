@@ -26,6 +26,7 @@ from pagein.log import (
     FactConfirmed,
     FactRemoved,
     FactsExtracted,
+    FactsShown,
     FactStated,
     FactsUsed,
     Observed,
@@ -258,6 +259,7 @@ KINDS: tuple[Kind, ...] = (
     _plain("fact_confirmed", 1, FactConfirmed),
     _plain("facts_used", 1, FactsUsed),
     _plain("facts_extracted", 1, FactsExtracted),
+    _plain("facts_shown", 1, FactsShown),
     _plain("erased", 1, Erased),
 )
 

@@ -14,6 +14,7 @@ from pagein.log import (
     FactConfirmed,
     FactRemoved,
     FactsExtracted,
+    FactsShown,
     FactStated,
     FactsUsed,
     Observed,
@@ -125,6 +126,7 @@ ONE_OF_EACH: tuple[Body, ...] = (
     FactConfirmed(18, 0.95, (Source("web", "s4"),), "some-model", "said again"),
     FactsUsed((18, 3)),
     FactsExtracted("web", 16, "some-model"),
+    FactsShown("- Prefers tabs."),
     Erased(((3, 5),), "asked for", 2),
     FinalAnswerStep("A cat.", EXTRA),
 )
@@ -268,6 +270,7 @@ def facts() -> tuple[st.SearchStrategy[Body], ...]:
         st.builds(FactConfirmed, fact=_NUMBERS, confidence=st.none() | shares, sources=sources),
         st.builds(FactsUsed, facts=named),
         st.builds(FactsExtracted, session=texts(max_size=8), upto=_NUMBERS, author=texts(max_size=8)),
+        st.builds(FactsShown, text=texts()),
         st.builds(
             Erased, spans=st.lists(st.tuples(_NUMBERS, _NUMBERS), max_size=2).map(tuple), reason=texts(), gone=_NUMBERS
         ),
@@ -300,4 +303,5 @@ def everywhere(text: str) -> list[Body]:
         FactConfirmed(0, None, (Source(text, text),), text, text),
         Erased((), text),
         FactsExtracted(text, 0, text),
+        FactsShown(text),
     ]

@@ -16,6 +16,7 @@ from pagein.log import (
     Compaction,
     Entry,
     FactBody,
+    FactsShown,
     Observed,
     Pin,
     Replacement,
@@ -114,6 +115,9 @@ class Fold:
         self.abandoned: dict[str, list[OpenCall]] = {}
         self.compactions: list[tuple[int, Compaction]] = []
         self.pinned: dict[int, str] = {}
+        self.known: FactsShown | None = None
+        """What the head of the view says is known; None where it never was to say anything."""
+        self._known: tuple[Shown, ...] = ()
         self.answers: dict[int, list[int]] = {}
         """By action, the positions of the observations that came after it."""
         self.memo = Memo()
@@ -130,8 +134,11 @@ class Fold:
             raise LogUnreadable(f"entry {entry.position} came where {self.head} was next")
         self.head += 1
         position, body = entry.position, entry.body
+        if isinstance(body, FactsShown):
+            self._know(position, body)
+            return
         if isinstance(body, FactBody):
-            return  # no part of the run; facts are shown in the tail
+            return  # no part of the run
         match body:
             case Observed():
                 self._observe(position, body)
@@ -154,9 +161,22 @@ class Fold:
     def view(self, limit: int) -> View:
         """The view now, held to ``limit`` tokens by whoever compacts it."""
         self._settle()
-        systems, kept, run = tuple(self._systems), tuple(self._body.kept), tuple(self._body.run)
+        systems, kept, run = tuple(self._systems), (*self._known, *self._body.kept), tuple(self._body.run)
         tokens = cost((*systems, *kept, *run), self.counter)
         return View(systems, kept, run, self.head, tokens, limit, self.counter, self.memo)
+
+    @property
+    def known_tokens(self) -> int:
+        """Tokens of what the head says is known."""
+        return sum(each.tokens for each in self._known)
+
+    def _know(self, position: int, known: FactsShown) -> None:
+        self.known = known
+        shown = show(
+            Aside("facts", known.text), position, position + 1, self.counter, tier="facts",
+            why="known when the view was laid out",
+        )  # fmt: skip
+        self._known = (shown,) if known.text else ()
 
     def _step(self, position: int, step: Item) -> None:
         match step:
