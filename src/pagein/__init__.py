@@ -44,6 +44,7 @@ tools        what a model can do with its memory
 verbs        verbs of both colours that need nothing but a turn
 memory       AgentMemory, and amemory its async twin
 exporting    a session as one file, and back
+worker       background work in a process of its own: each job claimed by one worker, and by another where that dies
 integrations  other people's loops: one line in each
 bench        the measurements a user can repeat
 testing      conformance suites and the stateful machine, shipped

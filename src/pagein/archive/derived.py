@@ -114,6 +114,13 @@ class DerivedArchive:
         self._counts.clear()
         self._store.empty()
 
+    def pending(self) -> int:
+        """How many passages of the tenant have no vector yet; 0 without an embedder."""
+        vectors = self._store.vectors
+        return (
+            0 if vectors is None else max(0, self._store.read(lambda reading: vectors.pending(reading, 1)[1]))
+        )
+
     def embed_pending(self, limit: int = 64) -> int:
         """Embed at most ``limit`` passages that have no vector yet, newest first; how many were still to do after.
 

@@ -11,6 +11,7 @@ degrading bench degrade
 summarising  bench fidelity and bench blocking
 enduring  bench crash and bench load
 recalling recall
+working   worker
 facting   facts and bench facts
 configuring  config
 benching_recall  bench recall and bench search
@@ -79,6 +80,7 @@ def _app() -> App:
         playing,
         recalling,
         summarising,
+        working,
     )
 
     app = App(
@@ -104,6 +106,7 @@ def _app() -> App:
         branching.resume,
     ):
         app.command(command)
+    app.command(working.worker)
     app.command(moving.export)
     app.command(moving.restore, name="import")
     app.command(facting.app())

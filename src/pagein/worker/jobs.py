@@ -1,0 +1,147 @@
+"""What is due in a store, found by looking at its logs and what was derived from them; and how each job is done."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, assert_never
+
+from pagein.archive.derived import DerivedArchive
+from pagein.archive.opening import archive_of
+from pagein.errors import PageinError
+from pagein.facts.owners import Owners, is_reserved
+from pagein.facts.store import Facts
+from pagein.library import BATCH, OWN_TOOLS
+from pagein.log import Log
+from pagein.log.opening import open_log
+
+if TYPE_CHECKING:
+    from pagein.archive.contract import Embedder
+    from pagein.models import Model
+
+Kind = Literal["index", "embed", "facts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of background work: a session's index, a session's facts, or the vectors of all a tenant's sessions."""
+
+    kind: Kind
+    session: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.session}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a job: how many entries, passages or facts it came to, and why it failed, or nothing."""
+
+    job: Job
+    count: int = 0
+    failed: str = ""
+
+
+class Desk:
+    """The background work of one tenant in a store. Every method raises a ``PageinError``, never a driver's error.
+
+    Vectors are made where there is an ``embedder``; facts are read where a ``user`` or a ``project`` is named, whose
+    every session of the tenant then is, by rules or by a ``model``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        tenant: str = "",
+        embedder: Embedder | None = None,
+        model: Model | None = None,
+        user: str | None = None,
+        project: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.url, self.tenant, self.clock = url, tenant, clock
+        self._embedder, self._model = embedder, model
+        self._user, self._project = user, project
+        if self.reads_facts:
+            Owners("default", user, project, None, tenant)  # a name that cannot be one is told now
+
+    @property
+    def reads_facts(self) -> bool:
+        """Whether it is known whose facts the sessions tell."""
+        return self._user is not None or self._project is not None
+
+    def due(self) -> tuple[Job, ...]:
+        """What is behind its log: what to index first, then what to embed, then what to read for facts."""
+        with self._opened("default") as log:
+            names = [each for each in getattr(log, "sessions", tuple)() if not is_reserved(each)]
+            if not names:
+                return ()
+            with self._archive(log) as archive:
+                index = [each for each in names if archive.watermark(each) < self._head(each)]
+                embed = [Job("embed")] if archive.pending() else []
+        facts = [each for each in names if self.reads_facts and self._is_unread(each)]
+        return (*(Job("index", each) for each in index), *embed, *(Job("facts", each) for each in facts))
+
+    def do(self, job: Job, stop: threading.Event) -> Done:
+        """The job, done; told where it failed. Once ``stop`` is set it ends as soon as it can: the rest stays due."""
+        try:
+            return Done(job, self._do(job, stop))
+        except PageinError as error:
+            return Done(job, failed=str(error))
+
+    def _do(self, job: Job, stop: threading.Event) -> int:
+        match job.kind:
+            case "index":
+                with self._opened(job.session) as log, self._archive(log) as archive:
+                    return archive.catch_up(log)
+            case "embed":
+                return self._embed(stop)
+            case "facts":
+                return self._read(job.session)
+            case _:
+                assert_never(job.kind)
+
+    def _embed(self, stop: threading.Event) -> int:
+        with self._opened("default") as log, self._archive(log) as archive:
+            first = left = archive.pending()
+            while left and not stop.is_set():
+                try:
+                    left = archive.embed_pending(BATCH)
+                except PageinError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - anyone's embedder; its words may hold a key
+                    raise PageinError(f"the embedder failed with {type(error).__name__}") from None
+            return first - left
+
+    def _read(self, session: str) -> int:
+        with self._opened(session) as log, self._facts(session) as facts:
+            found = facts.flush(log.read, log.head())
+            if facts.failed is not None:
+                raise facts.failed
+            return len(found)
+
+    def _is_unread(self, session: str) -> bool:
+        with self._facts(session) as facts:
+            return facts.upto() < self._head(session)
+
+    def _head(self, session: str) -> int:
+        with self._opened(session) as log:
+            return log.head()
+
+    def _facts(self, session: str) -> Facts:
+        return Facts.open(
+            self.url, session=session, tenant=self.tenant, user=self._user, project=self._project,
+            model=self._model, embedder=self._embedder, clock=self.clock,
+        )  # fmt: skip
+
+    @contextmanager
+    def _opened(self, session: str) -> Iterator[Log]:
+        with closing(open_log(self.url, session=session, tenant=self.tenant)) as log:
+            yield log
+
+    def _archive(self, log: Log) -> DerivedArchive:
+        return archive_of(log, embedder=self._embedder, own_tools=OWN_TOOLS)
