@@ -9,7 +9,7 @@ from facts_play import Clock, Scripted, Store
 from pagein.errors import ConfigurationError, LogError, LogUnwritable
 from pagein.facts import FactError, Owners, UnknownFact
 from pagein.facts.keeping import Capacity
-from pagein.facts.merging import is_contrary, is_near
+from pagein.facts.saying import is_contrary, is_near
 from pagein.facts.settings import Settings
 from pagein.facts.store import Facts
 from pagein.log import FactRemoved, FactStated, Source

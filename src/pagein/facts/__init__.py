@@ -9,7 +9,8 @@ ranking     similarity x 0.6 + confidence x 0.4
 block       the ``<memory>`` block
 laying      the block where it stands in a view, byte for byte while it is true
 injection   ``format_memory_for_injection``, deer-flow's signature
-merging     what says the same, and what cannot both hold
+saying      what two facts say: the same, or the contrary
+merging     a draft held against what is known
 keeping     capacity, staleness, near-duplicates
 rules       what is taken from a run without a model
 asking      what a model is asked, and how its answer is read

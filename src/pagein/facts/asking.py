@@ -17,9 +17,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pagein.facts.fact import Fact, FactError, checked_category, checked_confidence, checked_content
-from pagein.facts.merging import Draft, specifics
+from pagein.facts.merging import Draft
 from pagein.facts.owners import Owners
 from pagein.facts.rules import Said
+from pagein.facts.saying import specifics
 from pagein.facts.settings import Settings
 from pagein.summaries.cleaning import inert, one_line
 from pagein.summaries.templates import filled

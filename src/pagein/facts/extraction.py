@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from pagein.errors import PageinError
 from pagein.facts.asking import Answer, Rejected, extraction, read_answer
 from pagein.facts.fact import Fact, parsed_id
-from pagein.facts.merging import Draft, is_contrary
+from pagein.facts.merging import Draft
 from pagein.facts.ranking import said_in
 from pagein.facts.rules import Candidate, Said, candidates
+from pagein.facts.saying import is_contrary
 from pagein.facts.shelves import Shelves
 from pagein.log import Entry, FactRemoved, FactScope, FactsExtracted, Observed, Source
 from pagein.steps import ActionStep, TaskStep, as_text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pagein.errors import ConfigurationError
 from pagein.facts.fact import GUARANTEED, Fact
-from pagein.facts.merging import is_near
+from pagein.facts.saying import is_near
 
 DAY = 86_400.0
 

@@ -1,7 +1,8 @@
 """Which facts matter now: similarity x 0.6 + confidence x 0.4, and two bounded factors.
 
 Deer-flow's formula (MEMORY_IMPROVEMENTS), which it never shipped. A fact that was confirmed weighs up to 5 % more while
-that is fresh, one that is looked up often up to 5 % more; one that a newer fact does not agree with half.
+that is fresh, one that is looked up often up to 5 % more; one that a newer fact does not agree with half, and never more
+than that newer one.
 """
 
 from __future__ import annotations
@@ -130,9 +131,22 @@ class Ranking:
                 self._weigh(number, fact)
         found = self._index.best(context, limit + len(self._timed))
         best = [Ranked(self._facts[each.number], each.score, each.similarity) for each in found]
-        best = [each for each in best if each.fact.holds(now)]
+        best = self._newer([each for each in best if each.fact.holds(now)], now)
         best.sort(key=lambda each: (-round(each.score, 12), -each.fact.seen_at, each.fact.id))
         return best[:limit]
+
+    def _newer(self, best: list[Ranked], now: float) -> list[Ranked]:
+        """The facts, each that a newer one does not agree with behind that one, which matters as much."""
+        disputed = [each for each in best if each.fact.disputed_by in self._numbers]
+        if not disputed:
+            return best
+        found = {each.fact.id: each for each in best}
+        for each in disputed:
+            newer = self._facts[self._numbers[each.fact.disputed_by]]
+            held = found.get(newer.id)
+            if newer.holds(now) and (held is None or held.score < each.score):
+                found[newer.id] = Ranked(newer, each.score, each.similarity)
+        return list(found.values())
 
     def _weigh(self, number: int, fact: Fact) -> None:
         factor = self.weights.factor(fact, self._day * DAY)

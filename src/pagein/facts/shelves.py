@@ -15,6 +15,7 @@ from pagein.facts.fact import Fact, FactError, fact_id, parsed_id
 from pagein.facts.merging import Draft, Judgement, judged
 from pagein.facts.owners import Owners
 from pagein.facts.ranking import Ranked, Ranking
+from pagein.facts.saying import others_by
 from pagein.facts.settings import Settings
 from pagein.facts.shelf import Shelf
 from pagein.facts.stating import bodies_of
@@ -159,8 +160,10 @@ class Shelves:
 
     def _like(self, content: str, scope: FactScope) -> list[Fact]:
         """The known facts of a scope that are most like a text."""
-        near = self.near(content, 4 * ALIKE)
-        return [each.fact for each in near if each.similarity >= LIKE and each.fact.scope == scope][:ALIKE]
+        near = [each for each in self.near(content, 4 * ALIKE) if each.similarity >= LIKE]
+        if words := others_by(content.strip()):
+            near += [each for each in self.near(words, 4 * ALIKE) if each.similarity > 0]
+        return list(dict.fromkeys(each.fact for each in near if each.fact.scope == scope))[:ALIKE]
 
     def _judged(self, draft: Draft) -> Judgement:
         with self._lock:
