@@ -361,5 +361,5 @@ def _anew(session: Session) -> Session:
     return Session(
         Fold(session.counter), session.policy, session.budget, session.counter, session.calibration,
         repairs=session.repairs, share=session.share, author=session.author, problems=session.problems,
-        has_facts=session.has_facts,
+        callbacks=session.callbacks, has_facts=session.has_facts,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pagein.effects import Append, Attend, Flow, Read
 from pagein.errors import NothingToUndo, UnknownHandle
 from pagein.formats import Item
-from pagein.log import Compaction, Pin, Undo, Unpin
+from pagein.log import Compaction, Entry, Pin, Undo, Unpin
 from pagein.recording import Handed, admit, unheard
 from pagein.session import Session
 from pagein.steps import Usage
@@ -60,14 +60,17 @@ def record(
     fresh, left = _fresh(session, items, whole)
     admission = admit(fresh, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict)
     first = fold.head
+    entries: Sequence[Entry] = ()
     if admission.bodies:
-        session.take((yield from Append(admission.bodies, first)))
+        entries = yield from Append(admission.bodies, first)
+        session.take(entries)
         if session.has_facts:
             yield from Attend()
     repairs = (*left, *admission.repairs)
     session.repairs.extend(repairs)
     if usage is not None:
         session.learn(usage.input_tokens)
+    session.tell(entries)
     return Recorded(first, fold.head, repairs)
 
 

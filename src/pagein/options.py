@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from pagein.archive.contract import Embedder, Role
+from pagein.callbacks import CallbackRegistry
 from pagein.checkpoints import Automatic
 from pagein.compaction import Policy
 from pagein.compaction.named import policy_named
@@ -51,7 +52,8 @@ class Options(TypedDict, total=False):
     ``Settings``, True, or False for none. ``counter``: instead of the model's own. ``format``: what
     ``to_messages`` speaks unless told otherwise. ``checkpoints``: when they are made unasked, an ``Automatic``;
     never, unless told so. ``resume``: True closes calls that were in flight as unknown; ``"fresh"`` has the view
-    start anew from here too. ``clock``: seconds since the epoch.
+    start anew from here too. ``clock``: seconds since the epoch. ``callbacks``: called with each step and
+    observation once it is recorded; what one raises is raised by ``record``, and the steps stay recorded.
     """
 
     budget: int | Budget | None
@@ -70,6 +72,7 @@ class Options(TypedDict, total=False):
     checkpoints: Automatic
     resume: bool | Literal["fresh"]
     clock: Callable[[], float]
+    callbacks: CallbackRegistry | None
 
 
 class Narrowed(TypedDict, total=False):
@@ -156,10 +159,17 @@ def session_of(options: Options) -> tuple[Session, AnyModel | None]:
         budget if isinstance(budget, Budget) else Budget(budget),
         counter,
         Calibration(exact=counter.margin == 0),
+        callbacks=_checked_callbacks(options.get("callbacks")),
         share=options.get("page_in", SHARE),
         author=None if writes is None else _author(writes, options),
     )
     return session, writes
+
+
+def _checked_callbacks(given: object) -> CallbackRegistry | None:
+    if given is None or isinstance(given, CallbackRegistry):
+        return given
+    raise ConfigurationError(f"callbacks is a CallbackRegistry, not {given!r}")
 
 
 def _writer(options: Options) -> AnyModel | None:

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
+from pagein.callbacks import CallbackRegistry
 from pagein.compaction import Policy
 from pagein.errors import PageinError
 from pagein.facts.laying import Laid
-from pagein.log import Compaction, Entry
+from pagein.log import Compaction, Entry, Observed
 from pagein.recalling import LASTS, PageIn, Part, Sights
 from pagein.recording import Rendered, heard_in
-from pagein.steps import ActionStep, TaskStep
+from pagein.steps import ActionStep, MemoryStep, Observation, TaskStep
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
 from pagein.view import Shown, View
@@ -81,6 +82,8 @@ class Session:
     """The view shown last, with what stood behind it."""
     told: tuple[int, int] | None = None
     """What was counted here and by the provider for the last request that both counted."""
+    callbacks: CallbackRegistry | None = None
+    """What is called when something was recorded."""
     has_facts: bool = False
     """True where facts are read out of what is said, and shown."""
     placement: Placement | None = "tail"
@@ -126,6 +129,15 @@ class Session:
                 self.learn(body.usage.input_tokens)
             elif isinstance(body, Compaction):
                 self.recorded.extend(known([body]))
+
+    def tell(self, entries: Sequence[Entry]) -> None:
+        """Call what is registered for the steps and observations in these entries, each with its ``position``."""
+        if self.callbacks is None:
+            return
+        for entry in entries:
+            body = entry.body.observation if isinstance(entry.body, Observed) else entry.body
+            if isinstance(body, MemoryStep | Observation):
+                self.callbacks.callback(body, position=entry.position)
 
     def begin(self, entries: Sequence[Entry]) -> None:
         """Fold the whole log anew; what was held stays where it cannot be folded."""

@@ -1,0 +1,87 @@
+"""A memory calls what is registered for a step when the step is recorded, whoever recorded it and in which colour."""
+
+import asyncio
+
+import pytest
+
+from pagein import (
+    ActionStep,
+    AgentMemory,
+    AsyncAgentMemory,
+    CallbackRegistry,
+    ConfigurationError,
+    MemoryStep,
+    Observation,
+    TaskStep,
+    ToolCall,
+)
+
+MESSAGES = [
+    {"role": "user", "content": "Go."},
+    {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "look", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "a", "content": "seen"},
+]
+
+
+@pytest.fixture
+def heard():
+    return []
+
+
+@pytest.fixture
+def registry(heard):
+    made = CallbackRegistry()
+    made.register(ActionStep, lambda step: heard.append(("action", len(step.tool_calls))))
+    made.register(MemoryStep, lambda step, position: heard.append((type(step).__name__, position)))
+    made.register(Observation, lambda seen, position: heard.append((seen.content, position)))
+    return made
+
+
+EXPECTED = [("TaskStep", 0), ("action", 1), ("ActionStep", 1), ("seen", 2)]
+
+
+def test_each_step_and_observation_is_told_with_its_position(registry, heard):
+    with AgentMemory.open(":memory:", budget=8_000, callbacks=registry) as memory:
+        memory.record_messages(MESSAGES)
+        assert heard == EXPECTED
+        memory.record_messages(MESSAGES)  # nothing of it is new
+        memory.pin("Never.")
+        assert heard == EXPECTED
+        memory.fork(name="other")
+        memory.switch("other")
+        memory.record(TaskStep("Again."))
+        assert heard[-1] == ("TaskStep", 4)
+
+
+def test_in_async_code_too(registry, heard):
+    async def run():
+        async with await AsyncAgentMemory.open(":memory:", budget=8_000, callbacks=registry) as memory:
+            await memory.record(TaskStep("Go."))
+            await memory.record(ActionStep(None, (ToolCall("a", "look", "{}"),)))
+            await memory.record(Observation("a", "seen"))
+
+    asyncio.run(run())
+    assert heard == EXPECTED
+
+
+def test_a_callback_may_use_the_memory_and_what_it_raises_is_raised_with_the_step_recorded():
+    registry = CallbackRegistry()
+    with AgentMemory.open(":memory:", budget=8_000, callbacks=registry) as memory:
+        registry.register(TaskStep, lambda step: memory.pin(f"Asked: {step.content}"))
+        memory.record(TaskStep("Go."))
+        assert "Asked: Go." in str(memory.view().messages())
+
+        def refuses(step):
+            raise RuntimeError("stop here")
+
+        registry.register(TaskStep, refuses)
+        with pytest.raises(RuntimeError, match="stop here"):
+            memory.record(TaskStep("Second."))
+        assert [step.content for step in memory.steps] == ["Go.", "Second."]
+        assert memory.verify().ok
+
+
+def test_what_is_no_registry_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="callbacks is a CallbackRegistry"):
+        AgentMemory.open(tmp_path / "run.db", budget=8_000, callbacks=[print])
+    assert list(tmp_path.iterdir()) == []
