@@ -26,7 +26,7 @@ from pagein.view.fold import Fold
 from pagein.view.handles import parse_handle, range_handle
 
 MAIN = "main"
-FORK, SWITCH = "pagein:fork", "pagein:switch"
+FORK, SWITCH, DROP = "pagein:fork", "pagein:switch", "pagein:drop"
 LONGEST = 100
 """Characters of a branch's name."""
 
@@ -38,7 +38,7 @@ OpenLog = Callable[[str], Log]
 class Branch:
     """A branch: its name, the one it was forked from, and the position from which its entries are its own.
 
-    ``parent`` is None for ``main``. ``digest`` is that of the last entry before the fork.
+    ``parent`` is None for ``main``. ``digest`` is that of the last entry before the fork. ``is_dropped``: it was left.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Branch:
     head: int = 0
     is_current: bool = False
     digest: str = field(default="", repr=False)
+    is_dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Grove:
         self._read: tuple[int, Known] | None = None
 
     def branches(self) -> tuple[Branch, ...]:
-        """All of them, oldest first."""
+        """All of them, oldest first, those that were dropped too."""
         return tuple(
             replace(each, head=self.log(each.name).head(), is_current=each.name == self.current)
             for each in self._known()[1].branches.values()
@@ -162,6 +163,16 @@ class Grove:
                 self._note(SWITCH, {"to": name}, after, now)
             self.current = name
 
+    def drop(self, name: str, now: float) -> None:
+        """Note that nobody goes on with a branch again, durably: its entries and its name stay."""
+        self._check_writable()
+        with self._lock:
+            self.log(name)
+            after, known = self._known()
+            if name in (MAIN, self.current, known.last):
+                raise ConfigurationError(f"the run goes on with {name!r}: switch to another branch first")
+            self._note(DROP, {"name": name}, after, now)
+
     def forget(self) -> None:
         """Go on with ``main`` alone, after every other branch was erased."""
         with self._lock:
@@ -209,6 +220,9 @@ class Grove:
         state = json.loads(body.state)
         if body.name == SWITCH:
             return replace(known, last=str(state["to"]))
+        if body.name == DROP:
+            gone = known.branches[str(state["name"])]
+            return replace(known, branches=known.branches | {gone.name: replace(gone, is_dropped=True)})
         if body.name != FORK:
             return known  # of a later release
         made = Branch(str(state["name"]), str(state["parent"]), int(state["at"]), digest=str(state["digest"]))
@@ -274,7 +288,7 @@ def branches(session: Session) -> Flow[tuple[Branch, ...]]:
     """The branches of the run, oldest first."""
     del session
     given: tuple[Branch, ...] = yield from Asked("branches")
-    return given
+    return tuple(each for each in given if not each.is_dropped)
 
 
 def fork(session: Session, at: int | str | None, name: str | None, now: float) -> Flow[Branch]:
@@ -288,6 +302,7 @@ def fork(session: Session, at: int | str | None, name: str | None, now: float) -
 
 def switch(session: Session, name: str, now: float) -> Flow[None]:
     """Go on with another branch. A summary that is being written is waited for, and thrown away."""
+    yield from _there(session, name)
     log: Log = yield from Asked("log", (name,))
     entries: tuple[Entry, ...] = yield from Asked("entries", (log,))
     other = _anew(session)
@@ -299,6 +314,18 @@ def switch(session: Session, name: str, now: float) -> Flow[None]:
     yield from Moved(log, len(entries))
     for each in fields(Session):
         setattr(session, each.name, getattr(other, each.name))
+
+
+def drop(session: Session, name: str, now: float) -> Flow[None]:
+    """Leave a branch for good. Raises UnknownBranch, ConfigurationError for the one the run goes on with."""
+    yield from _there(session, name)
+    yield from Asked("drop", (name, now))
+
+
+def _there(session: Session, name: str) -> Flow[None]:
+    known = tuple(each.name for each in (yield from branches(session)))
+    if name not in known:
+        raise UnknownBranch(name, known)
 
 
 def rewind(session: Session, to: int | str, now: float) -> Flow[Branch]:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pagein.branches import Asked, Branch, Comparison, Grove, Moved, branches, compare, fork, rewind, switch
+from pagein.branches import (
+    Asked,
+    Branch,
+    Comparison,
+    Grove,
+    Moved,
+    branches,
+    compare,
+    drop,
+    fork,
+    rewind,
+    switch,
+)
 from pagein.checkpoints.automatic import Marks
 from pagein.checkpoints.making import checkpoints
 from pagein.checkpoints.state import Mark
@@ -115,6 +127,13 @@ class Verbs(Erasing):
         """The branches of this run, ``main`` first, then as they were forked."""
         return self._run(branches(self._session))
 
+    def drop(self, branch: str) -> None:
+        """Leave a branch for good: ``branches`` names it no more, what was recorded on it stays in the record.
+
+        Its name stays taken. Raises UnknownBranch, ConfigurationError for the one the run goes on with, LogError.
+        """
+        self._run(drop(self._session, branch, self._clock()))
+
     def rewind(self, to: int | str) -> Branch:
         """Go on from an earlier place, as ``fork`` takes it: on a new branch, so that what came after is still there."""
         return self._run(rewind(self._session, to, self._clock()))
@@ -173,6 +192,10 @@ class AsyncVerbs(AsyncErasing):
     async def branches(self) -> tuple[Branch, ...]:
         """See AgentMemory.branches."""
         return await self._run(branches(self._session))
+
+    async def drop(self, branch: str) -> None:
+        """See AgentMemory.drop."""
+        await self._run(drop(self._session, branch, self._clock()))
 
     async def rewind(self, to: int | str) -> Branch:
         """See AgentMemory.rewind."""

@@ -516,3 +516,36 @@ def test_the_rows_of_a_branch_are_in_order():
     rows = list(BranchLog((Piece(trunk, 0, 0, 1),), own).rows())
     assert [(each.position, each.at) for each in rows] == [(0, 1.0), (1, 2.0)]
     assert all(isinstance(each, Row) for each in rows)
+
+
+def test_a_branch_is_dropped_for_good_and_those_forked_from_it_stay(tmp_path):
+    path = tmp_path / "run.db"
+    with opened(path) as memory:
+        memory.record(TaskStep("Go."), *turn(1))
+        memory.fork(name="dead")
+        memory.switch("dead")
+        memory.record(*turn(2))
+        memory.fork(name="child")
+        for name in ("dead", "main"):
+            with pytest.raises(ConfigurationError, match="the run goes on with"):
+                memory.drop(name)
+        memory.switch("child")
+        memory.drop("dead")
+        assert [each.name for each in memory.branches()] == ["main", "child"]
+        assert len(memory.steps) == 3
+        with pytest.raises(ConfigurationError, match="there is a branch 'dead' already"):
+            memory.fork(name="dead")
+        for gone in (memory.switch, memory.drop):
+            with pytest.raises(UnknownBranch, match="'dead'"):
+                gone("dead")
+        assert memory.verify().ok
+
+    async def again():
+        async with await AsyncAgentMemory.open(path, budget=1_500) as memory:
+            await memory.fork(name="other")
+            await memory.drop("other")
+            return [each.name for each in await memory.branches()], await memory.steps
+
+    names, steps = asyncio.run(again())
+    assert names == ["main", "child"]
+    assert len(steps) == 3

@@ -15,6 +15,8 @@ from math import ceil
 from typing import Any, Unpack
 
 from pagein import flows, paging
+from pagein.branches import Asked, Moved
+from pagein.effects import Effect
 from pagein.errors import BudgetError, OverBudget, ProtocolError
 from pagein.log import Body, Checkpoint, Compaction, Entry, Log, Observed, Pin, Unpin, Verification
 from pagein.log.codec import decode, encode
@@ -179,6 +181,15 @@ class EditedMemory(AgentMemory):
             finally:
                 self._edited.beside(name, None)
         return where[-1]
+
+    def _branched(self, effect: Effect[Any]) -> Any:
+        """A branch reads as it stands after the edits on it, too."""
+        given = super()._branched(effect)
+        if isinstance(effect, Asked) and effect.verb == "log":
+            return EditedLog(given)
+        if isinstance(effect, Moved) and isinstance(effect.log, EditedLog):
+            self._edited = effect.log
+        return given
 
     def answered(self, position: int) -> bool:
         """True where no call of the action at a position is open any more."""

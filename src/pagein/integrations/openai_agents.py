@@ -6,13 +6,14 @@ await Runner.run(agent, "Hello", session=session, run_config=session.run_config(
 
 from __future__ import annotations
 
-import asyncio
+import json
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, Unpack, cast
+from collections.abc import Sequence
+from typing import Any, Unpack, cast
 
 from pagein.errors import ConfigurationError
 from pagein.integrations.asking import Chosen
+from pagein.integrations.openai_agents_branches import Branching, newest, outcome
 from pagein.integrations.openai_agents_items import Item, ItemMemory
 from pagein.integrations.openai_agents_tools import tools_of
 from pagein.integrations.openai_agents_view import Views
@@ -31,10 +32,8 @@ except ImportError as missing:
 
 __all__ = ["PageinSession"]
 
-T = TypeVar("T")
 
-
-class PageinSession(SessionABC):
+class PageinSession(Branching, SessionABC):
     """A session of the SDK, recorded whole; what any model is sent of it is within budget and legal.
 
     ``get_items()`` gives the items as they came while all of them fit the budget, else pagein's view of them;
@@ -67,25 +66,28 @@ class PageinSession(SessionABC):
         """The memory of the session, to look into, pin and recall."""
         return self._items
 
-    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+    async def get_items(
+        self, limit: int | None = None, branch_id: str | None = None
+    ) -> list[TResponseInputItem]:
         """The newest ``limit`` items as they came, oldest first; a negative one means all.
 
-        Without a limit, and without one in the settings: all of them where they fit the budget, else the view.
+        Without a limit, and without one in the settings: all of them where they fit the budget, else the view. Those of
+        another branch are given as they came.
         """
         most = resolve_session_limit(limit, self.session_settings)
-        return cast(list[TResponseInputItem], await _outcome(self._given, most))
+        return cast(list[TResponseInputItem], await outcome(self._given, most, branch_id))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Write the items durably, all or none."""
-        await _outcome(self._items.put_items, list(items))
+        await outcome(self._items.put_items, list(items))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the newest item out of the session; the record keeps it."""
-        return cast("TResponseInputItem | None", await _outcome(self._items.take_back))
+        return cast("TResponseInputItem | None", await outcome(self._items.take_back))
 
     async def clear_session(self) -> None:
         """Empty the session; the record keeps what was in it."""
-        await _outcome(self._items.clear)
+        await outcome(self._items.clear)
 
     async def filter(self, data: CallModelData[Any]) -> ModelInputData:
         """A ``call_model_input_filter``: the request within budget, the instructions' cost included.
@@ -94,7 +96,7 @@ class PageinSession(SessionABC):
         budget from a memory of its own.
         """
         told = data.model_data
-        rows = await _outcome(self._views.of, list(told.input), told.instructions)
+        rows = await outcome(self._views.of, list(told.input), told.instructions)
         return ModelInputData(input=cast(list[TResponseInputItem], rows), instructions=told.instructions)
 
     def run_config(self, **settings: Any) -> RunConfig:
@@ -119,23 +121,8 @@ class PageinSession(SessionABC):
         self._views.close()
         self._items.close()
 
-    def _given(self, limit: int | None) -> Sequence[Item]:
-        if limit is None:
+    def _given(self, limit: int | None, branch: str | None) -> Sequence[Item]:
+        if branch is None and limit is None:
             return self._views.history()
-        items = self._items.items()
-        return items if limit < 0 else items[len(items) - limit if limit < len(items) else 0 :]
-
-
-async def _outcome(work: Callable[..., T], *arguments: Any) -> T:
-    """The work's result, done in a thread. Cancelled, it is still waited for: a write is never left half known."""
-    task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.exception()
-        raise cancelled
-    return task.result()
+        items: list[Item] = json.loads(json.dumps([item for item, _ in self._items.items_on(branch)]))
+        return newest(items, -1 if limit is None else limit)

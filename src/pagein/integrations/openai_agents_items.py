@@ -10,15 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from pagein import flows
-from pagein.errors import Conflict, FormatError
+from pagein.branches import MAIN, Asked
+from pagein.effects import Flow
+from pagein.errors import Conflict, FormatError, UnknownBranch
 from pagein.flows import Recorded
 from pagein.formats.openai_responses_outputs import NAME
 from pagein.formats.reading import plain
 from pagein.integrations.edited import EDIT, EditedMemory
-from pagein.log import Checkpoint, Log
+from pagein.log import Checkpoint, Entry, Log
 from pagein.options import Options
 from pagein.steps import SystemPromptStep
 
@@ -40,6 +42,7 @@ class _Batch:
     items: tuple[Item, ...]
     replaces: int | None = None
     loose: bool = False
+    time: float = 0.0
 
     @property
     def entries(self) -> list[int]:
@@ -58,6 +61,7 @@ class ItemMemory(EditedMemory):
         super().__init__(log, **options)
         self._batches: list[_Batch] = []
         self._stand: list[_Batch] | None = None
+        self._edited_at = -1
         self._learnt_to = 0
         self.follow()
 
@@ -99,15 +103,17 @@ class ItemMemory(EditedMemory):
         with self._turn:
             self._check_open()
             entries = tuple(self._edited.read(self._learnt_to))
-            edited = any(isinstance(each.body, Checkpoint) and each.body.name == EDIT for each in entries)
+            edited = any(_is_named(each, EDIT) for each in entries)
             if edited:
                 self._run(flows.load(self._session))
                 self._stand = None
             elif entries and entries[-1].position >= self._session.fold.head:
                 self._run(flows.catch_up(self._session))
             for entry in entries:
-                if isinstance(entry.body, Checkpoint) and entry.body.name == NOTE:
-                    self._take_in(_batch(entry.position, json.loads(entry.body.state)))
+                if _is_named(entry, NOTE):
+                    self._take_in(_batch(entry))
+                elif _is_named(entry, EDIT):
+                    self._edited_at = entry.position
                 self._learnt_to = entry.position + 1
             # What is loose was noted by an edit, and told by a later write.
             loose = next((each for each in self._standing() if each.loose), None) if edited else None
@@ -123,9 +129,7 @@ class ItemMemory(EditedMemory):
 
     def _standing(self) -> list[_Batch]:
         if self._stand is None:
-            standing = [each for each in self._batches if not self.is_hidden(each.note)]
-            replaced = {each.replaces for each in standing}
-            self._stand = [each for each in standing if each.note not in replaced]
+            self._stand = _unreplaced([each for each in self._batches if not self.is_hidden(each.note)])
         return self._stand
 
     def _write(self, work: Any) -> Any:
@@ -166,22 +170,93 @@ class ItemMemory(EditedMemory):
         standing = self._standing()
         if not standing:
             return None
-        last = standing[-1]
-        gone: Mapping[str, Any] = {"op": "delete", "at": last.entries}
-        rest = {"first": self._session.fold.head + 1, "items": last.items[:-1], "loose": True}
-        note = rest if last.items[:-1] else None
-        self._change(gone, NOTE, note)
+        last = standing[-1].items[-1]
+        self._cut(sum(len(each.items) for each in standing) - 1)
+        return last
+
+    def _cut(self, keep: int) -> None:
+        """Take all items but the first ``keep`` out of the history."""
+        gone, rest, count = list[int](), tuple[Item, ...](), 0
+        for batch in self._standing():
+            count += len(batch.items)
+            if count > keep:
+                gone += batch.entries
+                rest += batch.items[: max(0, len(batch.items) - (count - keep))]
+        if not gone:
+            return
+        change: Mapping[str, Any] = {"op": "delete", "at": gone}
+        note = {"first": self._session.fold.head + 1, "items": rest, "loose": True}
+        self._change(change, NOTE, note if rest else None)
         self.follow()
-        return last.items[-1]
 
     def _clear(self) -> None:
+        if any(each.name == MAIN and not each.is_current for each in self.branches()):
+            self.switch(MAIN)
+        for each in self.branches():
+            if each.name != MAIN:
+                self.drop(each.name)
         told = [each.position for each in self.history() if isinstance(each.body, SystemPromptStep)]
         self.delete(told)
         self.reset()
         self.follow()
 
+    # -- branches
 
-def _batch(position: int, note: Mapping[str, Any]) -> _Batch:
-    return _Batch(
-        note["first"], position, tuple(note["items"]), note.get("replaces"), note.get("loose", False)
-    )
+    def items_on(self, branch: str | None = None) -> tuple[tuple[Item, float], ...]:
+        """The items of a branch, of this one without a name, each with when it was written. Raises UnknownBranch."""
+        with self._turn:
+            self.follow()
+            known = self.branches()
+            if branch is None or any(each.name == branch and each.is_current for each in known):
+                standing = self._standing()
+            elif all(each.name != branch for each in known):
+                raise UnknownBranch(branch, tuple(each.name for each in known))
+            else:
+                log: Log = self._run(_log_of(branch))
+                standing = _unreplaced([_batch(each) for each in log.read() if _is_named(each, NOTE)])
+            return tuple((item, each.time) for each in standing for item in each.items)
+
+    def fork_at(self, keep: int, name: str | None) -> str:
+        """A new branch with the first ``keep`` items, on which the session goes on; its name.
+
+        Where these are whole batches, and nothing was edited since, it is forked there, else from here with the rest
+        taken out. Raises ConfigurationError, LogError.
+        """
+        with self._turn:
+            self.follow()
+            count, at = 0, None
+            for batch in self._standing():
+                if count == keep and batch.replaces is None and batch.first > self._edited_at:
+                    at = batch.first
+                count += len(batch.items)
+            made = self.fork(at, name)
+            self.switch(made.name)
+            self._write(lambda: self._cut(keep))
+            return made.name
+
+    def switch(self, branch: str) -> None:
+        """See AgentMemory.switch."""
+        with self._turn:
+            super().switch(branch)
+            self._batches, self._stand, self._learnt_to, self._edited_at = [], None, 0, -1
+            self.follow()
+
+
+def _log_of(branch: str) -> Flow[Log]:
+    log: Log = yield from Asked("log", (branch,))
+    return log
+
+
+def _is_named(entry: Entry, name: str) -> bool:
+    return isinstance(entry.body, Checkpoint) and entry.body.name == name
+
+
+def _unreplaced(batches: Sequence[_Batch]) -> list[_Batch]:
+    replaced = {each.replaces for each in batches}
+    return [each for each in batches if each.note not in replaced]
+
+
+def _batch(entry: Entry) -> _Batch:
+    note: Mapping[str, Any] = json.loads(cast("Checkpoint", entry.body).state)
+    items, replaces = tuple(note["items"]), note.get("replaces")
+    return _Batch(note["first"], entry.position, items, replaces, note.get("loose", False), entry.at)
