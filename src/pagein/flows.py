@@ -70,7 +70,7 @@ def record(
     session.repairs.extend(repairs)
     if usage is not None:
         session.learn(usage.input_tokens)
-    session.tell(entries)
+    session.call_back(entries)
     return Recorded(first, fold.head, repairs)
 
 

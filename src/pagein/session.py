@@ -130,7 +130,7 @@ class Session:
             elif isinstance(body, Compaction):
                 self.recorded.extend(known([body]))
 
-    def tell(self, entries: Sequence[Entry]) -> None:
+    def call_back(self, entries: Sequence[Entry]) -> None:
         """Call what is registered for the steps and observations in these entries, each with its ``position``."""
         if self.callbacks is None:
             return
