@@ -25,6 +25,7 @@ from pagein.history import lost_since
 from pagein.knowledge import Knowledge, open_beside
 from pagein.library import Library
 from pagein.log import Body, Compaction, Entry, FactsShown, Log, Verification
+from pagein.log.sealing import Key
 from pagein.options import (
     Narrowed,
     Options,
@@ -80,24 +81,21 @@ class Memory(Branching):
         readonly: bool = False,
         timeout: float = 5.0,
         synchronous: str = "FULL",
+        key: Key | None = None,
         **options: Unpack[Options],
     ) -> Self:
         """The memory of one session in a store: a SQLite file, or ``:memory:``. See ``Options`` and ``SQLiteLog``.
 
         With ``readonly`` nothing is written: what leaves the view is remembered by this memory only. ``branch`` is the
-        one to go on with, without it the one that was switched to last. Raises ConfigurationError, UnknownBranch,
-        BudgetError, LogError.
+        one to go on with, without it the one that was switched to last. With a ``key`` what is stored is encrypted.
+        Raises ConfigurationError, UnknownBranch, BudgetError, LogError.
         """
         from pagein.log.opening import open_log  # noqa: PLC0415 - a store's drivers load when one is opened
 
         made, author = session_of(options)  # a bad option leaves no file behind
         checked_session(session)
-        store: dict[str, Any] = {
-            "tenant": tenant,
-            "readonly": readonly,
-            "timeout": timeout,
-            "synchronous": synchronous,
-        }
+        store: dict[str, Any] = {"tenant": tenant, "readonly": readonly, "timeout": timeout}
+        store |= {"synchronous": synchronous, "key": key}
         grove = Grove(open_log(url, session=session, **store), partial(open_beside, url, **store))
         try:
             # A table is read, and a warning given, once.

@@ -1,26 +1,16 @@
 """What is erased is nowhere: not in view, recall, expand, summaries, facts, export, nor in the bytes of the file."""
 
-import asyncio
-import contextlib
 import json
 from pathlib import Path
-
-import pytest
 
 from pagein import (
     ActionStep,
     AgentMemory,
-    AsyncAgentMemory,
-    Image,
-    LogErased,
     Observation,
     TaskStep,
-    Text,
     ToolCall,
     UnknownHandle,
 )
-from pagein.exporting import export_session, import_session
-from pagein.log.opening import open_log
 
 SECRET = "xanthippe-4711"
 LARGE = f"row {SECRET} " * 5_000

@@ -19,7 +19,8 @@ def archive_of(
 ) -> DerivedArchive:
     """The index over the log's session, and over its tenant's other sessions where they are in one store of ours.
 
-    A log that is in no store of ours, or may not be written to, has its index in memory, of its own session only.
+    A log that is in no store of ours, may not be written to, or is encrypted has its index in memory, of its own
+    session only: an index is made of what was said, in clear.
     """
     options: dict[str, Any] = {
         "session": getattr(log, "session", "default"),
@@ -29,7 +30,7 @@ def archive_of(
     }
     # A branch's index lies with its own entries, under their name.
     file = log.own if isinstance(log, BranchLog) else log
-    if getattr(file, "readonly", False):
+    if getattr(file, "readonly", False) or getattr(file, "is_sealed", False):
         return SqliteArchive(**options)
     if isinstance(file, SQLiteLog):
         return SqliteArchive(file.path, **options)

@@ -16,8 +16,8 @@ from pagein.models.secrets import HIDDEN, scrubbed
 
 FILE, PROJECT = "pagein.toml", "pyproject.toml"
 
-OURS = ("PAGEIN_CACHE", "PAGEIN_POSTGRES", "PAGEIN_PROFILE")
-"""Variables that the tests read, which are no keys."""
+OURS = ("PAGEIN_CACHE", "PAGEIN_KEY", "PAGEIN_POSTGRES", "PAGEIN_PROFILE")
+"""Variables that the tests read, and the one that holds a key to encrypted logs: none of them is an option."""
 
 MOST = 80
 """Characters of a value that an error repeats."""

@@ -16,14 +16,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
-from pagein.errors import LogErased, LogError
+from pagein.errors import Conflict, LogErased, LogError
 from pagein.log import Body, Erased
+from pagein.log.chain import seal
 from pagein.log.codec import Record, blob_names, encode
+from pagein.log.digests import origin
 from pagein.log.rows import Row, RowLog, Tip
 from pagein.log.tombstones import tombstoned
 
 TRACE = "erased"
 """The kind of the one entry that is left of a session."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -119,9 +122,81 @@ def unnamed(dropped: Iterable[Row], left: Iterable[bytes]) -> set[str]:
     return names
 
 
+class SessionRows(Protocol):
+    """The rows of one session within a transaction that keeps every other writer out."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The tenant and the session."""
+        ...
+
+    def tip(self) -> Tip:
+        """The head, and what the next row is chained to."""
+        ...
+
+    def stored(self, start: int, stop: int) -> Sequence[Row]:
+        """The rows ``[start, stop)`` as they are stored, at most a few hundred."""
+        ...
+
+    def between(self, start: int, stop: int) -> Iterator[Row]:
+        """The rows ``[start, stop)``."""
+        ...
+
+    def keep(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
+        """Write rows, and the blobs they name."""
+        ...
+
+    def replace(self, each: Row) -> None:
+        """Write another body where a row stands; its digest stays."""
+        ...
+
+    def drop_blobs(self, names: Iterable[str]) -> None:
+        """Delete blobs."""
+        ...
+
+    def head(self) -> int:
+        """The number of entries."""
+        ...
+
+    def clear(self) -> None:
+        """Delete every row and every blob of the session."""
+        ...
+
+
+def cut_out(rows: SessionRows, cut: Cut, at: float) -> None:
+    """Put what is left of the entries in their place, and the note behind the last. Raises Conflict, LogError."""
+    tip = rows.tip()
+    if tip.head != cut.after:
+        raise Conflict(cut.after, tip.head)
+    before = {row.position: row for start, stop in needed(cut) for row in rows.between(start, stop)}
+    made = remains(cut, before, origin(*rows.key))
+    rows.keep(seal((made.note,), after=tip.head, at=at, previous=tip.digest), made.blobs.items())
+    for row in made.rows:
+        rows.replace(row)
+    left = (row.body for row in rows.between(0, tip.head))
+    rows.drop_blobs(unnamed((before[row.position] for row in made.rows), left))
+
+
+def take_out(rows: SessionRows, removal: Removal, at: float) -> None:
+    """Delete a session's entries and blobs, and leave the note of it where a trace is wanted."""
+    there = rows.stored(0, 2)
+    if not there or (removal.trace and [row.kind for row in there] == [TRACE]):
+        return
+    head = rows.head()
+    rows.clear()
+    if removal.trace:
+        note = encode(removed(removal, head))
+        rows.keep(seal((note,), after=0, at=at, previous=origin(*rows.key)), ())
+
+
 def removed(removal: Removal, entries: int) -> Erased:
     """What says that a session was erased."""
     return Erased(((0, entries),), removal.reason, entries)
+
+
+def further(known: Tip | None, head: int, digest: str) -> Tip:
+    """What is known of a session's end, after it was read up to ``head``."""
+    return Tip(head, digest) if known is None or head > known.head else known
 
 
 def refuse_erased(known: Tip | None, tip: Tip, after: int) -> None:

@@ -9,6 +9,7 @@ from pagein.errors import ConfigurationError
 from pagein.log import Log
 from pagein.log.database import MEMORY
 from pagein.log.inmemory import InMemoryLog
+from pagein.log.sealing import VARIABLE, Key
 from pagein.log.sqlite import SQLiteLog
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL | re.IGNORECASE)
@@ -22,13 +23,16 @@ def open_log(
     timeout: float = 5.0,
     synchronous: str = "FULL",
     readonly: bool = False,
+    key: Key | None = None,
 ) -> Log:
     """The log of a session at an address: ``:memory:``, a path, ``sqlite:///`` and a path, or ``postgresql://``.
 
-    ``sqlite:///run.db`` is a relative path, ``sqlite:////tmp/run.db`` an absolute one. ``timeout`` in seconds.
+    ``sqlite:///run.db`` is a relative path, ``sqlite:////tmp/run.db`` an absolute one. ``timeout`` in seconds. With a
+    ``key``, or one in the environment variable ``PAGEIN_KEY``, what is stored is encrypted; a log in memory is not stored.
     Raises ConfigurationError for another address, and what opening the store raises.
     """
     address = _text(url)
+    key = os.environ.get(VARIABLE) or None if key is None else key
     if is_postgres(address):
         from pagein.log.postgres import PostgresLog  # noqa: PLC0415 - its driver is an extra
 
@@ -39,11 +43,18 @@ def open_log(
             timeout=timeout,
             synchronous=synchronous,
             readonly=readonly,
+            key=key,
         )
     path = _path(address)
     if path != MEMORY:
         return SQLiteLog(
-            path, session=session, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly
+            path,
+            session=session,
+            tenant=tenant,
+            timeout=timeout,
+            synchronous=synchronous,
+            readonly=readonly,
+            key=key,
         )
     if readonly:
         raise ConfigurationError("a new log in memory has nothing to read; open it without readonly=True")

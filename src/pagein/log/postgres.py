@@ -6,7 +6,7 @@ import math
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pagein.errors import (
     ConfigurationError,
@@ -18,13 +18,16 @@ from pagein.log import Body, Entry, Verification
 from pagein.log.chain import Audit, checked_name, checked_time, opened, relinked, seal, written
 from pagein.log.codec import blob_names, encode
 from pagein.log.digests import origin
-from pagein.log.rows import Row
+from pagein.log.erasing import Cut, Removal, cut_out, further, refuse_erased, take_out
+from pagein.log.rows import Row, Tip
+from pagein.log.sealing import Key, seal_of
 
 try:
     import psycopg
     from psycopg.rows import tuple_row
 
     from pagein.log.postgres_asking import Asking, source_of
+    from pagein.log.postgres_rows import PostgresRows, lock
     from pagein.log.postgres_schema import checked_schema, key_of, prepare
     from pagein.log.postgres_server import Connection, Pool
     from pagein.log.postgres_statements import Statements
@@ -36,13 +39,6 @@ T = TypeVar("T")
 _SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
 _ROWS_AT_ONCE = 250
 _BYTES_AT_ONCE = 16 * 2**20
-
-
-class _Tip(NamedTuple):
-    """The head, and the digest of the entry before it."""
-
-    head: int
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +65,17 @@ class PostgresLog:
     the PostgreSQL schema that holds the tables, made where it is missing. Threads may share one log; a forked
     process opens its own.
 
+    With a ``key`` bodies, blobs and digests are encrypted; see ``pagein.log.sealing``.
+
     A connection lost in the middle of an append is opened again and the append settled: it is there once, or it
     raises. No message and no repr holds a password.
 
     Raises LogUnreachable, LogUnreadable for a schema that is not ours, LogTooNew, LogBusy, LogUnwritable, and
     ConfigurationError for an address or an option that is none.
     """
+
+    joint = True
+    """It reaches every session of its tenant in the schema."""
 
     def __init__(
         self,
@@ -86,6 +87,7 @@ class PostgresLog:
         synchronous: str = "FULL",
         readonly: bool = False,
         schema: str = "pagein",
+        key: Key | None = None,
     ) -> None:
         if not isinstance(synchronous, str) or synchronous.upper() not in _SYNCHRONOUS:
             raise ConfigurationError(f"synchronous is one of {', '.join(_SYNCHRONOUS)}, not {synchronous!r}")
@@ -96,9 +98,10 @@ class PostgresLog:
         self.tenant = checked_name("tenant", tenant)
         self.schema = checked_schema(schema)
         self.where, self.timeout = where, timeout
+        self._secret, self._seal = key, seal_of(key, tenant, session)
         self._key = {"tenant": key_of(tenant), "session": key_of(session)}
         self._statements = Statements(self.schema)
-        self._tip: _Tip | None = None
+        self._tip: Tip | None = None
         self._source = source_of(where, timeout=timeout, synchronous=synchronous.upper(), readonly=readonly)
         self._address = self._source.address
         self._server = Asking(self._source, timeout=timeout)
@@ -121,7 +124,8 @@ class PostgresLog:
 
     def head(self) -> int:
         """The number of entries, which is the next position; a look at the last one, not a count."""
-        return self._ask(lambda using, _: self._look(using).head)
+        found = self._ask(lambda using, _: self._fetch(using, self._statements.tip, {}))
+        return int(found[0][0]) + 1 if found else 0
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
         """All bodies durably at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
@@ -144,6 +148,37 @@ class PostgresLog:
     def adopt(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
         """See ``pagein.log.rows.RowLog.adopt``."""
         self._append(0, len(rows), lambda previous: relinked(rows, previous), blobs)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether bodies, blobs and digests are encrypted."""
+        return self._seal.is_sealed
+
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
+        """Make all cuts, in whatever sessions of the tenant, in one transaction. See ``pagein.log.erasing``.
+
+        Meanwhile other writers wait, and readers do not.
+        """
+        self._refuse_readonly()
+        at = checked_time(at)
+        self._ask(lambda using, _: self._erase(using, cuts, at), writing=True)
+        self._tip = None
+
+    def scrub(self) -> bool:
+        """Nothing: what a server does with rows that are gone is its VACUUM's, and its backups', to do."""
+        return True
+
+    def _erase(self, using: Connection, cuts: Sequence[Cut | Removal], at: float) -> None:
+        with using.transaction():
+            lock(using, self.schema)
+            for each in cuts:
+                sealed = seal_of(self._secret, self.tenant, each.session)
+                rows = PostgresRows(using, self.schema, self.tenant, each.session, sealed)
+                if isinstance(each, Cut):
+                    cut_out(rows, each, at)
+                else:
+                    take_out(rows, each, at)
+                    rows.forget()
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
         """Entries ``[start, stop)`` in order, up to the head at the time of the call.
@@ -201,19 +236,24 @@ class PostgresLog:
         with using.cursor(binary=True, row_factory=tuple_row) as cursor:
             return cursor.execute(statement, {**self._key, **values}).fetchall()
 
-    def _look(self, using: Connection) -> _Tip:
+    def _look(self, using: Connection) -> Tip:
         found = self._fetch(using, self._statements.tip, {})
-        return _Tip(found[0][0] + 1, found[0][1]) if found else _Tip(0, origin(self.tenant, self.session))
+        if not found:
+            return Tip(0, origin(self.tenant, self.session))
+        return Tip(found[0][0] + 1, self._seal.digest_in(found[0][1]))
 
     # Writing
 
     def _append(
         self, after: int, count: int, chained: Callable[[str], tuple[Row, ...]], blobs: Mapping[str, bytes]
     ) -> tuple[Row, ...]:
-        if self.readonly:
-            raise LogUnwritable(f"{self.path}: this log was opened with readonly=True. Nothing was written.")
+        self._refuse_readonly()
         batch = _Batch(after, count, chained, blobs, uuid.uuid4())
         return self._ask(lambda using, again: self._write(using, batch, again=again), writing=True)
+
+    def _refuse_readonly(self) -> None:
+        if self.readonly:
+            raise LogUnwritable(f"{self.path}: this log was opened with readonly=True. Nothing was written.")
 
     def _write(self, using: Connection, batch: _Batch, *, again: bool) -> tuple[Row, ...]:
         """The rows, written by this call or, ``again``, by the call before whose answer was lost."""
@@ -223,9 +263,11 @@ class PostgresLog:
         for _ in range(2):
             rows = batch.chained(tip.digest)
             if tip.head == batch.after and self._insert(using, batch, rows, tip.digest):
-                self._tip = _Tip(rows[-1].position + 1, rows[-1].digest) if rows else tip
+                self._tip = Tip(rows[-1].position + 1, rows[-1].digest) if rows else tip
                 return rows
-            self._tip, tip = None, self._look(using)
+            tip = self._look(using)
+            refuse_erased(known, tip, batch.after)
+            self._tip = None
             if again and (own := self._own(using, batch)):
                 return own
             if tip.head != batch.after:
@@ -249,12 +291,18 @@ class PostgresLog:
         return False
 
     def _insert_part(self, using: Connection, batch: _Batch, rows: Sequence[Row], previous: str) -> bool:
-        blobs = {name: batch.blobs[name] for row in rows for name in blob_names(row.body)}
+        sealed = self._seal
+        blobs = {
+            sealed.digest_out(name): sealed.blob_out(name, batch.blobs[name])
+            for row in rows
+            for name in blob_names(row.body)
+        }
+        rows = [sealed.row_out(row) for row in rows]
         first = rows[0]
         values: dict[str, Any] = {
             **self._key,
             "after": first.position,
-            "previous": previous,
+            "previous": sealed.digest_out(previous),
             "batch": batch.name,
         }
         if len(rows) == 1 and first.position and not blobs:
@@ -278,7 +326,7 @@ class PostgresLog:
     def _own(self, using: Connection, batch: _Batch) -> tuple[Row, ...]:
         """The rows that this batch has written already; none, or all."""
         found = self._fetch(using, self._statements.batch, {"after": batch.after, "batch": batch.name})
-        return tuple(Row(*each) for each in found)
+        return tuple(self._seal.row_in(Row(*each)) for each in found)
 
     # Reading
 
@@ -291,12 +339,13 @@ class PostgresLog:
                 raise LogUnreadable(f"{self.path}: entry {missing} is missing; verify() says more")
             yield from rows
             start += len(rows)
+            self._tip = further(self._tip, start, rows[-1].digest)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)``, some hundred at most."""
         limits = {"start": start, "stop": stop, "limit": _ROWS_AT_ONCE}
         found = self._ask(lambda using, _: self._fetch(using, self._statements.read, limits))
-        return [Row(*each) for each in found]
+        return [self._seal.row_in(Row(*each)) for each in found]
 
     def _one_by_one(self, audit: Audit, start: int, stop: int) -> None:
         for position in range(start, stop):
@@ -309,8 +358,9 @@ class PostgresLog:
                     audit.row(row)
 
     def _find_blob(self, name: str) -> bytes | None:
-        found = self._ask(lambda using, _: self._fetch(using, self._statements.blob, {"name": name}))
-        return found[0][0] if found else None
+        asked = {"name": self._seal.digest_out(name)}
+        found = self._ask(lambda using, _: self._fetch(using, self._statements.blob, asked))
+        return self._seal.blob_in(name, found[0][0]) if found else None
 
 
 def _parts(rows: Sequence[Row], blobs: Mapping[str, bytes]) -> Iterator[list[Row]]:

@@ -16,10 +16,10 @@ from pagein.log import Body, Entry, Verification
 from pagein.log.chain import Audit, checked_name, checked_time, opened, relinked, seal, written
 from pagein.log.codec import encode
 from pagein.log.database import SYNCHRONOUS, is_busy, open_database, translated
-from pagein.log.erasing import Cut, Removal, refuse_erased
+from pagein.log.erasing import Cut, Removal, cut_out, further, refuse_erased, take_out
 from pagein.log.rows import Row, Tip
 from pagein.log.sealing import Key, seal_of
-from pagein.log.sqlite_erasing import cut_out, scrub, take_out
+from pagein.log.sqlite_erasing import scrub
 from pagein.log.sqlite_rows import ROWS_AT_ONCE, SQLiteRows
 
 # One seek in the primary key for each session, however many entries it has.
@@ -274,7 +274,7 @@ class SQLiteLog:
                 raise LogUnreadable(f"{self.path}: {what}; verify() says more")
             yield from rows
             start += len(rows)
-            self._tip = Tip(start, rows[-1].digest)
+            self._tip = further(self._tip, start, rows[-1].digest)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)``, at most a hundred."""
