@@ -14,11 +14,12 @@ from pagein.archive.embedding import RESCORED, Embedding
 from pagein.archive.postgres_tables import PostgresReading
 from pagein.archive.storing import Scope
 
-# A session at a time, the newest first, so that nothing is sorted that is not read.
+# A session at a time, the newest first, so that nothing is sorted that is not read; each vector looked up by its key, as
+# the planner would take a table that was just made for empty.
 _TODO: LiteralString = """SELECT todo.id, todo.text FROM {0}.archive_sessions AS s, LATERAL (
         SELECT p.id, p.text FROM {0}.archive_passages AS p WHERE p.tenant = s.tenant AND p.session = s.session
-            AND NOT EXISTS (SELECT FROM {0}.archive_vectors AS v WHERE v.tenant = p.tenant AND v.session = p.session
-                AND v.id = p.id AND v.model = %(model)s)
+            AND (SELECT true FROM {0}.archive_vectors AS v WHERE v.tenant = p.tenant AND v.session = p.session
+                AND v.id = p.id AND v.model = %(model)s LIMIT 1) IS NULL
         ORDER BY p.id DESC LIMIT %(limit)s) AS todo
     WHERE s.tenant = %(tenant)s ORDER BY s.number DESC, todo.id DESC LIMIT %(limit)s"""
 _LEFT: LiteralString = """SELECT
@@ -37,9 +38,10 @@ _NEAR: LiteralString = """SELECT v.id, 1 - (v.vector OPERATOR({vector}.<=>) %(qu
         AND (%(first)s::bigint[] IS NULL OR EXISTS (SELECT FROM unnest(%(first)s::bigint[], %(last)s::bigint[])
             AS span(first, last) WHERE id BETWEEN span.first AND span.last))
     ORDER BY 2 DESC LIMIT %(most)s"""
-_OF: LiteralString = """SELECT v.id, 1 - (v.vector OPERATOR({vector}.<=>) %(query)s::{vector}.halfvec)
-    FROM unnest(%(ids)s::bigint[], %(sessions)s::text[]) AS wanted(id, session) JOIN {0}.archive_vectors AS v
-    ON v.tenant = %(tenant)s AND v.session = wanted.session AND v.id = wanted.id AND v.model = %(model)s"""
+_OF: LiteralString = """SELECT wanted.id, 1 - (v.vector OPERATOR({vector}.<=>) %(query)s::{vector}.halfvec)
+    FROM unnest(%(ids)s::bigint[], %(sessions)s::text[]) AS wanted(id, session), LATERAL (SELECT vector
+        FROM {0}.archive_vectors WHERE tenant = %(tenant)s AND session = wanted.session AND id = wanted.id
+        AND model = %(model)s LIMIT 1) AS v"""
 
 
 class PostgresVectors(Embedding):
@@ -80,5 +82,5 @@ class PostgresVectors(Embedding):
 
 
 def _spelled(vector: NDArray[np.float32]) -> str:
-    """A vector as pgvector reads it, to the precision that it keeps."""
-    return json.dumps([round(each, 6) for each in vector.tolist()])
+    """A vector as pgvector reads it, to a precision above that it keeps."""
+    return f"[{','.join(['%.6f'] * len(vector)) % tuple(vector.tolist())}]"
