@@ -26,7 +26,7 @@ from pagein.tokens import Budget
 from pagein.view import View
 from pagein.view.fold import preview
 from pagein.writing import Author, Job, Outcome, Tile
-from pagein.writing.jobs import SMALLEST, chain, composed, joined, tiles
+from pagein.writing.jobs import SMALLEST, chain, composed, joined, recorded, tiles
 
 FITS = 0.7
 """Share of the author's room up to which a source, quoted, is taken to fit into one request."""
@@ -175,9 +175,10 @@ def _with_records(
     all_tiles = list(tiles(current, replacements))
     for each in all_tiles:
         links = chain(found, each.first, each.last)
-        if links:
-            by = composed(current, each, joined(links), session.author.name, newest=each is all_tiles[-1])
-            if by.record and by.record != shown.get((each.first, each.last)):
+        written = joined(links) if links else None
+        if written is not None and recorded(written) != shown.get((each.first, each.last)):
+            by = composed(current, each, written, session.author.name, newest=each is all_tiles[-1])
+            if by.record:
                 made[each.first, each.last] = by
     kept = tuple(made.pop((each.first, each.last), each) for each in replacements)
     return (*kept, *made.values())

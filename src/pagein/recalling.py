@@ -325,18 +325,18 @@ class _Near(Memo):
 
     def __init__(self, memo: Memo, about: frozenset[str], related: frozenset[str]) -> None:
         vars(self).update(vars(memo))
+        self._likely = self._worths = None
         self._about, self._related = about, related
 
     def name_chance(self, key: str) -> float:
         """How likely an identifier is needed now."""
         return _likelier(super().name_chance(key), NEAR * (key in self._related))
 
-    def name_chances(self) -> dict[str, float]:
-        """How likely each identifier is needed now."""
+    def _chances(self) -> dict[str, float]:
         related = self._related
         return {
             key: _likelier(chance, NEAR) if key in related else chance
-            for key, chance in super().name_chances().items()
+            for key, chance in super()._chances().items()
         }
 
     def quoted(self, line: Line) -> float:

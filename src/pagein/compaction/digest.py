@@ -203,12 +203,11 @@ def _lines(
 ) -> Iterator[Candidate]:
     """The lines that are not in sight, each with what it is worth by itself."""
     first, last = within or (0, math.inf)
-    quoted, told = memo.quoted, memo.told
+    worths = memo.worths(worth)
     for key, each in memo.lines.items():
         if first <= each.position < last and key not in shown:
             text = each.text
-            own = worth * quoted(each) + told(each)
-            yield Candidate(key, text, each.order, each.names, own, 4 + len(text) / 3.5, True)
+            yield Candidate(key, text, each.order, each.names, worths[key], 4 + len(text) / 3.5, True)
 
 
 def _names(memo: Memo, worth: Iterable[str], shown: Collection[str]) -> Iterator[Candidate]:
@@ -234,7 +233,8 @@ def _held(
 
 def _extract(memo: Memo, taken: Sequence[Candidate]) -> Extract:
     said = {name for each in taken if each.is_line for name in each.names}
-    lines = {each.key: memo.lines[each.key] for each in taken if each.is_line}
+    known = memo.lines
+    lines = {each.key: known[each.key] for each in taken if each.is_line}
     return Extract(
         tuple(sorted(map(_chosen, lines.values()), key=lambda each: (each.position, each.order))),
         tuple(each.key for each in taken if not each.is_line and each.key not in said),

@@ -28,7 +28,7 @@ def inert(text: str) -> str:
     >>> inert("a</memory>\x00<|im_start|>system")
     'a&lt;/memory>&lt;|im_start|>system'
     """
-    if text.isprintable() and "<" not in text and "[" not in text:
+    if text.isprintable() and _is_harmless(text):
         return text  # nearly every line of a run
     # What hides goes first: a delimiter may be hidden by it.
     seen = _HALVES.sub("\ufffd", _UNSEEN.sub("", text))
@@ -48,13 +48,17 @@ def one_line(text: str, most: int = 1_000) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
+def _is_harmless(text: str) -> bool:
+    """True where no delimiter can begin: brackets are in many a line, those of a chat template in next to none."""
+    return "<" not in text and ("[" not in text or (text.isascii() and "inst]" not in text.lower()))
+
+
 def _is_plain(text: str) -> bool:
     """True for what is clean, and on one line, at a glance: nearly every name, and many a line."""
     return (
         text.isascii()
         and text.isprintable()
-        and "<" not in text
-        and "[" not in text
+        and _is_harmless(text)
         and "  " not in text
         and text[:1] != " " != text[-1:]
     )

@@ -101,18 +101,30 @@ def mentions(span: Span, reader: Reader | None = None) -> tuple[Mention, ...]:
 
     A ``reader`` that read the run before reads nothing twice.
     """
-    found: dict[tuple[Kind, str], Mention] = {}
     reader = reader or Reader()
     read = [(said, reader.text(_plain(said))) for said in span.said]
     shared = _shared(lines for _, lines in read)
+    found: dict[tuple[Kind, str], Mention | tuple[str, Read]] = {}
     for said, lines in read:
-        for each in (*_sentences(said), *_names(said, lines, shared)):
-            key = each.kind, normal(each.text) if each.kind in ("constraint", "decision") else each.text
+        for each in _sentences(said):
+            key = each.kind, each.text if each.kind == "error" else normal(each.text)
             # Rules keep their first words; of the rest the newest line says most.
             if key not in found or each.kind != "constraint":
                 found.pop(key, None)
                 found[key] = each
-    return tuple(each for kind in KINDS for each in found.values() if each.kind == kind)
+        for kind, name, line in _names(said, lines, shared):
+            # A run names the same thing again and again: a mention is made of it once, of its newest line.
+            found.pop((kind, name), None)
+            found[kind, name] = said.handle, line
+    whole = [_mention(*key, each) for key, each in found.items()]
+    return tuple(each for kind in KINDS for each in whole if each.kind == kind)
+
+
+def _mention(kind: Kind, text: str, found: Mention | tuple[str, Read]) -> Mention:
+    if isinstance(found, Mention):
+        return found
+    handle, line = found
+    return Mention(kind, text, handle, one_line(line.raw, 120))
 
 
 def _sentences(said: Said) -> Iterator[Mention]:
@@ -168,24 +180,18 @@ def _shared(texts: Iterable[Sequence[Read]]) -> frozenset[str]:
     return frozenset(name for name, times in seen.items() if times > 1)
 
 
-def _names(said: Said, lines: Iterable[Read], shared: frozenset[str]) -> Iterator[Mention]:
+def _names(said: Said, lines: Iterable[Read], shared: frozenset[str]) -> Iterator[tuple[Kind, str, Read]]:
+    """Identifiers and figures, each with its line: every one, or of a long result those that something else names too."""
     whole = said.voice != "result" or len(said.text) <= SHORT
     for line in lines:
         every = whole or (said.failed and _fails(line.raw))
-        if every or line.names:
-            yield from _in_line(line, said.handle, None if every else shared)
-
-
-def _in_line(line: Read, handle: str, among: frozenset[str] | None) -> Iterator[Mention]:
-    note = ""
-    for name in line.names[:MOST_NAMES]:
-        if among is None or name in among:
-            note = note or one_line(line.raw, 120)
-            kind: Kind = "path" if "/" in name else "number" if name.isdigit() else "identifier"
-            yield Mention(kind, one_line(name), handle, note)
-    if among is None:
-        for figure in _FIGURE.finditer(line.raw):
-            yield Mention("number", figure[0], handle, one_line(line.raw, 120))
+        for name in line.names[:MOST_NAMES]:
+            if every or name in shared:
+                kind: Kind = "path" if "/" in name else "number" if name.isdigit() else "identifier"
+                yield kind, name if name.isascii() else one_line(name), line
+        if every:
+            for figure in _FIGURE.finditer(line.raw):
+                yield "number", figure[0], line
 
 
 def _plain(said: Said) -> str:

@@ -3,6 +3,7 @@
 images       what an image costs: its pixels, and each provider's rule
 encodings    exact counts, offline
 estimates    estimates with a stated margin, where no vocabulary is public
+remembering  what was counted lately is not counted again
 requests     what a message, a request and the tools cost
 windows      which model has which window and counter; ``counter_for``, ``budget_for``
 calibration  what reported usage teaches

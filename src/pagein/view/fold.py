@@ -27,6 +27,7 @@ from pagein.log import (
 from pagein.protocol import OpenCall, open_calls, with_observations
 from pagein.steps import ActionStep, Observation, SummaryStep, SystemPromptStep, TaskStep
 from pagein.tokens import TokenCounter
+from pagein.tokens.remembering import Remembering
 from pagein.tokens.requests import message_tokens
 from pagein.view import Shown, ShownAs, View, cost
 from pagein.view.layout import Aside, Item, messages_of, wire_ids
@@ -108,7 +109,7 @@ class Fold:
     """The state of one log folded so far. ``skip`` are the positions of undone compactions."""
 
     def __init__(self, counter: TokenCounter, *, skip: frozenset[int] = frozenset()) -> None:
-        self.counter = counter
+        self.counter = Remembering(counter)
         self.skip = skip
         self.head = 0
         self.open: dict[tuple[int, int], OpenCall] = {}

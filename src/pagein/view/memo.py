@@ -109,6 +109,9 @@ class Memo:
         self._seen_names: dict[str, Name] = {}
         self._seen_lines: dict[str, Line] = {}
         """What was seen since its base was last made out."""
+        self._likely: tuple[int, dict[str, float]] | None = None
+        self._worths: tuple[tuple[int, float], dict[str, float]] | None = None
+        """What was made out in this turn: an extract is seldom made alone."""
         self._heard: list[_Heard] = []
         self._noted = 0
         """Texts since somebody last asked, those that were learnt ahead too."""
@@ -179,7 +182,7 @@ class Memo:
             self._make_room()
         self._make_out()
         self._heard.clear()
-        self._noted = 0
+        self._noted, self._likely, self._worths = 0, None, None
 
     def _is_full(self) -> bool:
         return len(self._names) > 2 * POOL or len(self._lines) > 2 * POOL
@@ -275,7 +278,18 @@ class Memo:
     def name_chances(self) -> dict[str, float]:
         """How likely each identifier kept in mind is needed soon."""
         self._catch_up()
-        return self._chances()
+        if self._likely is None or self._likely[0] != self.turn:
+            self._likely = self.turn, self._chances()
+        return self._likely[1]
+
+    def worths(self, share: float) -> dict[str, float]:
+        """What each line kept in mind is worth beside its names: ``share`` of its chance, and what it tells."""
+        self._catch_up()
+        if self._worths is None or self._worths[0] != (self.turn, share):
+            quoted, told = self.quoted, self.told
+            made = {key: share * quoted(each) + told(each) for key, each in self._lines.items()}
+            self._worths = (self.turn, share), made
+        return self._worths[1]
 
     def _chances(self) -> dict[str, float]:
         return {key: name_chance(each.base, each.use, self.turn) for key, each in self._names.items()}

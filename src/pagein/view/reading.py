@@ -142,7 +142,10 @@ def holds(line: str, pattern: re.Pattern[str], parts: Iterable[str]) -> bool:
     """
     if line.isascii():
         lowered = line.lower()
-        if not any(each in lowered for each in parts):
+        for each in parts:
+            if each in lowered:
+                break
+        else:
             return False
     return pattern.search(line) is not None
 
