@@ -1,5 +1,6 @@
 """The command line: ``pagein demo | replay | log | view | expand | verify | export | import | facts | config | bench``.
 
+told      what a command was not told: the environment, the configuration file
 screen    what is printed, and how: tables, progress, JSON, errors
 playing   demo and replay: recorded runs through a memory
 stores    a file or an address, and the session in it that is meant

@@ -16,16 +16,20 @@ from pagein.bench import facts as bench
 from pagein.cli import screen
 from pagein.cli.options import AsJson, ModelName, counter_of
 from pagein.cli.stores import Store
+from pagein.cli.told import told
+from pagein.config import load
+from pagein.config.building import options_of
 from pagein.errors import ConfigurationError, FormatError
 from pagein.facts.fact import Fact
+from pagein.facts.settings import Settings
 from pagein.facts.store import Facts
 from pagein.log.opening import is_postgres
 
 Id = Annotated[str, Parameter(help="The fact's id, as fu12.")]
 User = Annotated[str | None, Parameter(help="Whose facts; without it the session's own and the tenant's.")]
-Session = Annotated[str, Parameter(help="The session whose facts are seen too.")]
+Session = Annotated[str | None, Parameter(help="The session whose facts are seen too.")]
 Project = Annotated[str | None, Parameter(help="The project whose facts are seen too.")]
-Tenant = Annotated[str, Parameter(help="The tenant; nothing of another is ever seen.")]
+Tenant = Annotated[str | None, Parameter(help="The tenant; nothing of another is ever seen.")]
 Scope = Annotated[
     str | None,
     Parameter(help="task, session, project, user or tenant; by default the user, where one is named."),
@@ -68,7 +72,7 @@ def in_order(arguments: Sequence[str]) -> list[str]:
 
 
 def listed(
-    db: Store, /, *, user: User = None, session: Session = "default", project: Project = None, tenant: Tenant = "",
+    db: Store, /, *, user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None,
     scope: Scope = None, category: str | None = None, all: Annotated[bool, Parameter(help="Those too that do not hold now.")] = False,
     json: AsJson = False,
 ) -> int:  # fmt: skip
@@ -86,7 +90,7 @@ def listed(
 
 def search(
     db: Store, query: Annotated[str, Parameter(help="What it is about.")], /, *, user: User = None,
-    session: Session = "default", project: Project = None, tenant: Tenant = "",
+    session: Session = None, project: Project = None, tenant: Tenant = None,
     limit: Annotated[int, Parameter(help="At most so many.")] = 10, json: AsJson = False,
 ) -> int:  # fmt: skip
     """Find the facts that have something in common with a query, best first.
@@ -111,7 +115,7 @@ def search(
 
 def add(
     db: Store, content: Annotated[str, Parameter(help="One sentence that can be understood on its own.")], /, *,
-    user: User = None, session: Session = "default", project: Project = None, tenant: Tenant = "", scope: Scope = None,
+    user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None, scope: Scope = None,
     category: Category = "context", confidence: Annotated[float, Parameter(help="From 0 to 1.")] = 1.0,
     reason: Reason = "", json: AsJson = False,
 ) -> int:  # fmt: skip
@@ -131,7 +135,7 @@ def add(
 
 def correct(
     db: Store, id: Id, content: Annotated[str, Parameter(help="What is so instead.")], /, *, user: User = None,
-    session: Session = "default", project: Project = None, tenant: Tenant = "", reason: Reason = "corrected",
+    session: Session = None, project: Project = None, tenant: Tenant = None, reason: Reason = "corrected",
     json: AsJson = False,
 ) -> int:  # fmt: skip
     """Put a fact in the place of another, which stays readable in the history.
@@ -147,8 +151,8 @@ def correct(
 
 
 def remove(
-    db: Store, id: Id, /, *, user: User = None, session: Session = "default", project: Project = None,
-    tenant: Tenant = "", reason: Reason = "removed by hand", json: AsJson = False,
+    db: Store, id: Id, /, *, user: User = None, session: Session = None, project: Project = None,
+    tenant: Tenant = None, reason: Reason = "removed by hand", json: AsJson = False,
 ) -> int:  # fmt: skip
     """Let a fact go. What it said, and why it went, stays readable in the history.
 
@@ -164,7 +168,7 @@ def remove(
 
 def history(
     db: Store, id: Annotated[str | None, Parameter(help="Of one fact; without it, of all.")] = None, /, *,
-    user: User = None, session: Session = "default", project: Project = None, tenant: Tenant = "", json: AsJson = False,
+    user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None, json: AsJson = False,
 ) -> int:  # fmt: skip
     """Show what became of a fact, or every change there was, with its author and reason.
 
@@ -192,9 +196,9 @@ def export(
     /,
     *,
     user: User = None,
-    session: Session = "default",
+    session: Session = None,
     project: Project = None,
-    tenant: Tenant = "",
+    tenant: Tenant = None,
 ) -> int:
     """Print every fact that stands as JSON, which import takes.
 
@@ -209,7 +213,7 @@ def export(
 
 def restore(
     db: Store, file: Annotated[Path, Parameter(help="What export gave, or deer-flow's memory.json; - is stdin.")], /, *,
-    user: User = None, session: Session = "default", project: Project = None, tenant: Tenant = "", scope: Scope = None,
+    user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None, scope: Scope = None,
     json: AsJson = False,
 ) -> int:  # fmt: skip
     """State the facts of a file. Those that are known already are confirmed.
@@ -235,25 +239,33 @@ def restore(
 def _facts(
     db: str,
     user: str | None,
-    session: str,
+    session: str | None,
     project: str | None,
-    tenant: str,
+    tenant: str | None,
     *,
     write: bool = False,
     new: bool = False,
 ) -> Iterator[Facts]:
-    """The facts in a database, which is not written to unless that is asked for, and only made where it may be ``new``."""
+    """The facts in a database, which is not written to unless that is asked for, and only made where it may be ``new``.
+
+    What was not said is what the configuration says that holds here.
+    """
+    config = load()
+    settings = options_of(config.values).get("facts")
     is_there = is_postgres(db) or Path(db).exists()
     if is_there and not is_postgres(db) and Path(db).is_dir():
         raise ConfigurationError(f"{db}: that is a folder, not the file of a memory")
     readonly = not (write or new)
     with Facts.open(
         db,
-        session=session,
-        user=user,
-        project=project,
-        tenant=tenant,
+        session=told(config, "session", session),
+        user=told(config, "user", user),
+        project=told(config, "project", project),
+        tenant=told(config, "tenant", tenant),
+        settings=settings if isinstance(settings, Settings) else None,
         readonly=readonly or not (new or is_there),
+        timeout=config.value("timeout"),
+        synchronous=config.value("synchronous"),
     ) as facts:
         yield facts
 

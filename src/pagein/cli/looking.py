@@ -15,19 +15,13 @@ from cyclopts import Parameter
 from pagein.cli import branching, screen, stores
 from pagein.cli.options import (
     AsJson,
-    BudgetTokens,
-    FormatName,
     ModelName,
-    PolicyName,
     SessionName,
-    check_budget,
-    counter_of,
 )
 from pagein.cli.recalling import rebuilt
 from pagein.cli.stores import Database, TenantName
-from pagein.compaction.named import policy_named
+from pagein.cli.told import Budget, ConfigFile, FormatName, PolicyName, Tenant, place, viewing
 from pagein.facts.owners import is_reserved
-from pagein.formats import format_named
 from pagein.log import (
     Body,
     Checkpoint,
@@ -98,12 +92,13 @@ def view(
     db: Database,
     /,
     *,
-    budget: BudgetTokens,
+    budget: Budget = None,
     session: SessionName = None,
-    tenant: TenantName = "",
-    policy: PolicyName = "ladder",
-    format: FormatName = "openai",
+    tenant: Tenant = None,
+    policy: PolicyName = None,
+    format: FormatName = None,
     model: ModelName = None,
+    config: ConfigFile = None,
     messages: Annotated[
         bool, Parameter(help="Print the request itself, message by message.", show_default=False)
     ] = False,
@@ -112,7 +107,8 @@ def view(
     """Show what the model would see under a budget: every token by tier and reason, and what is out.
 
     The file is not written to: where the view has to be compacted to fit, that
-    happens in a copy in memory.
+    happens in a copy in memory. What is not said is what pagein.toml says, as in
+    "pagein config".
 
     For example:
 
@@ -120,13 +116,17 @@ def view(
       pagein view run.db --budget 8000 --messages
       pagein view run.db --budget 8000 --format anthropic --messages --json
     """
-    check_budget(budget)
-    policy_named(policy)
-    form = format_named(format)
-    counter = counter_of(model)
-    with _of(db, session, tenant) as record:
+    how = viewing(config, budget=budget, policy=policy, format=format, model=model)
+    with _of(db, *place(config, session, tenant)) as record:
         copy = _copy(record)
-    with AgentMemory(copy, budget=budget, policy=policy, counter=counter, format=form.name) as memory:
+    with AgentMemory(
+        copy,
+        budget=how.budget,
+        policy=how.policy,
+        counter=how.counter,
+        format=how.format,
+        page_in=how.page_in,
+    ) as memory:
         request = memory.to_request()
         report = memory.report()
     if json:

@@ -23,17 +23,17 @@ from pagein.cli.authors import WriterName, writer
 from pagein.cli.options import (
     AsJson,
     BudgetTokens,
-    FormatName,
     ModelName,
-    PolicyName,
     check_budget,
     counter_of,
 )
-from pagein.compaction.named import policy_named
+from pagein.cli.told import Budget, ConfigFile, FormatName, PolicyName, viewing
+from pagein.compaction import Policy
 from pagein.errors import ConfigurationError
 from pagein.formats import format_named
 from pagein.log.sqlite import SQLiteLog
 from pagein.memory import AgentMemory
+from pagein.options import SHARE
 from pagein.steps import SummaryStep
 from pagein.tokens import TokenCounter
 
@@ -47,11 +47,12 @@ class Player:
     """Plays runs through memories that are all set up alike."""
 
     budget: int
-    policy: str
+    policy: str | Policy
     renders: str
     counter: TokenCounter
     database: Path | None = None
     summarizer: Any = None
+    page_in: float = SHARE
     written: list[str] = field(default_factory=list)
     """Whose summaries stand at the end of the runs."""
     problems: list[str] = field(default_factory=list)
@@ -68,6 +69,7 @@ class Player:
             policy=self.policy,
             counter=self.counter,
             summarizer=self.summarizer,
+            page_in=self.page_in,
         ) as memory:
             strategy = _Waiting(memory, speaks=run.format, renders=self.renders)
             lane = Lane(strategy, Scale(self.counter, format_named(self.renders)))
@@ -151,12 +153,13 @@ def replay(
     file: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
     /,
     *,
-    budget: BudgetTokens,
-    policy: PolicyName = "ladder",
-    format: FormatName = "openai",
+    budget: Budget = None,
+    policy: PolicyName = None,
+    format: FormatName = None,
     model: ModelName = None,
     summarizer: WriterName = None,
     db: NewDatabase = None,
+    config: ConfigFile = None,
     json: AsJson = False,
 ) -> int:
     """Replay every run of a file through a budget: one row a run, then the totals.
@@ -165,7 +168,8 @@ def replay(
     or Anthropic, told by their shape. Needs met are the identifiers and lines a
     step used that the run had shown before and the request still held. Exit code
     1 where a request was over budget or illegal, or anything did not come back.
-    With a summarizer each turn begins when nothing is being written.
+    With a summarizer each turn begins when nothing is being written. What is not
+    said is what pagein.toml says, but for the summarizer.
 
     For example:
 
@@ -173,9 +177,7 @@ def replay(
       pagein replay run.json --budget 4000 --format anthropic --db run.db
       pagein replay run.json --budget 4000 --policy tiers --summarizer ollama:qwen3
     """
-    check_budget(budget)
-    policy_named(policy)
-    format_named(format)
+    how = viewing(config, budget=budget, policy=policy, format=format, model=model)
     runs = read_runs(file)
     sessions = distinct(run.id for run in runs)
     if db is not None:
@@ -183,19 +185,19 @@ def replay(
     total = Tally()
     rows: list[tuple[str, Tally]] = []
     with writer(summarizer) as author, screen.progress(file.name, sum(map(request_points, runs))) as advance:
-        player = Player(budget, policy, format, counter_of(model), db, author)
+        player = Player(how.budget, how.policy, how.format, how.counter, db, author, how.page_in)
         for run, session in zip(runs, sessions, strict=True):
             tally = player.play(run, session, advance)
             total.add(tally, run.where)
             rows.append((session, tally))
     if json:
         played = [{"id": name, **tally.as_dict()} for name, tally in rows]
-        told = {"file": str(file), "budget": budget, "runs": played, "totals": total.as_dict()}
+        told = {"file": str(file), "budget": how.budget, "runs": played, "totals": total.as_dict()}
         if summarizer is not None:
             told |= {"written_by": dict(Counter(player.written)), "problems": player.problems}
         screen.show_json(told)
     else:
-        _print_rows(rows, total, f"{file.name} under {budget:,} tokens, {policy}")
+        _print_rows(rows, total, f"{file.name} under {how.budget:,} tokens, {how.name}")
         if summarizer is not None:
             _print_written(player)
     return _outcome(total)

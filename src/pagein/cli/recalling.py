@@ -18,7 +18,9 @@ from pagein.archive.embedders import embedder_named
 from pagein.archive.opening import archive_of
 from pagein.cli import screen, stores
 from pagein.cli.options import AsJson
-from pagein.cli.stores import Store, TenantName
+from pagein.cli.stores import Store
+from pagein.cli.told import ConfigFile, Tenant, told
+from pagein.config import load
 from pagein.errors import ConfigurationError, LogBusy, LogUnwritable
 from pagein.library import OWN_TOOLS
 from pagein.log import Log
@@ -40,19 +42,23 @@ def recall(
     session: Annotated[
         tuple[str, ...], Parameter(consume_multiple=True, help="Only in these sessions; without it in all.")
     ] = (),
-    tenant: TenantName = "",
+    tenant: Tenant = None,
     limit: Annotated[int, Parameter(help="Hits to show.")] = 10,
     since: Day = None,
     until: Day = None,
     role: Annotated[str | None, Parameter(help=f"Who said it: {', '.join(ROLES)}.")] = None,
-    embedder: EmbedderName = "none",
+    embedder: Annotated[
+        str | None, Parameter(help="Who makes vectors, as in bench recall; none where nothing says it.")
+    ] = None,
+    config: ConfigFile = None,
     json: AsJson = False,
 ) -> int:
     """Find what was recorded: by words, and by meaning where there is an embedder.
 
     The index lies in tables beside the log, and is brought up to date first;
     where the store may not be written it is built in memory. With an embedder,
-    whatever has no vector yet gets one, which takes a while the first time.
+    whatever has no vector yet gets one, which takes a while the first time. What is
+    not said is what pagein.toml says: tenant and embedder.
 
     Each hit shows its handle, its score, what each arm gave and why it was found.
     pagein expand gives back the whole of what a handle names.
@@ -73,6 +79,8 @@ def recall(
         now=time.time(),
     )
     with ExitStack() as opened:
+        settings = load(config)
+        tenant, embedder = told(settings, "tenant", tenant), told(settings, "embedder", embedder)
         archive, names = _archive(db, tenant, embedder, opened)
         unknown = [each for each in session if each not in names]
         if unknown:
