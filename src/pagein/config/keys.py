@@ -62,6 +62,7 @@ IN_CODE: Mapping[str, str] = MappingProxyType(
         "branch": "the branch to go on with, another from run to run",
         "counter": "a token counter of your own",
         "clock": "another time than the machine's",
+        "key": "a key to encrypted logs, which stands in no file: the environment variable PAGEIN_KEY holds one",
         "callbacks": "what is called when a step was recorded",
         "policy.relevance.weight": "what a step counts for beside its words",
         "policy.relevance.embedder": "what its steps are compared by, in place of words",
