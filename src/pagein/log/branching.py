@@ -54,6 +54,11 @@ class Piece:
         if expected < stop:
             raise LogUnreadable(f"entry {expected} is missing in the run that this branch was forked from")
 
+    def erased(self) -> int:
+        """How many of its entries were erased."""
+        found = self.log.read(self.first - self.offset, self.last - self.offset)
+        return sum(each.erased is not None for each in found)
+
     def problems(self) -> Iterator[Problem]:
         """What is wrong in it."""
         found = self.log.verify()
@@ -120,7 +125,8 @@ class BranchLog:
         problems = [each for piece in self._pieces for each in piece.problems()]
         own = self._own.verify()
         problems += (_shifted(each, self._at) for each in own.problems)
-        return Verification(self._at + own.entries, tuple(problems))
+        erased = own.erased + (0 if problems else sum(piece.erased() for piece in self._pieces))
+        return Verification(self._at + own.entries, tuple(problems), erased)
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """The entries as those of one session by itself, as an export has them: the digests are derived anew."""
