@@ -1,18 +1,14 @@
-"""How items are found: their namespaces as text that sorts, the filters of a search, and a search by words. Pure."""
+"""How items are found: their namespaces as text that sorts, and the filters of a search. Pure."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 END = "\x1f"
 """Ends every label of a namespace, so that ``("a",)`` does not begin ``("ab",)``."""
-
-_WORD = re.compile(r"\w+")
-_K, _B = 1.2, 0.75
 
 
 def namespace_text(namespace: Sequence[str]) -> str:
@@ -86,27 +82,6 @@ def words_in(value: Any) -> Iterator[str]:
                 yield from words_in(each)
         case int() | float():
             yield str(value)
-
-
-def scores(query: str, texts: Sequence[str]) -> list[float]:
-    """How well each text answers the query, by the words they share: BM25 (Robertson and Zaragoza 2009); 0 for none."""
-    told = [Counter(_words(text)) for text in texts]
-    wanted = set(_words(query))
-    usual = sum(each.total() for each in told) / max(1, len(told)) or 1.0
-    found = {word: sum(word in each for each in told) for word in wanted}
-    rare = {word: math.log(1 + (len(told) - many + 0.5) / (many + 0.5)) for word, many in found.items()}
-
-    def score(each: Counter[str]) -> float:
-        length = _K * (1 - _B + _B * each.total() / usual)
-        return sum(
-            rare[word] * each[word] * (_K + 1) / (each[word] + length) for word in wanted if word in each
-        )
-
-    return [score(each) for each in told]
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
 
 
 def nearness(one: Sequence[float], other: Sequence[float]) -> float:

@@ -13,17 +13,19 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from pagein.errors import ConfigurationError, FormatError
+from pagein.integrations.langgraph_facts import FactItems
+from pagein.integrations.langgraph_finding import Finder, Looked
 from pagein.integrations.langgraph_items import (
     is_in,
     namespace_of,
     namespace_text,
     nearness,
     passes,
-    scores,
     words_in,
 )
 from pagein.integrations.langgraph_tables import ITEM_TABLES, Tables
 from pagein.integrations.releases import checked_release
+from pagein.options import Options, embedder_of
 
 try:
     from langchain_core.stores import BaseStore as KeyValueStore
@@ -57,12 +59,13 @@ Vectors = Mapping[str, Sequence[float]]
 
 
 class PageinStore(BaseStore):
-    """Items by namespace and key, durable; found by filter, by words, or by meaning where ``index`` says how.
+    """Items by namespace and key, durable; found by filter, and by a query as the archive finds what was recorded.
 
-    ``graph.compile(store=PageinStore("run.db"))``. ``index`` and ``ttl`` are LangGraph's own; without ``index`` a query
-    is answered by the words it shares with an item. What matches comes first, best first, then what does not. An item
-    past its time is not shown. A batch does its reads first, then its writes, all or none. ``clock`` gives seconds
-    since the epoch. Raises LogError, and FormatError for a value that is no JSON.
+    ``graph.compile(store=PageinStore("run.db"))``. A query is answered by words, and with ``embedder`` by meaning too;
+    ``index`` and ``ttl`` are LangGraph's own, and with ``index`` it is answered by its vectors alone. What matches comes
+    first, best first, then what does not. ``facts="facts"`` gives the facts of a user to read as items of ``("facts",
+    user)``. An item past its time is not shown. A batch does its reads first, then its writes, all or none. ``clock``
+    gives seconds since the epoch. Raises LogError, ConfigurationError, and FormatError for a value that is no JSON.
     """
 
     supports_ttl = True
@@ -73,6 +76,8 @@ class PageinStore(BaseStore):
         *,
         tenant: str = "",
         index: IndexConfig | None = None,
+        embedder: Any = None,
+        facts: str | None = None,
         ttl: TTLConfig | None = None,
         timeout: float = 5.0,
         synchronous: str = "FULL",
@@ -84,6 +89,12 @@ class PageinStore(BaseStore):
         self.ttl_config = ttl
         self.index_config = index
         self._fields = list((index or {}).get("fields") or ["$"])
+        if index is not None and embedder is not None:
+            raise ConfigurationError(
+                "give index, which is LangGraph's, or embedder, which is pagein's: not both"
+            )
+        self._finder = Finder(embedder_of(Options(embedder=embedder)))
+        self._facts = FactItems(url, tenant, facts, clock)
         self._embeddings = ensure_embeddings(index.get("embed")) if index else None
         self._tables = Tables(url, timeout=timeout, synchronous=synchronous)
         self._tables.create(ITEM_TABLES)
@@ -104,6 +115,8 @@ class PageinStore(BaseStore):
 
     def close(self) -> None:
         """Release the file; a second call does nothing."""
+        self._finder.close()
+        self._facts.close()
         self._tables.close()
 
     def _done(self, ops: Sequence[Op], vectors: Vectors) -> list[Result]:
@@ -119,6 +132,12 @@ class PageinStore(BaseStore):
 
     def _read(self, op: Op, vectors: Vectors) -> Result:
         match op:
+            case GetOp(namespace=namespace, key=key) if self._facts.holds(namespace):
+                fact = self._facts.get(namespace, key)
+                return Item(**fact) if fact else None
+            case SearchOp(namespace_prefix=namespace) if self._facts.holds(namespace):
+                told = self._facts.search(namespace, op.query, op.filter)[op.offset : op.offset + op.limit]
+                return [SearchItem(**fields, score=score) for fields, score in told]
             case GetOp(namespace=namespace, key=key, refresh_ttl=refresh):
                 found = self._rows(" AND namespace = ? AND key = ?", (namespace_text(namespace), key))
                 self._refresh(found if refresh else ())
@@ -151,7 +170,7 @@ class PageinStore(BaseStore):
             scored = (
                 self._near(rows, vectors[op.query], first, last)
                 if op.query in vectors
-                else _by_words(rows, op.query)
+                else self._finder.scores(op.query, list(map(_looked, rows)))
             )
             # What does not match stands behind what does: a limit is filled, as LangGraph's own stores fill it.
             ranked = sorted(zip(rows, scored, strict=True), key=lambda each: -_low(each[1]))
@@ -181,6 +200,8 @@ class PageinStore(BaseStore):
     # -- writing
 
     def _row(self, op: PutOp, now: float) -> tuple[object, ...]:
+        if self._facts.holds(op.namespace):
+            raise FormatError("facts are stated by memory.facts, and read here", path="namespace")
         if op.value is None:
             return ()
         try:
@@ -312,8 +333,8 @@ def _below(prefix: Sequence[str]) -> tuple[str, str]:
     return (text, text[:-1] + " ") if text else ("", "\U0010ffff")
 
 
-def _by_words(rows: Sequence[Row], query: str) -> list[float | None]:
-    return [score or None for score in scores(query, ["\n".join(json.loads(row[5])) for row in rows])]
+def _looked(row: Row) -> Looked:
+    return Looked((row[0], row[1]), row[4], "\n".join(json.loads(row[5])))
 
 
 def _low(score: float | None) -> float:

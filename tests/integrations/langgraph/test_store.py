@@ -12,7 +12,7 @@ from langchain_play import scripted
 from langgraph.config import get_store
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
-from pagein import FormatError
+from pagein import AgentMemory, ConfigurationError, FormatError
 from pagein.integrations.langgraph import PageinByteStore, PageinStore
 
 
@@ -247,3 +247,66 @@ def test_the_byte_store_is_langchain_s(tmp_path, is_async):
     assert store.mget(["ok"]) == [None]
     store.close()
     other.close()
+
+
+class Meaning:
+    """pagein's own kind of embedder: a text's meaning is which of two things it is about."""
+
+    name, dimension = "animals", 3
+    fails = False
+
+    def embed(self, texts):
+        if self.fails:
+            raise OSError("the model is gone")
+        return [self._of(text.lower()) for text in texts]
+
+    def _of(self, text):
+        cats, boats = (
+            any(word in text for word in words) for words in (("cat", "feline"), ("boat", "vessel"))
+        )
+        return [float(cats), float(boats), 0.01]
+
+
+def test_with_an_embedder_a_query_finds_by_words_and_by_meaning(tmp_path, caplog):
+    meaning = Meaning()
+    store = PageinStore(tmp_path / "run.db", embedder=meaning)
+    store.put(("d",), "cat", {"text": "The cat sleeps."})
+    store.put(("d",), "boat", {"text": "The boat sails."})
+    store.put(("e",), "other", {"text": "A feline of another namespace."})
+    found = store.search(("d",), query="felines")
+    assert (keys(found)[0], found[0].score > 0) == ("cat", True)
+    assert keys(store.search(("d",), query="sails"))[0] == "boat"
+    store.put(("d",), "cat", {"text": "The vessel sinks."})  # what it said before is found no more
+    assert sorted(keys(store.search(("d",), query="boats", limit=2))) == ["boat", "cat"]
+    assert all(each.score is None or each.score < 0.1 for each in store.search(("d",), query="sleeps"))
+    meaning.fails = True
+    store.put(("d",), "dog", {"text": "The dog barks."})
+    assert keys(store.search(("d",), query="barks"))[0] == "dog"
+    assert "found by words alone" in caplog.text
+    store.close()
+    with pytest.raises(ConfigurationError, match="not both"):
+        PageinStore(tmp_path / "run.db", embedder=meaning, index={"dims": 26, "embed": Letters()})
+
+
+def test_facts_of_a_user_are_read_as_items(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, budget=4_000, user="ann") as memory:
+        first = memory.facts.add("Ann lives in Bremen.", scope="user", category="knowledge")
+        memory.facts.add("Ann eats no fish.", scope="user", category="preference")
+        memory.facts.add("The build is red.", scope="session")
+    store = PageinStore(path, facts="facts")
+    found = store.search(("facts", "ann"), query="Where does Ann live? In Bremen?")
+    assert [each.value["content"] for each in found] == ["Ann lives in Bremen.", "Ann eats no fish."]
+    assert store.get(("facts", "ann"), first.id).value["category"] == "knowledge"
+    assert keys(store.search(("facts", "ann"), filter={"category": "preference"})) != [first.id]
+    assert store.search(("facts", "bob")) == []
+    assert store.get(("facts", "ann"), "fu99") is None
+    assert store.get(("facts", "ann", "deeper"), first.id) is None
+    with pytest.raises(FormatError, match="facts are stated by"):
+        store.put(("facts", "ann"), "new", {"content": "Ann flies."})
+    store.put(("facts",), "of the graph", {"n": 1})
+    assert store.get(("facts",), "of the graph").value == {"n": 1}
+    store.close()
+    plain = PageinStore(path)
+    assert plain.search(("facts", "ann")) == []
+    plain.close()
