@@ -4,6 +4,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+import threading
 
 import psycopg
 import psycopg_pool
@@ -248,10 +249,31 @@ def test_two_processes_index_each_entry_once(opened, postgres, schema):
         log.append([TaskStep(f"sounding {number} fathoms") for number in range(300)], after=0, at=1.0)
         workers = [run(WORKER, postgres.url, schema) for _ in range(2)]
         told = [each.communicate(timeout=60) for each in workers]
-        assert sum(int(out) for out, _ in told) == 300, told
+        assert all(out.strip().isdigit() for out, _ in told), told
+        assert sum(int(out) for out, _ in told) == 300
         archive = opened(session="long")
         assert archive.watermark() == 300
         assert len(archive.search(Query("fathoms", limit=400))) == 300
+
+
+def test_many_who_open_a_new_index_at_once_make_it_once(postgres):
+    for _ in range(3):
+        with postgres.schema() as schema:
+            told = []
+
+            def work(schema=schema, told=told):
+                try:
+                    with PostgresArchive(postgres.url, schema=schema, timeout=30.0) as archive:
+                        told.append(archive.index(recorded(TaskStep("one")).read()))
+                except Exception as error:  # noqa: BLE001 - told to the test's own thread
+                    told.append(error)
+
+            threads = [threading.Thread(target=work) for _ in range(6)]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+            assert sorted(told, key=str) == [0, 0, 0, 0, 0, 1]
 
 
 # What a memory does with it

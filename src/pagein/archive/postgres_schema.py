@@ -45,6 +45,8 @@ _SCHEMA: tuple[LiteralString, ...] = (
 )
 _VECTORS: LiteralString = f"""CREATE TABLE IF NOT EXISTS {{0}}.archive_vectors ({OWNER}, id bigint NOT NULL,
     model text NOT NULL, vector {{1}}.halfvec NOT NULL, PRIMARY KEY (tenant, session, id))"""
+_THERE: LiteralString = """SELECT count(*) FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
+    WHERE nspname = %(schema)s AND relname = ANY(%(names)s)"""
 _FOUND: LiteralString = """SELECT nspname FROM pg_type JOIN pg_namespace ON typnamespace = pg_namespace.oid
     JOIN pg_extension ON extname = 'vector' AND extnamespace = typnamespace WHERE typname = 'halfvec'"""
 
@@ -64,11 +66,8 @@ def prepare(connection: Connection, schema: str, where: str) -> None:
 def is_trusted(connection: Connection, schema: str, where: str) -> bool:
     """True where the tables are there, and of this release. Raises LogTooNew where they are of a later one."""
     with connection.cursor(row_factory=tuple_row) as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM unnest(%s::text[]) AS each(name)"
-            " WHERE to_regclass(quote_ident(%s) || '.' || each.name) IS NOT NULL",
-            (_NEEDED, schema),
-        )
+        # The catalogue itself is read: what to_regclass remembers may be older than the lock that was waited for.
+        cursor.execute(_THERE, {"schema": schema, "names": _NEEDED})
         if cursor.fetchone() != (len(_NEEDED),):
             return False
         found = cursor.execute(_made("SELECT version FROM {0}.archive_about", schema)).fetchone()

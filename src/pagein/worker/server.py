@@ -32,6 +32,9 @@ except ImportError as error:
 SCHEMA = "pagein"
 """Where procrastinate's tables are made: beside the log's."""
 
+_THERE = """SELECT 1 FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
+    WHERE nspname = %s AND relname = 'procrastinate_jobs'"""
+
 
 class _End:
     """Nothing more comes."""
@@ -170,8 +173,7 @@ def _prepare(desk: Desk) -> None:
     def prepared(using: Connection, _: bool) -> None:
         with using.transaction():
             lock(using, f"{SCHEMA} worker")
-            found = using.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.procrastinate_jobs",)).fetchone()
-            if found == (None,):
+            if using.execute(_THERE, (SCHEMA,)).fetchone() is None:
                 using.execute(f"SET LOCAL search_path = {SCHEMA}")
                 using.execute(SchemaManager.get_schema())
 
