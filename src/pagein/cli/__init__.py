@@ -11,9 +11,11 @@ benching  bench faults, bench savings and bench speed
 degrading bench degrade
 summarising  bench fidelity and bench blocking
 enduring  bench crash and bench load
+erasing   erase and retain
 recalling recall
 working   worker
-facting   facts and bench facts
+facting   facts
+benching_facts  bench facts
 configuring  config
 benching_recall  bench recall and bench search
 benching_frameworks  bench frameworks
@@ -69,12 +71,14 @@ def _app() -> App:
     from pagein import __version__  # noqa: PLC0415 - names every room of the library
     from pagein.cli import (  # noqa: PLC0415
         benching,
+        benching_facts,
         benching_frameworks,
         benching_recall,
         branching,
         configuring,
         degrading,
         enduring,
+        erasing,
         facting,
         looking,
         moving,
@@ -110,6 +114,8 @@ def _app() -> App:
     app.command(working.worker)
     app.command(moving.export)
     app.command(moving.restore, name="import")
+    app.command(erasing.erase)
+    app.command(erasing.retain)
     app.command(facting.app())
     app.command(configuring.config)
     bench = App(name="bench", help="The measurements you can repeat.")
@@ -119,7 +125,7 @@ def _app() -> App:
     bench.command(degrading.degrade)
     bench.command(summarising.fidelity)
     bench.command(summarising.blocking)
-    bench.command(facting.measure, name="facts")
+    bench.command(benching_facts.measure, name="facts")
     bench.command(enduring.crash)
     bench.command(enduring.load)
     bench.command(benching_recall.search)

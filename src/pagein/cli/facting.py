@@ -1,4 +1,4 @@
-"""``pagein facts``: what outlives the runs in a database, looked at and changed by hand; ``pagein bench facts``."""
+"""``pagein facts``: what outlives the runs in a database, looked at and changed by hand."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from pagein.bench import facts as bench
 from pagein.cli import screen
-from pagein.cli.options import AsJson, ModelName, counter_of
+from pagein.cli.options import AsJson
 from pagein.cli.stores import Store
 from pagein.cli.told import told
 from pagein.config import load
@@ -281,72 +280,3 @@ def _show(facts: Iterable[Fact], *, json: bool, title: str) -> None:
             made, each.id, each.scope, each.category, f"{each.confidence:.2f}", screen.clean(each.content)
         )
     screen.console().print(made if found else "No facts.")
-
-
-def measure(
-    *files: Annotated[Path, Parameter(help="LoCoMo's or LongMemEval's JSON files, plain or gzipped.")],
-    pool: Annotated[
-        Path | None, Parameter(help="Sessions by id to draw LongMemEval's distractors from.")
-    ] = None,
-    haystack: Annotated[int, Parameter(help="Sessions of a LongMemEval question, with a pool.")] = 50,
-    limit: Annotated[int | None, Parameter(help="Only so many questions of each conversation.")] = None,
-    refit: Annotated[bool, Parameter(negative="--no-refit", help="Beside scikit-learn, too.")] = True,
-    speed: Annotated[bool, Parameter(negative="--no-speed", help="How long a ranking takes, too.")] = True,
-    model: ModelName = None,
-    json: AsJson = False,
-) -> int:
-    """Measure whether the facts that a question needs are in the block, and how fast they are ranked.
-
-    Turns are the facts (of LongMemEval the user's), the evidence is what is needed.
-    The share of it is measured inside blocks of 500, 1,000 and 2,000 tokens: ours;
-    confidence alone, filled to the first that does not fit (deer-flow as it is);
-    and a TfidfVectorizer of scikit-learn's, fitted at each call. "Apart" is the
-    largest difference between our cosines and scikit-learn's on the same terms.
-
-    For example:
-
-      pagein bench facts locomo10.json
-      pagein bench facts longmemeval_s.json --no-refit --no-speed
-      pagein bench facts
-    """
-    counter = counter_of(model)
-    shares: dict[str, bench.Shares] = {}
-    for file in files:
-        asked = bench.read_asked(file, pool, haystack)
-        if limit is not None:
-            asked = [bench.Asked(each.facts, each.questions[: max(1, limit)]) for each in asked]
-        with screen.progress(file.name, sum(len(each.questions) for each in asked)) as advance:
-            shares[file.name] = bench.bench_facts(asked, counter, refit=refit, tick=advance)
-    sizes = (10_000, 100_000) if speed else ()
-    with screen.progress("ranking", len(sizes)) as advance:
-        speeds = bench.bench_speed_of_facts(sizes, refit=refit, tick=advance)
-    if json:
-        screen.show_json(bench.as_dict(shares, speeds))
-        return 0
-    for name, each in shares.items():
-        _print_shares(name, each)
-    _print_speeds(speeds)
-    return 0
-
-
-def _print_shares(name: str, shares: bench.Shares) -> None:
-    title = f"{name}: {shares.questions:,} questions, share of the needed facts in the block"
-    made = screen.table(title, "system", *(f"{budget:,} tokens" for budget in bench.BUDGETS))
-    for system in (bench.OURS, bench.CONFIDENCE, bench.REFIT):
-        if (system, bench.BUDGETS[0]) in shares.sums:
-            screen.row(made, system, *(screen.rate(shares.mean(system, budget)) for budget in bench.BUDGETS))
-    screen.console().print(made)
-    screen.console().print(f"Apart from scikit-learn on the same terms: {shares.apart:.1e}")
-
-
-def _print_speeds(speeds: Sequence[bench.Speed]) -> None:
-    if not speeds:
-        return
-    made = screen.table("one ranking, ms (medians)", "facts", "ours", "after one more", "refit", "times")
-    for each in speeds:
-        again: Any = "-" if each.refit is None else f"{each.refit:,.0f}"
-        times = "-" if each.times is None else f"{each.times:,.0f}"
-        screen.row(
-            made, screen.number(each.facts), f"{each.ours:.1f}", f"{each.after_one_more:.1f}", again, times
-        )
-    screen.console().print(made)
