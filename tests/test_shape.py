@@ -19,7 +19,7 @@ TESTS = Path(__file__).parent
 
 HOUSE = (
     "errors", "steps", "callbacks", "showing", "driving", "lexing", "messages", "spelling", "protocol", "tokens", "log", "view", "formats", "compaction", "models", "summaries", "archive", "facts",
-    "recording", "writing", "recalling", "effects", "session", "history", "knowing", "paging", "flows", "checkpoints", "branches", "expansion", "options", "config", "background", "library", "knowledge", "erasing", "tools", "verbs", "memory", "amemory", "exporting", "worker", "integrations", "bench", "testing", "cli", "__main__",
+    "recording", "writing", "recalling", "effects", "session", "snapshots", "history", "knowing", "paging", "flows", "checkpoints", "branches", "expansion", "options", "config", "background", "library", "knowledge", "erasing", "tools", "verbs", "memory", "amemory", "exporting", "worker", "integrations", "bench", "testing", "cli", "__main__",
 )  # fmt: skip
 """The rooms from the ground up: a module imports only from those before its own, and from its own."""
 

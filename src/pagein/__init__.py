@@ -27,6 +27,7 @@ writing      summaries that a model writes while the run goes on
 recalling    what left and comes back by itself
 effects      what a flow may ask for
 session      what is held of one log between two calls
+snapshots    what is held of a log, written down so that opening it is quick
 history      the steps as they were recorded, read back
 knowing      what is known, where it stands in a view
 paging       what shows and what leaves

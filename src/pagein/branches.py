@@ -16,6 +16,7 @@ from typing import Any
 from pagein.checkpoints.making import found
 from pagein.effects import Collect, Effect, Flow, Read
 from pagein.errors import ConfigurationError, LogUnreadable, LogUnwritable, UnknownBranch, UnknownCheckpoint
+from pagein.flows import keep, load
 from pagein.log import Checkpoint, Entry, Log, Observed
 from pagein.log.branching import OWN, REGISTRY, BranchLog, Piece
 from pagein.log.inmemory import InMemoryLog
@@ -304,14 +305,14 @@ def switch(session: Session, name: str, now: float) -> Flow[None]:
     """Go on with another branch. A summary that is being written is waited for, and thrown away."""
     yield from _there(session, name)
     log: Log = yield from Asked("log", (name,))
-    entries: tuple[Entry, ...] = yield from Asked("entries", (log,))
     other = _anew(session)
-    other.begin(entries)  # may raise: then nothing was changed
+    yield from load(other, log)  # may raise: then nothing was changed
     if session.job is not None:
         yield from Collect(None)
         session.job = None
+    yield from keep(session, closing=True)
     yield from Asked("switch", (name, now))
-    yield from Moved(log, len(entries))
+    yield from Moved(log, other.fold.head)
     for each in fields(Session):
         setattr(session, each.name, getattr(other, each.name))
 

@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeVar
 
 from pagein.archive.contract import Hit, Query
 from pagein.facts.laying import Laid
-from pagein.log import Body, Entry
+from pagein.log import Body, Entry, Log
+from pagein.log.snapshots import Shelf, Snapshot
 from pagein.writing import Job, Outcome
 
 T = TypeVar("T")
@@ -37,10 +38,26 @@ class Append(Effect[tuple[Entry, ...]]):
 
 @dataclass(frozen=True)
 class Read(Effect[tuple[Entry, ...]]):
-    """The entries ``[start, stop)``."""
+    """The entries ``[start, stop)`` of the run's log, or of another one."""
 
     start: int
     stop: int | None
+    log: Log | None = None
+
+
+@dataclass(frozen=True)
+class Look(Effect[Shelf | None]):
+    """The snapshot of the run's log, or of another one; None where its store keeps none."""
+
+    log: Log | None = None
+
+
+@dataclass(frozen=True)
+class Keep(Effect[None]):
+    """Keep a snapshot, unless they were dropped since ``dropped``."""
+
+    snapshot: Snapshot
+    dropped: int
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,24 @@ What shows and what leaves is in ``paging``, what was recorded is read back in `
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from pagein.effects import Append, Attend, Flow, Read
-from pagein.errors import NothingToUndo, UnknownHandle
+from pagein.effects import Append, Attend, Flow, Keep, Look, Read
+from pagein.errors import LogError, LogUnreadable, NothingToUndo, UnknownHandle
 from pagein.formats import Item
-from pagein.log import Compaction, Entry, Pin, Undo, Unpin
+from pagein.history import stretches
+from pagein.log import Body, Compaction, Entry, Log, Pin, Undo, Unpin
+from pagein.log.snapshots import Snapshot
 from pagein.recording import Handed, admit, unheard
-from pagein.session import Session
+from pagein.session import Held, Session
+from pagein.snapshots import MISFITS, is_due, key_of, needed, packed, restored, unpacked
 from pagein.steps import Usage
+from pagein.view.fold import Fold, undone
 from pagein.view.handles import Handle, parse_handle
+
+PAGE = 1_000
+"""Entries that are read at a time where a whole log is folded: no more of it is ever held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +35,97 @@ class Recorded:
     repairs: tuple[str, ...] = ()
 
 
-def load(session: Session) -> Flow[None]:
-    """Fold the whole log from its first entry, undone compactions left out."""
-    entries = yield from Read(0, None)
-    session.begin(entries)
+def load(session: Session, log: Log | None = None) -> Flow[None]:
+    """Fold the log, the run's or another one: from its snapshot where there is one that fits, else from its first entry."""
+    shelf = yield from Look(log)
+    held, kept, dropped = None, None, 0
+    if shelf is not None and key_of(session.counter):
+        kept, dropped = 0 if shelf.is_open else None, shelf.dropped
+        if shelf.snapshot is not None:
+            held = yield from _from_snapshot(session, shelf.snapshot, log)
+        if held is not None and shelf.snapshot is not None and shelf.is_open:
+            kept = shelf.snapshot.position
+    session.hold(held or (yield from _anew(session, log)))
+    session.kept, session.dropped = kept, dropped
+
+
+def reload(session: Session) -> Flow[None]:
+    """Fold the whole log from its first entry, whatever a snapshot says; the next one is made of that."""
+    session.hold((yield from _anew(session)))
+    session.kept = None if session.kept is None else 0
+
+
+def _from_snapshot(session: Session, snapshot: Snapshot, log: Log | None) -> Flow[Held | None]:
+    """What a snapshot and the entries behind it give; None where it is of another log or release, or an undo takes back
+    what it folded.
+    """
+    last = yield from Read(snapshot.position - 1, snapshot.position, log)
+    if not _fits(snapshot, session, last):
+        return None
+    try:
+        value = unpacked(snapshot.body)
+        bodies: dict[int, Body] = {}
+        for start, stop in stretches(sorted(needed(value))):
+            bodies.update((each.position, each.body) for each in (yield from Read(start, stop, log)))
+        held = restored(value, session.counter, bodies)
+    except MISFITS:
+        return None
+    return held if (yield from _follow(held, log)) is None else None
+
+
+def _fits(snapshot: Snapshot, session: Session, last: Sequence[Entry]) -> bool:
+    """Whether it can be read here, and is of this log: the digest of its last entry covers all before."""
+    return snapshot.key == key_of(session.counter) and [each.digest for each in last] == [snapshot.digest]
+
+
+def _anew(session: Session, log: Log | None = None, skip: frozenset[int] = frozenset()) -> Flow[Held]:
+    """What the log gives folded from its first entry, undone compactions left out."""
+    while True:
+        held = Held(Fold(session.counter, skip=skip))
+        found = yield from _follow(held, log)
+        if found is None:
+            return held
+        skip = found
+
+
+def _follow(held: Held, log: Log | None) -> Flow[frozenset[int] | None]:
+    """Fold in what is behind, a page at a time. Where that takes back what was folded already: all that is undone."""
+    skip, is_undone = held.fold.skip, False
+    at = held.fold.head
+    while page := (yield from Read(at, at + PAGE, log)):
+        found = undone(entry.body for entry in page)
+        is_undone = is_undone or not found <= skip
+        skip |= found
+        at += len(page)
+        if not is_undone:
+            held.take(page)
+    return skip if is_undone else None
+
+
+def keep(session: Session, *, closing: bool = False) -> Flow[None]:
+    """Keep a snapshot where one is due. One that cannot be kept costs time at the next opening, and nothing else."""
+    if is_due(session.fold.head, session.kept, closing=closing):
+        with suppress(LogError):
+            yield from keep_now(session)
+
+
+def keep_now(session: Session) -> Flow[None]:
+    """Keep a snapshot of the run as it stands, due or not. Raises LogError."""
+    head = session.kept = (
+        session.fold.head
+    )  # where it fails, too: it is tried again when as much has come again
+    last = yield from Read(head - 1, head)
+    if last:
+        held = Held(session.fold, session.heard, session.heard_at, session.recorded)
+        snapshot = Snapshot(head, last[0].digest, key_of(session.counter), packed(held))
+        yield from Keep(snapshot, session.dropped)
 
 
 def catch_up(session: Session) -> Flow[None]:
     """Fold in what another writer recorded meanwhile."""
     entries = yield from Read(session.fold.head, None)
     if any(isinstance(entry.body, Undo) for entry in entries):
-        yield from load(session)
+        yield from reload(session)
     else:
         session.take(entries)
 
@@ -89,11 +177,17 @@ def undo(session: Session) -> Flow[Compaction]:
     """Take back the last compaction that was not taken back already. Raises NothingToUndo."""
     if not session.fold.compactions:
         raise NothingToUndo("no compaction is left to undo")
-    position, body = session.fold.compactions[-1]
+    position = session.fold.compactions[-1]
     # Read before the write: what fails then leaves everything as it was.
-    before = yield from Read(0, session.fold.head)
+    entries = yield from Read(position, position + 1)
+    held = yield from _anew(session, skip=session.fold.skip | {position})
     written = yield from Append((Undo(position),), session.fold.head)
-    session.begin((*before, *written))
+    held.take(written)
+    session.hold(held)
+    session.kept = None if session.kept is None else 0  # what there is has what was taken back
+    body = entries[0].body
+    if not isinstance(body, Compaction):
+        raise LogUnreadable(f"entry {position} is no compaction")
     return body
 
 

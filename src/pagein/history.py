@@ -30,7 +30,7 @@ def told(session: Session, first: int, last: int) -> Flow[tuple[dict[int, Step],
     answers = [entry.body for entry in entries if isinstance(entry.body, Observed)]
     # An observation may be far behind its action: a late one is where it came.
     behind = (at for action in found for at in session.fold.answers.get(action, ()) if at >= stop)
-    for start, end in _stretches(sorted(behind)):
+    for start, end in stretches(sorted(behind)):
         more = yield from Read(start, end)
         answers += [entry.body for entry in more if isinstance(entry.body, Observed)]
     by_action: dict[int, dict[int, Observation]] = {}
@@ -43,7 +43,7 @@ def told(session: Session, first: int, last: int) -> Flow[tuple[dict[int, Step],
     return found, notes
 
 
-def _stretches(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
+def stretches(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Sorted positions as ranges ``[start, end)``, so that neighbours are read at once."""
     start = end = -1
     for each in positions:

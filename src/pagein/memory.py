@@ -196,7 +196,7 @@ class Memory(Branching):
                 return self._knowledge.laid(effect, self._session.counter)
             case Remember(verb=verb, given=given):
                 return getattr(self.facts, verb)(**given)
-            case Read(start=start, stop=stop):
+            case Read(start=start, stop=stop, log=None):
                 return self._noted(tuple(self._log.read(start, stop)))
             case _:
                 return self._branched(effect)
@@ -219,7 +219,7 @@ class Memory(Branching):
         if lost is not None:
             found = replace(found, problems=(lost,))
         if found.ok:
-            yield from flows.load(self._session)
+            yield from flows.reload(self._session)
         return found
 
     def _unpinned(self, handle: str) -> Flow[None]:

@@ -65,7 +65,8 @@ def view(session: Session) -> Flow[View]:
             yield from knowing.say(session, "")
             current = session.fold.view(limit)
     if plan is not None:
-        current = replace((yield from commit(session, replace(current, limit=room), plan)), limit=limit)
+        _, current = yield from commit(session, replace(current, limit=room), plan)
+        current = replace(current, limit=limit)
         if facts:
             facts = yield from knowing.blocks(
                 session, current, min(int(limit * knowing.FACTS), limit - current.tokens - knowing.FRAME)
@@ -144,12 +145,12 @@ def compact(session: Session, *, wait: bool = False) -> Flow[Compaction | None]:
         return None
     if wait and (yield from _begun(session, current, plan.replacements)):
         yield from settled(session, None)
-    yield from commit(session, current, plan)
-    return session.fold.compactions[-1][1]
+    body, _ = yield from commit(session, current, plan)
+    return body
 
 
-def commit(session: Session, current: View, plan: Plan) -> Flow[View]:
-    """Record a plan as a compaction, with what a model wrote of its ranges, and give the view it leaves."""
+def commit(session: Session, current: View, plan: Plan) -> Flow[tuple[Compaction, View]]:
+    """Record a plan as a compaction, with what a model wrote of its ranges; gives that, and the view it leaves."""
     plan = replace(plan, replacements=_with_records(session, current, plan.replacements))
     after = preview(current, plan.replacements)
     if session.has_facts:
@@ -160,7 +161,7 @@ def commit(session: Session, current: View, plan: Plan) -> Flow[View]:
     known = yield from knowing.renewed(session, current, after)
     session.take((yield from Append((body, *known), session.fold.head)))
     session.rests_until = 0
-    return session.fold.view(current.limit)
+    return body, session.fold.view(current.limit)
 
 
 def _with_records(
@@ -170,7 +171,7 @@ def _with_records(
     if session.author is None:
         return replacements
     found = [*session.recorded, *session.written]
-    shown = {(each.first, each.last): each.record for each in _recorded(session)}
+    shown = session.fold.records
     made: dict[tuple[int, int], Replacement] = {}
     all_tiles = list(tiles(current, replacements))
     for each in all_tiles:
@@ -182,10 +183,6 @@ def _with_records(
                 made[each.first, each.last] = by
     kept = tuple(made.pop((each.first, each.last), each) for each in replacements)
     return (*kept, *made.values())
-
-
-def _recorded(session: Session) -> Iterable[Replacement]:
-    return (each for _, compaction in session.fold.compactions for each in compaction.replacements)
 
 
 def _survived(session: Session, current: View, by: Iterable[Replacement]) -> Flow[tuple[Survival, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -21,7 +21,7 @@ from pagein.steps import ActionStep, MemoryStep, Observation, TaskStep
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
 from pagein.view import Shown, View
-from pagein.view.fold import Fold, undone
+from pagein.view.fold import Fold
 from pagein.writing import Author, Job, Written
 from pagein.writing.jobs import known
 
@@ -59,6 +59,26 @@ class Asides:
     compactions: int = -1
     laid: tuple[Laid, ...] = ()
     shown: tuple[Shown, ...] = ()
+
+
+@dataclass(slots=True)
+class Held:
+    """What a log alone says, folded so far: the same for every session that is opened on it."""
+
+    fold: Fold
+    heard: list[bytes] = field(default_factory=list)
+    heard_at: list[int] = field(default_factory=list)
+    recorded: list[Written] = field(default_factory=list)
+
+    def take(self, entries: Iterable[Entry]) -> None:
+        """Fold new entries in."""
+        for entry in entries:
+            self.fold.apply(entry)
+            said = heard_in(entry)
+            self.heard.extend(said)
+            self.heard_at.extend([entry.position] * len(said))
+            if isinstance(entry.body, Compaction) and entry.position not in self.fold.skip:
+                self.recorded.extend(known([entry.body]))
 
 
 @dataclass(slots=True)
@@ -115,20 +135,23 @@ class Session:
     problems: deque[str] = field(default_factory=lambda: deque(maxlen=PROBLEMS))
     """What went wrong in the background, each once, newest last."""
 
+    kept: int | None = None
+    """Up to which position a snapshot is kept in the store; None where none may be."""
+    dropped: int = 0
+    """How often the run's snapshots were dropped before it was opened."""
+
     def limit(self, budget: Budget) -> int:
         """The budget's limit in counted tokens, after what the provider's reports taught."""
         return max(1, self.calibration.room(budget.limit))
 
     def take(self, entries: Sequence[Entry]) -> None:
-        """Fold new entries in."""
+        """Fold new entries in, and learn from what a provider reported in them."""
+        held = Held(self.fold, self.heard, self.heard_at, self.recorded)
         for entry in entries:
-            self.fold.apply(entry)
-            self._hear(entry)
+            held.take((entry,))
             body = entry.body
             if isinstance(body, ActionStep) and body.usage is not None:
                 self.learn(body.usage.input_tokens)
-            elif isinstance(body, Compaction):
-                self.recorded.extend(known([body]))
 
     def call_back(self, entries: Sequence[Entry]) -> None:
         """Call what is registered for the steps and observations in these entries, each with its ``position``."""
@@ -139,25 +162,15 @@ class Session:
             if isinstance(body, MemoryStep | Observation):
                 self.callbacks.callback(body, position=entry.position)
 
-    def begin(self, entries: Sequence[Entry]) -> None:
-        """Fold the whole log anew; what was held stays where it cannot be folded."""
-        fold = Fold(self.counter, skip=undone(entry.body for entry in entries))
-        for entry in entries:
-            fold.apply(entry)
-        self.fold, self.heard, self.heard_at = fold, [], []
+    def hold(self, held: Held) -> None:
+        """Go on from here, whatever was held of the log before."""
+        self.fold, self.recorded = held.fold, held.recorded
+        self.heard, self.heard_at = held.heard, held.heard_at
         self.asides = Asides()
-        self.recorded = list(known(each for _, each in fold.compactions))
-        for entry in entries:
-            self._hear(entry)
 
     def since(self, position: int) -> list[bytes]:
         """What was heard from a position on."""
         return self.heard[bisect_left(self.heard_at, position) :]
-
-    def _hear(self, entry: Entry) -> None:
-        said = heard_in(entry)
-        self.heard.extend(said)
-        self.heard_at.extend([entry.position] * len(said))
 
     def learn(self, reported: int) -> None:
         """Compare what a provider counted with what was counted here for the request it answered.

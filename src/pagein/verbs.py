@@ -22,15 +22,17 @@ from pagein.checkpoints.automatic import Marks
 from pagein.checkpoints.making import checkpoints
 from pagein.checkpoints.state import Mark
 from pagein.checkpoints.verbs import Standing, checkpoint, look, resume
-from pagein.effects import Effect, Flow
+from pagein.effects import Effect, Flow, Keep, Look, Read
 from pagein.erasing.colours import AsyncErasing, Erasing
 from pagein.erasing.doing import Rooms
 from pagein.erasing.verbs import Erase
+from pagein.errors import LogUnreadable
 from pagein.expansion import full_step, succinct_step
 from pagein.history import steps
 from pagein.knowledge import Knowledge
 from pagein.library import Library
 from pagein.log import Entry, Log
+from pagein.log.snapshots import Shelf, SnapshotLog
 from pagein.session import Session
 from pagein.steps import Step
 
@@ -49,16 +51,34 @@ class Branching:
     _clock: Callable[[], float]
 
     def _branched(self, effect: Effect[Any]) -> Any:
-        if isinstance(effect, Asked):
-            return getattr(self._branches, effect.verb)(*effect.given)
-        if isinstance(effect, Erase):
-            return effect.perform(Rooms(self._branches, self._knowledge, self._library, self._clock))
-        if not isinstance(effect, Moved):
-            raise TypeError(f"no flow asks for {effect!r}")
+        match effect:
+            case Asked(verb=verb, given=given):
+                return getattr(self._branches, verb)(*given)
+            case Erase():
+                return effect.perform(Rooms(self._branches, self._knowledge, self._library, self._clock))
+            case Read(start=start, stop=stop, log=log) if log is not None:
+                return tuple(log.read(start, stop))
+            case Look(log=log):
+                return self._shelf(log or self._log)
+            case Keep(snapshot=snapshot, dropped=dropped) if isinstance(self._log, SnapshotLog):
+                return self._log.keep(snapshot, dropped)
+            case Moved():
+                return self._moved(effect)
+            case _:
+                raise TypeError(f"no flow asks for {effect!r}")
+
+    def _shelf(self, log: Log) -> Shelf | None:
+        if not isinstance(log, SnapshotLog):
+            return None
+        try:
+            return log.shelf()
+        except LogUnreadable:
+            return None  # what is wrong with the file is told where it is in the way
+
+    def _moved(self, effect: Moved) -> None:
         self._library, self._log, self._known = self._library.moved(effect.log), effect.log, None
         self._knowledge.move(effect.log)
         self._marks.seen = effect.head
-        return None
 
 
 class Verbs(Erasing):

@@ -51,7 +51,8 @@ def test_the_promises_hold_with_an_author_that_writes_well_badly_or_late(name):
             return name
 
         def teardown(self):
-            rows = [row for row in self.oracle.rows if isinstance(row, Compaction)]
+            runs = (self.oracle, *self.left.values())
+            rows = [row for run in runs for row in run.rows if isinstance(row, Compaction)]
             taken.extend(each.author for row in rows for each in row.replacements if each.record)
             super().teardown()
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from pagein import effects, flows, paging, session
+from pagein import effects, flows, paging
 from pagein.compaction.window import Window
 from pagein.errors import LogUnreadable
-from pagein.log import Compaction
+from pagein.log import Compaction, branching
 from pagein.messages import Message
 from pagein.protocol import with_observations
 from pagein.steps import ActionStep
@@ -77,7 +77,7 @@ def a_reused_call_id_goes_out_twice(patch):
 
 
 def an_undo_keeps_half(patch):
-    patch.setattr(session, "undone", lambda bodies: frozenset())
+    patch.setattr(flows, "undone", lambda bodies: frozenset())
 
 
 def a_late_result_rewrites_the_past(patch):
@@ -150,6 +150,37 @@ def each_request_begins_with_the_time(patch):
     patch.setattr(fold.View, "messages", wrong)
 
 
+def a_snapshot_forgets_an_id(patch):
+    whole = fold.Fold.of.__func__
+
+    def wrong(cls, counter, kept, recorded):
+        return whole(cls, counter, kept | {"used": kept["used"][1:]}, recorded)
+
+    patch.setattr(fold.Fold, "of", classmethod(wrong))
+
+
+def a_snapshot_is_taken_although_an_undo_came(patch):
+    patch.setattr(flows, "_follow", unseen(flows._follow))
+
+
+def unseen(follow):
+    def wrong(held, log):
+        if held.fold.head:  # behind a snapshot
+            held.fold.skip |= frozenset(range(held.fold.head))
+        return (yield from follow(held, log))
+
+    return wrong
+
+
+def a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork(patch):
+    patch.setattr(
+        branching.BranchLog,
+        "shelf",
+        lambda self: (self._pieces[0].log if self._pieces else self._own).shelf(),
+    )
+    patch.setattr(flows, "_fits", lambda snapshot, session, last: True)
+
+
 BUGS = {
     a_result_stands_before_its_call: "orphan tool result",
     a_cut_parts_a_call_from_its_result: "the view has no action there",
@@ -158,13 +189,16 @@ BUGS = {
     a_summary_stands_at_the_end: "overlap|the view has",
     a_pin_leaves_with_what_stands_around_it: "the pin .* is not in the request",
     a_reused_call_id_goes_out_twice: "a call id is used twice|two calls of one id",
-    an_undo_keeps_half: "the log folded again",
+    an_undo_keeps_half: "the log folded again|from a snapshot, and",
     a_late_result_rewrites_the_past: "without a compaction between|and was recorded as|tokens before; they were",
     a_second_late_result_is_taken: "ProtocolError was due|and was Observed",
     a_compaction_lies_about_its_tokens: "tokens after; they are",
     a_summary_can_end_its_own_frame: "can be ended from inside",
     a_summary_speaks_as_the_system: "system|the view says",
     a_pin_is_kept_in_mind_although_the_disk_was_full: "is not shown|the log folded again|changed something",
+    a_snapshot_forgets_an_id: "from a snapshot, and",
+    a_snapshot_is_taken_although_an_undo_came: "from a snapshot, and",
+    a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork: "from a snapshot, and",
     each_request_begins_with_the_time: "without a compaction between|the view says",
 }
 """What is planted, and what the machine says about it."""

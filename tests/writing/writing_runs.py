@@ -105,7 +105,8 @@ def served(host):
 
 
 def compactions(host):
-    return [each for _, each in host.memory._session.fold.compactions]
+    held = set(host.memory._session.fold.compactions)
+    return [each.body for each in host.memory._log.read() if each.position in held]
 
 
 def records(host):

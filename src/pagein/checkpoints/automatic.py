@@ -11,7 +11,7 @@ from pagein.checkpoints.state import AUTOMATIC, CLOSED, as_mark
 from pagein.checkpoints.verbs import going_on
 from pagein.effects import Flow, Read
 from pagein.errors import ConfigurationError, Conflict, PageinError
-from pagein.flows import load
+from pagein.flows import keep, load
 from pagein.log import Compaction, Log, Observed
 from pagein.log.inmemory import InMemoryLog
 from pagein.session import Session
@@ -78,19 +78,23 @@ def followed(marks: Marks, session: Session, flow: Flow[T]) -> Flow[T]:
         compacted = yield from _look(marks, session)
         if (every and marks.steps >= every) or (behind and compacted):
             yield from _tried(marks, session, AUTOMATIC)
+    yield from keep(session)
     return given
 
 
 def closing(marks: Marks, session: Session) -> Flow[None]:
-    """The checkpoint at close, where something was recorded since the last one; what fails here keeps nothing open."""
-    if not marks.automatic.close or marks.seen is None:
-        return
-    try:
-        yield from _look(marks, session)
-    except PageinError:
-        return
-    if marks.happened:
-        yield from _tried(marks, session, CLOSED)
+    """The checkpoint at close, where something was recorded since the last one, and a snapshot for the next opening.
+
+    What fails here keeps nothing open.
+    """
+    if marks.automatic.close and marks.seen is not None:
+        try:
+            yield from _look(marks, session)
+        except PageinError:
+            return
+        if marks.happened:
+            yield from _tried(marks, session, CLOSED)
+    yield from keep(session, closing=True)
 
 
 def _look(marks: Marks, session: Session) -> Flow[bool]:

@@ -15,6 +15,7 @@ from pagein.log import Body, Entry, Log, Problem, Verification
 from pagein.log.chain import relinked
 from pagein.log.digests import origin
 from pagein.log.rows import Row, RowLog
+from pagein.log.snapshots import Shelf, Snapshot, SnapshotLog
 
 REGISTRY, OWN = "pagein:branches:", "pagein:branch:"
 """What the names of the sessions begin with that hold which branches there are, and the entries of one."""
@@ -27,6 +28,16 @@ def is_branching(session: str) -> bool:
     (True, False)
     """
     return isinstance(session, str) and session.startswith((REGISTRY, OWN))
+
+
+def run_of(session: str) -> str:
+    """The session of the run that a branch is of; any other session is its own.
+
+    >>> run_of("pagein:branch:3:web-app"), run_of("web-app")
+    ('web-app', 'web-app')
+    """
+    number, colon, run = session.removeprefix(OWN).partition(":")
+    return run if session.startswith(OWN) and colon and number.isdigit() else session
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +166,27 @@ class BranchLog:
             raise Conflict(0, self.head())
         _rows(self._own).adopt(rows, blobs)
 
+    def shelf(self) -> Shelf:
+        """The branch's own snapshot, else one of a run it was forked from that ends before the fork."""
+        own = _shelf(self._own)
+        if own.snapshot is not None:
+            return own
+        for piece in reversed(self._pieces):
+            found = _shelf(piece.log).snapshot
+            if found is not None and found.position <= piece.last:
+                return replace(own, snapshot=found)
+        return own
+
+    def keep(self, snapshot: Snapshot, dropped: int) -> None:
+        """See ``pagein.log.snapshots.SnapshotLog``."""
+        if isinstance(self._own, SnapshotLog):
+            self._own.keep(snapshot, dropped)
+
+    def drop_snapshots(self) -> None:
+        """Those of the run and of all its branches."""
+        if isinstance(self._own, SnapshotLog):
+            self._own.drop_snapshots()
+
     def close(self) -> None:
         """Release the branch's own log; a second call does nothing."""
         self._own.close()
@@ -164,6 +196,10 @@ def _rows(log: Log) -> RowLog:
     if not isinstance(log, RowLog):
         raise LogUnreadable(f"a {type(log).__name__} does not give its rows")
     return log
+
+
+def _shelf(log: Log) -> Shelf:
+    return log.shelf() if isinstance(log, SnapshotLog) else Shelf(None, is_open=False)
 
 
 def _moved(entry: Entry, by: int) -> Entry:

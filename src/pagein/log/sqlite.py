@@ -10,15 +10,17 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pagein.errors import ConfigurationError, Conflict, LogClosed, LogUnreadable
-from pagein.log import Body, Entry, Verification
+from pagein.log import Body, Entry, Verification, sqlite_snapshots
 from pagein.log.chain import Audit, checked_name, checked_time, opened, relinked, seal, written
 from pagein.log.codec import encode
 from pagein.log.database import SYNCHRONOUS, is_busy, open_database, translated
 from pagein.log.erasing import Cut, Removal, cut_out, further, refuse_erased, take_out
 from pagein.log.rows import Row, Tip
 from pagein.log.sealing import Key, seal_of
+from pagein.log.snapshots import Shelf, Snapshot, sealed, unsealed
 from pagein.log.sqlite_erasing import scrub
 from pagein.log.sqlite_rows import ROWS_AT_ONCE, SQLiteRows
 
@@ -113,6 +115,8 @@ class SQLiteLog:
             database.execute("PRAGMA secure_delete = ON")
             with self._transaction(database):
                 for each in cuts:
+                    traced = isinstance(each, Cut) or each.trace
+                    sqlite_snapshots.drop(database, (self.tenant, each.session), trace=traced)
                     stored = self._in(database, each.session)
                     if isinstance(each, Cut):
                         cut_out(stored, each, at)
@@ -185,6 +189,28 @@ class SQLiteLog:
         """The names of this tenant's sessions in the file that have an entry, sorted."""
         with self._using(writing=False) as database:
             return tuple(name for (name,) in database.execute(_SESSIONS, (self.tenant,)))
+
+    def shelf(self) -> Shelf:
+        """The snapshot of this session, if one is there and whole."""
+        with self._using(writing=False) as database:
+            found = sqlite_snapshots.shelf(database, (self.tenant, self.session))
+        return replace(unsealed(found, self._seal), is_open=not self.readonly)
+
+    def keep(self, snapshot: Snapshot, dropped: int) -> None:
+        """See ``pagein.log.snapshots.SnapshotLog``. Raises LogErased for a session that is not there any more."""
+        with self._using(writing=True) as database, self._transaction(database):
+            tip = self._in(database).tip()
+            refuse_erased(self._tip, tip, tip.head if self._tip is None else self._tip.head)
+            if tip.head == 0:
+                return  # a branch of which nothing is its own yet: it may be gone, and nobody would know
+            sqlite_snapshots.keep(
+                database, (self.tenant, self.session), sealed(snapshot, self._seal), dropped
+            )
+
+    def drop_snapshots(self) -> None:
+        """See ``pagein.log.snapshots.SnapshotLog``; durable before it returns."""
+        with self._using(writing=True) as database, self._transaction(database):
+            sqlite_snapshots.drop(database, (self.tenant, self.session))
 
     def close(self) -> None:
         """Bring the WAL into the file and release it; a second call does nothing."""

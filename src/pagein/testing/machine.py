@@ -41,7 +41,8 @@ from pagein.steps import (
 from pagein.testing import promises
 from pagein.testing.moves import called, has_wire, lines, prose, results, short, spoken, wire
 from pagein.testing.oracle import Refused
-from pagein.testing.watching import Watched, as_budget
+from pagein.testing.returning import Returning
+from pagein.testing.watching import as_budget
 from pagein.view.handles import step_handle
 
 
@@ -64,7 +65,7 @@ def chosen_profile() -> settings:
     return {"ci": CI, "nightly": NIGHTLY}.get(os.environ.get("PAGEIN_PROFILE", ""), LOCAL)
 
 
-class MemoryMachine(Watched):
+class MemoryMachine(Returning):
     """Plays any run against an AgentMemory, and checks the promises after every move.
 
     Override ``open_log`` (a log that outlives its object), ``policy``, ``counter`` or ``limits``.
@@ -245,6 +246,7 @@ class MemoryMachine(Watched):
         before = self.memory.steps
         self.memory = self._open()  # the old one is dropped without a word
         promises.lossless(self.memory.steps, before)
+        self._opens_alike()
         found = self.memory.verify()
         assert found.ok, found.problems
 
@@ -253,7 +255,7 @@ class MemoryMachine(Watched):
     )
     def second_writer(self, verb: str, other: str) -> None:
         self._found()
-        rival = AgentMemory(self.open_log(), counter=self._counter, budget=self.budget)
+        rival = self._another()
         self._write(rival, other)
         before = self._state()
         head = self.log.head()
@@ -285,7 +287,7 @@ class MemoryMachine(Watched):
     def _resync(self) -> None:
         """After a conflict the next try works: nothing has to be opened again."""
         self._sent = None
-        if self._state()[1] != _reopened(self).report():
+        if self._state()[1] != self._another().report():
             self.transcript = None
             try:
                 self.memory.pin("after the conflict")
@@ -300,7 +302,7 @@ class MemoryMachine(Watched):
     def disk_is_full(self, verb: str) -> None:
         self._found()
         before = self._state()
-        self.log.full = True
+        self.disk.full = True
         try:
             self._verb(verb)()
         except LogUnwritable:
@@ -308,9 +310,9 @@ class MemoryMachine(Watched):
         except (NothingToUndo, OverBudget):
             assert self._state() == before, f"{verb} raised, and changed something"
         else:
-            assert self.log.full, f"{verb} swallowed the failure"
+            assert self.disk.full, f"{verb} swallowed the failure"
             assert self._state() == before or verb == "view"
-        self.log.full = False
+        self.disk.full = False
         self._found()
 
     def _verb(self, verb: str) -> Callable[[], Any]:
@@ -327,7 +329,3 @@ class MemoryMachine(Watched):
             "compact": self.memory.compact,
         }
         return verbs[verb]
-
-
-def _reopened(machine: MemoryMachine) -> AgentMemory:
-    return AgentMemory(machine.open_log(), counter=machine._counter, budget=machine.budget)  # noqa: SLF001

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pagein.errors import LogUnwritable
 from pagein.log import Body, Entry, Log, Verification
+from pagein.log.snapshots import Shelf, Snapshot
 from pagein.steps import (
     ActionStep,
     Content,
@@ -56,19 +57,33 @@ call_ids = st.sampled_from(("", "call_1", "call_1", "call_2", "call_3_0", "a.b:c
 called = st.lists(st.builds(ToolCall, call_ids, st.sampled_from(("bash", "read")), arguments), max_size=3)
 
 
-class Unreliable:
-    """A log that fails when it is told to: the disk is full, once, before anything is written."""
+class Disk:
+    """What the logs of one run lie on: full where it is told so, once; and it keeps their snapshots."""
 
-    def __init__(self, log: Log) -> None:
-        self.log, self.full = log, False
+    def __init__(self) -> None:
+        self.full = False
+        self.snapshots: dict[str, Snapshot] = {}
+
+    def fill(self) -> None:
+        """Fail where it is full, before anything is written."""
+        if self.full:
+            self.full = False
+            raise LogUnwritable("the disk is full")
+
+
+class Unreliable:
+    """A log on a disk that may be full, and that keeps snapshots whether the log does or not."""
+
+    def __init__(self, log: Log, disk: Disk | None = None) -> None:
+        self.log, self.disk = log, disk or Disk()
+        self.session: str = getattr(log, "session", "default")
+        self.tenant: str = getattr(log, "tenant", "")
 
     def head(self) -> int:
         return self.log.head()
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
-        if self.full:
-            self.full = False
-            raise LogUnwritable("the disk is full")
+        self.disk.fill()
         return self.log.append(bodies, after=after, at=at)
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
@@ -76,6 +91,16 @@ class Unreliable:
 
     def verify(self) -> Verification:
         return self.log.verify()
+
+    def shelf(self) -> Shelf:
+        return Shelf(self.disk.snapshots.get(self.session))
+
+    def keep(self, snapshot: Snapshot, dropped: int) -> None:
+        assert not dropped
+        self.disk.snapshots[self.session] = snapshot
+
+    def drop_snapshots(self) -> None:
+        self.disk.snapshots.clear()
 
     def close(self) -> None:
         self.log.close()

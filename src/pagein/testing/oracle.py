@@ -77,7 +77,9 @@ class Oracle:
         """Take in a step; what was open is given up first."""
         for call in self.open():
             self._answer(call, Observation(call.id, "", "unknown", call.index), fate="unknown")
-        at = self.head
+        self._add_step(self.head, step)
+
+    def _add_step(self, at: int, step: Step) -> None:
         is_first = len(self.systems) == len(self.steps) and not self.pins and not self.notes
         if isinstance(step, SystemPromptStep) and is_first:
             self.systems.append(step)
@@ -138,6 +140,40 @@ class Oracle:
             self.rows.append(entry.body)
             found.append(entry.body)
         return found
+
+    @classmethod
+    def of(cls, rows: Iterable[Any]) -> Oracle:
+        """What a run holds whose log says this, from its beginning."""
+        made = cls()
+        for row in rows:
+            match row:
+                case Observed():
+                    made._hear(row)
+                case Compaction():
+                    made.compactions.append(made.head)
+                    made.rows.append(row)
+                case Pin(text=text):
+                    made.pin(text)
+                case Unpin(position=position):
+                    made.unpin(position)
+                case Undo():
+                    made.undo()
+                case _:
+                    made._add_step(made.head, row)
+        return made
+
+    def _hear(self, row: Observed) -> None:
+        seen, meant = row.observation, (row.action, row.index)
+        call = next((each for each in self.calls if (each.action, each.index) == meant), None)
+        if not row.late:
+            assert call is not None
+            self._answer(call, seen, fate="unknown" if seen.status == "unknown" else "answered")
+            return
+        self.notes[self.head] = seen
+        self.rows.append(row)
+        if call is not None:
+            call.fate = "late"
+            self.steps[call.action] = _with(self.steps[call.action], call.index, seen)
 
     def bodies(self) -> list[Body]:
         """The log as it must be."""

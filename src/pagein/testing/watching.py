@@ -7,10 +7,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
+from pagein.branches import Grove, on_branch
 from pagein.compaction import Policy
 from pagein.errors import Illegal, OverBudget
 from pagein.formats import format_named
@@ -22,7 +23,7 @@ from pagein.models.contract import Model
 from pagein.options import Options
 from pagein.steps import ActionStep, SystemPromptStep
 from pagein.testing import promises
-from pagein.testing.moves import Unreliable
+from pagein.testing.moves import Disk, Unreliable
 from pagein.testing.oracle import Oracle
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.encodings import Encoding
@@ -34,7 +35,6 @@ class Watched(RuleBasedStateMachine):
     """A memory under test: how it is opened, what it is compared with, and the promises. The moves are a subclass's."""
 
     memory: AgentMemory
-    log: Unreliable
     budget: Budget
 
     limits: ClassVar[Sequence[int | Budget]] = (
@@ -48,7 +48,8 @@ class Watched(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._folder: Path | None = None
-        self._kept: InMemoryLog | None = None
+        self._kept: dict[str, InMemoryLog] = {}
+        self.disk = Disk()
         self._opened: list[Log] = []
         self._counter = self.counter()
         self.oracle = Oracle()
@@ -68,8 +69,12 @@ class Watched(RuleBasedStateMachine):
 
     def open_log(self) -> Log:
         """The log of this run: every call opens the same one."""
-        self._kept = self._kept or InMemoryLog()
-        return self._kept
+        return self._in_memory("default")
+
+    @property
+    def log(self) -> Log:
+        """The log of the branch that the run is on."""
+        return self.memory._log  # noqa: SLF001 - what is watched
 
     def policy(self) -> str | Policy:
         """The policy under test."""
@@ -87,14 +92,23 @@ class Watched(RuleBasedStateMachine):
         """What else the memory is told when it is opened."""
         return {}
 
+    def _in_memory(self, session: str) -> InMemoryLog:
+        return self._kept.setdefault(session, InMemoryLog(session=session))
+
     def _open(self) -> AgentMemory:
         self._smallest = min(self._smallest, self.budget.limit)
-        self.log = Unreliable(self.open_log())
-        self._opened.append(self.log)
-        told = Options(
-            policy=self.policy(), counter=self._counter, budget=self.budget, summarizer=self.author()
-        )
-        return AgentMemory(self.log, **(told | self.options()))
+        return self._another(**Options(policy=self.policy(), summarizer=self.author()) | self.options())
+
+    def _another(self, *, quick: bool = True, **options: Unpack[Options]) -> AgentMemory:
+        """Another memory of the run, on the branch it goes on with; not ``quick``: with no snapshot to open it from."""
+        disk = self.disk if quick else Disk()
+        root = Unreliable(self.open_log(), disk)
+        self._opened.append(root)
+        grove = Grove(root, lambda session: Unreliable(self._in_memory(session), disk))
+        told = Options(counter=self._counter, budget=self.budget) | options
+        memory = AgentMemory(on_branch(grove), **told)
+        memory._branches = grove  # noqa: SLF001 - as open() does
+        return memory
 
     def teardown(self) -> None:
         for log in self._opened:

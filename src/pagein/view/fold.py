@@ -7,8 +7,10 @@ the compaction it names.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any, Self
 
 from pagein.errors import LogUnreadable
 from pagein.log import (
@@ -114,11 +116,15 @@ class Fold:
         self.head = 0
         self.open: dict[tuple[int, int], OpenCall] = {}
         self.abandoned: dict[str, list[OpenCall]] = {}
-        self.compactions: list[tuple[int, Compaction]] = []
+        self.compactions: list[int] = []
+        """The positions of those that hold."""
+        self.records: dict[tuple[int, int], str] = {}
+        """By range, the record behind what stands for it, where a model wrote one."""
         self.pinned: dict[int, str] = {}
         self.known: FactsShown | None = None
         """What the head of the view says is known; None where it never was to say anything."""
         self._known: tuple[Shown, ...] = ()
+        self._known_at: int | None = None
         self.answers: dict[int, list[int]] = {}
         """By action, the positions of the observations that came after it."""
         self.memo = Memo()
@@ -171,13 +177,85 @@ class Fold:
         """Tokens of what the head says is known."""
         return sum(each.tokens for each in self._known)
 
-    def _know(self, position: int, known: FactsShown) -> None:
-        self.known = known
-        shown = show(
-            Aside("facts", known.text), position, position + 1, self.counter, tier="facts",
-            why="known when the view was laid out",
-        )  # fmt: skip
+    def _know(self, position: int, known: FactsShown, tokens: int | None = None) -> None:
+        self.known, self._known_at = known, position
+        item, why = Aside("facts", known.text), "known when the view was laid out"
+        if tokens is None:
+            shown = show(item, position, position + 1, self.counter, tier="facts", why=why)
+        else:
+            shown = Shown(position, position + 1, item, "facts", why, messages_of(item), tokens)
         self._known = (shown,) if known.text else ()
+
+    def kept(self) -> dict[str, Any]:
+        """All of it as JSON-safe values; what was recorded stays in the log, and is named by its position."""
+        self._settle()
+        pairs = [(action, at) for action, found in self.answers.items() for at in found]
+        pairs.sort(key=lambda pair: pair[1])
+        waiting = [call for calls in self.abandoned.values() for call in calls]
+        return {
+            "head": self.head,
+            "skip": sorted(self.skip),
+            "open": [[call.action, call.index, call.id] for call in self.open.values()],
+            "abandoned": [[call.action, call.index, call.id] for call in waiting],
+            "compactions": self.compactions,
+            "records": [[*pair, record] for pair, record in self.records.items()],
+            "pinned": list(self.pinned.items()),
+            "known": [self._known_at, *(each.tokens for each in self._known)],
+            "answers": [steps_of(action for action, _ in pairs), steps_of(at for _, at in pairs)],
+            "costs": [steps_of(self._costs), list(self._costs.values())],
+            "used": sorted(self._used),
+            "shown": [list(map(_kept, each)) for each in (self._systems, self._body.kept, self._body.run)],
+            "memo": self.memo.kept(),
+        }
+
+    @staticmethod
+    def needed(kept: Mapping[str, Any]) -> frozenset[int]:
+        """The positions whose entries ``of`` needs: what is shown as it was recorded, and its answers."""
+        shown = {each[0] for part in kept["shown"] for each in part if each[-1] is None}
+        actions, places = map(sums_of, kept["answers"])
+        return (
+            frozenset(shown)
+            .union(at for at in kept["known"][:1] if at is not None)
+            .union(at for action, at in zip(actions, places, strict=True) if action in shown)
+        )
+
+    @classmethod
+    def of(cls, counter: TokenCounter, kept: Mapping[str, Any], recorded: Mapping[int, Any]) -> Self:
+        """The fold that was kept, counted by the same counter; ``recorded`` has the bodies that it needs by position.
+
+        Raises ValueError, KeyError, TypeError or LogUnreadable where they do not fit together.
+        """
+        fold = cls(counter, skip=frozenset(kept["skip"]))
+        fold.head, fold.compactions = kept["head"], kept["compactions"]
+        fold.open = {(action, index): OpenCall(action, index, id) for action, index, id in kept["open"]}
+        for action, index, id in kept["abandoned"]:
+            fold.abandoned.setdefault(id, []).append(OpenCall(action, index, id))
+        fold.records = {(first, last): record for first, last, record in kept["records"]}
+        fold.pinned = dict(kept["pinned"])
+        if kept["known"][0] is not None:
+            position, *tokens = kept["known"]
+            fold._know(position, recorded[position], *tokens)
+        for action, at in zip(*map(sums_of, kept["answers"]), strict=True):
+            fold.answers.setdefault(action, []).append(at)
+        positions, costs = kept["costs"]
+        fold._costs = dict(zip(sums_of(positions), costs, strict=True))
+        fold._used = set(kept["used"])
+        systems, settled, run = ([fold._restored(each, recorded) for each in part] for part in kept["shown"])
+        fold._systems, fold._body = systems, Body(settled, run)
+        fold.memo = Memo.of(kept["memo"])
+        return fold
+
+    def _restored(self, kept: Sequence[Any], recorded: Mapping[int, Any]) -> Shown:
+        first, last, tier, why, tokens, ids, held, said = kept
+        stubs = tuple(Stub(*each) for each in held)
+        item: Item = recorded[first] if said is None else SummaryStep(*said)
+        if isinstance(item, ActionStep):
+            came = (recorded[at] for at in self.answers.get(first, ()))
+            answers = {each.index: each.observation for each in came if not each.late}
+            item = with_observations(item, answers) if answers else item
+        item = with_stubs(item, stubs)
+        messages = messages_of(item, ids, late_system=tier == "note")
+        return Shown(first, last, item, tier, why, messages, tokens, tuple(ids), stubs)
 
     def _step(self, position: int, step: Item) -> None:
         match step:
@@ -245,22 +323,49 @@ class Fold:
                 with_observations(old.item, answers), old.first, old.last, self.counter,
                 tier=old.tier, why=old.why, ids=old.ids, stubs=old.stubs,
             )  # fmt: skip
-            self._costs[action] = max(self._costs.get(action, 0), run[where].tokens)
+            if not old.stubs:
+                self._costs[action] = run[where].tokens
         self._unshown.clear()
 
     def _compact(self, position: int, body: Compaction) -> None:
         if position in self.skip:
             return
         self._settle()
-        self.compactions.append((position, body))
+        self.compactions.append(position)
         why = f"{body.policy}: {body.reason}"
         for each in body.replacements:
             self._body.replace(each, self.counter, why)
+            if each.record:
+                self.records[each.first, each.last] = each.record
+            else:
+                self.records.pop((each.first, each.last), None)
 
     def _unpin(self, pin: int) -> None:
         self.pinned.pop(pin, None)
         for shown in (self._body.kept, self._body.run):
             shown[:] = [each for each in shown if not (each.first == pin and isinstance(each.item, Pin))]
+
+
+def _kept(shown: Shown) -> list[Any]:
+    """What is shown as JSON-safe values: by its position, or, of what stands for a range, with its text."""
+    item, stubs = shown.item, [[each.slot, each.index, each.text, each.tier] for each in shown.stubs]
+    said = [item.content, item.author] if isinstance(item, SummaryStep) else None
+    return [shown.first, shown.last, shown.tier, shown.why, shown.tokens, shown.ids, stubs, said]
+
+
+def steps_of(numbers: Iterable[int]) -> list[int]:
+    """The first number, and by how much each one is above the one before it: of sorted ones, small and alike.
+
+    >>> steps_of([3, 5, 7]), list(sums_of([3, 2, 2]))
+    ([3, 2, 2], [3, 5, 7])
+    """
+    every = list(numbers)
+    return [each - before for before, each in zip([0, *every], every, strict=False)]
+
+
+def sums_of(steps: Iterable[int]) -> Iterator[int]:
+    """The numbers that ``steps_of`` was given."""
+    return accumulate(steps)
 
 
 def undone(bodies: Iterable[object]) -> frozenset[int]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from itertools import islice
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 from pagein.lexing import identifiers, told_call
 from pagein.log import Observed
@@ -163,38 +163,34 @@ class Memo:
             self._catch_up()
 
     def learn_ahead(self, texts: int) -> None:
-        """Take in at most so many of the texts that wait, as far as that changes nothing of what is learnt.
-
-        What leaves the tables depends on the turn in which somebody asks, so at that point the rest waits for it.
-        """
-        taken = 0
-        while taken < min(texts, len(self._heard)) and not self._is_full():
-            self._take_in(self._heard[taken])
-            taken += 1
-        del self._heard[:taken]
+        """Take in at most so many of the texts that wait."""
+        for heard in self._heard[:texts]:
+            self._learn_from(heard)
+        del self._heard[:texts]
 
     def _catch_up(self) -> None:
         if not self._noted:
             return
-        self._make_room()
         for heard in self._heard:
-            self._take_in(heard)
-            self._make_room()
+            self._learn_from(heard)
         self._make_out()
         self._heard.clear()
         self._noted, self._likely, self._worths = 0, None, None
 
-    def _is_full(self) -> bool:
-        return len(self._names) > 2 * POOL or len(self._lines) > 2 * POOL
+    def _learn_from(self, heard: _Heard) -> None:
+        """Take a text in, and let go what is then too much.
 
-    def _make_room(self) -> None:
-        if not self._is_full():
+        As of the turn it was heard in, not of now: what is kept in mind may not depend on who asked, and when.
+        """
+        self._take_in(heard)
+        turn = heard.turn
+        if len(self._names) <= 2 * POOL and len(self._lines) <= 2 * POOL:
             return
         self._make_out()
         if len(self._names) > 2 * POOL:
-            self._names = _promising(self._names, self._chances())
+            self._names = _promising(self._names, self._chances(turn))
         if len(self._lines) > 2 * POOL:
-            odds = {key: self._keeps(each) for key, each in self._lines.items()}
+            odds = {key: _keeps(each, turn) for key, each in self._lines.items()}
             self._lines = _promising(self._lines, odds)
 
     def _take_in(self, heard: _Heard) -> None:
@@ -279,7 +275,7 @@ class Memo:
         """How likely each identifier kept in mind is needed soon."""
         self._catch_up()
         if self._likely is None or self._likely[0] != self.turn:
-            self._likely = self.turn, self._chances()
+            self._likely = self.turn, self._chances(self.turn)
         return self._likely[1]
 
     def worths(self, share: float) -> dict[str, float]:
@@ -291,8 +287,8 @@ class Memo:
             self._worths = (self.turn, share), made
         return self._worths[1]
 
-    def _chances(self) -> dict[str, float]:
-        return {key: name_chance(each.base, each.use, self.turn) for key, each in self._names.items()}
+    def _chances(self, turn: int) -> dict[str, float]:
+        return {key: name_chance(each.base, each.use, turn) for key, each in self._names.items()}
 
     def quoted(self, line: Line) -> float:
         """How likely a line kept in mind is quoted soon; a short one is no quotation."""
@@ -302,9 +298,47 @@ class Memo:
         """What a line kept in mind is worth as what a result told, beside its names."""
         return telling(line.near, line.among, self.turn - line.use.last)
 
-    def _keeps(self, line: Line) -> float:
-        """By what a line stays in mind, or leaves."""
-        return line_chance(line.base, line.use, self.turn) + self.told(line)
+    def kept(self) -> dict[str, Any]:
+        """All of it as JSON-safe values; nothing waits to be learnt from after it."""
+        self._catch_up()
+        return {
+            "turn": self.turn,
+            "order": self.order,
+            "names": [[key, *_use(n.use), n.base, n.near, n.among] for key, n in self._names.items()],
+            "lines": [
+                [key, *_use(n.use), n.base, n.text, n.position, n.order, n.names, n.leads, n.fails, n.asks, n.near, n.among, n.source]
+                for key, n in self._lines.items()
+            ],
+            "tools": sorted(self._tools),
+            "task": sorted(self._task),
+            "common": self._common,
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Self:
+        """The memo that was kept. Raises ValueError, KeyError or TypeError for what is none."""
+        memo = cls()
+        memo.turn, memo.order = kept["turn"], kept["order"]
+        memo._names = {key: Name(Use(*rest[:_USES]), *rest[_USES:]) for key, *rest in kept["names"]}
+        for key, *rest in kept["lines"]:
+            base, text, position, order, names, *more = rest[_USES:]
+            use = Use(*rest[:_USES])
+            memo._lines[key] = Line(use, base, text, position, order, tuple(names), *more)
+        memo._tools, memo._task = set(kept["tools"]), set(kept["task"])
+        memo._common = dict(kept["common"])
+        return memo
+
+
+_USES = len(fields(Use))
+
+
+def _use(use: Use) -> tuple[int | bool, ...]:
+    return use.last, use.last_argued, use.turns, use.argued, use.said, use.observed
+
+
+def _keeps(line: Line, turn: int) -> float:
+    """By what a line stays in mind, or leaves."""
+    return line_chance(line.base, line.use, turn) + telling(line.near, line.among, turn - line.use.last)
 
 
 T = TypeVar("T")

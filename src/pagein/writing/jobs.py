@@ -35,14 +35,22 @@ def recorded(written: Written) -> str:
     return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
 
+def read_record(first: int, record: str) -> Written:
+    """What was written from ``first`` on, as a compaction keeps it.
+
+    Raises FormatError, ValueError, KeyError or TypeError for what a later release wrote otherwise.
+    """
+    value = json.loads(record)
+    return Written(first, int(value["last"]), from_value(value["summary"]))
+
+
 def known(compactions: Iterable[Compaction], kept: Iterable[Written] = ()) -> Iterator[Written]:
     """What models have written so far, newest last. What a later release wrote otherwise is passed over."""
     for compaction in compactions:
         for each in compaction.replacements:
             if each.record:
                 try:
-                    value = json.loads(each.record)
-                    yield Written(each.first, int(value["last"]), from_value(value["summary"]))
+                    yield read_record(each.first, each.record)
                 except (FormatError, ValueError, KeyError, TypeError):
                     continue
     yield from kept

@@ -1,0 +1,99 @@
+"""What is held of a log, written down so that it need not be folded again from its first entry, and read back. Pure.
+
+A snapshot holds what was derived: counts, ids, what is kept in mind, what stands for what left. What is shown as it was
+recorded is named by its position and read from the log. It is made again from the log wherever it does not fit: another
+release, another counter, a byte that changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from typing import Any
+
+from pagein.errors import FormatError, LogUnreadable
+from pagein.session import Held
+from pagein.tokens import TokenCounter
+from pagein.view.fold import Fold, steps_of, sums_of
+from pagein.writing.jobs import read_record, recorded
+
+VERSION = 1
+"""Raised with every change to what a fold derives, or to how it is written down."""
+
+EVERY, OF_ALL = 256, 64
+"""Entries behind a snapshot after which the next one is made: so many, or one in so many of all where that is more. A
+snapshot is as long as the run, so all that are ever written come to at most ``OF_ALL`` times the last one."""
+
+AT_CLOSE = 32
+"""Entries behind a snapshot after which one is made at close, in a run of at least ``EVERY``."""
+
+_MARK = 17
+"""Bytes of a fingerprint: its kind, and the hash."""
+
+MISFITS = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    zlib.error,
+    FormatError,
+    LogUnreadable,
+)
+"""What reading a snapshot that is none may raise."""
+
+
+def key_of(counter: TokenCounter) -> str:
+    """Which snapshots can be read here: this release's, counted alike. "" where that cannot be told of the counter."""
+    from pagein import __version__  # noqa: PLC0415 - names every room of the library
+
+    kind = type(counter)
+    if not kind.__module__.startswith("pagein.tokens.") or not is_dataclass(counter):
+        return ""  # somebody's own counter may count otherwise tomorrow, under the same name
+    told = repr(counter)
+    if " at 0x" in told:
+        return ""
+    rule = hashlib.sha256(f"{kind.__qualname__}\n{told}".encode()).hexdigest()[:16]
+    return f"{VERSION} {__version__} {rule}"
+
+
+def is_due(head: int, kept: int | None, *, closing: bool) -> bool:
+    """Whether a snapshot at ``head`` is worth its bytes where there is one at ``kept``; never where none may be kept."""
+    if kept is None or head < EVERY:
+        return False
+    return head - kept >= (AT_CLOSE if closing else max(EVERY, head // OF_ALL))
+
+
+def packed(held: Held) -> bytes:
+    """All that is held, as the body of a snapshot."""
+    value = {
+        "fold": held.fold.kept(),
+        "heard": b64encode(b"".join(held.heard)).decode(),
+        "heard_at": steps_of(held.heard_at),
+        "recorded": [[each.first, recorded(each)] for each in held.recorded],
+    }
+    return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
+
+
+def unpacked(body: bytes) -> Mapping[str, Any]:
+    """What a snapshot's body says. Raises one of ``MISFITS``."""
+    value: Mapping[str, Any] = json.loads(zlib.decompress(body))
+    return value
+
+
+def needed(value: Mapping[str, Any]) -> frozenset[int]:
+    """The positions whose entries ``restored`` needs. Raises one of ``MISFITS``."""
+    return Fold.needed(value["fold"])
+
+
+def restored(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int, object]) -> Held:
+    """What was held, from what a snapshot says and the entries it needs. Raises one of ``MISFITS``."""
+    fold = Fold.of(counter, value["fold"], bodies)
+    heard = b64decode(value["heard"])
+    marks = [heard[at : at + _MARK] for at in range(0, len(heard), _MARK)]
+    records = [read_record(first, text) for first, text in value["recorded"]]
+    return Held(fold, marks, list(sums_of(value["heard_at"])), records)
