@@ -188,7 +188,8 @@ class Memo:
             return
         self._make_out()
         if len(self._names) > 2 * POOL:
-            self._names = _promising(self._names, self._chances(turn))
+            chances = {key: name_chance(each.base, each.use, turn) for key, each in self._names.items()}
+            self._names = _promising(self._names, chances)
         if len(self._lines) > 2 * POOL:
             odds = {key: _keeps(each, turn) for key, each in self._lines.items()}
             self._lines = _promising(self._lines, odds)
@@ -275,7 +276,7 @@ class Memo:
         """How likely each identifier kept in mind is needed soon."""
         self._catch_up()
         if self._likely is None or self._likely[0] != self.turn:
-            self._likely = self.turn, self._chances(self.turn)
+            self._likely = self.turn, self._chances()
         return self._likely[1]
 
     def worths(self, share: float) -> dict[str, float]:
@@ -287,8 +288,8 @@ class Memo:
             self._worths = (self.turn, share), made
         return self._worths[1]
 
-    def _chances(self, turn: int) -> dict[str, float]:
-        return {key: name_chance(each.base, each.use, turn) for key, each in self._names.items()}
+    def _chances(self) -> dict[str, float]:
+        return {key: name_chance(each.base, each.use, self.turn) for key, each in self._names.items()}
 
     def quoted(self, line: Line) -> float:
         """How likely a line kept in mind is quoted soon; a short one is no quotation."""
