@@ -13,7 +13,7 @@ from pagein.effects import Append, Attend, Flow, Keep, Look, Read
 from pagein.errors import LogError, LogUnreadable, NothingToUndo, UnknownHandle
 from pagein.formats import Item
 from pagein.history import stretches
-from pagein.log import Body, Compaction, Entry, Log, Pin, Undo, Unpin
+from pagein.log import Body, Compaction, Entry, Erased, Log, Pin, Undo, Unpin
 from pagein.log.snapshots import Snapshot
 from pagein.recording import Handed, admit, unheard
 from pagein.session import Held, Session
@@ -91,10 +91,12 @@ def _anew(session: Session, log: Log | None = None, skip: frozenset[int] = froze
 def _follow(held: Held, log: Log | None) -> Flow[frozenset[int] | None]:
     """Fold in what is behind, a page at a time. Where that takes back what was folded already: all that is undone."""
     skip, is_undone = held.fold.skip, False
-    at = held.fold.head
+    start = at = held.fold.head
     while page := (yield from Read(at, at + PAGE, log)):
         found = undone(entry.body for entry in page)
-        is_undone = is_undone or not found <= skip
+        # What was erased since a snapshot is in it still.
+        is_erased = start > 0 and any(isinstance(entry.body, Erased) for entry in page)
+        is_undone = is_undone or is_erased or not found <= skip
         skip |= found
         at += len(page)
         if not is_undone:
