@@ -25,7 +25,7 @@ from pagein.history import lost_since
 from pagein.knowledge import Knowledge, open_beside
 from pagein.library import Library
 from pagein.log import Body, Compaction, Entry, FactsShown, Log, Verification
-from pagein.log.sealing import Key
+from pagein.log.sealing import Key, held
 from pagein.options import (
     Narrowed,
     Options,
@@ -95,7 +95,7 @@ class Memory(Branching):
         made, author = session_of(options)  # a bad option leaves no file behind
         checked_session(session)
         store: dict[str, Any] = {"tenant": tenant, "readonly": readonly, "timeout": timeout}
-        store |= {"synchronous": synchronous, "key": key}
+        store |= {"synchronous": synchronous, "key": held(key)}
         grove = Grove(open_log(url, session=session, **store), partial(open_beside, url, **store))
         try:
             # A table is read, and a warning given, once.

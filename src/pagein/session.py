@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from pagein.callbacks import CallbackRegistry
 from pagein.compaction import Policy
-from pagein.errors import PageinError
+from pagein.errors import LogErased, PageinError
 from pagein.facts.laying import Laid
-from pagein.log import Compaction, Entry, Observed
+from pagein.log import Compaction, Entry, Erased, Observed
 from pagein.recalling import LASTS, PageIn, Part, Sights
 from pagein.recording import Rendered, heard_in
 from pagein.steps import ActionStep, MemoryStep, Observation, TaskStep
@@ -145,7 +145,15 @@ class Session:
         return max(1, self.calibration.room(budget.limit))
 
     def take(self, entries: Sequence[Entry]) -> None:
-        """Fold new entries in, and learn from what a provider reported in them."""
+        """Fold new entries in, and learn from what a provider reported in them.
+
+        Raises LogErased where another writer erased what is folded in already.
+        """
+        if any(isinstance(entry.body, Erased) and entry.body.spans for entry in entries):
+            # What is held here still has it: nothing made of that may be written.
+            raise LogErased(
+                "something was erased from this run by another writer. Nothing was written; open it again to go on."
+            )
         held = Held(self.fold, self.heard, self.heard_at, self.recorded)
         for entry in entries:
             held.take((entry,))

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pagein.branches import Grove
-from pagein.erasing.planning import Line, Planned, facts_cut, facts_of, line_of, planned
+from pagein.erasing.planning import Line, Planned, facts_cut, facts_of, line_of, planned, unshown
 from pagein.errors import ConfigurationError, Conflict, LogUnwritable
 from pagein.facts.owners import RESERVED
 from pagein.knowledge import Knowledge
 from pagein.library import Library
-from pagein.log import FactStated, Log
-from pagein.log.branching import BranchLog
+from pagein.log import Entry, FactStated, Log
+from pagein.log.branching import REGISTRY, BranchLog
 from pagein.log.erasing import Cut, ErasableLog
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ class Rooms:
                 if attempt + 1 == ATTEMPTS:
                     raise
                 continue
-            count = sum(isinstance(body, FactStated) for cut in facts for body in cut.bodies.values())
-            return Erasure(plan.steps, count, plan.derived, plan.elsewhere, self.root.scrub())
+            return Erasure(plan.steps, stated_in(facts), plan.derived, plan.elsewhere, self.root.scrub())
         raise AssertionError("unreachable")  # pragma: no cover
 
     def erase_facts(self, scope: FactScope, position: int | None, reason: str) -> Erasure:
@@ -90,14 +89,14 @@ class Rooms:
             cut = facts_cut(log.session, entries, wanted, reason)
             if cut is None:
                 return Erasure()
+            cuts = [cut, *shown_cuts(self._run_logs(), contents_of(entries, cut), reason)]
             try:
-                log.erase((cut,), at=self.now())
+                self._cut(cuts)
             except Conflict:
                 if attempt + 1 == ATTEMPTS:
                     raise
                 continue
-            count = sum(isinstance(body, FactStated) for body in cut.bodies.values())
-            return Erasure(facts=count, scrubbed=log.scrub())
+            return Erasure(facts=stated_in([cut]), derived=len(cuts) - 1, scrubbed=self.root.scrub())
         raise AssertionError("unreachable")  # pragma: no cover
 
     def erase_session(self, reason: str, trace: bool) -> Erasure:
@@ -147,6 +146,12 @@ class Rooms:
             return
         yield from fact_logs(self.root, self.knowledge.open_log)
 
+    def _run_logs(self) -> Iterator[ErasableLog]:
+        if self.root.joint:
+            yield from run_logs(self.root, self.knowledge.open_log)
+        else:
+            yield from (_own(self.grove.log(each.name)) for each in self.grove.branches())
+
     def _cut(self, cuts: Sequence[Cut]) -> None:
         if self.root.joint:
             self.root.erase(cuts, at=self.now())
@@ -181,6 +186,35 @@ def fact_logs(root: ErasableLog, open_log: Callable[[str], Log]) -> Iterator[Era
                 yield log
             finally:
                 log.close()
+
+
+def run_logs(root: ErasableLog, open_log: Callable[[str], Log]) -> Iterator[ErasableLog]:
+    """The logs of runs in a store, branches too, one after the other; each is closed when the next is asked for."""
+    for name in sessions_of(root):
+        if not name.startswith((RESERVED, REGISTRY)):
+            log = erasable(open_log(name))
+            try:
+                yield log
+            finally:
+                log.close()
+
+
+def shown_cuts(logs: Iterable[ErasableLog], contents: Sequence[str], reason: str) -> Iterator[Cut]:
+    """The cuts that take facts out of what the views of runs were shown of them."""
+    for log in logs:
+        if cut := unshown(log.session, tuple(log.read()), contents, reason):
+            yield cut
+
+
+def contents_of(entries: Sequence[Entry], cut: Cut) -> list[str]:
+    """What the facts say that a cut erases."""
+    found = (each.body for each in entries if each.position in cut.bodies and each.erased is None)
+    return [body.content for body in found if isinstance(body, FactStated)]
+
+
+def stated_in(cuts: Iterable[Cut]) -> int:
+    """How many facts cuts erase."""
+    return sum(isinstance(body, FactStated) for cut in cuts for body in cut.bodies.values())
 
 
 def sessions_of(log: Log) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import assert_never
 
 from pagein.log import (
     Body,
@@ -14,6 +15,7 @@ from pagein.log import (
     FactConfirmed,
     FactRemoved,
     FactsExtracted,
+    FactsShown,
     FactStated,
     FactsUsed,
     Observed,
@@ -79,8 +81,10 @@ def _beside(body: FactBody) -> Body:
             return replace(body, sources=(), reason="")
         case FactsUsed() | FactsExtracted() | Erased():
             return body
-        case _:  # what is known, as it stands in the view
-            return replace(body, text="")
+        case FactsShown():
+            return FactsShown("")
+        case _:
+            assert_never(body)
 
 
 def unobserved(step: ActionStep, indexes: Collection[int]) -> ActionStep:

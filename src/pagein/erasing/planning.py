@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import unescape
 
 from pagein.archive.passages import passages
 from pagein.erasing.derived import Gone, recovered, unmarked
@@ -18,6 +19,7 @@ from pagein.log import (
     Erased,
     FactConfirmed,
     FactRemoved,
+    FactsShown,
     FactStated,
     Observed,
 )
@@ -168,6 +170,8 @@ def _new(
             return recovered(old, {each: parts for each, parts in mine.items() if each < at}, quotes)
         case Checkpoint():
             return unmarked(old, mine, quotes, modelled=modelled)
+        case FactsShown(text=text) if quotes(text):
+            return emptied(old)
         case ActionStep() if at in told:
             return unobserved(old, told[at])
         case Observed(action=action, index=index) if index in told.get(action, ()):
@@ -291,3 +295,17 @@ def line_of(entries: Sequence[Entry], position: int) -> set[int]:
             found.add(at)
             rest.extend(stated[at].supersedes)
     return found
+
+
+def unshown(session: str, entries: Sequence[Entry], contents: Sequence[str], reason: str) -> Cut | None:
+    """The cut that takes facts out of what a run's view was shown of them; None where they are in none of it."""
+    bodies: dict[int, Body] = {
+        entry.position: emptied(entry.body)
+        for entry in entries
+        if isinstance(entry.body, FactsShown) and _shows(unescape(entry.body.text), contents)
+    }
+    return Cut(session, len(entries), Erased(_spans(bodies), reason), bodies) if bodies else None
+
+
+def _shows(text: str, contents: Sequence[str]) -> bool:
+    return any(each in text for each in contents)

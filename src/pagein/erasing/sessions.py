@@ -13,7 +13,16 @@ from urllib.parse import quote
 
 from pagein.archive.opening import archive_of
 from pagein.erasing.derived import Gone
-from pagein.erasing.doing import Erasure, erasable, fact_logs, sessions_of
+from pagein.erasing.doing import (
+    Erasure,
+    contents_of,
+    erasable,
+    fact_logs,
+    run_logs,
+    sessions_of,
+    shown_cuts,
+    stated_in,
+)
 from pagein.erasing.planning import facts_cut, facts_of
 from pagein.errors import ConfigurationError
 from pagein.facts.owners import RESERVED, is_reserved
@@ -108,14 +117,19 @@ def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **st
             raise ConfigurationError(
                 f"nothing is known of a user {user!r} in this store. Nothing was erased."
             )
-        cuts = []
-        for log in fact_logs(root, partial(open_beside, url, **store)):
+        cuts: list[Cut] = []
+        contents: list[str] = []
+        beside = partial(open_beside, url, **store)
+        for log in fact_logs(root, beside):
             entries = tuple(log.read()) if log.session in names else ()
             stated = {each.position for each in entries if isinstance(each.body, FactStated)}
             if cut := facts_cut(log.session, entries, stated, reason):
+                contents += contents_of(entries, cut)
                 cuts.append(cut)
+        if contents:
+            cuts += shown_cuts(run_logs(root, beside), contents, reason)
         root.erase(cuts, at=time.time())
-        return Erasure(facts=_stated(cuts), scrubbed=root.scrub())
+        return Erasure(facts=stated_in(cuts), scrubbed=root.scrub())
 
 
 def take_out(
@@ -152,7 +166,7 @@ def take_out(
     else:
         for log in held:
             log.erase([each for each in removals if each.session == log.session], at=at)
-    return Erasure(sum(sizes[each] for each in runs), _stated(cuts), scrubbed=root.scrub())
+    return Erasure(sum(sizes[each] for each in runs), stated_in(cuts), scrubbed=root.scrub())
 
 
 def _whole(runs: Iterable[str], names: Sequence[str]) -> Iterator[str]:
@@ -223,7 +237,3 @@ def _opened(url: str | os.PathLike[str], session: str, store: Mapping[str, Any])
         if not root.joint:
             raise ConfigurationError("sessions in memory end with their memory; name a file or a server")
         yield root
-
-
-def _stated(cuts: Iterable[Cut]) -> int:
-    return sum(isinstance(body, FactStated) for cut in cuts for body in cut.bodies.values())

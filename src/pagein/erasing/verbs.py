@@ -13,7 +13,7 @@ from pagein.facts.fact import checked_scope
 from pagein.flows import load
 from pagein.log import FactScope, Log
 from pagein.recalling import Part, Sights
-from pagein.session import Asides, Session
+from pagein.session import Session
 from pagein.view.handles import Handle, parse_handle
 
 MOST_REASON = 500
@@ -57,14 +57,14 @@ def erase(session: Session, handles: tuple[str | int, ...], reason: str) -> Flow
     for scope, position in facts:
         done = joined(done, (yield from Erase("erase_facts", (scope, position, reason))))
     if facts:
-        session.asides = Asides()
+        yield from folded_anew(session)
     return done
 
 
 def erase_facts(session: Session, scope: FactScope, reason: str) -> Flow[Erasure]:
     """Erase every fact of the owner that a scope has here, with its history."""
     done = yield from Erase("erase_facts", (checked_scope(scope), None, checked_reason(reason)))
-    session.asides = Asides()
+    yield from folded_anew(session)
     return done
 
 

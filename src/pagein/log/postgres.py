@@ -20,7 +20,7 @@ from pagein.log.codec import blob_names, encode
 from pagein.log.digests import origin
 from pagein.log.erasing import Cut, Removal, cut_out, further, refuse_erased, take_out
 from pagein.log.rows import Row, Tip
-from pagein.log.sealing import Key, seal_of
+from pagein.log.sealing import Key, held, seal_of
 
 try:
     import psycopg
@@ -98,7 +98,7 @@ class PostgresLog:
         self.tenant = checked_name("tenant", tenant)
         self.schema = checked_schema(schema)
         self.where, self.timeout = where, timeout
-        self._secret, self._seal = key, seal_of(key, tenant, session)
+        self._secret, self._seal = held(key), seal_of(key, tenant, session)
         self._key = {"tenant": key_of(tenant), "session": key_of(session)}
         self._statements = Statements(self.schema)
         self._tip: Tip | None = None

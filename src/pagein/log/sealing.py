@@ -132,6 +132,24 @@ class Sealed:
         return [*self._owner, b"%d %d" % (row.position, row.version), row.kind.encode()]
 
 
+class Held:
+    """A key that no repr shows."""
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+
+    def __call__(self) -> bytes | str:
+        return self._key() if callable(self._key) else self._key
+
+    def __repr__(self) -> str:
+        return "Held()"
+
+
+def held(key: Key | None) -> Key | None:
+    """The key as it may be kept: in nothing that is printed."""
+    return key if key is None or isinstance(key, Held) else Held(key)
+
+
 Seal = Plain | Sealed
 
 

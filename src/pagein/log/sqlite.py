@@ -19,7 +19,7 @@ from pagein.log.codec import encode
 from pagein.log.database import SYNCHRONOUS, is_busy, open_database, translated
 from pagein.log.erasing import Cut, Removal, cut_out, further, refuse_erased, take_out
 from pagein.log.rows import Row, Tip
-from pagein.log.sealing import Key, seal_of
+from pagein.log.sealing import Key, held, seal_of
 from pagein.log.snapshots import Shelf, Snapshot, sealed, unsealed
 from pagein.log.sqlite_erasing import scrub
 from pagein.log.sqlite_rows import ROWS_AT_ONCE, SQLiteRows
@@ -68,7 +68,7 @@ class SQLiteLog:
         self.path = os.fspath(path)
         self.session = checked_name("session", session)
         self.tenant = checked_name("tenant", tenant)
-        self._key = key
+        self._key = held(key)
         self._seal = seal_of(key, self.tenant, self.session)
         self._tip: Tip | None = None
         self._lock = threading.Lock()

@@ -1,0 +1,88 @@
+"""An eraser that is killed has erased everything or nothing; and one beside writers breaks nothing of theirs."""
+
+import contextlib
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from pagein import AgentMemory, PageinError, TaskStep
+from pagein.log.sqlite import SQLiteLog
+
+HOST = """
+import sys
+from pagein import AgentMemory
+with AgentMemory.open(sys.argv[1], budget=2_000) as memory:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print("began", flush=True)
+    memory.erase("s0-39")
+    print("done", flush=True)
+    sys.stdin.readline()
+"""
+SECRET = "xanthippe"
+
+
+def test_a_killed_eraser_leaves_all_or_nothing(tmp_path):
+    outcomes = set()
+    chance = random.Random(7)
+    for number in range(6):
+        path = tmp_path / f"{number}.db"
+        with AgentMemory.open(path, budget=2_000) as memory:
+            for each in range(60):
+                memory.record(TaskStep(f"{SECRET} number {each} " * 20))
+            memory.view()
+            memory.recall(SECRET)
+        host = subprocess.Popen(
+            [sys.executable, "-c", HOST, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert host.stdout.readline() == "ready\n"
+        host.stdin.write("go\n")
+        host.stdin.flush()
+        assert host.stdout.readline() == "began\n"
+        time.sleep(chance.random() * 0.05)
+        host.send_signal(signal.SIGKILL)
+        host.communicate()
+        with AgentMemory.open(path, budget=2_000) as memory:
+            found = memory.verify()
+            assert found.ok, found.problems
+            gone = [step.content == "[erased]" for step in memory.steps[:40]]
+            assert len(set(gone)) == 1, "half of it was erased"
+            outcomes.add(gone[0])
+            hits = memory.recall(f"{SECRET} number 3")
+            assert not (gone[0] and any(hit.position < 40 for hit in hits))
+            memory.erase("s0-39")
+            assert all(hit.position >= 40 for hit in memory.recall(f"{SECRET} number 3", limit=100))
+    assert outcomes <= {True, False}
+
+
+def test_writers_beside_an_eraser_lose_nothing(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path) as memory:
+        memory.record(*(TaskStep(f"{SECRET} {each}") for each in range(20)))
+    written, stop = [], threading.Event()
+
+    def write():
+        with contextlib.closing(SQLiteLog(path)) as log:
+            while not stop.is_set() and len(written) < 400:
+                with contextlib.suppress(PageinError):
+                    (entry,) = log.append([TaskStep(f"kept {len(written)}")], after=log.head(), at=1.0)
+                    written.append(entry)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with AgentMemory.open(path) as memory:
+            for each in range(5):
+                memory.erase(f"s{each}")
+    finally:
+        stop.set()
+        writer.join()
+    with contextlib.closing(SQLiteLog(path)) as log:
+        found = log.verify()
+        assert (found.problems, found.erased) == ((), 5)
+        there = {entry.position: entry.body for entry in log.read()}
+        assert all(there[each.position] == each.body for each in written)
+        assert written

@@ -1,0 +1,156 @@
+"""Logs with a key: nothing that was said is in the file, and no other key, and no moved row, opens it."""
+
+import base64
+import contextlib
+import os
+import sqlite3
+
+import pytest
+
+from pagein import AgentMemory, ConfigurationError, LogSealed, LogUnreadable, TaskStep
+from pagein.exporting import export_session, import_session
+from pagein.log import Pin
+from pagein.log.opening import open_log
+from pagein.log.sqlite import SQLiteLog
+from pagein.steps import Image
+from pagein.testing.erasing import PICTURE
+from pagein.testing.logs import NOON, LogTests
+
+KEY, OTHER = bytes(range(32)), bytes(32)
+SECRET = "xanthippe-4711"
+
+
+class TestEncryptedLog(LogTests):
+    """With a key the log keeps every promise that it keeps without."""
+
+    @pytest.fixture
+    def open_log(self, tmp_path):
+        return lambda session="default", tenant="": SQLiteLog(
+            tmp_path / "log.db", session=session, tenant=tenant, key=KEY
+        )
+
+    def stored_bytes(self, log):
+        with contextlib.closing(sqlite3.connect(log.path)) as database:
+            sizes = "SELECT coalesce(sum(length(body)), 0) FROM entries UNION ALL SELECT coalesce(sum(length(data)), 0) FROM blobs"
+            return sum(size for (size,) in database.execute(sizes))
+
+    def tamper(self, log, position):
+        with contextlib.closing(sqlite3.connect(log.path)) as database, database:
+            database.execute(
+                """UPDATE entries SET body = substr(body, 1, 19) || iif(substr(body, 20, 1) = 'A', 'B', 'A') || substr(body, 21)
+                WHERE session = ? AND position = ?""",
+                (log.session, position),
+            )
+
+
+def on_disk(path):
+    return b"".join(each.read_bytes() for each in path.parent.glob(path.name + "*"))
+
+
+def test_a_memory_with_a_key_says_nothing_on_disk(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, key=KEY, budget=2_000, user="alice") as memory:
+        memory.record(TaskStep(f"I am {SECRET}"), TaskStep((Image(PICTURE, "image/png"),)))
+        for number in range(30):
+            memory.record(TaskStep(f"{SECRET} {number} " * 20))
+            memory.view()
+        memory.facts.add(f"Is called {SECRET}.")
+        memory.fork(name=SECRET)
+        memory.checkpoint(SECRET)
+        assert memory.recall(SECRET)
+        assert memory.verify().ok
+        log = memory._log
+        shown = repr(vars(log)) + repr(log) + repr(memory._knowledge.open_log) + repr(vars(memory))
+        assert repr(KEY)[2:-1] not in shown
+    for plain in (SECRET.encode(), b"xanthippe", PICTURE[:64]):
+        assert plain not in on_disk(path)
+    with AgentMemory.open(
+        path, key=base64.urlsafe_b64encode(KEY).decode(), budget=2_000, user="alice"
+    ) as memory:
+        assert memory.recall(SECRET)
+        assert memory.facts.list()
+        memory.erase("s0")
+        assert memory.verify().ok
+    with AgentMemory.open(path, key=lambda: KEY, budget=2_000) as memory:
+        assert memory.steps[0] == TaskStep("[erased]")
+
+
+@pytest.mark.parametrize("key", [None, OTHER])
+def test_without_its_key_nothing_is_read_and_nothing_changed(tmp_path, key, monkeypatch):
+    path = tmp_path / "run.db"
+    with contextlib.closing(SQLiteLog(path, key=KEY)) as log:
+        log.append([TaskStep("one")], after=0, at=NOON)
+    before = path.read_bytes()
+    with pytest.raises(LogSealed) as refused:
+        AgentMemory.open(path, key=key)
+    assert KEY.hex() not in str(refused.value)
+    with contextlib.closing(SQLiteLog(path, key=key)) as log:
+        for use in (lambda: list(log.read()), lambda: log.append([Pin("a")], after=1, at=NOON)):
+            with pytest.raises(LogSealed):
+                use()
+    assert path.read_bytes() == before
+
+
+def test_a_key_for_what_was_recorded_without_is_refused(tmp_path):
+    with contextlib.closing(SQLiteLog(tmp_path / "run.db")) as log:
+        log.append([TaskStep("one")], after=0, at=NOON)
+    with pytest.raises(LogSealed, match="without a key"):
+        AgentMemory.open(tmp_path / "run.db", key=KEY)
+
+
+@pytest.mark.parametrize("key", ["", "short", b"", b"x" * 31, "ä" * 44, 7, lambda: None, lambda: "x"])
+def test_what_is_no_key_is_refused_and_not_repeated(tmp_path, key):
+    with pytest.raises(ConfigurationError) as refused:
+        AgentMemory.open(tmp_path / "run.db", key=key)
+    assert "not repeated" in str(refused.value)
+    assert not (tmp_path / "run.db").exists()
+
+
+def test_the_key_may_come_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAGEIN_KEY", base64.urlsafe_b64encode(KEY).decode())
+    with AgentMemory.open(tmp_path / "run.db") as memory:
+        memory.record(TaskStep(SECRET))
+    monkeypatch.delenv("PAGEIN_KEY")
+    assert SECRET.encode() not in on_disk(tmp_path / "run.db")
+    with pytest.raises(LogSealed):
+        AgentMemory.open(tmp_path / "run.db")
+
+
+def test_rows_that_were_swapped_are_found(tmp_path):
+    path = tmp_path / "run.db"
+    for session in ("a", "b"):
+        with contextlib.closing(SQLiteLog(path, session=session, key=KEY)) as log:
+            log.append([TaskStep("same"), TaskStep("same"), TaskStep(session)], after=0, at=NOON)
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute(
+            "UPDATE entries SET body = (SELECT body FROM entries WHERE session = 'a' AND position = 0)"
+            " WHERE session = 'a' AND position = 1"
+        )
+        database.execute(
+            "UPDATE entries SET body = (SELECT body FROM entries WHERE session = 'a' AND position = 2)"
+            " WHERE session = 'b' AND position = 2"
+        )
+    for session, position in (("a", 1), ("b", 2)):
+        with contextlib.closing(SQLiteLog(path, session=session, key=KEY)) as log:
+            assert {each.position for each in log.verify().problems} == {position}
+            with pytest.raises(LogUnreadable, match=str(position)):
+                list(log.read())
+
+
+def test_an_export_is_plain_and_goes_into_a_store_with_another_key(tmp_path):
+    with contextlib.closing(SQLiteLog(tmp_path / "run.db", key=KEY)) as log:
+        log.append([TaskStep(SECRET), TaskStep((Image(PICTURE, "image/png"),))], after=0, at=NOON)
+        saved = export_session(log, tmp_path / "run.jsonl")
+    assert SECRET in (tmp_path / "run.jsonl").read_text()
+    with contextlib.closing(open_log(tmp_path / "other.db", key=OTHER)) as log:
+        assert import_session(tmp_path / "run.jsonl", log) == saved
+        assert log.verify().ok
+    assert SECRET.encode() not in on_disk(tmp_path / "other.db")
+
+
+def test_what_has_no_key_costs_no_import():
+    import subprocess
+    import sys
+
+    code = "import pagein.log.sqlite, sys; assert not any(each.startswith('cryptography') for each in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ.copy())

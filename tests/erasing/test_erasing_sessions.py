@@ -1,0 +1,142 @@
+"""Whole sessions by name or by age, and what is known of a user; from Python and from the command line."""
+
+import contextlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+from pagein import AgentMemory, ConfigurationError, TaskStep
+from pagein.erasing.sessions import DAY, erase_session, erase_user, retain
+from pagein.log.opening import open_log
+
+SECRET = "xanthippe-4711"
+NOW = 1_800_000_000.0
+
+
+def on_disk(path):
+    return b"".join(each.read_bytes() for each in path.parent.glob(path.name + "*"))
+
+
+@pytest.fixture
+def store(tmp_path):
+    path = tmp_path / "run.db"
+    for session, at in (("old", NOW - 100 * DAY), ("new", NOW - DAY)):
+        with AgentMemory.open(path, session=session, user="alice", clock=lambda at=at: at) as memory:
+            memory.record(TaskStep(f"{session} {SECRET if session == 'old' else 'words'}"))
+            memory.facts.add(f"Heard in {session}.", sources=["s0"])
+            memory.recall(session)
+    with AgentMemory.open(path, session="new", user="bob") as memory:
+        memory.facts.add("Bob likes tea.")
+    return path
+
+
+def sound(path):
+    for name in open_log(path).sessions():
+        with contextlib.closing(open_log(path, session=name)) as log:
+            assert log.verify().ok, name
+
+
+def test_old_sessions_go_and_new_ones_stay(store):
+    planned = retain(store, 90 * DAY, dry_run=True, now=NOW)
+    assert [name for name, _ in planned.sessions] == ["old"]
+    assert SECRET.encode() in on_disk(store)
+    done = retain(store, 90 * DAY, now=NOW)
+    assert done.sessions == planned.sessions
+    assert (done.erasure.entries, done.erasure.facts) == (1, 1)
+    assert SECRET.encode() not in on_disk(store)
+    assert retain(store, 90 * DAY, now=NOW).sessions == ()
+    with AgentMemory.open(store, session="new", user="alice") as memory:
+        assert [each.content for each in memory.facts.list()] == ["Heard in new."]
+        assert memory.recall(SECRET, across=True) == ()
+        assert memory.steps == (TaskStep("new words"),)
+    with contextlib.closing(open_log(store, session="old")) as log:
+        assert (log.head(), log.verify().erased) == (1, 1)
+    sound(store)
+
+
+def test_a_session_goes_without_a_trace(store):
+    done = erase_session(store, "old", trace=False)
+    assert done.entries == 1
+    assert "old" not in open_log(store).sessions()
+    sound(store)
+
+
+def test_a_session_that_goes_takes_its_branches_along(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, session="a:b") as memory:
+        memory.record(TaskStep(SECRET))
+        memory.fork(name="other")
+        memory.switch("other")
+        memory.record(TaskStep(SECRET))
+    with AgentMemory.open(path, session="b") as memory:
+        memory.record(TaskStep("stays"))
+        memory.fork(name="stays")
+    erase_session(path, "a:b")
+    assert SECRET.encode() not in on_disk(path)
+    with AgentMemory.open(path, session="b") as memory:
+        assert len(memory.branches()) == 2
+    sound(path)
+
+
+def test_what_is_known_of_a_user_goes(store):
+    done = erase_user(store, "alice", reason="asked for")
+    assert done.facts == 2
+    assert b"Heard in" not in on_disk(store)
+    assert b"Bob likes tea." in on_disk(store)
+    assert erase_user(store, "alice").facts == 0
+    sound(store)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda path: erase_session(path, "nobody"),
+        lambda path: erase_session(path, "pagein:facts:user:alice"),
+        lambda path: erase_user(path, "nobody"),
+        lambda path: erase_user(path, " "),
+        lambda path: retain(path, 0),
+        lambda path: retain(path, "90d"),
+        lambda _: retain(":memory:", DAY),
+    ],
+)
+def test_what_is_not_there_erases_nothing(store, call):
+    before = on_disk(store)
+    with pytest.raises(ConfigurationError):
+        call(store)
+    assert SECRET.encode() in before
+    assert SECRET.encode() in on_disk(store)
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "pagein", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_the_commands(store):
+    asked = run("erase", store, "s0", "--session", "old")
+    assert (asked.returncode, asked.stdout) == (1, "")
+    assert "--yes" in asked.stderr
+    assert SECRET.encode() in on_disk(store)
+    done = run("erase", store, "s0", "--session", "old", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["entries"] == 1
+    assert SECRET.encode() not in on_disk(store)
+    assert "(1 erased), ok" in run("verify", store, "--session", "old").stdout
+    dry = run("retain", store, "--older-than", "1s", "--dry-run")
+    assert (dry.returncode, "would be erased" in dry.stdout) == (0, True)
+    assert run("retain", store, "--older-than", "1s", "--yes").returncode == 0
+    assert run("erase", store, "--user", "bob", "--yes").returncode == 0
+    for wrong in (
+        ("erase", store, "--yes"),
+        ("erase", store, "s9", "--session", "old", "--yes"),
+        ("retain", store, "--older-than", "soon"),
+    ):
+        assert run(*wrong).returncode == 1
+    sound(store)
