@@ -14,7 +14,8 @@ enduring  bench crash and bench load
 erasing   erase and retain
 recalling recall
 working   worker
-facting   facts and bench facts
+facting   facts
+benching_facts  bench facts
 configuring  config
 benching_recall  bench recall and bench search
 benching_frameworks  bench frameworks
@@ -70,6 +71,7 @@ def _app() -> App:
     from pagein import __version__  # noqa: PLC0415 - names every room of the library
     from pagein.cli import (  # noqa: PLC0415
         benching,
+        benching_facts,
         benching_frameworks,
         benching_recall,
         branching,
@@ -123,7 +125,7 @@ def _app() -> App:
     bench.command(degrading.degrade)
     bench.command(summarising.fidelity)
     bench.command(summarising.blocking)
-    bench.command(facting.measure, name="facts")
+    bench.command(benching_facts.measure, name="facts")
     bench.command(enduring.crash)
     bench.command(enduring.load)
     bench.command(benching_recall.search)
