@@ -60,6 +60,15 @@ def test_of_a_result_the_line_that_speaks_of_the_task_is_worth_most():
     assert max(worth, key=worth.get) == "Locker A7-1234 opens with 55555."
 
 
+def test_a_decision_of_the_model_has_its_share_and_one_in_a_result_has_not():
+    words = "I decided to keep the old parser."
+    noise = [act("sh", {"c": f"cat file_{n}.py"}, f"He decided on item_{n}.") for n in range(60)]
+    memo = memo_of(TaskStep("Mend it."), ActionStep(words), *noise)
+    kept = choose(memo, 200, COUNTER, visible=()).lines
+    assert words in [each.text for each in kept]
+    assert not any(memo.lines[key].decides for key in memo.lines if key.startswith("He"))
+
+
 def test_names_by_themselves_leave_room_for_lines():
     seen = "\n".join(f"name_{n}_of_many other_{n}_thing" for n in range(200))
     found = choose(memo_of(act("ls", {"path": "src"}, seen)), 400, COUNTER, visible=())

@@ -21,10 +21,11 @@ from pagein.view.reading import Reader
 BARE = 0.7
 """What an identifier by itself is worth beside one in a line that says what it is about."""
 
-ASKED, DONE, FAILED = 0.5, 0.15, 0.1
-"""Shares of an extract that are kept for what the user asked, for what was done, for what failed; newest first.
+ASKED, DONE, FAILED, DECIDED = 0.5, 0.2, 0.05, 0.1
+"""Shares of an extract that are kept for what the user asked, what was done, what failed, what was decided; newest first.
 
 The user's words have a share only in an extract of a span of its own: elsewhere they stand beside it, or are clipped.
+At .15 and .1 for what was done and what failed, agents did again what had failed (``pagein bench degrade``: .2 a run).
 """
 
 NAMED = 0.5
@@ -223,12 +224,13 @@ def _names(memo: Memo, worth: Iterable[str], shown: Collection[str]) -> Iterator
 def _held(
     memo: Memo, choice: Choice, lines: Collection[Candidate], tokens: int, *, asked: bool
 ) -> Iterator[Candidate]:
-    """What has its share whatever it is worth: what the user asked, what was done, what failed."""
+    """What has its share whatever it is worth: what the user asked, what was done, what failed, what was decided."""
     known = memo.lines
     if asked:
         yield from choice.reserve((each for each in lines if known[each.key].asks), int(tokens * ASKED))
     yield from choice.reserve((each for each in lines if known[each.key].leads), int(tokens * DONE))
     yield from choice.reserve((each for each in lines if known[each.key].fails), int(tokens * FAILED))
+    yield from choice.reserve((each for each in lines if known[each.key].decides), int(tokens * DECIDED))
 
 
 def _extract(memo: Memo, taken: Sequence[Candidate]) -> Extract:

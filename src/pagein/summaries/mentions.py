@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from pagein.lexing import argument_text
 from pagein.summaries.cleaning import normal, one_line
 from pagein.summaries.spans import Said, Span
-from pagein.view.reading import Read, Reader, holds
+from pagein.view.reading import Read, Reader, decides, holds
 
 Kind = Literal["constraint", "error", "path", "identifier", "number", "decision"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -58,10 +58,6 @@ _RULE = re.compile(
 """What a rule says in the languages it was taught: English, German, French, Spanish, Italian, Portuguese, Russian,
 Chinese, Japanese, Korean."""
 
-_DECISION = re.compile(
-    r"\b(?:decid(?:e|ed|ing)|cho(?:se|osing)|instead of|rather than|(?:will|'ll) (?:use|go with|keep)|going with|opt(?:ed|ing)? for)\b",
-    re.IGNORECASE,
-)
 _FAILS = re.compile(
     r"\b(?:\w*error|\w*exception|traceback|fail(?:ed|ure)|fatal|denied|refused|no such|not found)\b",
     re.IGNORECASE,
@@ -135,7 +131,7 @@ def _sentences(said: Said) -> Iterator[Mention]:
                 yield Mention("constraint", one_line(sentence), said.handle)
     elif said.voice in ("model", "plan", "answer"):
         for sentence in sentences(said.text):
-            if _DECISION.search(sentence):
+            if decides(sentence):
                 yield Mention("decision", one_line(sentence, ERROR), said.handle)
     elif said.voice == "result":
         for line in error_lines(said):

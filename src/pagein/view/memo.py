@@ -56,7 +56,7 @@ class Line:
     """A line: its use, its text as last seen, where in the run that was, and its identifiers.
 
     ``asks`` is the user's; ``leads`` is the first line of a call's arguments, which says what was done; ``fails`` reads like an error, or came
-    in a result that was one.
+    in a result that was one; ``decides`` reads like a decision of the model's.
     """
 
     use: Use = field(default_factory=Use)
@@ -68,6 +68,7 @@ class Line:
     leads: bool = False
     fails: bool = False
     asks: bool = False
+    decides: bool = False
     near: float = 0.0
     among: int = 1
     source: Source = "said"
@@ -203,6 +204,7 @@ class Memo:
             line = self._see_line(each, each.raw.strip(), heard, len(lines))
             line.leads, line.asks = False, asks
             line.fails = observed and (heard.failed or each.fails)
+            line.decides = heard.source == "said" and each.decides
 
     def _take_call(self, heard: _Heard) -> str:
         """Take in the line that tells a call; what of its arguments is left to take in."""
@@ -215,7 +217,7 @@ class Memo:
             # Not remembered: a call is told once.
             names = tuple(identifiers(told.values or text))
             line = self._see_line(Read(text, key, names), text, heard, 1)
-            line.leads, line.asks, line.fails = True, False, False
+            line.leads, line.asks, line.fails, line.decides = True, False, False, False
         return told.rest
 
     def _see_line(self, read: Read, text: str, heard: _Heard, among: int) -> Line:

@@ -27,6 +27,13 @@ _FAILING = (
 )  # fmt: skip
 """One of these is in every ASCII line in which ``_FAILS`` finds anything."""
 
+_DECIDES = re.compile(
+    r"\b(?:decid(?:e|ed|ing)|cho(?:se|osing)|instead of|rather than|(?:will|'ll) (?:use|go with|keep)|going with|opt(?:ed|ing)? for)\b",
+    re.IGNORECASE,
+)
+_DECIDING = ("decid", "cho", "instead", "rather", "ll ", "going", "opt")
+"""One of these is in every ASCII line in which ``_DECIDES`` finds anything."""
+
 _STEM = re.compile(r"([a-z]{3,5})[a-z]*")
 _NUMBERED = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t-]\s?|\d{1,7}\s\s+")
 
@@ -44,6 +51,7 @@ class Read:
     _grounded: frozenset[str] | None = None
     _stems: tuple[str, ...] | None = None
     _fails: bool | None = None
+    _decides: bool | None = None
 
     @property
     def grounded(self) -> frozenset[str]:
@@ -65,6 +73,13 @@ class Read:
         if self._fails is None:
             self._fails = fails(self.key)
         return self._fails
+
+    @property
+    def decides(self) -> bool:
+        """True where it reads like a decision."""
+        if self._decides is None:
+            self._decides = decides(self.key)
+        return self._decides
 
 
 class Reader:
@@ -133,6 +148,15 @@ def fails(line: str) -> bool:
     (True, True, False)
     """
     return holds(line, _FAILS, _FAILING)
+
+
+def decides(text: str) -> bool:
+    """True where a text reads like a decision.
+
+    >>> decides("I will use the cache instead."), decides("I look for the cache.")
+    (True, False)
+    """
+    return holds(text, _DECIDES, _DECIDING)
 
 
 def holds(line: str, pattern: re.Pattern[str], parts: Iterable[str]) -> bool:
