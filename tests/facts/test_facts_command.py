@@ -144,7 +144,8 @@ def test_what_facts_cost_of_the_prefix_is_measured(tmp_path, capsys):
     ]
     file = tmp_path / "runs.jsonl"
     file.write_text("\n".join(map(json.dumps, runs)))
-    command = ["bench", "facts", "--no-speed", "--runs", str(file), "--known", "6", "--budget", "2000"]
+    played = ["bench", "facts", "--no-speed", "--runs", str(file), "--budget", "2000", "--known"]
+    command = [*played, "6"]
     assert main([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["prefix"]["runs.jsonl"]
     assert list(found) == ["off", "tail", "head"]
@@ -154,5 +155,5 @@ def test_what_facts_cost_of_the_prefix_is_measured(tmp_path, capsys):
     assert found["tail"]["prefix_kept"] > 0.9
     assert main(command) == 0
     assert "prefix kept" in capsys.readouterr().out
-    assert main([*command, "--known", "600"]) == 1
+    assert main([*played, "600"]) == 1
     assert "600 facts are wanted" in capsys.readouterr().err
