@@ -13,7 +13,7 @@ from pagein.archive.ids import session_of
 from pagein.archive.passages import handle_of
 from pagein.archive.storing import Meanings, Reading, Row, Scope
 from pagein.archive.terms import query_terms, surfaces
-from pagein.archive.words import AROUND, best_of, by_presence, padded, scores
+from pagein.archive.words import AROUND, best_of, by_presence, occurrences, scores
 
 TERMS = 64
 """Terms of a query that are looked up."""
@@ -119,14 +119,15 @@ def _words(reading: Reading, rows: Mapping[int, Row], looked: Looked) -> dict[in
     common = looked.present.keys() - looked.complete
     holding = near if common else near & set().union(*looked.present.values())
     sizes: dict[int, int] = {}
-    stored: dict[int, str] = {}
+    held: dict[int, dict[str, int]] = {}
+    wanted = frozenset(looked.present)
     for each, size, terms in reading.terms(holding):
-        sizes[each], stored[each] = size, padded(terms)
+        sizes[each], held[each] = size, occurrences(terms, wanted)
     counts = {
         term: {
             each: count
-            for each in (holders & stored.keys() if term in looked.complete else stored)
-            if (count := stored[each].count(f" {term} "))
+            for each in (holders & held.keys() if term in looked.complete else held)
+            if (count := held[each].get(term))
         }
         for term, holders in looked.present.items()
     }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 AROUND: Mapping[int, float] = {-3: 0.17, -2: 0.26, -1: 0.4, 1: 0.32, 2: 0.21, 3: 0.14}
@@ -73,27 +73,41 @@ def scores(
     average = statistics.average or 1.0
     norms = {each: 1 - LENGTH + LENGTH * size / average for each, size in sizes.items()}
     totals = dict.fromkeys(ids, 0.0)
+    around = ((0, 1.0), *AROUND.items())
+    # What stands ``far`` from a passage sees it from the other side.
+    seen_by = {each: [(each - far, share) for far, share in around if each - far in totals] for each in norms}
     for term, holders in counts.items():
         worth = statistics.rarity[term] * (SATURATION + 1)
-        for each, count in _around(holders, norms, totals).items():
+        for each, count in _around(holders, norms, seen_by).items():
             totals[each] += worth * count / (count + SATURATION)
     return totals
 
 
 def _around(
-    holders: Mapping[int, int], norms: Mapping[int, float], wanted: Container[int]
+    holders: Mapping[int, int],
+    norms: Mapping[int, float],
+    seen_by: Mapping[int, Iterable[tuple[int, float]]],
 ) -> dict[int, float]:
-    """What one term counts in each of the wanted passages: by its own text, and by its neighbours'."""
+    """What one term counts in each of the passages wanted: by its own text, and by its neighbours'."""
     counted: dict[int, float] = {}
+    known = counted.get
     for each, times in holders.items():
         count = times / norms[each]
-        if each in wanted:
-            counted[each] = counted.get(each, 0.0) + count
-        for far, share in AROUND.items():
-            # What stands ``far`` from the passage sees it from the other side.
-            if (beside := each - far) in wanted:
-                counted[beside] = counted.get(beside, 0.0) + share * count
+        for beside, share in seen_by[each]:
+            counted[beside] = known(beside, 0.0) + share * count
     return counted
+
+
+def occurrences(stored: str, wanted: frozenset[str]) -> dict[str, int]:
+    """How often each of the wanted terms is among a passage's stored ones, which are parted by spaces.
+
+    >>> occurrences("a b a", frozenset({"a", "c"}))
+    {'a': 2}
+    """
+    counts: dict[str, int] = {}
+    for term in filter(wanted.__contains__, stored.split(" ")):
+        counts[term] = counts.get(term, 0) + 1
+    return counts
 
 
 def padded(stored: str) -> str:

@@ -95,7 +95,8 @@ def measured(
     own += [parsed for each in archive if (parsed := parse_handle(each))]
     missing = tuple(each for each in held if not sight.shows(each))
     total, lost = Counter(each.kind for each in held), Counter(each.kind for each in missing)
-    reached = Counter(each.kind for each in missing if _reached(each, own))
+    back = {handle for handle in {each.handle for each in missing} if _is_reached(handle, own)}
+    reached = Counter(each.kind for each in missing if each.handle in back)
     return Fidelity(
         tuple(
             Survival(kind, total[kind], total[kind] - lost[kind], total[kind] - lost[kind] + reached[kind])
@@ -151,8 +152,8 @@ def _inner(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _reached(each: Mention, by: Sequence[Handle]) -> bool:
-    wanted = parse_handle(each.handle)
+def _is_reached(handle: str, by: Sequence[Handle]) -> bool:
+    wanted = parse_handle(handle)
     return wanted is not None and any(
         held.first <= wanted.first
         and wanted.last <= held.last
