@@ -1,4 +1,4 @@
-"""Each model that ships keeps the contract, over real HTTP where it speaks HTTP."""
+"""Each model that ships keeps the contract, over real HTTP where it speaks HTTP. Both are an SdkModel."""
 
 import asyncio
 import threading

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from pagein.errors import Illegal
 from pagein.formats import format_named
 from pagein.models.contract import Ask, Finish, Reply
-from pagein.models.environment import key_of, own_headers, require, whole, window_of
+from pagein.models.environment import own_headers, whole
 from pagein.models.errors import ModelRefused
-from pagein.models.sdk import Draft, aasked, asked
+from pagein.models.sdk import Draft, SdkModel
 from pagein.models.verdicts import refused, weighed
 from pagein.steps import Usage
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAI
 
 _ENDS: Mapping[str, Finish] = {
     "stop": "stop",
@@ -25,83 +21,20 @@ _ENDS: Mapping[str, Finish] = {
     "length": "length",
     "max_tokens": "length",
 }
-_NO_KEY = "none"
-"""Servers without keys take any; the SDK wants one."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAIModel:
-    """A model behind chat completions. ``base_url`` names another server than OpenAI's.
+class OpenAIModel(SdkModel):
+    """A model behind chat completions, OpenAI's or another server's. What it takes is SdkModel's."""
 
-    The key is read from the environment at each ask: ``OPENAI_API_KEY`` for OpenAI, for another server only from the
-    variable named in ``key_variable``, so that no key goes where it does not belong. ``options`` are fields of
-    each request's body, as ``temperature``. ``window`` in tokens; 0 looks the name up.
-    ``stream=True`` for servers and gateways that cut a silent connection.
+    __slots__ = ()
+    _SDK, _CLIENT, _KEY = "openai", "OpenAI", "OPENAI_API_KEY"
 
-    Raises ConfigurationError when the SDK or the key is missing.
-    """
+    def _verb(self, client: Any) -> Callable[..., Any]:
+        found: Callable[..., Any] = client.chat.completions.create
+        return found
 
-    name: str
-    base_url: str = ""
-    window: int = 0
-    key_variable: str = ""
-    stream: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
-
-    def __post_init__(self) -> None:
-        require("openai", "openai", f"the model {self.name!r}")
-        self._key()
-        object.__setattr__(self, "window", window_of(self.name, self.window or None))
-
-    def write(self, ask: Ask) -> Reply:
-        """The answer. Raises ModelError, or Illegal for messages chat completions would refuse."""
-        request, key = self._request(ask), self._key()
-
-        def opened() -> OpenAI:
-            from openai import OpenAI  # noqa: PLC0415 - takes most of a second
-
-            return OpenAI(**self._door(key, ask))
-
-        def work(client: OpenAI) -> Reply:
-            answer = client.chat.completions.create(**request)
-            if self.stream:
-                return self._drafted(Draft(self.name).take(iter(answer), self._add))
-            return self._reply(answer)
-
-        return asked(self.name, ask.timeout, (key,), opened, work)
-
-    async def awrite(self, ask: Ask) -> Reply:
-        """As ``write``, awaited."""
-        request, key = self._request(ask), self._key()
-
-        def opened() -> AsyncOpenAI:
-            from openai import AsyncOpenAI  # noqa: PLC0415 - takes most of a second
-
-            return AsyncOpenAI(**self._door(key, ask))
-
-        async def work(client: AsyncOpenAI) -> Reply:
-            answer = await client.chat.completions.create(**request)
-            if self.stream:
-                return self._drafted(await Draft(self.name).atake(aiter(answer), self._add))
-            return self._reply(answer)
-
-        return await aasked(self.name, ask.timeout, (key,), opened, work)
-
-    def _key(self) -> str:
-        variable = self.key_variable or ("" if self.base_url else "OPENAI_API_KEY")
-        return key_of(variable, f"the model {self.name!r}") if variable else _NO_KEY
-
-    def _door(self, key: str, ask: Ask) -> dict[str, Any]:
-        # Retries are patience's: the SDK's own would resend what cannot heal, and count no cost.
-        door = {"api_key": key, "timeout": ask.timeout, "max_retries": 0}
-        if not self.base_url:
-            return door
-        from openai import Omit  # noqa: PLC0415 - takes most of a second
-
-        # What the environment holds for OpenAI is nobody else's.
-        meant_for_openai = ("OpenAI-Organization", "OpenAI-Project", *own_headers("OPENAI_CUSTOM_HEADERS"))
-        headers = {name: Omit() for name in meant_for_openai}
-        return {**door, "base_url": self.base_url, "default_headers": headers}
+    def _meant_for_the_maker(self) -> tuple[str, ...]:
+        return ("OpenAI-Organization", "OpenAI-Project", *own_headers("OPENAI_CUSTOM_HEADERS"))
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         spelled = format_named("openai")
@@ -138,9 +71,6 @@ class OpenAIModel:
             self._unless_withheld(choice.finish_reason, getattr(delta, "refusal", None), draft.text)
             if choice.finish_reason:
                 draft.finish = _ENDS.get(choice.finish_reason, "other")
-
-    def _drafted(self, draft: Draft) -> Reply:
-        return weighed(draft.text, draft.finish or "other", draft.usage, model=self.name, window=self.window)
 
     def _unless_withheld(self, reason: str | None, refusal: str | None, text: str | None) -> None:
         if reason == "content_filter":
