@@ -101,15 +101,15 @@ class Attend(Effect[None]):
 class Known(Effect[tuple[Laid, ...]]):
     """What is known and matters to the context, in blocks of at most ``tokens`` tokens together.
 
-    ``held`` stay where they stand while they are true; a new one is for a view that has come to ``position``. ``whole``:
-    one block of as much as has room, for the head.
+    ``held`` stay where they stand while they are true; a new one is for a view that has come to ``position``. ``head``:
+    one block for the head, which says this so far.
     """
 
     context: str
     tokens: int
     position: int
     held: tuple[Laid, ...] = ()
-    whole: bool = False
+    head: str | None = None
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,8 @@ def _chosen(session: Session, current: View, tokens: int) -> Flow[str | None]:
     """What is known and matters now, as the head says it; None where it cannot be told."""
     with session.telling("no facts are shown"):
         context = context_of(each.item for each in current.run)
-        laid = yield from Known(context, max(0, tokens), current.head, whole=True)
+        said = "" if session.fold.known is None else session.fold.known.text
+        laid = yield from Known(context, max(0, tokens), current.head, head=said)
         return laid[0].inner if laid else ""
     return None
 

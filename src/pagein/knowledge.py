@@ -99,9 +99,10 @@ class Knowledge:
 
     def laid(self, wanted: Known, counter: TokenCounter) -> tuple[Laid, ...]:
         """What is known and matters now, in blocks as they stand in the view."""
-        if wanted.whole:
-            most = min(wanted.tokens, self._opened().settings.max_injection_tokens)
-            block = self._opened().block(wanted.context, counter=counter, max_tokens=most)
+        if wanted.head is not None:
+            block = self._opened().frozen(
+                wanted.head, wanted.context, counter=counter, max_tokens=wanted.tokens
+            )
             return (Laid(wanted.position, block.text, block.tokens, ()),) if block.text else ()
         return self._opened().laid(
             wanted.held, wanted.context, position=wanted.position, counter=counter, max_tokens=wanted.tokens

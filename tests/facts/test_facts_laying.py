@@ -227,6 +227,27 @@ def test_at_the_head_it_is_renewed_where_the_prefix_breaks_anyway():
         promises.replayed(tuple(memory._log.read()), memory.view(), memory._session.counter)
 
 
+def test_the_head_stays_at_a_compaction_while_it_is_true_and_worth_it(facts, counter):
+    for colour in ("red", "blue"):
+        for at in range(60):
+            facts.add(f"The {colour} drawer {at} has {colour} paper")
+
+    def said(text, context):
+        block = facts.frozen(text, context, counter=counter, max_tokens=300)
+        assert block.tokens <= 300
+        return block.text.removeprefix("<memory>").removesuffix("</memory>").strip()
+
+    red = said("", "red paper")
+    assert said(red, "red paper, and something else") == red
+    assert "blue" in said(red, "blue blue paper")
+    facts.add("Never open the red drawer", category="constraint")
+    again = said(red, "red paper")
+    assert "Never open" in again
+    gone = next(each for each in facts.list() if each.content in again)
+    facts.remove(gone.id)
+    assert gone.content not in said(again, "red paper")
+
+
 def test_the_head_is_empty_where_that_is_wanted_and_where_there_is_no_room(tmp_path):
     db = tmp_path / "run.db"
     with headed(db) as memory:

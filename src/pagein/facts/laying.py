@@ -8,6 +8,7 @@ shown, where a correction or a constraint has no other room, or where most of wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,6 +32,9 @@ CLEARLY = 0.1
 
 FOREMOST, LACKING = 8, 0.75
 """Of so many facts that matter most, the share above which all is made anew where they do not stand and have no room."""
+
+_LINE = re.compile(r"- .*\[(f[tspua]\d+)\](?: \(said .*\))?$")
+"""A fact's line in a block, and its id."""
 
 TOO = "Known too, as data:"
 """What a block says that is not the first."""
@@ -88,6 +92,31 @@ def laid(
         return (*held, _laid(added, wanted, room.position))
     afresh = _afresh(ranked, room, settings)
     return afresh if _is_better(afresh, shown, ranked, wanted, sure) else held
+
+
+def frozen(
+    text: str,
+    ranked: Sequence[Ranked],
+    standing: Callable[[str], Fact | None],
+    room: Room,
+    settings: Settings,
+) -> Block:
+    """The one block of a head that says ``text`` so far: the same while it is true, and most of what matters is in it.
+
+    Where there is room for all that is known, all of it is there.
+    """
+    lines = {found[1]: line for line in text.splitlines() if (found := _LINE.match(line)) is not None}
+    whole = _block(ranked, room, room.tokens, settings)
+    true = all((fact := standing(id)) is not None and line_of(fact) == line for id, line in lines.items())
+    wanted = [each for each in ranked if each.fact.id not in lines]
+    afresh = (_laid(whole, ranked, room.position),)
+    sure = frozenset(settings.guaranteed)
+    some = len(whole.ids) < len(ranked) or not wanted
+    stays = lines and true and some and not _is_better(afresh, lines, ranked, wanted, sure)
+    tokens = room.counter.text(f"{OPEN}\n{text}\n{CLOSE}")
+    return (
+        Block(f"{OPEN}\n{text}\n{CLOSE}", tokens, tuple(lines)) if stays and tokens <= room.tokens else whole
+    )
 
 
 def _is_better(

@@ -25,7 +25,7 @@ from pagein.facts.fact import (
     parsed_id,
 )
 from pagein.facts.keeping import near_duplicates, stale
-from pagein.facts.laying import Laid, Room, laid
+from pagein.facts.laying import Laid, Room, frozen, laid
 from pagein.facts.merging import Draft, merged
 from pagein.facts.owners import Owners
 from pagein.facts.ranking import MOST, Ranked
@@ -265,18 +265,24 @@ class Facts(Shelves):
 
         Together they are within ``max_tokens`` and ``max_injection_tokens``. See ``laying``.
         """
-        ranked, now = self.ranked(context), self._clock()
-
-        def standing(id: str) -> Fact | None:
-            scope, at = parsed_id(id)
-            fact = self.shelf(scope).book.facts.get(at)
-            return fact if fact is not None and fact.holds(now) else None
-
+        ranked = self.ranked(context)
+        most = min(max_tokens, self.settings.max_injection_tokens)
         with self._lock:
-            most = min(max_tokens, self.settings.max_injection_tokens)
-            return laid(
-                held, ranked, standing, Room(position, most, counter, self._cost(counter)), self.settings
-            )
+            room = Room(position, most, counter, self._cost(counter))
+            return laid(held, ranked, self._standing_now, room, self.settings)
+
+    def frozen(self, text: str, context: str, *, counter: TokenCounter, max_tokens: int) -> Block:
+        """The one block of a view's head that says ``text`` so far: the same while it is true, and worth its place."""
+        ranked = self.ranked(context)
+        most = min(max_tokens, self.settings.max_injection_tokens)
+        with self._lock:
+            room = Room(0, most, counter, self._cost(counter))
+            return frozen(text, ranked, self._standing_now, room, self.settings)
+
+    def _standing_now(self, id: str) -> Fact | None:
+        scope, at = parsed_id(id)
+        fact = self._shelves[scope].book.facts.get(at) if scope in self._shelves else None
+        return fact if fact is not None and fact.holds(self._clock()) else None
 
     def _cost(self, counter: TokenCounter) -> Callable[[str], int]:
         """The counter's cost of a line, remembered."""
