@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pagein.compaction.ladder import RUNGS
 from pagein.compaction.named import POLICIES
-from pagein.log.database import SYNCHRONOUS
+from pagein.log.paging import SYNCHRONOUS
 from pagein.options import MOST_SHARE, SHARE
 
 TOKENS = 100_000_000

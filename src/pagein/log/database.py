@@ -39,7 +39,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 """``MIGRATIONS[n]`` brings a database of version n to n + 1. A released one is never edited."""
 
-SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
 MEMORY = ":memory:"
 
 _NEEDED_SQLITE = (3, 37, 0)  # STRICT tables

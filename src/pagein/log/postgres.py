@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +14,11 @@ from pagein.errors import (
     LogUnwritable,
 )
 from pagein.log import Body, Entry, Verification
-from pagein.log.chain import Audit, checked_name, checked_time, opened, relinked, seal, written
+from pagein.log.chain import Audit, checked_name, checked_time, relinked, seal, written
 from pagein.log.codec import blob_names, encode
 from pagein.log.digests import origin
 from pagein.log.erasing import Cut, Removal, cut_out, further, refuse_erased, take_out
+from pagein.log.paging import ByRows, checked_waits, whole_pages
 from pagein.log.rows import Row, Tip
 from pagein.log.sealing import Key, held, seal_of
 
@@ -36,7 +36,6 @@ except ImportError as error:
 
 T = TypeVar("T")
 
-_SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
 _ROWS_AT_ONCE = 250
 _BYTES_AT_ONCE = 16 * 2**20
 
@@ -55,7 +54,7 @@ class _Batch:
     name: uuid.UUID
 
 
-class PostgresLog:
+class PostgresLog(ByRows):
     """A Log in a PostgreSQL database; ``append`` returns after the server has it on disk.
 
     ``where`` is an address, for a connection of this log's own, or a psycopg ``ConnectionPool``, which many logs
@@ -89,10 +88,7 @@ class PostgresLog:
         schema: str = "pagein",
         key: Key | None = None,
     ) -> None:
-        if not isinstance(synchronous, str) or synchronous.upper() not in _SYNCHRONOUS:
-            raise ConfigurationError(f"synchronous is one of {', '.join(_SYNCHRONOUS)}, not {synchronous!r}")
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout < math.inf:
-            raise ConfigurationError(f"timeout is in seconds, 0 or more, not {timeout!r}")
+        synchronous = checked_waits(timeout, synchronous)
         self.readonly = readonly
         self.session = checked_name("session", session)
         self.tenant = checked_name("tenant", tenant)
@@ -102,7 +98,7 @@ class PostgresLog:
         self._key = {"tenant": key_of(tenant), "session": key_of(session)}
         self._statements = Statements(self.schema)
         self._tip: Tip | None = None
-        self._source = source_of(where, timeout=timeout, synchronous=synchronous.upper(), readonly=readonly)
+        self._source = source_of(where, timeout=timeout, synchronous=synchronous, readonly=readonly)
         self._address = self._source.address
         self._server = Asking(self._source, timeout=timeout)
         try:
@@ -179,26 +175,6 @@ class PostgresLog:
                 else:
                     take_out(rows, each, at)
                     rows.forget()
-
-    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
-        """Entries ``[start, stop)`` in order, up to the head at the time of the call.
-
-        They come from the server some hundred at a time, and between two nothing is held: no transaction, no lock.
-        Raises LogUnreadable for an entry that is missing or damaged, LogUnreachable, LogClosed.
-        """
-        return (opened(row, self.blob) for row in self.rows(start, stop))
-
-    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """The same entries as they are stored."""
-        head = self.head()
-        return self._whole_rows(max(start, 0), head if stop is None else min(stop, head))
-
-    def blob(self, name: str) -> bytes:
-        """The bytes stored under their hash. Raises LogUnreadable where there are none."""
-        data = self._find_blob(name)
-        if data is None:
-            raise LogUnreadable(f"the blob {name} is missing")
-        return data
 
     def verify(self) -> Verification:
         """Derive every hash again, and say what is wrong and where; what the server cannot read hides itself only."""
@@ -331,15 +307,9 @@ class PostgresLog:
     # Reading
 
     def _whole_rows(self, start: int, stop: int) -> Iterator[Row]:
-        while start < stop:
-            rows = self._rows(start, stop)
-            if not rows or [row.position for row in rows] != list(range(start, start + len(rows))):
-                there = {row.position for row in rows}
-                missing = next(each for each in range(start, stop) if each not in there)
-                raise LogUnreadable(f"{self.path}: entry {missing} is missing; verify() says more")
+        for rows in whole_pages(self._rows, start, stop, self.path):
             yield from rows
-            start += len(rows)
-            self._tip = further(self._tip, start, rows[-1].digest)
+            self._tip = further(self._tip, rows[-1].position + 1, rows[-1].digest)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)``, some hundred at most."""

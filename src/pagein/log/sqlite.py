@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import random
 import sqlite3
@@ -12,12 +11,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pagein.errors import ConfigurationError, Conflict, LogClosed, LogUnreadable
+from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.log import Body, Entry, Verification, sqlite_snapshots
-from pagein.log.chain import Audit, checked_name, checked_time, opened, relinked, seal, written
+from pagein.log.chain import Audit, checked_name, checked_time, relinked, seal, written
 from pagein.log.codec import encode
-from pagein.log.database import SYNCHRONOUS, is_busy, open_database, translated
+from pagein.log.database import is_busy, open_database, translated
 from pagein.log.erasing import Cut, Removal, cut_out, further, refuse_erased, take_out
+from pagein.log.paging import ByRows, checked_waits, whole_pages
 from pagein.log.rows import Row, Tip
 from pagein.log.sealing import Key, held, seal_of
 from pagein.log.snapshots import Shelf, Snapshot, sealed, unsealed
@@ -34,7 +34,7 @@ _SESSIONS = """WITH RECURSIVE each(name) AS (
 _PAUSE = (0.0005, 0.003)
 
 
-class SQLiteLog:
+class SQLiteLog(ByRows):
     """A Log in a SQLite file, in WAL mode; ``append`` returns after the disk has it.
 
     ``timeout`` is how long, in seconds, to wait for another process. ``synchronous`` is SQLite's: with ``NORMAL`` a
@@ -59,10 +59,7 @@ class SQLiteLog:
         readonly: bool = False,
         key: Key | None = None,
     ) -> None:
-        if not isinstance(synchronous, str) or synchronous.upper() not in SYNCHRONOUS:
-            raise ConfigurationError(f"synchronous is one of {', '.join(SYNCHRONOUS)}, not {synchronous!r}")
-        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout < math.inf:
-            raise ConfigurationError(f"timeout is in seconds, 0 or more, not {timeout!r}")
+        synchronous = checked_waits(timeout, synchronous)
         self.readonly = readonly
         self._timeout = timeout
         self.path = os.fspath(path)
@@ -74,7 +71,7 @@ class SQLiteLog:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._database: sqlite3.Connection | None = open_database(
-            self.path, timeout=timeout, synchronous=synchronous.upper(), readonly=readonly
+            self.path, timeout=timeout, synchronous=synchronous, readonly=readonly
         )
 
     def head(self) -> int:
@@ -128,26 +125,6 @@ class SQLiteLog:
         """Write the file anew, so that nothing erased is in it; False where another connection was in the way."""
         with self._using(writing=True) as database:
             return scrub(database)
-
-    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
-        """Entries ``[start, stop)`` in order, up to the head at the time of the call.
-
-        They come from the file a hundred at a time, and between two hundreds nothing is held: no transaction, no lock.
-        Raises LogUnreadable for an entry that is missing or damaged, LogClosed.
-        """
-        return (opened(row, self.blob) for row in self.rows(start, stop))
-
-    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """The same entries as they are stored."""
-        head = self.head()
-        return self._whole_rows(max(start, 0), head if stop is None else min(stop, head))
-
-    def blob(self, name: str) -> bytes:
-        """The bytes stored under their hash. Raises LogUnreadable where there are none."""
-        data = self._find_blob(name)
-        if data is None:
-            raise LogUnreadable(f"the blob {name} is missing")
-        return data
 
     def verify(self) -> Verification:
         """Derive every hash again, and say what is wrong and where; a damaged page hides its own entries only."""
@@ -289,18 +266,9 @@ class SQLiteLog:
             database.execute(f"PRAGMA busy_timeout = {min(round(self._timeout * 1000), 2**31 - 1)}")
 
     def _whole_rows(self, start: int, stop: int) -> Iterator[Row]:
-        while start < stop:
-            rows = self._rows(start, stop)
-            # A shorter answer would be a wrong answer.
-            if not rows or [row.position for row in rows] != list(range(start, start + len(rows))):
-                there = {row.position for row in rows}
-                # A damaged index may also give every row, and give them out of order or twice.
-                missing = next((each for each in range(start, stop) if each not in there), None)
-                what = "entries are out of order" if missing is None else f"entry {missing} is missing"
-                raise LogUnreadable(f"{self.path}: {what}; verify() says more")
+        for rows in whole_pages(self._rows, start, stop, self.path):
             yield from rows
-            start += len(rows)
-            self._tip = further(self._tip, start, rows[-1].digest)
+            self._tip = further(self._tip, rows[-1].position + 1, rows[-1].digest)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)``, at most a hundred."""
