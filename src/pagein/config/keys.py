@@ -196,7 +196,9 @@ def _derived() -> Iterator[Key]:
 
 def _parameters(owner: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
     """The type and the default of each parameter; None where there is none."""
-    hints = get_type_hints(vars(owner)["__init__"] if isinstance(owner, type) else owner)
+    # What takes them may be a base's.
+    made = (vars(each).get("__init__") for each in owner.__mro__) if isinstance(owner, type) else (owner,)
+    hints = get_type_hints(next(each for each in made if each is not None))
     given = inspect.signature(owner).parameters.values()
     plain = (int, float, str, bool, tuple)
     return {
