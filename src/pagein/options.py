@@ -12,7 +12,6 @@ from pagein.archive.contract import Embedder, Role
 from pagein.callbacks import CallbackRegistry
 from pagein.checkpoints import Automatic
 from pagein.compaction import Policy
-from pagein.compaction.named import policy_named
 from pagein.errors import ConfigurationError
 from pagein.facts.owners import is_reserved
 from pagein.formats import format_named
@@ -120,7 +119,7 @@ def check(options: Options) -> None:
             raise ConfigurationError(f"unknown option {name!r}: {cure}")
     policy, counter = options.get("policy", "ladder"), options.get("counter")
     if isinstance(policy, str):
-        policy_named(policy)
+        _policy(policy)
     elif not callable(policy):
         raise ConfigurationError(f"policy is a policy's name or a policy, not {policy!r}")
     if counter is not None and not callable(getattr(counter, "text", None)):
@@ -155,7 +154,7 @@ def session_of(options: Options) -> tuple[Session, AnyModel | None]:
     policy = options.get("policy") or ("ladder" if writes is None else "tiers")
     session = Session(
         Fold(counter),
-        policy_named(policy) if isinstance(policy, str) else policy,
+        _policy(policy) if isinstance(policy, str) else policy,
         budget if isinstance(budget, Budget) else Budget(budget),
         counter,
         Calibration(exact=counter.margin == 0),
@@ -170,6 +169,12 @@ def _checked_callbacks(given: object) -> CallbackRegistry | None:
     if given is None or isinstance(given, CallbackRegistry):
         return given
     raise ConfigurationError(f"callbacks is a CallbackRegistry, not {given!r}")
+
+
+def _policy(name: str) -> Policy:
+    from pagein.compaction.named import policy_named  # noqa: PLC0415 - the policies load when one is asked for
+
+    return policy_named(name)
 
 
 def _writer(options: Options) -> AnyModel | None:
