@@ -53,7 +53,7 @@ with AgentMemory.open(":memory:", **config.options()) as memory:
 
 * **Which file.** `load(path)` reads that one. `load()` looks from the working folder upwards, in each folder for
   `pagein.toml`, then for `[tool.pagein]`; the first one holds, alone. No file is no error. `AgentMemory.open` reads none
-  by itself.
+  by itself; `pagein view`, `replay`, `recall` and `facts` take what they are not told from it.
 * **Over it, the environment**: `PAGEIN_` and the key in capitals with `_` for each dot, as `PAGEIN_BUDGET_WINDOW`. A
   list is separated by commas. A variable that is empty is not set; one whose name is near to a key's is refused, any
   other is not ours.
