@@ -130,7 +130,9 @@ def test_a_disk_that_is_full_and_has_room_again(disk):
     assert memory.view().tokens <= 2_000
     memory.close()
     with AgentMemory.open(folder / "run.db", budget=2_000) as again:
-        assert again.steps == (*before, TaskStep("Room again."))
+        # Where the disk was full between a call and its result, the call is closed by what came next.
+        assert again.steps[: len(before) - 1] == before[:-1]
+        assert [each.content for each in again.steps[-2:]] == [before[-1].content, "Room again."]
         assert again.verify().ok
 
 

@@ -29,7 +29,7 @@ FORMATS = Path(__file__).parent.parent / "formats"
 EXTRA = Opaque("anthropic", "cache_control", '{"type":"ephemeral"}', "seen")
 PICTURE = bytes(range(256)) * 8
 
-# What v1/log.db was written with, spelled out here so that no later change of a sample changes it.
+# What v1/log.db was written with, and v2/log.db is the same in the second schema, spelled out here so that no later change of a sample changes it.
 V1 = (
     SystemPromptStep("Answer briefly."),
     TaskStep((Text("What is this?", EXTRA), Image(PICTURE, "image/png", "", "low"), Image(b"\x89PNG", "image/png"))),
@@ -72,10 +72,11 @@ def stored(tmp_path):
     return copy
 
 
+@pytest.mark.parametrize("name", ["v1", "v2"])
 @pytest.mark.parametrize("readonly", [True, False])
-def test_a_log_of_version_1_is_read_whole(stored, readonly):
+def test_a_log_of_an_earlier_version_is_read_whole(stored, readonly, name):
     with contextlib.closing(
-        SQLiteLog(stored("v1/log.db"), tenant="acme", session="web", readonly=readonly)
+        SQLiteLog(stored(f"{name}/log.db"), tenant="acme", session="web", readonly=readonly)
     ) as log:
         assert log.sessions() == ("other", "web")
         entries = list(log.read())
@@ -85,8 +86,9 @@ def test_a_log_of_version_1_is_read_whole(stored, readonly):
         assert (log.verify().problems, log.verify().entries) == ((), len(V1))
 
 
-def test_a_log_of_version_1_is_written_on(stored):
-    path = stored("v1/log.db")
+@pytest.mark.parametrize("name", ["v1", "v2"])
+def test_a_log_of_an_earlier_version_is_written_on(stored, name):
+    path = stored(f"{name}/log.db")
     with contextlib.closing(SQLiteLog(path, tenant="acme", session="web")) as log:
         log.append([Pin("by a later release")], after=len(V1), at=1.0)
     with contextlib.closing(SQLiteLog(path, tenant="acme", session="web")) as log:

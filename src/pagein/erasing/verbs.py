@@ -93,6 +93,7 @@ def folded_anew(session: Session) -> Flow[None]:
     session.sights, session.part = Sights(), Part()
     yield from load(session)
     session.heard, session.heard_at = heard, heard_at
+    session.kept = None  # a snapshot would write down the hashes of what was erased
 
 
 def _stop_writing(session: Session) -> Flow[None]:

@@ -1,0 +1,176 @@
+"""A snapshot makes opening quick and changes nothing: what is missing, damaged or another's is passed over."""
+
+import sqlite3
+
+import pytest
+
+from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall, flows
+from pagein.errors import LogUnwritable
+from pagein.log.snapshots import SnapshotLog
+from pagein.log.sqlite import SQLiteLog
+from pagein.snapshots import EVERY, is_due, key_of
+from pagein.testing.returning import state
+from pagein.tokens.encodings import Encoding
+
+TURNS = EVERY // 2
+
+
+def played(path, turns=TURNS, **options):
+    """A run that compacted, closed: its snapshot is kept."""
+    with AgentMemory.open(path, budget=1_500, page_in=0, synchronous="OFF", **options) as memory:
+        memory.record(TaskStep("Build the shop."))
+        for number in range(turns):
+            call = ToolCall(f"c{number}", "bash", f'{{"command": "make shop_{number}"}}')
+            lines = "\n".join(f"src/shop_{number}.py:{n}: value_{n * 37} is set" for n in range(6))
+            memory.record(ActionStep(f"Turn {number}.", (call,)), Observation(call.id, lines))
+            memory.view()
+        return memory._session.fold.head
+
+
+def opened(path, **options):
+    return AgentMemory.open(path, budget=1_500, page_in=0, **options)
+
+
+def test_opening_reads_what_is_shown_and_nothing_else(tmp_path, monkeypatch):
+    head = played(tmp_path / "run.db")
+    reads = []
+    whole = SQLiteLog.read
+    monkeypatch.setattr(
+        SQLiteLog, "read", lambda self, *at: (reads.append(each) or each for each in whole(self, *at))
+    )
+    memory = opened(tmp_path / "run.db")
+    first = len(reads)
+    shown = {each.first for each in memory._session.fold.view(1).entries}
+    assert memory._session.kept > head - EVERY
+    assert 0 < first < head / 4
+    assert {each.position for each in reads} & shown
+    memory.close()
+
+
+DAMAGE = {
+    "gone": "DELETE FROM snapshots",
+    "no table": "DROP TABLE snapshots",
+    "a byte changed": "UPDATE snapshots SET body = CAST(substr(body, 1, 50) || x'00' || substr(body, 52) AS BLOB)",
+    "another position": "UPDATE snapshots SET position = position - 2",
+    "another digest": "UPDATE snapshots SET digest = 's2:' || substr(digest, 5) || '0'",
+    "another release": "UPDATE snapshots SET key = '999' || key",
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_snapshot_that_does_not_fit_is_passed_over(tmp_path, how):
+    played(tmp_path / "run.db")
+    with opened(tmp_path / "run.db") as memory:
+        expected = state(memory)
+    with sqlite3.connect(tmp_path / "run.db") as database:
+        database.execute(DAMAGE[how])
+    with opened(tmp_path / "run.db") as memory:
+        assert state(memory) == expected
+        assert memory.verify().ok
+
+
+def test_a_snapshot_of_rubbish_under_a_true_check_is_passed_over(tmp_path):
+    played(tmp_path / "run.db")
+    with opened(tmp_path / "run.db") as memory:
+        expected = state(memory)
+        log = memory._log
+        kept = log.shelf().snapshot
+        for body in (b"", b"rubbish", kept.body[:-9]):
+            log.keep(type(kept)(kept.position, kept.digest, kept.key, body), 0)
+            assert state(again := opened(tmp_path / "run.db")) == expected
+            again.close()
+
+
+def test_what_is_dropped_is_not_kept_again_by_who_opened_before(tmp_path):
+    played(tmp_path / "run.db")
+    memory = opened(tmp_path / "run.db")
+    other = SQLiteLog(tmp_path / "run.db")
+    other.drop_snapshots()
+    memory.record(*(TaskStep(f"More {n}") for n in range(40)))
+    memory.close()
+    assert other.shelf().snapshot is None
+    opened(tmp_path / "run.db").close()
+    assert other.shelf().snapshot is not None
+    other.close()
+
+
+def test_erasing_drops_it(tmp_path):
+    played(tmp_path / "run.db")
+    with opened(tmp_path / "run.db") as memory:
+        memory.erase("s1")
+    raw = b"".join(each.read_bytes() for each in tmp_path.iterdir())
+    assert b"make shop_0" not in raw
+    log = SQLiteLog(tmp_path / "run.db")
+    assert log.shelf().snapshot is None, "what was erased is kept by its hashes"
+    log.close()
+    with opened(tmp_path / "run.db") as memory:
+        expected = state(memory)
+    with opened(tmp_path / "run.db") as memory:
+        assert memory._log.shelf().snapshot is not None
+        assert state(memory) == expected
+
+
+def test_a_readonly_memory_reads_it_and_keeps_none(tmp_path):
+    head = played(tmp_path / "run.db")
+    with opened(tmp_path / "run.db") as memory:
+        expected = state(memory)
+    with opened(tmp_path / "run.db", readonly=True) as memory:
+        assert memory._session.fold.head == head
+        assert state(memory) == expected
+        assert memory._session.kept is None
+        with pytest.raises(LogUnwritable):
+            memory.record(TaskStep("x"))
+
+
+def test_an_undo_behind_it_is_seen(tmp_path):
+    played(tmp_path / "run.db")
+    with opened(tmp_path / "run.db") as memory:
+        old = memory._log.shelf().snapshot
+        memory.undo()
+        memory._run(flows.nothing())
+        expected = state(memory)
+        memory._log.keep(old, 0)
+    with opened(tmp_path / "run.db") as memory:
+        assert state(memory) == expected
+
+
+def test_a_branch_is_opened_from_its_parents_where_that_ends_before_the_fork(tmp_path):
+    head = played(tmp_path / "run.db")
+    with opened(tmp_path / "run.db") as memory:
+        late, early = memory.fork(name="late"), memory.fork(head // 2, "early")
+        assert (late.at, early.at) == (head, head // 2)
+        shelves = {each: memory._branches.log(each).shelf().snapshot for each in ("late", "early")}
+    assert head - EVERY < shelves["late"].position <= head
+    assert shelves["early"] is None
+
+
+def test_which_counters_a_snapshot_is_kept_for():
+    class Words:
+        name, margin = "words", 0.0
+
+        def text(self, text):
+            return len(text.split())
+
+        def image(self, image):
+            del image
+            return 1
+
+    assert key_of(Words()) == ""
+    assert key_of(Encoding("o200k_base")) != key_of(Encoding("cl100k_base"))
+    assert key_of(Encoding("o200k_base")) == key_of(Encoding("o200k_base"))
+
+
+def test_when_one_is_due():
+    assert not is_due(EVERY - 1, 0, closing=True)
+    assert not is_due(10 * EVERY, None, closing=True)
+    assert not is_due(1_000, 1_000 - EVERY + 1, closing=False)
+    assert is_due(1_000, 1_000 - EVERY, closing=False)
+    assert is_due(1_000, 960, closing=True)
+    assert not is_due(100_000, 100_000 - 1_000, closing=False)
+
+
+def test_the_log_of_a_file_keeps_snapshots(tmp_path):
+    log = SQLiteLog(tmp_path / "run.db")
+    assert isinstance(log, SnapshotLog)
+    assert log.shelf().snapshot is None
+    log.close()
