@@ -77,8 +77,9 @@ def test_a_snapshot_of_rubbish_under_a_true_check_is_passed_over(tmp_path):
         kept = log.shelf().snapshot
         for body in (b"", b"rubbish", kept.body[:-9]):
             log.keep(type(kept)(kept.position, kept.digest, kept.key, body), 0)
-            assert state(again := opened(tmp_path / "run.db")) == expected
-            again.close()
+            with opened(tmp_path / "run.db") as again:
+                assert state(again) == expected
+            log.keep(kept, 0)
 
 
 def test_what_is_dropped_is_not_kept_again_by_who_opened_before(tmp_path):

@@ -262,7 +262,7 @@ def memory_rows(length: int, tick: Tick) -> Iterator[Row]:
 def hold_messages(length: int) -> None:
     """Keep a run as a list of messages, and print the peak memory of this process in MB."""
     held = [message for turn in turns(length) for message in turn.messages]
-    print(_peak() if held else 0)  # noqa: T201 - read by the process that started this one
+    print(peak() if held else 0)  # noqa: T201 - read by the process that started this one
 
 
 def hold_memory(length: int) -> None:
@@ -278,10 +278,11 @@ def hold_memory(length: int) -> None:
                 memory.record_messages(batch, whole=False)
                 memory.to_messages()
                 batch = []
-    print(_peak())  # noqa: T201 - read by the process that started this one
+    print(peak())  # noqa: T201 - read by the process that started this one
 
 
-def _peak() -> float:
+def peak() -> float:
+    """The peak memory of this process so far, in MB."""
     status = Path("/proc/self/status")
     if status.exists():
         # Not getrusage here: what it gives begins with the peak of the process that started this one.

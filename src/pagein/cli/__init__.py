@@ -128,6 +128,7 @@ def _app() -> App:
     bench.command(benching_facts.measure, name="facts")
     bench.command(enduring.crash)
     bench.command(enduring.load)
+    bench.command(enduring.opening, name="open")
     bench.command(benching_recall.search)
     bench.command(benching_frameworks.frameworks)
     recall = App(name="recall", help="How much of what a question needs is found again.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -220,11 +220,18 @@ def speed(
     if json:
         screen.show_json({"quick": quick, "rows": [each.as_dict() for each in rows]})
         return 0
-    made = screen.table("speed", "what", "cost", "ratio", "to", "n")
+    show_rows("speed", rows)
+    return 0
+
+
+def show_rows(name: str, rows: Sequence[Row]) -> None:
+    """Print measurements as a table."""
+    made = screen.table(name, "what", "cost", "ratio", "to", "n")
     for each in rows:
         screen.row(made, *_speed_cells(each))
     screen.console().print(made)
-    return 0
+    for note in dict.fromkeys(each.note for each in rows if each.note and each.value is not None):
+        screen.console().print(note)
 
 
 def _speed_cells(each: Row) -> tuple[str, ...]:

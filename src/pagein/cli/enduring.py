@@ -88,6 +88,35 @@ def load(
     return 0 if found.ok else 1
 
 
+def opening(
+    *,
+    quick: Annotated[bool, Parameter(help="Shorter runs, fewer samples.", show_default=False)] = False,
+    json: AsJson = False,
+) -> int:
+    """Measure what it costs to go on with a run of 100, 1,000 and 10,000 steps.
+
+    Each is opened in processes of their own, and makes its first request, with
+    and without what comes back by itself. Beside it: memory, a fork, and the
+    bytes on the disk against the messages as JSON.
+
+    For example:
+
+      pagein bench open --quick
+      pagein bench open --json
+    """
+    from pagein.bench.opening import bench_opening  # noqa: PLC0415 - loads where it is asked for
+    from pagein.cli.benching import show_rows  # noqa: PLC0415
+
+    lengths, samples = ((50, 200), 2) if quick else ((100, 1_000, 10_000), 5)
+    with screen.progress("opening", None) as advance:
+        rows = tuple(bench_opening(lengths, samples, lambda what, done, of: advance(done, of=of, what=what)))
+    if json:
+        screen.show_json({"quick": quick, "rows": [each.as_dict() for each in rows]})
+    else:
+        show_rows("open", rows)
+    return 0
+
+
 @contextmanager
 def _place(store: str) -> Iterator[tuple[str, Path, Any]]:
     """A store's address, a folder, and the server behind the address where there is one; gone afterwards."""
