@@ -148,6 +148,7 @@ def test_a_job_survives_the_death_of_its_worker(url):
     assert desk_of(url).due() == ()
 
 
+@pytest.mark.parametrize("url", [pytest.param("file", marks=pytest.mark.slow), "server"], indirect=True)
 def test_a_signal_ends_it_when_what_is_under_way_is_at_an_end(url):
     running = subprocess.Popen(
         [sys.executable, "-m", "pagein", "worker", url, "--tenant", "acme", "--json", "--every", "0.1"],
@@ -161,6 +162,7 @@ def test_a_signal_ends_it_when_what_is_under_way_is_at_an_end(url):
     assert desk_of(url).due() == ()
 
 
+@pytest.mark.parametrize("url", ["file", pytest.param("server", marks=pytest.mark.slow)], indirect=True)
 def test_the_command_drains_and_says_what_it_did(url, capsys):
     assert main(["worker", url, "--tenant", "acme", "--once", "--user", "ann"]) == 0
     said = capsys.readouterr().out
