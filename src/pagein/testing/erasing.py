@@ -20,6 +20,7 @@ from pagein.errors import Conflict, LogClosed, LogErased, LogError
 from pagein.log import Body, Erased, Observed, Pin
 from pagein.log.digests import blob_name
 from pagein.log.erasing import Cut, ErasableLog, Removal
+from pagein.log.tombstones import tombstoned
 from pagein.steps import ActionStep, Image, Observation, TaskStep, ToolCall
 from pagein.testing.logs_apart import NOON, OpenLog, opened
 
@@ -101,6 +102,15 @@ class ErasingTests:
             _cut(log, {1: GONE})
             self.replace(other, 1, next(iter(_rows(log, 1))).body)
             assert {each.position for each in other.verify().problems} == {1}
+
+    def test_a_tombstone_with_a_proof_of_its_own_is_found(self, open_log: OpenLog) -> None:
+        self._needs(raw=True)
+        with opened(open_log) as log:
+            _written(log, 3)
+            (before,), (row,) = _rows(log, 0), _rows(log, 1)
+            for by in (1, 2, 9):
+                self.replace(log, 1, tombstoned(row, before.digest, by, b'{"content":"slander"}'))
+                assert {each.position for each in log.verify().problems} == {1}
 
     def test_a_change_beside_a_tombstone_is_still_found(self, open_log: OpenLog) -> None:
         self._needs(raw=True)
