@@ -199,10 +199,12 @@ class Grove:
     def _known(self) -> tuple[int, Known]:
         """The head of the log of the branches, and what it says."""
         with self._lock:
-            registry = self._beside(REGISTRY + self._session)
-            head = registry.head()
+            name = REGISTRY + self._session
+            # Most runs have no branches: nothing more is opened to find that out.
+            head_of = getattr(self.root, "head_of", None)
+            head = self._beside(name).head() if head_of is None else head_of(name)
             if self._read is None or self._read[0] != head:
-                self._read = head, self._folded(registry.read(0, head))
+                self._read = head, self._folded(self._beside(name).read(0, head) if head else ())
             return self._read
 
     def _folded(self, entries: Iterable[Entry]) -> Known:

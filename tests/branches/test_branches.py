@@ -300,6 +300,21 @@ def test_a_branch_is_exported_as_a_session_of_its_own(tmp_path):
     memory.close()
 
 
+def test_a_run_without_branches_opens_one_log(tmp_path, monkeypatch):
+    opened_logs, whole = [], SQLiteLog.__init__
+    monkeypatch.setattr(
+        SQLiteLog, "__init__", lambda self, *at, **how: (opened_logs.append(how), whole(self, *at, **how))[1]
+    )
+    with opened(tmp_path / "run.db") as memory:
+        memory.record(TaskStep("Go."))
+        assert [each.name for each in memory.branches()] == ["main"]
+    assert len(opened_logs) == 1
+    with opened(tmp_path / "run.db") as memory:
+        memory.rewind(0)
+    with opened(tmp_path / "run.db") as memory:
+        assert [each.name for each in memory.branches()] == ["main", "branch-1"]
+
+
 def test_a_fork_writes_one_entry_whatever_the_length(tmp_path):
     with opened(tmp_path / "run.db", budget=1_000_000) as memory:
         played(memory, 60)

@@ -120,7 +120,12 @@ class PostgresLog(ByRows):
 
     def head(self) -> int:
         """The number of entries, which is the next position; a look at the last one, not a count."""
-        found = self._ask(lambda using, _: self._fetch(using, self._statements.tip, {}))
+        return self.head_of(self.session)
+
+    def head_of(self, session: str) -> int:
+        """The number of entries of another session beside this one, without opening it."""
+        whose = {"session": key_of(session)}
+        found = self._ask(lambda using, _: self._fetch(using, self._statements.tip, whose))
         return int(found[0][0]) + 1 if found else 0
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:

@@ -76,8 +76,12 @@ class SQLiteLog(ByRows):
 
     def head(self) -> int:
         """The number of entries, which is the next position; a look at the last one, not a count."""
+        return self.head_of(self.session)
+
+    def head_of(self, session: str) -> int:
+        """The number of entries of another session beside this one, without opening it."""
         with self._using(writing=False) as database:
-            return self._in(database).head()
+            return self._in(database, session).head()
 
     @property
     def is_sealed(self) -> bool:
