@@ -1,5 +1,6 @@
 """A snapshot makes opening quick and changes nothing: what is missing, damaged or another's is passed over."""
 
+import json
 import sqlite3
 
 import pytest
@@ -11,6 +12,7 @@ from pagein.log.sqlite import SQLiteLog
 from pagein.snapshots import EVERY, is_due, key_of
 from pagein.testing.returning import state
 from pagein.tokens.encodings import Encoding
+from pagein.view.memo import Memo
 
 TURNS = EVERY // 2
 
@@ -175,3 +177,17 @@ def test_the_log_of_a_file_keeps_snapshots(tmp_path):
     assert isinstance(log, SnapshotLog)
     assert log.shelf().snapshot is None
     log.close()
+
+
+def test_a_memo_that_was_kept_is_the_one_that_was_written_down():
+    memo = Memo()
+    memo.learn_step(0, TaskStep("Find where user_id is set in src/app/main.py, and decide on a cure."))
+    call = ToolCall("c", "bash", '{"command": "grep -rn user_id src"}')
+    seen = Observation("c", "src/app/main.py:4: user_id = None\nTypeError: user_id is None", "error")
+    memo.learn_step(1, ActionStep("I decided to look for user_id.", (call,), (seen,)))
+    kept = memo.kept()
+    again = Memo.of(json.loads(json.dumps(kept)))
+    assert again.names == memo.names
+    assert again.lines == memo.lines
+    assert {line.source for line in again.lines.values()} == {"task", "said", "arguments", "observation"}
+    assert again.kept() == kept

@@ -307,36 +307,39 @@ class Memo:
         return {
             "turn": self.turn,
             "order": self.order,
-            "names": [[key, *_use(n.use), n.base, n.near, n.among] for key, n in self._names.items()],
-            "lines": [
-                [key, *_use(n.use), n.base, n.text, n.position, n.order, n.names, n.leads, n.fails, n.asks, n.near, n.among, n.source]
-                for key, n in self._lines.items()
-            ],
+            "names": [[key, *_values(each.use), *_values(each)] for key, each in self._names.items()],
+            "lines": [[key, *_values(each.use), *_values(each)] for key, each in self._lines.items()],
             "tools": sorted(self._tools),
             "task": sorted(self._task),
             "common": self._common,
-        }  # fmt: skip
+        }
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Self:
         """The memo that was kept. Raises ValueError, KeyError or TypeError for what is none."""
         memo = cls()
         memo.turn, memo.order = kept["turn"], kept["order"]
-        memo._names = {key: Name(Use(*rest[:_USES]), *rest[_USES:]) for key, *rest in kept["names"]}
-        for key, *rest in kept["lines"]:
-            base, text, position, order, names, *more = rest[_USES:]
-            use = Use(*rest[:_USES])
-            memo._lines[key] = Line(use, base, text, position, order, tuple(names), *more)
+        for key, *values in kept["names"]:
+            memo._names[key] = Name(Use(*values[: len(_USE)]), *values[len(_USE) :])
+        for key, *values in kept["lines"]:
+            line = memo._lines[key] = Line(Use(*values[: len(_USE)]), *values[len(_USE) :])
+            line.names = tuple(line.names)
         memo._tools, memo._task = set(kept["tools"]), set(kept["task"])
         memo._common = dict(kept["common"])
         return memo
 
 
-_USES = len(fields(Use))
+_USE, _NAME, _LINE = (
+    tuple(each.name for each in fields(kind) if each.name not in ("use", "_grounded"))
+    for kind in (Use, Name, Line)
+)
+"""What is kept of each, in the order in which it is made of it."""
 
 
-def _use(use: Use) -> tuple[int | bool, ...]:
-    return use.last, use.last_argued, use.turns, use.argued, use.said, use.observed
+def _values(of: Use | Name | Line) -> list[Any]:
+    """All of it but what it is made of, and what is found out when it is asked for."""
+    names = _USE if isinstance(of, Use) else _NAME if isinstance(of, Name) else _LINE
+    return [getattr(of, name) for name in names]
 
 
 def _keeps(line: Line, turn: int) -> float:
