@@ -168,7 +168,7 @@ def _recall(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
     if query.role is None:
         # A model's earlier questions match its question best, and hold no answer: every other hit is what a tool said.
         told = yield from Recall(replace(query, role="tool"))
-        both = chain.from_iterable(zip_longest(told, hits))
+        both = chain.from_iterable(zip_longest(hits, told))
         hits = tuple({hit.handle: hit for hit in both if hit is not None}.values())[:limit]
     return "\n\n".join(map(_told, hits)) or "Nothing in this run matches."
 
