@@ -32,7 +32,7 @@ class GoodLog(InMemoryLog):
 
 class Suite(LogTests):
     generated = settings(
-        max_examples=100, deadline=None, database=None, derandomize=True, phases=(Phase.generate,)
+        max_examples=200, deadline=None, database=None, derandomize=True, phases=(Phase.generate,)
     )
 
     def stored_bytes(self, log):

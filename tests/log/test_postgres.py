@@ -17,6 +17,7 @@ from pagein.errors import (
     Conflict,
     LogBusy,
     LogClosed,
+    LogErased,
     LogError,
     LogTooNew,
     LogUncertain,
@@ -230,24 +231,23 @@ def test_a_stale_tip_misleads_nobody(opened):
     log = opened()
     log.append([Pin("a"), Pin("b")], after=0, at=NOON)
     raw(log, "UPDATE {0}.entries SET digest = 's2:other' WHERE position = 1")
-    (entry,) = log.append(
-        [Pin("c")], after=2, at=NOON
-    )  # chained to what is there, and verify() says what is wrong
+    with pytest.raises(LogErased, match="Nothing was written"):
+        log.append([Pin("c")], after=2, at=NOON)
     assert [each.position for each in log.verify().problems] == [1]
-    assert bodies(log)[2] == entry.body
     raw(log, "DELETE FROM {0}.entries WHERE position > 0")
-    with pytest.raises(Conflict) as refused:
-        log.append([Pin("d")], after=3, at=NOON)
-    assert (refused.value.expected, refused.value.found) == (3, 1)
+    with pytest.raises(LogErased):
+        log.append([Pin("d")], after=2, at=NOON)
+    assert bodies(log) == [Pin("a")]
 
 
-def test_a_history_that_was_replaced_is_chained_to_as_it_is(opened):
+def test_a_history_that_was_replaced_is_not_gone_on_with(opened):
     log, rival = opened(), opened()
     log.append([Pin("a"), Pin("b")], after=0, at=NOON)
     raw(log, "DELETE FROM {0}.entries WHERE position = 1")
     rival.append([Pin("another")], after=1, at=NOON)
-    log.append([Pin("c")], after=2, at=NOON)
-    assert bodies(log) == [Pin("a"), Pin("another"), Pin("c")]
+    with pytest.raises(LogErased):
+        log.append([Pin("c")], after=2, at=NOON)
+    assert bodies(log) == [Pin("a"), Pin("another")]
     assert log.verify().ok
 
 
