@@ -21,10 +21,8 @@ from pagein.log import Compaction
 from pagein.memory import AgentMemory
 
 BUDGET: Final = 80_000
-LARGE: Final = 500_000
-"""The budget under which 10,000 steps come to about 20 compactions."""
-
 FORKS: Final = 5
+COMPACTIONS: Final = 20
 BATCH: Final = 20
 """Steps between two requests while a run is made."""
 
@@ -39,20 +37,20 @@ def bench_opening(lengths: Sequence[int], samples: int, tick: Tick) -> Iterator[
         with tempfile.TemporaryDirectory(prefix="pagein-bench-") as folder:
             path = str(Path(folder) / "run.db")
             tick(f"{length:,} steps", done, len(lengths) + 1)
-            entries = make(path, length, BUDGET)
+            entries = make(path, length)
             yield from _opened(path, length, entries, samples, bare, base)
             yield from _forked(path, length, samples, base)
     tick("storage", len(lengths), len(lengths) + 1)
     yield from storage_rows(max(lengths))
 
 
-def make(path: str, length: int, budget: int) -> int:
-    """Make a run of so many steps in a file; the number of its entries."""
-    with AgentMemory.open(path, budget=budget, page_in=0, synchronous="OFF") as memory:
+def make(path: str, length: int, every: int = BATCH) -> int:
+    """Make a run of so many steps in a file, with a request ``every`` so many; the number of its entries."""
+    with AgentMemory.open(path, budget=BUDGET, page_in=0, synchronous="OFF") as memory:
         batch = opening()
         for turn in turns(length):
             batch += turn.messages
-            if turn.number % BATCH == BATCH - 1 or turn.number == length - 1:
+            if turn.number % every == every - 1 or turn.number == length - 1:
                 memory.record_messages(batch, whole=False)
                 memory.view()
                 batch = []
@@ -123,18 +121,18 @@ def _forked(path: str, length: int, samples: int, base: dict[str, float]) -> Ite
 
 
 def storage_rows(length: int) -> Iterator[Row]:
-    """Bytes on the disk of a run with about 20 compactions and 5 forks, and of its index, against its messages as JSON."""
+    """Bytes on the disk of a run with at most 20 compactions and 5 forks, and of its index, against its messages as JSON."""
     every = (*opening(), *(message for turn in turns(length) for message in turn.messages))
     raw = sum(len(json.dumps(each, ensure_ascii=False).encode()) for each in every)
     with tempfile.TemporaryDirectory(prefix="pagein-bench-") as folder:
         path = str(Path(folder) / "run.db")
-        entries = make(path, length, LARGE * length // 10_000 or 1_000)
-        with AgentMemory.open(path, budget=LARGE, page_in=0) as memory:
+        entries = make(path, length, max(BATCH, length // COMPACTIONS))
+        with AgentMemory.open(path, budget=BUDGET, page_in=0) as memory:
             for number in range(FORKS):
                 memory.fork(entries * (number + 1) // (FORKS + 1))
             compactions = sum(isinstance(each.body, Compaction) for each in memory._log.read())  # noqa: SLF001
         held = _bytes(folder)
-        with AgentMemory.open(path, budget=LARGE, page_in=0) as memory:
+        with AgentMemory.open(path, budget=BUDGET, page_in=0) as memory:
             memory.recall("anything")
         index = _bytes(folder) - held
     note = f"{compactions} compactions, {FORKS} forks; with the snapshot, without the index"
