@@ -64,11 +64,14 @@ class WrittenMachine(MemoryMachine):
         if answer is not None:
             self.writer.answers[:] = [answer]
         before = self.log.head()
+        self._rests()
+        self.writer.answers.clear()
+        assert self.log.head() == before, "an answer recorded something by itself"
+
+    def _rests(self) -> None:
         self._gate.set()
         assert self.memory.settle(20), "the author never came to an end"
         self._gate.clear()
-        self.writer.answers.clear()
-        assert self.log.head() == before, "an answer recorded something by itself"
 
     def teardown(self) -> None:
         self.writer.late = 0.0

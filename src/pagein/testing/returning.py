@@ -24,6 +24,7 @@ class Returning(Watched):
     @rule(data=st.data(), how=st.sampled_from(("snapshot", "back", "branch")))
     def goes_on_elsewhere(self, data: st.DataObject, how: str) -> None:
         self._found()
+        self._rests()
         if how == "snapshot" or (how == "branch" and not self.left):
             self.memory._run(flows.keep_now(self.memory._session))  # noqa: SLF001 - due or not
         elif how == "back":
@@ -31,6 +32,9 @@ class Returning(Watched):
         else:
             self._takes(data.draw(st.sampled_from(sorted(self.left))))
         self._opens_alike()
+
+    def _rests(self) -> None:
+        """What is at work beside the run comes to an end: who goes on elsewhere waits for it."""
 
     def _goes_back(self, at: int) -> None:
         self.left[self._branch()] = self.oracle
