@@ -25,7 +25,8 @@ def frameworks(
     memory. Times are CPU time of the process, the model's own left out. A turn is
     the median of the last 50 before 200 steps; the mean has the compactions in
     it, and beside it stands what the same turns take with no framework. Tokens
-    are those of all requests over 60 calls. The total is of 2,000 steps.
+    are those of all requests over 60 calls. The total is of 2,000 steps: bare, in
+    LangChain also trimmed to the budget by its own trim_messages, and with pagein.
 
     For example:
 
@@ -61,6 +62,7 @@ def _print(found: tuple[Cost, ...], steps: int, long: int) -> None:
     }
     if long:
         rows[f"s for {long:,}, bare"] = lambda each: f"{each.long_bare / 1_000:.1f}"
+        rows["… trimmed by it"] = lambda each: f"{each.long_own / 1_000:.1f}" if each.long_own else ""
         rows[f"s for {long:,}"] = lambda each: f"{each.long / 1_000:.1f}"
     for what, cell in rows.items():
         screen.row(made, what, *map(cell, measured))

@@ -26,7 +26,8 @@ class Cost:
     """One framework beside itself with pagein. Times are CPU milliseconds of the process, tokens those of all requests.
 
     ``turn`` is the median of the last turns of the shorter run, ``mean`` its mean with compactions in it, ``core`` what
-    the same turns take through AgentMemory alone, in the mean. ``long`` is the long run's total; 0 where it was not run.
+    the same turns take through AgentMemory alone, in the mean. ``long`` is the long run's total, ``long_own`` with the
+    framework's own way to stay within the budget, where bare it has none; 0 where it was not run.
     """
 
     framework: str
@@ -37,6 +38,7 @@ class Cost:
     core: float = 0.0
     long_bare: float = 0.0
     long: float = 0.0
+    long_own: float = 0.0
     tokens_bare: int = 0
     tokens: int = 0
     note: str = ""
@@ -68,11 +70,11 @@ def bench_frameworks(
         except (ImportError, ConfigurationError):
             yield Cost(name, note=f"pip install 'pagein[{name}]'")
             continue
-        yield _cost(name, player.play, core, steps, long)
+        yield _cost(name, player.play, getattr(player, "trimmed", None), core, steps, long)
     tick("", len(names), len(names))
 
 
-def _cost(name: str, play: Play, core: float, steps: int, long: int) -> Cost:
+def _cost(name: str, play: Play, own: Play | None, core: float, steps: int, long: int) -> Cost:
     play(3, BUDGET, Meter())  # what loads once
     sent_bare, sent = (_run(play, CALLS, budget, counts=True) for budget in (None, BUDGET))
     bare, ours = (_run(play, steps, budget) for budget in (None, BUDGET))
@@ -88,6 +90,7 @@ def _cost(name: str, play: Play, core: float, steps: int, long: int) -> Cost:
         core=core,
         long_bare=long_bare,
         long=long_ours,
+        long_own=_run(own, long, BUDGET).total if own is not None and long else 0.0,
         tokens_bare=sum(sent_bare.tokens),
         tokens=sum(sent.tokens),
     )

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, ModelRequest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, trim_messages
+from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
@@ -52,8 +54,29 @@ def _texts(messages: list[BaseMessage]) -> Iterator[str]:
 def play(calls: int, budget: int | None, meter: Meter) -> None:
     """So many calls, and an answer."""
     pages = [] if budget is None else [PageinMiddleware(":memory:", budget=budget)]
-    model = _Model(calls=calls, meter=meter)
-    agent = create_agent(model, [look], middleware=pages, system_prompt="You read pages.")
-    agent.invoke({"messages": [HumanMessage(TASK)]}, {"recursion_limit": 10 * calls + 50})
+    _played(calls, meter, pages)
     for each in pages:
         each.close()
+
+
+def trimmed(calls: int, budget: int | None, meter: Meter) -> None:
+    """The same, kept within the budget by LangChain's ``trim_messages``, counting approximately as its pages advise."""
+
+    class Trims(AgentMiddleware):
+        def wrap_model_call(self, request: ModelRequest, handler: Any) -> Any:
+            kept: list[Any] = trim_messages(
+                request.messages,
+                max_tokens=budget or 0,
+                token_counter=count_tokens_approximately,
+                strategy="last",
+                start_on=("human", "ai"),
+            )
+            return handler(request.override(messages=kept))
+
+    _played(calls, meter, [Trims()])
+
+
+def _played(calls: int, meter: Meter, middleware: list[Any]) -> None:
+    model = _Model(calls=calls, meter=meter)
+    agent = create_agent(model, [look], middleware=middleware, system_prompt="You read pages.")
+    agent.invoke({"messages": [HumanMessage(TASK)]}, {"recursion_limit": 10 * calls + 50})
