@@ -62,7 +62,7 @@ def test_a_strategy_that_loses_is_seen_to_lose(monkeypatch):
 
     runs, setting = (made_up(60),), Setting(COUNTER, 2_500, None, (5,))
     kept = bench_fidelity(runs, ("ladder",), setting, lambda: None)["ladder"][5]
-    monkeypatch.setattr("pagein.options.policy_named", lambda name: Blank())
+    monkeypatch.setattr("pagein.compaction.named.policy_named", lambda name: Blank())
     lost = bench_fidelity(runs, ("ladder",), setting, lambda: None)["ladder"][5]
     assert lost.share("identifier") < kept.share("identifier") / 2
     assert lost.share("constraint") == 1.0

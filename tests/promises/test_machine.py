@@ -58,7 +58,10 @@ def test_the_promises_hold_with_an_author_that_writes_well_badly_or_late(name):
 
     case = Authored.TestCase
     few = max(8, chosen_profile().max_examples // 8)
-    # Long histories: there is something to write only once a run is near its budget.
-    case.settings = settings(chosen_profile(), max_examples=few, stateful_step_count=60)
-    case().runTest()
+    for examples in (few, 4 * few):
+        # Long histories: there is something to write only once a run is near its budget.
+        case.settings = settings(chosen_profile(), max_examples=examples, stateful_step_count=60)
+        case().runTest()
+        if taken:
+            break
     assert "scripted" in taken, "nothing that was written was ever shown: the machine watches nothing"

@@ -231,7 +231,7 @@ class _Inspection:
 
     def _of_view(self, log: Any) -> Iterator[str]:
         noting = Noting(log)
-        memory = AgentMemory(noting, budget=BUDGET)
+        memory = AgentMemory(noting, budget=BUDGET, page_in=0)
         view = memory.view()
         self.life.known.update(noting.taken())
         self.found.highest = max(self.found.highest, view.tokens)
@@ -241,7 +241,7 @@ class _Inspection:
             form = format_named(name)
             request = memory.to_request(name)
             yield from (f"{name}: {each}" for each in form.problems(request))
-            if AgentMemory(log, budget=BUDGET).to_request(name) != request:
+            if AgentMemory(log, budget=BUDGET, page_in=0).to_request(name) != request:
                 yield f"{name}: the view is another when it is opened again"
         for out in view.report.out:
             if not str(memory.expand(out.handle)):
