@@ -137,7 +137,7 @@ def _tell(done: Erasure, *, json: bool) -> None:
         screen.show_json(_plain(done))
         return
     screen.show(
-        f"{done.entries:,} entries and {done.facts:,} facts erased, and what {done.derived:,} entries had repeated"
+        f"erased: {done.entries:,} of the record, {done.facts:,} of the facts, and what {done.derived:,} more had repeated"
     )
     if done.elsewhere:
         screen.show(f"the same lines are said in {' '.join(done.elsewhere)}, which stay")
