@@ -14,13 +14,14 @@ from itertools import pairwise
 from typing import Any
 
 from pagein.checkpoints.making import found
-from pagein.effects import Collect, Effect, Flow, Read
+from pagein.effects import Effect, Flow, Read
 from pagein.errors import ConfigurationError, LogUnreadable, LogUnwritable, UnknownBranch, UnknownCheckpoint
 from pagein.flows import keep, load
 from pagein.log import Checkpoint, Entry, Log, Observed
 from pagein.log.branching import OWN, REGISTRY, BranchLog, Piece
 from pagein.log.inmemory import InMemoryLog
 from pagein.log.sqlite import SQLiteLog
+from pagein.paging import thrown_away
 from pagein.session import Session
 from pagein.steps import Step
 from pagein.view.fold import Fold
@@ -309,9 +310,7 @@ def switch(session: Session, name: str, now: float) -> Flow[None]:
     log: Log = yield from Asked("log", (name,))
     other = _anew(session)
     yield from load(other, log)  # may raise: then nothing was changed
-    if session.job is not None:
-        yield from Collect(None)
-        session.job = None
+    yield from thrown_away(session)
     yield from keep(session, closing=True)
     yield from Asked("switch", (name, now))
     yield from Moved(log, other.fold.head)

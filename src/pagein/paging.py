@@ -283,6 +283,13 @@ def settled(session: Session, timeout: float | None) -> Flow[bool]:
     return True
 
 
+def thrown_away(session: Session) -> Flow[None]:
+    """Wait for a summary that is being written, and throw it away: it is of what goes, or of another branch."""
+    if session.job is not None:
+        yield from Collect(None)
+        session.job = None
+
+
 def _take(session: Session, outcome: Outcome) -> None:
     """Keep what was written, and tell once what went wrong."""
     problem = outcome.problem

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pagein.branches import MAIN, Asked, Moved
-from pagein.effects import Collect, Effect, Flow
+from pagein.effects import Effect, Flow
 from pagein.erasing.doing import Erasure, Rooms
 from pagein.errors import ConfigurationError, UnknownHandle
 from pagein.facts.fact import checked_scope
 from pagein.flows import load
 from pagein.log import FactScope, Log
+from pagein.paging import thrown_away
 from pagein.recalling import Part, Sights
 from pagein.session import Session
 from pagein.view.handles import Handle, parse_handle
@@ -51,7 +52,7 @@ def erase(session: Session, handles: tuple[str | int, ...], reason: str) -> Flow
             _add(places, _named(session, each))
     done = Erasure()
     if places:
-        yield from _stop_writing(session)
+        yield from thrown_away(session)
         done = yield from Erase("erase", (places, reason))
         yield from folded_anew(session)
     for scope, position in facts:
@@ -71,7 +72,7 @@ def erase_facts(session: Session, scope: FactScope, reason: str) -> Flow[Erasure
 def erase_session(session: Session, reason: str, *, trace: bool) -> Flow[Erasure]:
     """Erase the run, and go on with an empty one."""
     reason = checked_reason(reason)
-    yield from _stop_writing(session)
+    yield from thrown_away(session)
     done = yield from Erase("erase_session", (reason, trace))
     root: Log = yield from Asked("log", (MAIN,))
     yield from Moved(root, root.head())
@@ -94,13 +95,6 @@ def folded_anew(session: Session) -> Flow[None]:
     yield from load(session)
     session.heard, session.heard_at = heard, heard_at
     session.kept = None  # a snapshot would write down the hashes of what was erased
-
-
-def _stop_writing(session: Session) -> Flow[None]:
-    """A summary that is being written is waited for, and thrown away: it may be of what goes."""
-    if session.job is not None:
-        yield from Collect(None)
-        session.job = None
 
 
 def _named(session: Session, handle: object) -> Handle:
