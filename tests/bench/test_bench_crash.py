@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from pagein.bench.crash import Crashes, _Inspection, _Life, bench_crash
-from pagein.bench.crash_child import BUDGET, Noting, Place, call_numbers
+from pagein.bench.crash_child import BUDGET, Place, call_numbers
 from pagein.cli import main
 from pagein.log.sqlite import SQLiteLog
 from pagein.memory import AgentMemory
@@ -52,15 +52,15 @@ def crashed(tmp_path):
     """A record as a host leaves it, and a look at it."""
     path, effects = tmp_path / "run.db", tmp_path / "effects.txt"
     life = _Life(Place(str(path), "run", str(effects)))
-    with contextlib.closing(SQLiteLog(path, session="run")) as log:
-        noting = Noting(log)
-        memory = AgentMemory(noting, budget=BUDGET)
+    log = SQLiteLog(path, session="run")
+    with AgentMemory(log, budget=BUDGET) as memory:
         memory.record(TaskStep("Go on with 0."))
         for number in range(3):
             memory.record(ActionStep("I run.", (ToolCall(str(number), "run", "{}"),)))
             effects.write_text("".join(f"{each}\n" for each in range(number + 1)))
             memory.record(Observation(str(number), "done"))
-        told = dict(noting.taken())
+        memory.recall("done")
+        told = {row.position: row.digest for row in log.rows()}
         assert call_numbers(memory.steps) == [0, 1, 2]
 
     def look(change=""):
@@ -91,6 +91,29 @@ def test_a_sound_record_has_no_faults_at_any_look(crashed):
     ],
 )
 def test_what_is_lost_or_damaged_is_told(crashed, change, fault):
+    assert crashed() == []
+    assert any(fault in each for each in crashed(change))
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("UPDATE archive_sessions SET position = 8, digest = ''", "the index has 8 entries, the record 7"),
+        ("DELETE FROM archive_passages WHERE position = 0", "other passages"),
+        ("UPDATE archive_passages SET text = 'gone' WHERE position = 0", "other texts"),
+        (
+            """INSERT INTO archive_words (archive_words, rowid, terms)
+                SELECT 'delete', id, terms || ' =' || role FROM archive_passages WHERE position = 0""",
+            "other words",
+        ),
+        (
+            """UPDATE archive_sizes SET size = size + 1
+                WHERE role = 'user' AND session IN (SELECT id >> 24 FROM archive_passages)""",
+            "other totals",
+        ),
+    ],
+)
+def test_an_index_that_is_not_the_records_is_told(crashed, change, fault):
     assert crashed() == []
     assert any(fault in each for each in crashed(change))
 

@@ -1,8 +1,8 @@
 """What a crash costs: a host is killed at random moments, again and again, and the record is held to its promises.
 
 After each kill: every entry that was acknowledged is there with its digest, ``verify`` is clean, the view is within
-budget and legal for each provider and the same when it is opened again, every handle in it expands, and no call was
-run twice or run unrecorded.
+budget and legal for each provider and the same when it is opened again, every handle in it expands, no call was run
+twice or run unrecorded, and the index, brought up to date, holds what one made anew of the record holds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
-from pagein.bench.crash_child import BORN, BUDGET, READY, Acknowledged, Noting, Place, call_numbers, play
+from pagein.bench.crash_child import BORN, BUDGET, READY, Acknowledged, Place, call_numbers, play
+from pagein.bench.crash_index import index_faults
 from pagein.errors import ConfigurationError, PageinError
 from pagein.formats import format_named
 from pagein.log import Compaction, Undo
@@ -204,17 +205,21 @@ class _Inspection:
 
     def faults(self) -> Iterator[str]:
         """Every broken promise."""
-        place = self.life.place
         try:
-            with closing(open_log(place.url, session=place.session, timeout=60)) as log:
+            with closing(self._log()) as log:
                 yield from self._of_record(log)
-                yield from self._of_view(log)
+                yield from index_faults(log)
+            with closing(self._log()) as log, AgentMemory(log, budget=BUDGET) as memory:
+                yield from self._of_view(log, memory)
+                yield from self._of_effects(memory.steps)
         except PageinError as error:
             yield f"{type(error).__name__}: {error}"
 
-    def _of_record(self, log: Any) -> Iterator[str]:
-        record: RowLog = log
-        digests = {row.position: row.digest for row in record.rows()}
+    def _log(self) -> Any:
+        return open_log(self.life.place.url, session=self.life.place.session, timeout=60)
+
+    def _of_record(self, log: RowLog) -> Iterator[str]:
+        digests = {row.position: row.digest for row in log.rows()}
         for position, digest in {**self.life.known, **self.told}.items():
             if digests.get(position) != digest:
                 what = "was replaced" if position in digests else "is gone"
@@ -229,11 +234,9 @@ class _Inspection:
         self.found.surplus += len(new - self.told.keys())
         self.life.known.update(digests)
 
-    def _of_view(self, log: Any) -> Iterator[str]:
-        noting = Noting(log)
-        memory = AgentMemory(noting, budget=BUDGET, page_in=0)
+    def _of_view(self, log: RowLog, memory: AgentMemory) -> Iterator[str]:
         view = memory.view()
-        self.life.known.update(noting.taken())
+        self.life.known.update((row.position, row.digest) for row in log.rows(len(self.life.known)))
         self.found.highest = max(self.found.highest, view.tokens)
         if view.tokens > BUDGET:
             yield f"the view has {view.tokens} tokens, the budget is {BUDGET}"
@@ -241,13 +244,13 @@ class _Inspection:
             form = format_named(name)
             request = memory.to_request(name)
             yield from (f"{name}: {each}" for each in form.problems(request))
-            if AgentMemory(log, budget=BUDGET, page_in=0).to_request(name) != request:
-                yield f"{name}: the view is another when it is opened again"
+            with AgentMemory(self._log(), budget=BUDGET) as again:
+                if again.to_request(name) != request:
+                    yield f"{name}: the view is another when it is opened again"
         for out in view.report.out:
             if not str(memory.expand(out.handle)):
                 yield f"{out.handle} expands to nothing"
             self.found.expanded += 1
-        yield from self._of_effects(memory.steps)
 
     def _of_effects(self, steps: Sequence[Step]) -> Iterator[str]:
         path = Path(self.life.place.effects)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import Any
 
 from pagein.errors import NothingToUndo
-from pagein.log import Body, Entry, Log, Verification
 from pagein.log.opening import open_log
+from pagein.log.rows import RowLog
 from pagein.memory import AgentMemory
+from pagein.snapshots import EVERY
 from pagein.steps import (
     ActionStep,
     Content,
@@ -45,41 +47,6 @@ class Place:
     effects: str
 
 
-class Noting:
-    """A log that remembers what was appended through it until that is taken."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._noted: list[tuple[int, str]] = []
-
-    def head(self) -> int:
-        """See Log.head."""
-        return self._log.head()
-
-    def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
-        """See Log.append."""
-        entries = self._log.append(bodies, after=after, at=at)
-        self._noted += ((each.position, each.digest) for each in entries)
-        return entries
-
-    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
-        """See Log.read."""
-        return self._log.read(start, stop)
-
-    def verify(self) -> Verification:
-        """See Log.verify."""
-        return self._log.verify()
-
-    def close(self) -> None:
-        """See Log.close."""
-        self._log.close()
-
-    def taken(self) -> Acknowledged:
-        """What was appended since this was last asked."""
-        noted, self._noted = tuple(self._noted), []
-        return noted
-
-
 def call_numbers(steps: Sequence[Step]) -> list[int]:
     """The numbers of the calls that are recorded, in order."""
     return [int(call.id) for step in steps if isinstance(step, ActionStep) for call in step.tool_calls]
@@ -88,24 +55,30 @@ def call_numbers(steps: Sequence[Step]) -> list[int]:
 def play(place: Place, seed: int, told: Connection) -> None:
     """Work on until killed."""
     told.send(BORN)
-    log = Noting(open_log(place.url, session=place.session, timeout=60))
-    memory = AgentMemory(log, budget=BUDGET)
+    host = _Host(place, random.Random(seed), told)  # noqa: S311 - when to do what
     told.send(READY)
-    _Host(memory, log, place, random.Random(seed), told).work()  # noqa: S311 - when to do what
+    host.work()
 
 
 class _Host:
-    def __init__(
-        self, memory: AgentMemory, log: Noting, place: Place, chance: random.Random, told: Connection
-    ) -> None:
-        self.memory, self.log, self.chance, self.told = memory, log, chance, told
+    def __init__(self, place: Place, chance: random.Random, told: Connection) -> None:
+        self.place, self.chance, self.told = place, chance, told
+        self.log, self.memory = self.opened()
+        self.known = self.log.head()
         self.effects = os.open(place.effects, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        self.number = max(call_numbers(memory.steps), default=-1) + 1
+        self.number = max(call_numbers(self.memory.steps), default=-1) + 1
+
+    def opened(self) -> tuple[RowLog, AgentMemory]:
+        """The memory, its index beside it, and its log."""
+        log: Any = open_log(self.place.url, session=self.place.session, timeout=60)
+        return log, AgentMemory(log, budget=BUDGET)
 
     def work(self) -> None:
         """Turns without end."""
         if self.log.head() == 0:
-            self.record(SystemPromptStep("You run what is numbered."))
+            # So long that snapshots are kept of it.
+            plans = [PlanningStep(f"{number}. Go on.") for number in range(EVERY)]
+            self.record(SystemPromptStep("You run what is numbered."), *plans)
         self.record(TaskStep(f"Go on with {self.number}."))
         while True:
             self.memory.view()
@@ -141,6 +114,9 @@ class _Host:
             handle = self.memory.pin("Never run one twice.")
             self.acknowledge()
             self.memory.unpin(handle)
+        elif what < 0.32:
+            self.memory.close()
+            self.log, self.memory = self.opened()
         self.acknowledge()
 
     def seen(self, call: ToolCall) -> Content:
@@ -157,5 +133,6 @@ class _Host:
 
     def acknowledge(self) -> None:
         """Tell what was promised: nothing of it may be gone from now on."""
-        if noted := self.log.taken():
+        if noted := tuple((row.position, row.digest) for row in self.log.rows(self.known)):
+            self.known += len(noted)
             self.told.send(noted)
