@@ -211,3 +211,12 @@ def refuse_erased(known: Tip | None, tip: Tip, after: int) -> None:
             f"this session had {after} entries when this log last looked, and they are not there any more: it was "
             "erased, or its store replaced. Nothing was written; open it again."
         )
+
+
+def is_worth_keeping(known: Tip | None, tip: Tip) -> bool:
+    """Whether a snapshot may be kept of a session that ends at ``tip``. Raises LogErased as ``refuse_erased`` does.
+
+    Of a branch of which nothing is its own yet none is: it may be gone, and nobody would know.
+    """
+    refuse_erased(known, tip, tip.head if known is None else known.head)
+    return tip.head > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pagein.errors import (
@@ -17,10 +17,11 @@ from pagein.log import Body, Entry, Verification
 from pagein.log.chain import Audit, checked_name, checked_time, relinked, seal, written
 from pagein.log.codec import blob_names, encode
 from pagein.log.digests import origin
-from pagein.log.erasing import Cut, Removal, cut_out, further, refuse_erased, take_out
+from pagein.log.erasing import Cut, Removal, cut_out, further, is_worth_keeping, refuse_erased, take_out
 from pagein.log.paging import ByRows, checked_waits, whole_pages
 from pagein.log.rows import Row, Tip
 from pagein.log.sealing import Key, held, seal_of
+from pagein.log.snapshots import Shelf, Snapshot, sealed, unsealed
 
 try:
     import psycopg
@@ -28,8 +29,9 @@ try:
 
     from pagein.log.postgres_asking import Asking, source_of
     from pagein.log.postgres_rows import PostgresRows, lock
-    from pagein.log.postgres_schema import checked_schema, key_of, prepare
+    from pagein.log.postgres_schema import SNAPSHOTS, checked_schema, key_of, prepare
     from pagein.log.postgres_server import Connection, Pool
+    from pagein.log.postgres_snapshots import PostgresSnapshots
     from pagein.log.postgres_statements import Statements
 except ImportError as error:
     raise ConfigurationError("logs in PostgreSQL need psycopg: pip install 'pagein[postgres]'") from error
@@ -95,6 +97,7 @@ class PostgresLog(ByRows):
         self.schema = checked_schema(schema)
         self.where, self.timeout = where, timeout
         self._secret, self._seal = held(key), seal_of(key, tenant, session)
+        self._owner = (self.tenant, self.session)
         self._key = {"tenant": key_of(tenant), "session": key_of(session)}
         self._statements = Statements(self.schema)
         self._tip: Tip | None = None
@@ -102,13 +105,14 @@ class PostgresLog(ByRows):
         self._address = self._source.address
         self._server = Asking(self._source, timeout=timeout)
         try:
-            self._ask(
+            version = self._ask(
                 lambda using, _: prepare(using, self.schema, self.path, readonly=readonly),
                 writing=not readonly,
             )
         except BaseException:
             self.close()
             raise
+        self._keeps_snapshots = version >= SNAPSHOTS
 
     @property
     def path(self) -> str:
@@ -172,7 +176,10 @@ class PostgresLog(ByRows):
     def _erase(self, using: Connection, cuts: Sequence[Cut | Removal], at: float) -> None:
         with using.transaction():
             lock(using, self.schema)
+            snapshots = PostgresSnapshots(using, self.schema)
             for each in cuts:
+                traced = isinstance(each, Cut) or each.trace
+                snapshots.drop((self.tenant, each.session), trace=traced)
                 sealed = seal_of(self._secret, self.tenant, each.session)
                 rows = PostgresRows(using, self.schema, self.tenant, each.session, sealed)
                 if isinstance(each, Cut):
@@ -203,6 +210,35 @@ class PostgresLog(ByRows):
         """The names of this tenant's sessions in the schema that have an entry, sorted."""
         names = self._ask(lambda using, _: self._fetch(using, self._statements.sessions, {}))
         return tuple(sorted(name for (name,) in names))
+
+    def shelf(self) -> Shelf:
+        """The snapshot of this session, if one is there and whole."""
+        if not self._keeps_snapshots:
+            return Shelf(None, is_open=False)
+        found = self._ask(lambda using, _: PostgresSnapshots(using, self.schema).shelf(self._owner))
+        return replace(unsealed(found, self._seal), is_open=not self.readonly)
+
+    def keep(self, snapshot: Snapshot, dropped: int) -> None:
+        """See ``pagein.log.snapshots.SnapshotLog``. Raises LogErased for a session that is not there any more."""
+        self._refuse_readonly()
+        self._ask(lambda using, _: self._keep(using, sealed(snapshot, self._seal), dropped), writing=True)
+
+    def _keep(self, using: Connection, snapshot: Snapshot, dropped: int) -> None:
+        with using.transaction():
+            snapshots = PostgresSnapshots(using, self.schema)
+            snapshots.lock()
+            if is_worth_keeping(self._tip, self._look(using)):
+                snapshots.keep(self._owner, snapshot, dropped)
+
+    def drop_snapshots(self) -> None:
+        """See ``pagein.log.snapshots.SnapshotLog``; durable before it returns."""
+        self._refuse_readonly()
+        self._ask(lambda using, _: self._drop_snapshots(using), writing=True)
+
+    def _drop_snapshots(self, using: Connection) -> None:
+        with using.transaction():
+            lock(using, self.schema)
+            PostgresSnapshots(using, self.schema).drop(self._owner)
 
     def close(self) -> None:
         """Let go of the connection; a second call does nothing. A pool stays open."""

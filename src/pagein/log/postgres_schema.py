@@ -27,8 +27,23 @@ MIGRATIONS: tuple[tuple[LiteralString, ...], ...] = (
         f"""CREATE TABLE {{0}}.sessions ({OWNER}, tenant_name text NOT NULL, session_name text NOT NULL,
             PRIMARY KEY (tenant, session))""",
     ),
+    (
+        # ``run`` is the session of the run that a branch is of. The bodies are compressed already.
+        f"""CREATE TABLE {{0}}.snapshots ({OWNER}, run text COLLATE "C" NOT NULL, position bigint NOT NULL,
+            digest text NOT NULL, key text NOT NULL, body bytea NOT NULL, "check" text NOT NULL,
+            PRIMARY KEY (tenant, session))""",
+        "ALTER TABLE {0}.snapshots ALTER COLUMN body SET STORAGE EXTERNAL",
+        "CREATE INDEX snapshots_of_runs ON {0}.snapshots (tenant, run)",
+        f"CREATE TABLE {{0}}.runs ({OWNER}, dropped bigint NOT NULL, PRIMARY KEY (tenant, session))",
+    ),
 )
 """``MIGRATIONS[n]`` brings a schema of version n to n + 1. A released one is never edited."""
+
+READABLE = 1
+"""The oldest version that is read as it stands, where nothing may be written."""
+
+SNAPSHOTS = 2
+"""The first version that keeps snapshots."""
 
 KEY_BYTES = 512
 """The most a name may take, in bytes of UTF-8, and be its own key: an index row may take 2,704."""
@@ -64,14 +79,14 @@ def checked_schema(schema: str) -> str:
     return schema
 
 
-def prepare(connection: Connection, schema: str, where: str, *, readonly: bool) -> None:
-    """Tables of this release, made or migrated where ``readonly`` is False.
+def prepare(connection: Connection, schema: str, where: str, *, readonly: bool) -> int:
+    """The version of the tables: this release's, made or migrated, or where ``readonly`` what is there.
 
     Two that do it at once take turns. Raises LogTooNew, LogUnreadable for a schema that is not ours, LogUnwritable.
     """
     version = _version(connection, schema, where)
-    if version == len(MIGRATIONS):
-        return
+    if version == len(MIGRATIONS) or (readonly and version >= READABLE):
+        return version
     if readonly:
         if version:
             raise LogUnwritable(f"{where}: written by an earlier release; open it once without readonly=True")
@@ -80,6 +95,7 @@ def prepare(connection: Connection, schema: str, where: str, *, readonly: bool) 
         # Held to the end of this transaction, so that a pooler in between cannot part lock and work.
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"pagein {schema}",))
         _migrate(connection, schema, _version(connection, schema, where))
+    return len(MIGRATIONS)
 
 
 def _version(connection: Connection, schema: str, where: str) -> int:

@@ -16,7 +16,7 @@ from pagein.log import Body, Entry, Verification, sqlite_snapshots
 from pagein.log.chain import Audit, checked_name, checked_time, relinked, seal, written
 from pagein.log.codec import encode
 from pagein.log.database import is_busy, open_database, translated
-from pagein.log.erasing import Cut, Removal, cut_out, further, refuse_erased, take_out
+from pagein.log.erasing import Cut, Removal, cut_out, further, is_worth_keeping, refuse_erased, take_out
 from pagein.log.paging import ByRows, checked_waits, whole_pages
 from pagein.log.rows import Row, Tip
 from pagein.log.sealing import Key, held, seal_of
@@ -180,13 +180,9 @@ class SQLiteLog(ByRows):
     def keep(self, snapshot: Snapshot, dropped: int) -> None:
         """See ``pagein.log.snapshots.SnapshotLog``. Raises LogErased for a session that is not there any more."""
         with self._using(writing=True) as database, self._transaction(database):
-            tip = self._in(database).tip()
-            refuse_erased(self._tip, tip, tip.head if self._tip is None else self._tip.head)
-            if tip.head == 0:
-                return  # a branch of which nothing is its own yet: it may be gone, and nobody would know
-            sqlite_snapshots.keep(
-                database, (self.tenant, self.session), sealed(snapshot, self._seal), dropped
-            )
+            if is_worth_keeping(self._tip, self._in(database).tip()):
+                key = (self.tenant, self.session)
+                sqlite_snapshots.keep(database, key, sealed(snapshot, self._seal), dropped)
 
     def drop_snapshots(self) -> None:
         """See ``pagein.log.snapshots.SnapshotLog``; durable before it returns."""
