@@ -41,7 +41,9 @@ class AsyncAgentMemory(AsyncVerbs, Memory):
         self._turn = asyncio.Lock()
         self._loaded = False
         author = self._session.author
-        self._writing = None if self._author is None or author is None else Task(self._author, author)
+        self._writing: Task | None = (
+            None if self._author is None or author is None else Task(self._author, author)
+        )
 
     async def _aperform(self, effect: Effect[Any]) -> Any:
         writing = self._writing

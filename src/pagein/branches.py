@@ -305,7 +305,7 @@ def fork(session: Session, at: int | str | None, name: str | None, now: float) -
 
 
 def switch(session: Session, name: str, now: float) -> Flow[None]:
-    """Go on with another branch. A summary that is being written is waited for, and thrown away."""
+    """Go on with another branch. A summary that is being written is called off."""
     yield from _there(session, name)
     log: Log = yield from Asked("log", (name,))
     other = _anew(session)

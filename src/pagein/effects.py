@@ -75,6 +75,11 @@ class Collect(Effect[Outcome | None]):
 
 
 @dataclass(frozen=True)
+class CallOff(Effect[None]):
+    """Give up the job begun last, at once: what comes of it is thrown away."""
+
+
+@dataclass(frozen=True)
 class Recall(Effect[tuple[Hit, ...]]):
     """What the archive finds for the query, in this session unless ``across``; what was recorded is found at once."""
 

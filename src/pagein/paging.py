@@ -13,7 +13,7 @@ from pagein.archive.contract import Hit, Query
 from pagein.compaction import Plan
 from pagein.compaction.fitting import checked, fitting
 from pagein.compaction.manual import manual
-from pagein.effects import Append, Attend, Begin, Collect, Flow, Index, Recall
+from pagein.effects import Append, Attend, Begin, CallOff, Collect, Flow, Index, Recall
 from pagein.errors import OverBudget
 from pagein.history import told
 from pagein.log import Compaction, Replacement, Survival
@@ -284,10 +284,10 @@ def settled(session: Session, timeout: float | None) -> Flow[bool]:
 
 
 def thrown_away(session: Session) -> Flow[None]:
-    """Wait for a summary that is being written, and throw it away: it is of what goes, or of another branch."""
+    """Call off a summary that is being written, and go on: it is of what goes, or of another branch."""
     if session.job is not None:
-        yield from Collect(None)
         session.job = None
+        yield from CallOff()
 
 
 def _take(session: Session, outcome: Outcome) -> None:

@@ -22,7 +22,7 @@ from pagein.checkpoints.automatic import Marks
 from pagein.checkpoints.making import checkpoints
 from pagein.checkpoints.state import Mark
 from pagein.checkpoints.verbs import Standing, checkpoint, look, resume
-from pagein.effects import Effect, Flow, Keep, Look, Read
+from pagein.effects import CallOff, Effect, Flow, Keep, Look, Read
 from pagein.erasing.colours import AsyncErasing, Erasing
 from pagein.erasing.doing import Rooms
 from pagein.erasing.verbs import Erase
@@ -49,6 +49,7 @@ class Branching:
     _marks: Marks
     _branches: Grove
     _clock: Callable[[], float]
+    _writing: Any
 
     def _branched(self, effect: Effect[Any]) -> Any:
         match effect:
@@ -64,6 +65,8 @@ class Branching:
                 return self._log.keep(snapshot, dropped)
             case Moved():
                 return self._moved(effect)
+            case CallOff():
+                return None if self._writing is None else self._writing.call_off()
             case _:
                 raise TypeError(f"no flow asks for {effect!r}")
 
@@ -139,7 +142,7 @@ class Verbs(Erasing):
     def switch(self, branch: str) -> None:
         """Go on with another branch, here and whenever the run is opened again. Raises UnknownBranch, LogError.
 
-        View, compactions, summaries, pins and recall are that branch's alone. A summary under way is waited for.
+        View, compactions, summaries, pins and recall are that branch's alone. A summary under way is called off.
         """
         self._run(switch(self._session, branch, self._clock()))
 

@@ -27,7 +27,7 @@ from pagein.models.errors import (
 )
 from pagein.models.overflow import Overflow
 from pagein.models.spending import Spending, most_of
-from pagein.models.waiting import awritten, within, written
+from pagein.models.waiting import awritten, called_off, nap, within, written
 from pagein.steps import Usage
 from pagein.tokens import TokenCounter
 
@@ -141,7 +141,7 @@ class Patient:
         spending: Spending | None = None,
         counter: TokenCounter | None = None,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], object] = time.sleep,
+        sleep: Callable[[float], object] = nap,
         chance: Callable[[], float] = random.random,
         stopped: Callable[[], bool] | None = None,
     ) -> None:
@@ -278,7 +278,7 @@ class Patient:
             )
 
     def _unless_stopped(self) -> None:
-        if self._stopped is not None and self._stopped():
+        if called_off() or (self._stopped is not None and self._stopped()):
             raise ModelCancelled(f"the wait for {self.name} was called off")
 
 

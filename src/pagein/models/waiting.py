@@ -29,6 +29,19 @@ _CALLED_OFF: contextvars.ContextVar[Callable[[], bool] | None] = contextvars.Con
 """Whether the wait around this one was called off: what is waited for within a wait ends with it."""
 
 
+def called_off() -> bool:
+    """Whether nobody waits any more for what is done here, within a wait that was called off."""
+    stopped = _CALLED_OFF.get()
+    return stopped is not None and stopped()
+
+
+def nap(seconds: float) -> None:
+    """Sleep; at most 50 ms longer than anybody waits for what comes after."""
+    until = time.monotonic() + seconds
+    while not called_off() and (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, _LOOK))
+
+
 def within(
     seconds: float,
     call: Callable[[], T],
