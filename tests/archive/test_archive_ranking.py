@@ -12,6 +12,7 @@ from pagein.archive.fusion import CONFIDENCE, MEANING, RECENCY, TIME, Candidate,
 from pagein.archive.packing import GAP, snippet
 from pagein.archive.passages import LONGEST, spans
 from pagein.archive.sessions import bm25, fused
+from pagein.archive.terms import Wanted
 from pagein.archive.words import AROUND, Statistics, best_of, by_presence, padded, rarity, scores
 from pagein.tokens.encodings import Encoding
 
@@ -177,7 +178,7 @@ def test_of_two_that_match_alike_the_short_one_is_packed():
 def test_a_long_hit_is_shown_by_the_lines_that_match():
     text = "\n".join(f"line {number} of the log says nothing" for number in range(60))
     text = text.replace("line 30 of", "line 30: E4711 at the quay, of")
-    shown, tokens = snippet(text, frozenset({"e4711", "quay"}), 40, COUNTER)
+    shown, tokens = snippet(text, Wanted({"e4711", "quay"}), 40, COUNTER)
     assert "line 30: E4711 at the quay" in shown
     assert shown.startswith(GAP)
     assert shown.endswith(GAP)

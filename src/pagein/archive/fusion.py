@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pagein.archive.dates import Window
 
@@ -39,9 +39,8 @@ PER_HANDLE = 2
 """Passages of one text among the hits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A passage as the fusion sees it. ``meaning`` is a cosine, None where there is no vector."""
+class Candidate(NamedTuple):
+    """A passage as the fusion sees it. ``meaning`` is a cosine, None where there is no vector. Made by the hundred."""
 
     id: int
     handle: tuple[int, int, int]
@@ -54,8 +53,7 @@ class Candidate:
     """Equal for passages that say the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(NamedTuple):
     """A candidate with its score and what that is made of."""
 
     candidate: Candidate
@@ -87,7 +85,7 @@ def _fused(
     recency = 1 + RECENCY * (2 * age - 1)
     confidence = CONFIDENCE.get(each.role, 1.0)
     times = (each.at,) if each.said is None else (each.at, each.said)
-    named = 1 + TIME * any(window.holds(at) for window in windows for at in times)
+    named = 1 + TIME * (bool(windows) and any(window.holds(at) for window in windows for at in times))
     score = (by_words + MEANING * near) * recency * confidence * named
     arms = {"words": by_words} | ({} if each.meaning is None else {"meaning": near})
     return Fused(each, score, arms | {"recency": recency, "confidence": confidence, "time": named})

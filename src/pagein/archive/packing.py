@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from pagein.archive.contract import Hit, Snippet
-from pagein.archive.terms import query_terms, terms
+from pagein.archive.terms import Wanted, query_terms
 from pagein.tokens import TokenCounter
 
 DENSITY = 0.3
@@ -35,7 +35,7 @@ def pack(
 
     A hit above ``long`` tokens is cut to the lines nearest the query, whole lines, gaps marked.
     """
-    wanted = frozenset(query_terms(query, _MOST_TERMS))
+    wanted = Wanted(query_terms(query, _MOST_TERMS))
     most = max(1, min(long, int(tokens * SHARE)))
     shown = {each: _shown(each, wanted, most, counter) for each in _distinct(hits)}
     order = sorted(shown, key=lambda each: -worth(each.score, shown[each][1], density))
@@ -58,42 +58,49 @@ def _distinct(hits: Iterable[Hit]) -> list[Hit]:
     return list({(each.session, each.handle, each.text): each for each in hits}.values())
 
 
-def _shown(hit: Hit, wanted: frozenset[str], most: int, counter: TokenCounter) -> tuple[str, int]:
+def _shown(hit: Hit, wanted: Wanted, most: int, counter: TokenCounter) -> tuple[str, int]:
     cost = counter.text(hit.text)
     if cost <= most:
         return hit.text, cost
     return snippet(hit.text, wanted, most, counter)
 
 
-def snippet(text: str, wanted: frozenset[str], most: int, counter: TokenCounter) -> tuple[str, int]:
+def snippet(text: str, wanted: Wanted, most: int, counter: TokenCounter) -> tuple[str, int]:
     """The lines of a text that hold most of the wanted terms, in order, in about ``most`` tokens; and their tokens."""
     lines = [each for line in text.splitlines() for each in _pieces(line)]
-    found = [wanted.intersection(terms(line)) for line in lines]
-    kept: set[int] = set()
-    held: set[str] = set()
-    left = most
-    costs = [counter.text(line) + 2 for line in lines]
-    while True:
-        # What the text is shown for already counts less than what is new.
-        best = max(
-            (
-                each
-                for each in range(len(lines))
-                if each not in kept and costs[each] <= left and lines[each].strip()
-            ),
-            key=lambda each: (
-                len(found[each] - held) + 0.1 * len(found[each]) + 0.05 * bool({each - 1, each + 1} & kept),
-                -each,
-            ),
-            default=None,
-        )
-        if best is None:
-            break
-        kept.add(best)
-        held |= found[best]
-        left -= costs[best]
+    kept = _nearest(lines, list(map(wanted.held_in, lines)), most, counter)
     joined = _joined(lines, sorted(kept))
     return joined, counter.text(joined)
+
+
+def _nearest(
+    lines: Sequence[str], found: Sequence[frozenset[str]], most: int, counter: TokenCounter
+) -> set[int]:
+    """Which of the lines to keep: one by one the one that adds most and still fits, of equals the first."""
+    kept: set[int] = set()
+    held: set[str] = set()
+
+    def rate(each: int) -> float:
+        # What the text is shown for already counts less than what is new.
+        beside = each - 1 in kept or each + 1 in kept
+        return len(found[each] - held) + 0.1 * len(found[each]) + 0.05 * beside
+
+    rates = {each: rate(each) for each, line in enumerate(lines) if line.strip()}
+    while rates:
+        best = max(rates, key=rates.__getitem__)
+        cost = counter.text(lines[best]) + 2
+        if cost > most:
+            rates = {each: old for each, old in rates.items() if counter.text(lines[each]) + 2 <= most}
+            continue
+        del rates[best]
+        kept.add(best)
+        most -= cost
+        new = found[best] - held
+        held |= new
+        for each in rates:
+            if abs(each - best) == 1 or not new.isdisjoint(found[each]):
+                rates[each] = rate(each)
+    return kept
 
 
 _WIDE_LINE = 240

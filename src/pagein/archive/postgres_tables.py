@@ -240,7 +240,7 @@ class PostgresReading:
 
     def rows(self, ids: Collection[int]) -> Iterator[Row]:
         """These passages, those that are there, in no order."""
-        return (Row(*row) for row in self.fetch(_ROWS, **self.wanted(ids)))
+        return map(Row._make, self.fetch(_ROWS, **self.wanted(ids)))
 
     def terms(self, ids: Collection[int]) -> Iterable[tuple[int, int, str]]:
         """The id, the size and the terms of these."""

@@ -123,7 +123,7 @@ class SqliteReading:
     def rows(self, ids: Collection[int]) -> Iterator[Row]:
         """These passages, those that are there, in no order."""
         columns = "SELECT p.id, p.position, p.part, p.role, p.at, p.said, p.same"
-        return (Row(*row) for row in self._wanted(columns, ids))
+        return map(Row._make, self._wanted(columns, ids))
 
     def terms(self, ids: Collection[int]) -> Iterable[tuple[int, int, str]]:
         """The id, the size and the terms of these."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pagein.archive.contract import Role
 
@@ -37,9 +37,8 @@ class Scope:
     roles: tuple[Role, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A passage without its text. ``same`` is equal for passages that say the same."""
+class Row(NamedTuple):
+    """A passage without its text. ``same`` is equal for passages that say the same. Made by the hundred for a search."""
 
     id: int
     position: int

@@ -58,6 +58,33 @@ def terms(text: str) -> Iterator[str]:
             yield from _of_foreign(name)
 
 
+_NONE: frozenset[str] = frozenset()
+
+
+class Wanted:
+    """Terms that are looked for in many short texts of one kind; what of them a name holds is found out once.
+
+    >>> sorted(Wanted(["run", "user"]).held_in("Running get_user_by_id in src/a.py: E1234"))
+    ['run', 'user']
+    """
+
+    def __init__(self, wanted: Iterable[str]) -> None:
+        self._wanted = frozenset(wanted)
+        self._names: dict[str, frozenset[str]] = {}
+
+    def held_in(self, text: str) -> frozenset[str]:
+        """Those that are among the text's terms."""
+        held, names = _NONE, self._names
+        for name in _NAME.findall(_folded(text)):
+            found = names.get(name)
+            if found is None:
+                every = _of_name(name) if name.isascii() else _of_foreign(name)
+                found = names[name] = self._wanted.intersection(every)
+            if found:
+                held |= found
+        return held
+
+
 def query_terms(text: str, most: int) -> tuple[str, ...]:
     """The distinct terms of a query, at most ``most``: first its names and numbers, then its words, in order.
 
