@@ -21,7 +21,7 @@ from pagein.tokens import TokenCounter
 from pagein.view.fold import Fold, steps_of, sums_of
 from pagein.writing.jobs import read_record, recorded
 
-VERSION = 2
+VERSION = 3
 """Raised with every change to what a fold derives, or to how it is written down."""
 
 EVERY, OF_ALL = 256, 64

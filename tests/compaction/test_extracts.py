@@ -85,3 +85,11 @@ def test_the_floor_takes_the_oldest_turns_only_as_many_as_it_must():
     kept = [each.first for each in actions(after)]
     assert kept == [each.first for each in actions(view)][-len(kept) :]
     assert len(kept) >= 7
+
+
+def test_a_long_run_still_tells_what_was_done_at_its_start():
+    many = 900
+    noise = "\n".join(f"lantern of harbour {n}" for n in range(8))
+    memo = memo_of(*(act("probe", {"file": f"core/f_{n}.c"}, noise) for n in range(many)))
+    told = {each.text for each in choose(memo, 60_000, COUNTER, visible=()).lines}
+    assert {f"core/f_{n}.c" for n in range(many)} <= told

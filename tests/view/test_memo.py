@@ -3,7 +3,7 @@
 import json
 
 from pagein import ActionStep, Observation, TaskStep, ToolCall
-from pagein.view.memo import LINE, POOL, Memo
+from pagein.view.memo import DEEDS, LINE, POOL, Memo
 from pagein.view.reading import bare
 
 
@@ -44,6 +44,33 @@ def test_what_is_kept_in_mind_is_bounded_and_the_likelier_half_stays():
     assert len(memo.names) <= 2 * POOL
     assert len(memo.lines) <= 2 * POOL
     assert "wanted_name.py" in memo.names
+
+
+def test_what_was_done_stays_in_mind_when_what_was_seen_leaves():
+    memo = Memo()
+    for turn in range(DEEDS + 50):
+        memo.learn_step(
+            turn, ActionStep("", (ToolCall("a", "sh", json.dumps({"command": f"probe file_{turn}.c"})),))
+        )
+        memo.learn_observation(
+            turn, 0, Observation("a", f"noise {turn} here\nother noise {turn}\nmore {turn}")
+        )
+    done = sorted(each.position for each in (*memo.lines.values(), *memo.deeds.values()) if each.leads)
+    assert done[-DEEDS:] == list(range(50, DEEDS + 50))
+    assert len(memo.lines) <= 2 * POOL
+    assert len(memo.deeds) <= DEEDS
+    assert Memo.of(json.loads(json.dumps(memo.kept()))).kept() == memo.kept()
+
+
+def test_what_is_done_again_is_back_among_the_lines():
+    memo = Memo()
+    for turn in (*range(DEEDS), 0):
+        memo.learn_step(
+            turn, ActionStep("", (ToolCall("a", "sh", json.dumps({"command": f"probe f_{turn}.c"})),))
+        )
+    assert "probe f_0.c" in memo.lines
+    assert "probe f_0.c" not in memo.deeds
+    assert memo.deeds
 
 
 def test_what_the_agent_wrote_itself_is_likelier_needed_than_what_it_only_saw():

@@ -17,7 +17,7 @@ from pagein.view import Shown, View
 from pagein.view.fold import preview
 from pagein.view.handles import step_handle
 
-MOST_EXTRACT = 8_000
+MOST_EXTRACT = 12_000
 """Tokens beyond which an extract finds little worth its room; in a large view the newest steps have the rest."""
 
 AHEAD, WIDEST = 1, 0.3

@@ -6,6 +6,7 @@ the pool, whatever the length of the run.
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,9 @@ from pagein.view.reading import Read, Reader, bare, grounded
 
 POOL = 400
 """Identifiers, and lines, that are kept in mind; at twice as many the least promising leave."""
+
+DEEDS = 1_000
+"""Lines of what was done that are kept beside the pool, the newest: of a long run they say what not to do again."""
 
 MOST_HEARD = 256
 """Texts that wait to be learnt from, at most."""
@@ -107,6 +111,8 @@ class Memo:
         self.reader = Reader()
         self._names: dict[str, Name] = {}
         self._lines: dict[str, Line] = {}
+        self._deeds: dict[str, Line] = {}
+        """What was done, of the lines that the pool let go."""
         self._seen_names: dict[str, Name] = {}
         self._seen_lines: dict[str, Line] = {}
         """What was seen since its base was last made out."""
@@ -131,6 +137,12 @@ class Memo:
         """Every line kept in mind under its bare text, with its use."""
         self._catch_up()
         return self._lines
+
+    @property
+    def deeds(self) -> dict[str, Line]:
+        """What was done, where it is no longer among the lines kept in mind."""
+        self._catch_up()
+        return self._deeds
 
     def learn_step(self, position: int, item: Item) -> None:
         """Take in a step: the user's words, or what the model said and asked for."""
@@ -192,8 +204,17 @@ class Memo:
             chances = {key: name_chance(each.base, each.use, turn) for key, each in self._names.items()}
             self._names = _promising(self._names, chances)
         if len(self._lines) > 2 * POOL:
-            odds = {key: _keeps(each, turn) for key, each in self._lines.items()}
-            self._lines = _promising(self._lines, odds)
+            self._let_go(turn)
+
+    def _let_go(self, turn: int) -> None:
+        """Keep the likelier half of the lines; of the rest what was done stays aside, the newest of it."""
+        odds = {key: _keeps(each, turn) for key, each in self._lines.items()}
+        lines = _promising(self._lines, odds)
+        aside = self._deeds | {
+            key: each for key, each in self._lines.items() if each.leads and key not in lines
+        }
+        stay = heapq.nlargest(DEEDS, aside, key=lambda key: aside[key].order)
+        self._lines, self._deeds = lines, {key: aside[key] for key in stay}
 
     def _take_in(self, heard: _Heard) -> None:
         text = self._take_call(heard) if heard.source == "arguments" else heard.text
@@ -223,7 +244,7 @@ class Memo:
     def _see_line(self, read: Read, text: str, heard: _Heard, among: int) -> Line:
         line = self._lines.get(read.key)
         if line is None:
-            line = self._lines[read.key] = Line()
+            line = self._lines[read.key] = self._deeds.pop(read.key) if read.key in self._deeds else Line()
         self._seen_lines[read.key] = line
         line.use.see(heard.turn, heard.source)
         if line.text != text:
@@ -309,6 +330,7 @@ class Memo:
             "order": self.order,
             "names": [[key, *_values(each.use), *_values(each)] for key, each in self._names.items()],
             "lines": [[key, *_values(each.use), *_values(each)] for key, each in self._lines.items()],
+            "deeds": [[key, *_values(each.use), *_values(each)] for key, each in self._deeds.items()],
             "tools": sorted(self._tools),
             "task": sorted(self._task),
             "common": self._common,
@@ -321,9 +343,10 @@ class Memo:
         memo.turn, memo.order = kept["turn"], kept["order"]
         for key, *values in kept["names"]:
             memo._names[key] = Name(Use(*values[: len(_USE)]), *values[len(_USE) :])
-        for key, *values in kept["lines"]:
-            line = memo._lines[key] = Line(Use(*values[: len(_USE)]), *values[len(_USE) :])
-            line.names = tuple(line.names)
+        for kind, table in (("lines", memo._lines), ("deeds", memo._deeds)):
+            for key, *values in kept[kind]:
+                line = table[key] = Line(Use(*values[: len(_USE)]), *values[len(_USE) :])
+                line.names = tuple(line.names)
         memo._tools, memo._task = set(kept["tools"]), set(kept["task"])
         memo._common = dict(kept["common"])
         return memo
