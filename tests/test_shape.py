@@ -18,7 +18,7 @@ SOURCE = Path(pagein.__file__).parent
 TESTS = Path(__file__).parent
 
 HOUSE = (
-    "errors", "steps", "callbacks", "showing", "driving", "lexing", "messages", "spelling", "protocol", "tokens", "log", "view", "formats", "compaction", "models", "summaries", "archive", "facts",
+    "errors", "loading", "steps", "callbacks", "showing", "driving", "lexing", "messages", "spelling", "protocol", "tokens", "log", "view", "formats", "compaction", "models", "summaries", "archive", "facts",
     "recording", "writing", "recalling", "effects", "session", "snapshots", "history", "knowing", "paging", "flows", "checkpoints", "branches", "expansion", "options", "config", "background", "library", "knowledge", "erasing", "tools", "verbs", "memory", "amemory", "exporting", "worker", "integrations", "bench", "testing", "cli", "__main__",
 )  # fmt: skip
 """The rooms from the ground up: a module imports only from those before its own, and from its own."""
@@ -188,24 +188,50 @@ def fresh(code, cwd):
     )
 
 
-def test_an_import_prints_nothing_writes_nothing_and_loads_nothing_heavy(tmp_path):
-    heavy = [
-        "rich",
-        "cyclopts",
-        "splintr",
-        "hypothesis",
-        "pytest",
-        "numpy",
-        "pagein.testing",
-        "pagein.bench",
-        "pagein.cli",
-    ]
-    run = fresh(
-        f"import sys, pagein\nassert [m for m in {heavy!r} if m in sys.modules] == [], sys.modules.keys()",
-        tmp_path,
+HEAVY = (
+    "asyncio", "cyclopts", "hypothesis", "importlib.resources", "numpy", "pytest", "rich", "sqlite3",
+    "pagein.archive", "pagein.bench", "pagein.cli", "pagein.facts", "pagein.models", "pagein.summaries", "pagein.testing",
+)  # fmt: skip
+"""What no import and no plain turn loads: each is for what a run may never ask for."""
+
+OF_A_TURN = ("logging", "msgspec", "splintr", "pagein.log.codec", "pagein.log.inmemory")
+"""What only a turn loads."""
+
+SLIGHT = {"pagein.archive", "pagein.facts", "pagein.facts.owners"}
+"""What may load of them: the names of a room, and which names are reserved."""
+
+
+def loaded(heavy):
+    """Code that tells which of these modules are there, they and what is in them."""
+    return (
+        f"found = sorted(m for m in sys.modules for h in {heavy!r} if m == h or m.startswith(h + '.'))\n"
+        f"assert set(found) <= {SLIGHT!r}, found"
     )
+
+
+def test_an_import_prints_nothing_writes_nothing_and_loads_nothing_heavy(tmp_path):
+    run = fresh(f"import sys, pagein\n{loaded(HEAVY + OF_A_TURN)}", tmp_path)
     assert (run.stdout, run.stderr) == ("", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plain_turn_loads_what_it_needs(tmp_path):
+    turn = """
+import sys, pagein
+from pagein.log.inmemory import InMemoryLog
+with pagein.AgentMemory(InMemoryLog(), budget=4_000) as memory:
+    memory.record(pagein.TaskStep("Build the shop."), pagein.ActionStep("I look around."))
+    assert memory.to_messages()
+    assert memory.expand("s1")
+"""
+    fresh(turn + loaded(HEAVY), tmp_path)
+
+
+def test_every_public_name_is_found_wherever_it_loads_from():
+    for room in ("", ".archive", ".checkpoints", ".erasing", ".facts"):
+        module = importlib.import_module(f"pagein{room}")
+        assert [name for name in module.__all__ if not hasattr(module, name)] == []
+        assert not hasattr(module, "no_such_name")
 
 
 @pytest.mark.slow

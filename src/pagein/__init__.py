@@ -5,6 +5,7 @@ what left the view comes back by its handle. The house reads top to bottom as th
 only from those above it:
 
 errors       every error of ours, drawn as a tree
+loading      names of a room that load where they are used
 steps        what happened: the closed union of steps and their parts
 callbacks    what is called when a step is there
 showing      a run for a person to read
@@ -56,9 +57,8 @@ from typing import TYPE_CHECKING
 
 from pagein.branches import Branch, Comparison
 from pagein.callbacks import CallbackRegistry
-from pagein.checkpoints import Automatic, Mark, Standing
+from pagein.checkpoints import Automatic
 from pagein.compaction import Plan, Policy
-from pagein.erasing import Erasure
 from pagein.errors import (
     BudgetError,
     ConfigurationError,
@@ -85,6 +85,7 @@ from pagein.errors import (
 )
 from pagein.expansion import Expansion
 from pagein.flows import Recorded
+from pagein.loading import lazily as _lazily
 from pagein.log import Compaction, Entry, Log, Problem, Verification
 from pagein.memory import AgentMemory
 from pagein.showing import replay, truncate_content
@@ -109,6 +110,8 @@ from pagein.view import Report, View
 
 if TYPE_CHECKING:
     from pagein.amemory import AsyncAgentMemory
+    from pagein.checkpoints import Mark, Standing
+    from pagein.erasing import Erasure
 
 __version__ = "0.1.0"
 
@@ -175,11 +178,9 @@ __all__ = [
     "truncate_content",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """AsyncAgentMemory when it is asked for: importing asyncio takes as long as all the rest."""
-    if name == "AsyncAgentMemory":
-        from pagein.amemory import AsyncAgentMemory  # noqa: PLC0415
-
-        return AsyncAgentMemory
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Importing asyncio alone takes as long as all the rest.
+__getattr__ = _lazily(
+    __name__,
+    {"AsyncAgentMemory": "pagein.amemory", "Erasure": "pagein.erasing"}
+    | dict.fromkeys(("Mark", "Standing"), "pagein.checkpoints"),
+)

@@ -13,14 +13,12 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any
 
-from pagein.checkpoints.making import found
 from pagein.effects import Effect, Flow, Read
 from pagein.errors import ConfigurationError, LogUnreadable, LogUnwritable, UnknownBranch, UnknownCheckpoint
 from pagein.flows import keep, load
+from pagein.loading import is_of
 from pagein.log import Checkpoint, Entry, Log, Observed
 from pagein.log.branching import OWN, REGISTRY, BranchLog, Piece
-from pagein.log.inmemory import InMemoryLog
-from pagein.log.sqlite import SQLiteLog
 from pagein.paging import thrown_away
 from pagein.session import Session
 from pagein.steps import Step
@@ -274,10 +272,12 @@ def beside(log: Log) -> OpenLog:
     """Opens other sessions where a log lies. It raises ConfigurationError where that cannot be told from the log."""
 
     def open_log(session: str) -> Log:
-        if isinstance(log, SQLiteLog):
-            return SQLiteLog(log.path, session=session, tenant=log.tenant, readonly=log.readonly)
-        if isinstance(log, InMemoryLog):
-            return InMemoryLog(session=session, tenant=log.tenant)
+        own: Any = log
+        made: Callable[..., Log] = type(own)
+        if is_of(log, "pagein.log.sqlite", "SQLiteLog"):
+            return made(own.path, session=session, tenant=own.tenant, readonly=own.readonly)
+        if is_of(log, "pagein.log.inmemory", "InMemoryLog"):
+            return made(session=session, tenant=own.tenant)
         raise ConfigurationError(
             f"a {type(log).__name__} does not say where another session is: use AgentMemory.open() for branches"
         )
@@ -364,6 +364,8 @@ def place(session: Session, at: int | str | None) -> Flow[int]:
         )
     if isinstance(at, str):
         try:
+            from pagein.checkpoints.making import found  # noqa: PLC0415 - loads where a checkpoint is named
+
             mark = yield from found(session, at)
         except UnknownCheckpoint:
             handle = parse_handle(at)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pagein.archive.contract import Hit, Query
-from pagein.facts.laying import Laid
 from pagein.log import Body, Entry, Log
-from pagein.log.snapshots import Shelf, Snapshot
-from pagein.writing import Job, Outcome
+
+if TYPE_CHECKING:
+    from pagein.archive.contract import Hit, Query  # noqa: F401 - what an effect gives is said in quotes
+    from pagein.facts.laying import Laid
+    from pagein.log.snapshots import Shelf, Snapshot  # noqa: F401
+    from pagein.writing import Job, Outcome  # noqa: F401
 
 T = TypeVar("T")
 Flow = Generator["Effect[Any]", Any, T]
@@ -46,7 +48,7 @@ class Read(Effect[tuple[Entry, ...]]):
 
 
 @dataclass(frozen=True)
-class Look(Effect[Shelf | None]):
+class Look(Effect["Shelf | None"]):
     """The snapshot of the run's log, or of another one; None where its store keeps none."""
 
     log: Log | None = None
@@ -68,7 +70,7 @@ class Begin(Effect[None]):
 
 
 @dataclass(frozen=True)
-class Collect(Effect[Outcome | None]):
+class Collect(Effect["Outcome | None"]):
     """What came of the job begun last, waited for at most ``timeout`` seconds (None: for ever); None: not yet done."""
 
     timeout: float | None = 0.0
@@ -80,7 +82,7 @@ class CallOff(Effect[None]):
 
 
 @dataclass(frozen=True)
-class Recall(Effect[tuple[Hit, ...]]):
+class Recall(Effect["tuple[Hit, ...]"]):
     """What the archive finds for the query, in this session unless ``across``; what was recorded is found at once."""
 
     query: Query
@@ -103,7 +105,7 @@ class Attend(Effect[None]):
 
 
 @dataclass(frozen=True)
-class Known(Effect[tuple[Laid, ...]]):
+class Known(Effect["tuple[Laid, ...]"]):
     """What is known and matters to the context, in blocks of at most ``tokens`` tokens together.
 
     ``held`` stay where they stand while they are true; a new one is for a view that has come to ``position``. ``head``:

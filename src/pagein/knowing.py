@@ -7,15 +7,17 @@ so that every process and every branch lays out the same bytes.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pagein.effects import Append, Flow, Known
-from pagein.facts.laying import Laid
-from pagein.facts.ranking import context_of
 from pagein.log import FactsShown
 from pagein.session import Asides, Session
 from pagein.view import Shown, View
 from pagein.view.fold import show
 from pagein.view.layout import Aside
+
+if TYPE_CHECKING:
+    from pagein.facts.laying import Laid
 
 FACTS, FRAME = 0.125, 24
 """Share of the limit that facts may have, and tokens that a block of them costs beside its text."""
@@ -28,14 +30,19 @@ def blocks(session: Session, current: View, tokens: int) -> Flow[tuple[Shown, ..
     compactions = len(session.fold.compactions)
     held = session.asides if session.asides.compactions == compactions else Asides(compactions)
     with session.telling("no facts are shown"):
-        context = context_of(each.item for each in current.run)
-        laid = yield from Known(context, tokens, current.head, held.laid)
+        laid = yield from Known(_context(current), tokens, current.head, held.laid)
         if laid is not held.laid:
             stood = dict(zip(held.laid, held.shown, strict=True))
             shown = tuple(stood.get(each) or _aside(each, current) for each in laid)
             held = Asides(compactions, laid, shown)
         session.asides = held
     return held.shown
+
+
+def _context(current: View) -> str:
+    from pagein.facts.ranking import context_of  # noqa: PLC0415 - loads where facts are wanted
+
+    return context_of(each.item for each in current.run)
 
 
 def _aside(laid: Laid, current: View) -> Shown:
@@ -60,9 +67,8 @@ def headed(session: Session, limit: int) -> Flow[None]:
 def _chosen(session: Session, current: View, tokens: int) -> Flow[str | None]:
     """What is known and matters now, as the head says it; None where it cannot be told."""
     with session.telling("no facts are shown"):
-        context = context_of(each.item for each in current.run)
         said = "" if session.fold.known is None else session.fold.known.text
-        laid = yield from Known(context, max(0, tokens), current.head, head=said)
+        laid = yield from Known(_context(current), max(0, tokens), current.head, head=said)
         return laid[0].inner if laid else ""
     return None
 

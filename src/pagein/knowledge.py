@@ -9,16 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pagein.archive.contract import Embedder
 from pagein.effects import Known
 from pagein.errors import ConfigurationError, PageinError
-from pagein.facts.laying import Laid
 from pagein.log import Log
-from pagein.log.inmemory import InMemoryLog
 
 if TYPE_CHECKING:
     import asyncio
 
+    from pagein.archive.contract import Embedder
+    from pagein.facts.laying import Laid
     from pagein.facts.reading import Reader
     from pagein.facts.settings import Placement, Settings
     from pagein.facts.store import Facts
@@ -59,7 +58,7 @@ class Knowledge:
         """What reading failed with, each kind once until it goes well again."""
         self.loop: asyncio.AbstractEventLoop | None = None
         """Where a model is awaited, in async code."""
-        self.open_log: OpenLog = lambda name: InMemoryLog(session=name, tenant=getattr(log, "tenant", ""))
+        self.open_log: OpenLog = self._in_memory
         self.is_on = settings is not False and (bool(settings) or any(names.values()))
         self.placement: Placement | None = (
             None if settings is False else getattr(settings, "placement", "tail")
@@ -100,6 +99,8 @@ class Knowledge:
     def laid(self, wanted: Known, counter: TokenCounter) -> tuple[Laid, ...]:
         """What is known and matters now, in blocks as they stand in the view."""
         if wanted.head is not None:
+            from pagein.facts.laying import Laid  # noqa: PLC0415 - loads where facts are wanted
+
             block = self._opened().frozen(
                 wanted.head, wanted.context, counter=counter, max_tokens=wanted.tokens
             )
@@ -182,6 +183,11 @@ class Knowledge:
             self._facts = facts
             self.attend()
         return self._facts
+
+    def _in_memory(self, name: str) -> Log:
+        from pagein.log.inmemory import InMemoryLog  # noqa: PLC0415 - loads where facts are in memory only
+
+        return InMemoryLog(session=name, tenant=getattr(self._log, "tenant", ""))
 
     def _beside(self, stopped: threading.Event) -> Model | None:
         """The model as it is asked beside the run; None where there is none, or it cannot be waited for here."""

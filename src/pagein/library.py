@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pagein.archive.contract import Embedder, Hit, Query
 from pagein.log import Entry, Log
 
 if TYPE_CHECKING:
+    from pagein.archive.contract import Embedder, Hit, Query
     from pagein.archive.derived import DerivedArchive
 
 OWN_TOOLS = ("recall", "expand", "pin", "note", "forget", "remember", "update")

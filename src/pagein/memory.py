@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from pagein import flows, paging
-from pagein.archive.contract import Hit, Query
 from pagein.branches import Grove, beside, on_branch
 from pagein.checkpoints.automatic import Marks, begun, closing, followed
 from pagein.driving import drive
@@ -43,6 +42,7 @@ from pagein.verbs import Branching, Verbs
 from pagein.view import Report, View
 
 if TYPE_CHECKING:
+    from pagein.archive.contract import Hit
     from pagein.background import Thread
     from pagein.facts.store import Facts
     from pagein.models import Overflow
@@ -228,6 +228,8 @@ class Memory(Branching):
         yield from flows.unpin(self._session, handle)
 
     def _recalled(self, query: str, limit: int, narrowed: Narrowed) -> Flow[tuple[Hit, ...]]:
+        from pagein.archive.contract import Query  # noqa: PLC0415 - loads where something is looked for
+
         since, until, role = narrowed.get("since"), narrowed.get("until"), narrowed.get("role")
         asked = Query(query, limit, since, until, role, now=self._clock())
         return (yield from Recall(asked, across=narrowed.get("across", False)))

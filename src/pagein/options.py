@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from pagein.archive.contract import Embedder, Role
 from pagein.callbacks import CallbackRegistry
 from pagein.checkpoints import Automatic
 from pagein.compaction import Policy
@@ -17,16 +16,15 @@ from pagein.facts.owners import is_reserved
 from pagein.formats import format_named
 from pagein.session import Session
 from pagein.steps import Usage
-from pagein.summaries.prompting import Asking
-from pagein.summaries.templates import prompts
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
 from pagein.tokens.encodings import Encoding
 from pagein.view.fold import Fold
-from pagein.writing import Author
 
 if TYPE_CHECKING:
+    from pagein.archive.contract import Embedder, Role
     from pagein.models import AsyncModel, Model
+    from pagein.writing import Author
 
     AnyModel = Model | AsyncModel
 
@@ -59,7 +57,7 @@ class Options(TypedDict, total=False):
     policy: str | Policy
     model: Any
     summarizer: Any
-    prompts: str | Path | Mapping[str, str] | None
+    prompts: str | os.PathLike[str] | Mapping[str, str] | None
     page_in: float
     embedder: Any
     user: str | None
@@ -189,7 +187,10 @@ def _writer(options: Options) -> AnyModel | None:
 
 
 def _author(model: AnyModel, options: Options) -> Author:
-    from pagein.tokens.windows import MODELS  # noqa: PLC0415 - the table loads when it is asked
+    from pagein.summaries.prompting import Asking  # noqa: PLC0415 - loads where a model writes
+    from pagein.summaries.templates import prompts  # noqa: PLC0415
+    from pagein.tokens.windows import MODELS  # noqa: PLC0415
+    from pagein.writing import Author  # noqa: PLC0415
 
     window, counter = model.window, MODELS.get(model.name).counter
     counter.text("its vocabulary loads now, not in the first turn that needs it")

@@ -7,26 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pagein import knowing, recalling
-from pagein.archive.contract import Hit, Query
 from pagein.compaction import Plan
 from pagein.compaction.fitting import checked, fitting
-from pagein.compaction.manual import manual
 from pagein.effects import Append, Attend, Begin, CallOff, Collect, Flow, Index, Recall
 from pagein.errors import OverBudget
 from pagein.history import told
 from pagein.log import Compaction, Replacement, Survival
 from pagein.session import Session, Tail
 from pagein.steps import SummaryStep, TaskStep, as_text
-from pagein.summaries.fidelity import measured
-from pagein.summaries.mentions import mentions
-from pagein.summaries.spans import Span, span_of
 from pagein.tokens import Budget
 from pagein.view import View
 from pagein.view.fold import preview
 from pagein.writing import Author, Job, Outcome, Tile
-from pagein.writing.jobs import SMALLEST, chain, composed, joined, recorded, tiles
+
+if TYPE_CHECKING:
+    from pagein.archive.contract import Hit, Query
+    from pagein.summaries.spans import Span
 
 FITS = 0.7
 """Share of the author's room up to which a source, quoted, is taken to fit into one request."""
@@ -104,6 +103,8 @@ def _looked_up(session: Session, current: View, room: int) -> Flow[Tail]:
     part = session.part.tokens(current, room)
     hits: tuple[Hit, ...] = ()
     if part and query:
+        from pagein.archive.contract import Query  # noqa: PLC0415 - loads where something is looked for
+
         asked = Query(query, recalling.LIMIT, exclude=recalling.in_sight(current))
         hits = yield from _recalled(session, asked)
     paged = recalling.paged_in(current, hits, part, room, query, session.sights)
@@ -123,6 +124,8 @@ def shown(
     """The view, or what the manual controls make of it; only the former records a compaction."""
     if not summary_mode and keep_last_n is None and max_tokens is None:
         return (yield from view(session))
+    from pagein.compaction.manual import manual  # noqa: PLC0415 - loads where it is asked for
+
     budget = session.budget if max_tokens is None else Budget(max_tokens)
     current = manual(
         session.fold.view(session.limit(budget)), summary_mode=summary_mode, keep_last_n=keep_last_n
@@ -170,6 +173,8 @@ def _with_records(
     """The replacements with what was written of their ranges; and the summaries that stand, where more is known now."""
     if session.author is None:
         return replacements
+    from pagein.writing.jobs import chain, composed, joined, recorded, tiles  # noqa: PLC0415 - loads where a model writes
+
     found = [*session.recorded, *session.written]
     shown = session.fold.records
     made: dict[tuple[int, int], Replacement] = {}
@@ -187,6 +192,10 @@ def _with_records(
 
 def _survived(session: Session, current: View, by: Iterable[Replacement]) -> Flow[tuple[Survival, ...]]:
     """What of the steps that leave is still in sight in the summaries of their ranges, kind by kind."""
+    from pagein.summaries.fidelity import measured  # noqa: PLC0415 - loads where something leaves
+    from pagein.summaries.mentions import mentions  # noqa: PLC0415
+    from pagein.summaries.spans import span_of  # noqa: PLC0415
+
     sums: dict[str, Survival] = {}
     for each in by:
         leaving = [
@@ -229,6 +238,8 @@ def _begun(session: Session, current: View, replacements: Sequence[Replacement])
     author = session.author
     if author is None:
         return False
+    from pagein.writing.jobs import SMALLEST, chain, joined, tiles  # noqa: PLC0415 - loads where a model writes
+
     found, wanted = [*session.recorded, *session.written], []
     for each in tiles(current, replacements):
         links = chain(found, each.first, each.last)
@@ -255,6 +266,8 @@ def _begun(session: Session, current: View, replacements: Sequence[Replacement])
 
 def _source(session: Session, first: int, last: int) -> Flow[Span]:
     """The steps as they were recorded, the user's words left out: those stand by themselves."""
+    from pagein.summaries.spans import span_of  # noqa: PLC0415 - loads where a model writes
+
     steps, _ = yield from told(session, first, last)
     return span_of(((at, step) for at, step in steps.items() if not isinstance(step, TaskStep)), first, last)
 

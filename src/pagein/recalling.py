@@ -19,10 +19,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from pagein.archive.contract import Hit, Snippet
-from pagein.archive.packing import GAP, pack
 from pagein.compaction.digest import Sight, choose
 from pagein.lexing import argument_text, identifiers
 from pagein.steps import ActionStep, SummaryStep, TaskStep, as_text
@@ -33,6 +31,9 @@ from pagein.view.layout import Aside
 from pagein.view.memo import Line, Memo
 from pagein.view.need import name_chance
 from pagein.view.reading import Reader, bare
+
+if TYPE_CHECKING:
+    from pagein.archive.contract import Hit, Snippet
 
 S = TypeVar("S", TaskStep, ActionStep)
 
@@ -257,6 +258,8 @@ def paged_in(
 
     The hits have ``part`` tokens of it.
     """
+    from pagein.archive.packing import pack  # noqa: PLC0415 - loads where something left
+
     sight = (sights or Sights()).of(view)
     seen = set(sight.lines)
     snippets = pack(hits, part, view.counter, query) if hits and part else ()
@@ -361,6 +364,8 @@ def _likelier(chance: float, by: float) -> float:
 
 def _block(snippet: Snippet, head: int, seen: set[str]) -> str:
     """A snippet with its handle, origin and age, without the lines that are in sight already."""
+    from pagein.archive.packing import GAP  # noqa: PLC0415
+
     kept = list(_unseen(snippet.text, seen))
     if not any(len(bare(line)) >= TELLS and line != GAP for line in kept):
         return ""

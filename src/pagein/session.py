@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from pagein.callbacks import CallbackRegistry
 from pagein.compaction import Policy
 from pagein.errors import LogErased, PageinError
-from pagein.facts.laying import Laid
 from pagein.log import Compaction, Entry, Erased, Observed
 from pagein.recalling import LASTS, PageIn, Part, Sights
 from pagein.recording import Rendered, heard_in
@@ -22,11 +21,11 @@ from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
 from pagein.view import Shown, View
 from pagein.view.fold import Fold
-from pagein.writing import Author, Job, Written
-from pagein.writing.jobs import known
 
 if TYPE_CHECKING:
+    from pagein.facts.laying import Laid
     from pagein.facts.settings import Placement
+    from pagein.writing import Author, Job, Written
 
 KEPT, SHRUNK = 0.98, 0.75
 """Shares of a window that is known, and of a request whose window is not, that the next request may have."""
@@ -78,6 +77,8 @@ class Held:
             self.heard.extend(said)
             self.heard_at.extend([entry.position] * len(said))
             if isinstance(entry.body, Compaction) and entry.position not in self.fold.skip:
+                from pagein.writing.jobs import known  # noqa: PLC0415 - loads where something left
+
                 self.recorded.extend(known([entry.body]))
 
 

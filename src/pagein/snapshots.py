@@ -19,7 +19,6 @@ from pagein.errors import FormatError, LogUnreadable
 from pagein.session import Held
 from pagein.tokens import TokenCounter
 from pagein.view.fold import Fold, steps_of, sums_of
-from pagein.writing.jobs import read_record, recorded
 
 VERSION = 3
 """Raised with every change to what a fold derives, or to how it is written down."""
@@ -70,6 +69,8 @@ def is_due(head: int, kept: int | None, *, closing: bool) -> bool:
 
 def packed(held: Held) -> bytes:
     """All that is held, as the body of a snapshot."""
+    from pagein.writing.jobs import recorded  # noqa: PLC0415 - loads where a snapshot is made
+
     value = {
         "fold": held.fold.kept(),
         "heard": b64encode(b"".join(held.heard)).decode(),
@@ -92,6 +93,8 @@ def needed(value: Mapping[str, Any]) -> frozenset[int]:
 
 def restored(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int, object]) -> Held:
     """What was held, from what a snapshot says and the entries it needs. Raises one of ``MISFITS``."""
+    from pagein.writing.jobs import read_record  # noqa: PLC0415 - loads where a snapshot is read
+
     fold = Fold.of(counter, value["fold"], bodies)
     heard = b64decode(value["heard"])
     marks = [heard[at : at + _MARK] for at in range(0, len(heard), _MARK)]

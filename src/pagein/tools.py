@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from itertools import chain, zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pagein.archive.contract import Hit, Query
 from pagein.effects import Flow, Recall, Remember
 from pagein.errors import ConfigurationError, LogError, PageinError
 from pagein.expansion import expand
 from pagein.flows import pin, unpin
 from pagein.session import Session
+
+if TYPE_CHECKING:
+    from pagein.archive.contract import Hit
 
 MOST = 2_000
 """Tokens a tool's result may have; the rest is a call away."""
@@ -154,6 +155,8 @@ def _given(name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _recall(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+    from pagein.archive.contract import Query  # noqa: PLC0415 - loads where something is looked for
+
     del session
     limit = min(MOST_HITS, max(1, given.get("limit", 5)))
     query = Query(
@@ -181,6 +184,8 @@ def _told(hit: Hit) -> str:
 def _time(text: str | None) -> float | None:
     if text is None:
         return None
+    from datetime import datetime  # noqa: PLC0415 - loads where a time is said
+
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

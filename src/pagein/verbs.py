@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pagein import checkpoints, erasing
 from pagein.branches import (
     Asked,
     Branch,
@@ -19,13 +20,8 @@ from pagein.branches import (
     switch,
 )
 from pagein.checkpoints.automatic import Marks
-from pagein.checkpoints.making import checkpoints
-from pagein.checkpoints.state import Mark
-from pagein.checkpoints.verbs import Standing, checkpoint, look, resume
 from pagein.effects import CallOff, Effect, Flow, Keep, Look, Read
-from pagein.erasing.colours import AsyncErasing, Erasing
-from pagein.erasing.doing import Rooms
-from pagein.erasing.verbs import Erase
+from pagein.erasing.colours import AsyncErasing, Erase, Erasing
 from pagein.errors import LogUnreadable
 from pagein.expansion import full_step, succinct_step
 from pagein.history import steps
@@ -35,6 +31,10 @@ from pagein.log import Entry, Log
 from pagein.log.snapshots import Shelf, SnapshotLog
 from pagein.session import Session
 from pagein.steps import Step
+
+if TYPE_CHECKING:
+    from pagein.checkpoints import Mark, Standing
+    from pagein.erasing import Rooms
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Branching:
             case Asked(verb=verb, given=given):
                 return getattr(self._branches, verb)(*given)
             case Erase():
-                return effect.perform(Rooms(self._branches, self._knowledge, self._library, self._clock))
+                return effect.perform(self._rooms())
             case Read(start=start, stop=stop, log=log) if log is not None:
                 return tuple(log.read(start, stop))
             case Look(log=log):
@@ -69,6 +69,9 @@ class Branching:
                 return None if self._writing is None else self._writing.call_off()
             case _:
                 raise TypeError(f"no flow asks for {effect!r}")
+
+    def _rooms(self) -> Rooms:
+        return erasing.Rooms(self._branches, self._knowledge, self._library, self._clock)
 
     def _shelf(self, log: Log) -> Shelf | None:
         if not isinstance(log, SnapshotLog):
@@ -112,15 +115,15 @@ class Verbs(Erasing):
         What was done, is to do, was ruled out, was decided and is still going on is derived from the log; ``state`` is
         kept beside it: any JSON-safe value. Of several of one name the newest counts. Raises ConfigurationError, LogError.
         """
-        return self._run(checkpoint(self._session, name, state))
+        return self._run(checkpoints.checkpoint(self._session, name, state))
 
     def checkpoints(self) -> tuple[Mark, ...]:
         """The checkpoints of this run, oldest first."""
-        return self._run(checkpoints(self._session))
+        return self._run(checkpoints.checkpoints(self._session))
 
     def standing(self, name: str | None = None) -> Standing:
         """Where the run stands, nothing written: what ``resume`` tells. Raises UnknownCheckpoint."""
-        return self._run(look(self._session, name))
+        return self._run(checkpoints.look(self._session, name))
 
     def resume(self, name: str | None = None, *, fresh: bool = False) -> Standing:
         """Go on with a run that stopped: tells where it stands, and closes what was in flight as unknown.
@@ -129,7 +132,7 @@ class Verbs(Erasing):
         checkpoint of that name, or from here: what came before leaves it but for the user's words and the pins, stays
         behind its handles, and comes back by ``undo``. Raises UnknownCheckpoint, LogError.
         """
-        return self._run(resume(self._session, name, fresh=fresh))
+        return self._run(checkpoints.resume(self._session, name, fresh=fresh))
 
     def fork(self, at: int | str | None = None, name: str | None = None) -> Branch:
         """A new branch from here, or from ``at``: a number of entries, a checkpoint's name or a step's handle.
@@ -190,19 +193,19 @@ class AsyncVerbs(AsyncErasing):
 
     async def checkpoint(self, name: str, state: Any = None) -> str:
         """See AgentMemory.checkpoint."""
-        return await self._run(checkpoint(self._session, name, state))
+        return await self._run(checkpoints.checkpoint(self._session, name, state))
 
     async def checkpoints(self) -> tuple[Mark, ...]:
         """See AgentMemory.checkpoints."""
-        return await self._run(checkpoints(self._session))
+        return await self._run(checkpoints.checkpoints(self._session))
 
     async def standing(self, name: str | None = None) -> Standing:
         """See AgentMemory.standing."""
-        return await self._run(look(self._session, name))
+        return await self._run(checkpoints.look(self._session, name))
 
     async def resume(self, name: str | None = None, *, fresh: bool = False) -> Standing:
         """See AgentMemory.resume."""
-        return await self._run(resume(self._session, name, fresh=fresh))
+        return await self._run(checkpoints.resume(self._session, name, fresh=fresh))
 
     async def fork(self, at: int | str | None = None, name: str | None = None) -> Branch:
         """See AgentMemory.fork."""

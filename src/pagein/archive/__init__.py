@@ -24,19 +24,17 @@ embedders    who makes vectors: a small local model, an OpenAI-compatible endpoi
 
 from typing import TYPE_CHECKING
 
-from pagein.archive.contract import Archive, Embedder, Hit, Query, Role, Snippet
-from pagein.archive.packing import pack
+from pagein.loading import lazily
 
 if TYPE_CHECKING:
+    from pagein.archive.contract import Archive, Embedder, Hit, Query, Role, Snippet
+    from pagein.archive.packing import pack
     from pagein.archive.sqlite import SqliteArchive
 
 __all__ = ["Archive", "Embedder", "Hit", "Query", "Role", "Snippet", "SqliteArchive", "pack"]
 
-
-def __getattr__(name: str) -> object:
-    """SqliteArchive when it is asked for: a run in which nothing is looked for loads no database."""
-    if name == "SqliteArchive":
-        from pagein.archive.sqlite import SqliteArchive  # noqa: PLC0415
-
-        return SqliteArchive
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(
+    __name__,
+    dict.fromkeys(("Archive", "Embedder", "Hit", "Query", "Role", "Snippet"), "pagein.archive.contract")
+    | {"pack": "pagein.archive.packing", "SqliteArchive": "pagein.archive.sqlite"},
+)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection
 from typing import Any
 
 from pagein.archive.contract import Embedder
 from pagein.archive.derived import DerivedArchive
 from pagein.archive.sqlite import SqliteArchive
+from pagein.loading import is_of
 from pagein.log import Log
 from pagein.log.branching import BranchLog
 from pagein.log.sqlite import SQLiteLog
@@ -34,9 +34,9 @@ def archive_of(
         return SqliteArchive(**options)
     if isinstance(file, SQLiteLog):
         return SqliteArchive(file.path, **options)
-    # Whoever holds such a log has loaded its driver.
-    if (server := sys.modules.get("pagein.log.postgres")) and isinstance(file, server.PostgresLog):
+    if is_of(file, "pagein.log.postgres", "PostgresLog"):
         from pagein.archive.postgres import PostgresArchive  # noqa: PLC0415 - its driver is an extra
 
-        return PostgresArchive(file.where, schema=file.schema, timeout=file.timeout, **options)
+        server: Any = file
+        return PostgresArchive(server.where, schema=server.schema, timeout=server.timeout, **options)
     return SqliteArchive(**options)

@@ -12,8 +12,21 @@ verbs      checkpoint, resume
 automatic  those that nobody asks for
 """
 
-from pagein.checkpoints.automatic import Automatic
-from pagein.checkpoints.state import Mark, State
-from pagein.checkpoints.verbs import Standing
+from typing import TYPE_CHECKING
 
-__all__ = ["Automatic", "Mark", "Standing", "State"]
+from pagein.checkpoints.automatic import Automatic
+from pagein.loading import lazily
+
+if TYPE_CHECKING:
+    from pagein.checkpoints.making import checkpoints
+    from pagein.checkpoints.state import Mark, State
+    from pagein.checkpoints.verbs import Standing, checkpoint, look, resume
+
+__all__ = ["Automatic", "Mark", "Standing", "State", "checkpoint", "checkpoints", "look", "resume"]
+
+__getattr__ = lazily(
+    __name__,
+    dict.fromkeys(("Mark", "State"), "pagein.checkpoints.state")
+    | dict.fromkeys(("Standing", "checkpoint", "look", "resume"), "pagein.checkpoints.verbs")
+    | {"checkpoints": "pagein.checkpoints.making"},
+)

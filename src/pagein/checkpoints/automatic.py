@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeVar
 
-from pagein.checkpoints.making import made
-from pagein.checkpoints.state import AUTOMATIC, CLOSED, as_mark
-from pagein.checkpoints.verbs import going_on
 from pagein.effects import Flow, Read
 from pagein.errors import ConfigurationError, Conflict, PageinError
 from pagein.flows import keep, load
+from pagein.loading import is_of
 from pagein.log import Compaction, Log, Observed
-from pagein.log.inmemory import InMemoryLog
 from pagein.session import Session
 from pagein.steps import Step
 
@@ -57,7 +54,7 @@ class Marks:
     def of(cls, log: Log, options: Mapping[str, Any]) -> Self:
         """As a memory's options say; a log that nobody can open again, or that may not be written to, needs none at close."""
         automatic = options.get("checkpoints", Automatic())
-        if isinstance(log, InMemoryLog) or getattr(log, "readonly", False):
+        if is_of(log, "pagein.log.inmemory", "InMemoryLog") or getattr(log, "readonly", False):
             automatic = replace(automatic, close=False)
         return cls(automatic, resume=options.get("resume", False))
 
@@ -66,6 +63,8 @@ def begun(marks: Marks, session: Session) -> Flow[None]:
     """Fold the log, and go on as the memory was told to."""
     yield from load(session)
     if marks.resume:
+        from pagein.checkpoints.verbs import going_on  # noqa: PLC0415 - loads where a run is gone on with
+
         yield from going_on(session, fresh=marks.resume == "fresh")
     marks.seen = session.fold.head
 
@@ -77,6 +76,8 @@ def followed(marks: Marks, session: Session, flow: Flow[T]) -> Flow[T]:
     if (every or behind) and marks.seen not in (None, session.fold.head):
         compacted = yield from _look(marks, session)
         if (every and marks.steps >= every) or (behind and compacted):
+            from pagein.checkpoints.state import AUTOMATIC  # noqa: PLC0415 - loads where a checkpoint is due
+
             yield from _tried(marks, session, AUTOMATIC)
     yield from keep(session)
     return given
@@ -93,12 +94,16 @@ def closing(marks: Marks, session: Session) -> Flow[None]:
         except PageinError:
             return
         if marks.happened:
+            from pagein.checkpoints.state import CLOSED  # noqa: PLC0415 - loads where a checkpoint is due
+
             yield from _tried(marks, session, CLOSED)
     yield from keep(session, closing=True)
 
 
 def _look(marks: Marks, session: Session) -> Flow[bool]:
     """Count what is new; True where a compaction is among it."""
+    from pagein.checkpoints.state import as_mark  # noqa: PLC0415 - loads where checkpoints are made unasked
+
     entries = yield from Read(marks.seen or 0, session.fold.head)
     marks.seen = session.fold.head
     for each in entries:
@@ -111,6 +116,8 @@ def _look(marks: Marks, session: Session) -> Flow[bool]:
 
 
 def _tried(marks: Marks, session: Session, name: str) -> Flow[None]:
+    from pagein.checkpoints.making import made  # noqa: PLC0415 - loads where a checkpoint is due
+
     marks.steps, marks.happened = 0, False
     try:
         yield from made(session, name, most=AT_CLOSE)

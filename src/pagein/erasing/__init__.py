@@ -6,6 +6,18 @@ positions, kinds, times, the ids and names of calls, and digests, so that ``veri
 broken. See docs/durability.md and ``pagein.log.erasing``.
 """
 
-from pagein.erasing.doing import Erasure
+from typing import TYPE_CHECKING
 
-__all__ = ["Erasure"]
+from pagein.loading import lazily
+
+if TYPE_CHECKING:
+    from pagein.erasing.doing import Erasure, Rooms
+    from pagein.erasing.verbs import erase, erase_facts, erase_session
+
+__all__ = ["Erasure", "Rooms", "erase", "erase_facts", "erase_session"]
+
+__getattr__ = lazily(
+    __name__,
+    dict.fromkeys(("Erasure", "Rooms"), "pagein.erasing.doing")
+    | dict.fromkeys(("erase", "erase_facts", "erase_session"), "pagein.erasing.verbs"),
+)

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pagein.effects import Flow
-from pagein.erasing.doing import Erasure
-from pagein.erasing.verbs import erase, erase_facts, erase_session
+from pagein import erasing
+from pagein.effects import Effect, Flow
 from pagein.log import FactScope
 from pagein.session import Session
 
+if TYPE_CHECKING:
+    from pagein.erasing import Erasure, Rooms
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Erase(Effect["Erasure"]):
+    """Have something erased: a verb of ``Rooms``, with what it takes."""
+
+    verb: str
+    given: tuple[Any, ...] = field(default=())
+
+    def perform(self, rooms: Rooms) -> Erasure:
+        """What the verb gives."""
+        done: Erasure = getattr(rooms, self.verb)(*self.given)
+        return done
 
 
 class Erasing:
@@ -29,18 +45,18 @@ class Erasing:
         results, on every branch. ``reason`` is kept. What the host still holds it must drop itself. Raises
         UnknownHandle, UnknownFact, Conflict after many losses, LogError; nothing was erased then.
         """
-        return self._run(erase(self._session, handles, reason))
+        return self._run(erasing.erase(self._session, handles, reason))
 
     def erase_facts(self, scope: FactScope = "user", *, reason: str = "") -> Erasure:
         """Erase every fact of a scope's owner, with its history. They are not taken from this run again."""
-        return self._run(erase_facts(self._session, scope, reason))
+        return self._run(erasing.erase_facts(self._session, scope, reason))
 
     def erase_session(self, *, reason: str = "", trace: bool = True) -> Erasure:
         """Erase the whole run, on every branch, with the facts that came of it alone; this memory goes on with an empty one.
 
         With ``trace`` one entry stays that says how many there were, when and why. Raises LogError.
         """
-        return self._run(erase_session(self._session, reason, trace=trace))
+        return self._run(erasing.erase_session(self._session, reason, trace=trace))
 
 
 class AsyncErasing:
@@ -53,12 +69,12 @@ class AsyncErasing:
 
     async def erase(self, *handles: str | int, reason: str = "") -> Erasure:
         """See AgentMemory.erase."""
-        return await self._run(erase(self._session, handles, reason))
+        return await self._run(erasing.erase(self._session, handles, reason))
 
     async def erase_facts(self, scope: FactScope = "user", *, reason: str = "") -> Erasure:
         """See AgentMemory.erase_facts."""
-        return await self._run(erase_facts(self._session, scope, reason))
+        return await self._run(erasing.erase_facts(self._session, scope, reason))
 
     async def erase_session(self, *, reason: str = "", trace: bool = True) -> Erasure:
         """See AgentMemory.erase_session."""
-        return await self._run(erase_session(self._session, reason, trace=trace))
+        return await self._run(erasing.erase_session(self._session, reason, trace=trace))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
 from pagein.branches import MAIN, Asked, Moved
-from pagein.effects import Effect, Flow
-from pagein.erasing.doing import Erasure, Rooms
+from pagein.effects import Flow
+from pagein.erasing.colours import Erase
+from pagein.erasing.doing import Erasure
 from pagein.errors import ConfigurationError, UnknownHandle
 from pagein.facts.fact import checked_scope
 from pagein.flows import load
@@ -19,19 +17,6 @@ from pagein.view.handles import Handle, parse_handle
 
 MOST_REASON = 500
 """Characters of a reason: it stays, and is no place for what was erased."""
-
-
-@dataclass(frozen=True)
-class Erase(Effect[Erasure]):
-    """Have something erased: a verb of ``Rooms``, with what it takes."""
-
-    verb: str
-    given: tuple[Any, ...] = field(default=())
-
-    def perform(self, rooms: Rooms) -> Erasure:
-        """What the verb gives."""
-        done: Erasure = getattr(rooms, self.verb)(*self.given)
-        return done
 
 
 def erase(session: Session, handles: tuple[str | int, ...], reason: str) -> Flow[Erasure]:

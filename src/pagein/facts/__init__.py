@@ -20,12 +20,17 @@ reading     a run read for facts beside the run, in a thread
 exchange    export and import
 """
 
-from pagein.facts.block import Block, memory_block
-from pagein.facts.book import Book, Change, book_of
-from pagein.facts.fact import CATEGORIES, Fact, FactError, UnknownFact
-from pagein.facts.injection import format_memory_for_injection
-from pagein.facts.owners import Owners, is_reserved
-from pagein.facts.ranking import Ranked, Ranking, Weights, context_of
+from typing import TYPE_CHECKING
+
+from pagein.loading import lazily
+
+if TYPE_CHECKING:
+    from pagein.facts.block import Block, memory_block
+    from pagein.facts.book import Book, Change, book_of
+    from pagein.facts.fact import CATEGORIES, Fact, FactError, UnknownFact
+    from pagein.facts.injection import format_memory_for_injection
+    from pagein.facts.owners import Owners, is_reserved
+    from pagein.facts.ranking import Ranked, Ranking, Weights, context_of
 
 __all__ = [
     "Block",
@@ -45,3 +50,15 @@ __all__ = [
     "is_reserved",
     "memory_block",
 ]
+
+_HOMES = {
+    "block": ("Block", "memory_block"),
+    "book": ("Book", "Change", "book_of"),
+    "fact": ("CATEGORIES", "Fact", "FactError", "UnknownFact"),
+    "injection": ("format_memory_for_injection",),
+    "owners": ("Owners", "is_reserved"),
+    "ranking": ("Ranked", "Ranking", "Weights", "context_of"),
+}
+__getattr__ = lazily(
+    __name__, {name: f"pagein.facts.{home}" for home, names in _HOMES.items() for name in names}
+)

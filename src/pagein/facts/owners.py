@@ -7,10 +7,8 @@ that no choice of names can reach another user's log; only a tenant's facts are 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from pagein.errors import ConfigurationError
-from pagein.facts.fact import SCOPES, FactError
 from pagein.log import FactScope
 from pagein.log.branching import is_branching
 
@@ -62,6 +60,8 @@ class Owners:
     @property
     def known(self) -> tuple[FactScope, ...]:
         """The scopes that have an owner, the narrowest first."""
+        from pagein.facts.fact import SCOPES  # noqa: PLC0415 - loads where facts are wanted
+
         return tuple(each for each in SCOPES if self._has(each))
 
     @property
@@ -72,6 +72,8 @@ class Owners:
     def owner(self, scope: FactScope) -> str:
         """The owner's own name in a scope. Raises FactError where there is none."""
         if not self._has(scope):
+            from pagein.facts.fact import FactError  # noqa: PLC0415
+
             raise FactError(
                 f"no {scope} is known here: open the memory with {scope}=... Nothing was recorded."
             )
@@ -92,6 +94,8 @@ class Owners:
             "session": (self.user or "", owner),
             "task": (self.user or "", self.session, owner),
         }[scope]
+        from urllib.parse import quote  # noqa: PLC0415
+
         return RESERVED + ":".join((scope, *(quote(each, safe="") for each in within)))
 
     def _has(self, scope: FactScope) -> bool:

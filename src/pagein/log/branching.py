@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from pagein.errors import Conflict, LogUnreadable
 from pagein.log import Body, Entry, Log, Problem, Verification
-from pagein.log.chain import relinked
 from pagein.log.digests import origin
 from pagein.log.rows import Row, RowLog
 from pagein.log.snapshots import Shelf, Snapshot, SnapshotLog
@@ -141,6 +140,8 @@ class BranchLog:
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """The entries as those of one session by itself, as an export has them: the digests are derived anew."""
+        from pagein.log.chain import relinked  # noqa: PLC0415 - loads where a log is opened
+
         rows = relinked(self._all_rows(), origin(self.tenant, self.session))
         return iter(rows[max(start, 0) : len(rows) if stop is None else max(stop, 0)])
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from pagein.errors import LogError
-from pagein.log.sealing import Seal
+
+if TYPE_CHECKING:
+    from pagein.log.sealing import Seal
 
 _NAME = "snapshot"
 

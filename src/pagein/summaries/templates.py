@@ -6,6 +6,7 @@ What is filled in is never looked at again, so a run that holds ``$previous`` st
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from importlib.resources import files
@@ -47,13 +48,13 @@ class Prompts:
             _check(each.name, getattr(self, each.name))
 
 
-def prompts(override: str | Path | Mapping[str, str] | None = None) -> Prompts:
+def prompts(override: str | os.PathLike[str] | Mapping[str, str] | None = None) -> Prompts:
     """The prompts, those overridden taken from a folder of ``<name>.txt`` files or from a mapping of names to texts.
 
     Raises ConfigurationError for a name that is no prompt, a folder that is not there, and an unsound template.
     """
     names = [each.name for each in fields(Prompts)]
-    given = _read(Path(override)) if isinstance(override, str | Path) else dict(override or {})
+    given = _read(Path(override)) if isinstance(override, str | os.PathLike) else dict(override or {})
     unknown = sorted(set(given) - set(names))
     if unknown:
         raise ConfigurationError(f"no prompt {', '.join(map(repr, unknown))}; there are {', '.join(names)}")

@@ -8,12 +8,14 @@ and an extract of the range behind them. So a range that grew meanwhile loses no
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pagein.messages import Message
-from pagein.summaries.prompting import Asking
-from pagein.summaries.spans import Span
-from pagein.summaries.summary import Summary
-from pagein.tokens import TokenCounter
+if TYPE_CHECKING:
+    from pagein.messages import Message
+    from pagein.summaries.prompting import Asking
+    from pagein.summaries.spans import Span
+    from pagein.summaries.summary import Summary
+    from pagein.tokens import TokenCounter
 
 
 @dataclass(frozen=True, slots=True)
