@@ -30,6 +30,18 @@ def as_messages(rows: Iterable[Mapping[str, Any]]) -> list[BaseMessage]:
     }
     made: list[BaseMessage] = []
     for row in rows:
-        kind = kinds.get(row["type"], messages.ChatMessage)
-        made.append(kind(**{key: value for key, value in row.items() if key != "type"}))
+        kind = kinds.get(row["type"]) or (
+            messages.ChatMessage if "role" in row else _own(row["type"], messages.BaseMessage)
+        )
+        made.append((kind or messages.HumanMessage)(**{key: row[key] for key in row if key != "type"}))
     return made
+
+
+def _own(name: str, base: type[BaseMessage]) -> type[BaseMessage] | None:
+    """The class that somebody made for messages of this kind; None where it is not loaded, as in another process."""
+    for kind in base.__subclasses__():
+        field = kind.model_fields.get("type")
+        found = kind if field is not None and field.default == name else _own(name, kind)
+        if found is not None:
+            return found
+    return None

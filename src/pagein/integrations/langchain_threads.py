@@ -141,13 +141,15 @@ class Threads:
                 fresh = found.fresh(messages) if found.seen else None
                 if fresh is not None:
                     found.record(fresh)
+                    known.conversations.remove(found)
+                    known.conversations.append(found)  # the one that spoke last
                     return found
             begun = self._begun(thread, known, system)
             begun.record(messages)
             return begun
 
     def latest(self, thread: str) -> Conversation | None:
-        """The conversation of the thread that was begun last, where one is open."""
+        """The conversation of the thread that spoke last, where one is open."""
         with self._turn:
             known = self._open.get(thread)
             return known.conversations[-1] if known and known.conversations else None

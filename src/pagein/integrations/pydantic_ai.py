@@ -74,7 +74,7 @@ class Pagein(AbstractCapability[Any]):
         """Record what is new, and put the view in the messages' place, for this request alone."""
         told = request_context.model_request_parameters.instruction_parts or ()
         instructions = "\n\n".join(part.content for part in told)
-        shown = await asyncio.to_thread(self._view, self._named(ctx), request_context.messages, instructions)
+        shown = await asyncio.to_thread(self._view, ctx, request_context.messages, instructions)
         return replace(request_context, messages=shown)
 
     async def after_model_request(
@@ -85,14 +85,14 @@ class Pagein(AbstractCapability[Any]):
         response: ModelResponse,
     ) -> ModelResponse:
         """Record what the model said before any tool runs."""
-        await asyncio.to_thread(self._answered, self._named(ctx), response)
+        await asyncio.to_thread(self._conversations.answered, self._named(ctx), response, ctx.run_id)
         return response
 
     async def on_model_request_error(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
     ) -> NoReturn:
         """Ask again with less, where the provider said that the request was too long."""
-        found = self._conversations.latest(self._named(ctx))
+        found = self._conversations.latest(self._named(ctx), ctx.run_id)
         if request_context.attempt <= OVERFLOWS and found.memory.overflowed(error) is not None:
             raise RetryModelRequest from error
         raise error
@@ -103,7 +103,7 @@ class Pagein(AbstractCapability[Any]):
 
     def _tool(self, definition: Definition) -> Tool[Any]:
         async def run(ctx: RunContext[Any], **arguments: Any) -> str:
-            memory = self.memory(self._named(ctx))
+            memory = self._conversations.latest(self._named(ctx), ctx.run_id).memory
             return await asyncio.to_thread(memory.call_tool, definition["name"], arguments)
 
         schema = dict(definition["parameters"])
@@ -114,7 +114,7 @@ class Pagein(AbstractCapability[Any]):
 
         The capability itself leaves the history whole, and also records answers as they come: use one of the two.
         """
-        return await asyncio.to_thread(self._view, self._named(ctx), messages, "")
+        return await asyncio.to_thread(self._view, ctx, messages, "")
 
     def history(self, conversation: str | None = None) -> list[ModelMessage]:
         """Every message recorded in a conversation, as it came, for ``message_history=``; none where there is none.
@@ -142,12 +142,11 @@ class Pagein(AbstractCapability[Any]):
     def _named(self, ctx: RunContext[Any]) -> str:
         return self._name or ctx.conversation_id or "default"
 
-    def _view(self, name: str, messages: Sequence[ModelMessage], instructions: str) -> list[ModelMessage]:
-        found = self._conversations.at(name, messages)
+    def _view(
+        self, ctx: RunContext[Any], messages: Sequence[ModelMessage], instructions: str
+    ) -> list[ModelMessage]:
+        found = self._conversations.at(self._named(ctx), messages, ctx.run_id)
         return list(ModelMessagesTypeAdapter.validate_python(found.view(instructions)))
-
-    def _answered(self, name: str, response: ModelResponse) -> None:
-        self._conversations.answered(name, response)
 
 
 def _interrupted(call: ToolCallPart) -> ToolReturnPart:

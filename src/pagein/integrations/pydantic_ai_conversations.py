@@ -48,6 +48,8 @@ class Conversation:
     given: list[Any] = field(default_factory=list)
     counted: int = 0
     reserved: int = 0
+    run: str | None = None
+    """The run that spoke here last."""
 
     def has(self, messages: Sequence[Any]) -> bool:
         """Whether the messages begin with what is recorded: the very same objects, as they were when that was done."""
@@ -106,10 +108,11 @@ class Conversations:
         self._turn = threading.RLock()
         MessageMemory.open(":memory:", **options).close()  # a bad option is told now
 
-    def at(self, name: str, messages: Sequence[Any]) -> Conversation:
+    def at(self, name: str, messages: Sequence[Any], run: str | None = None) -> Conversation:
         """The conversation of that name that begins with these messages, all of them recorded in it.
 
-        Messages that were edited go on in another session, ``name#1`` and so on. Raises FormatError, LogError.
+        Messages that were edited go on in another session, ``name#1`` and so on. ``run`` is who speaks. Raises
+        FormatError, LogError.
         """
         with self._turn:
             known = self._known(name)
@@ -122,11 +125,13 @@ class Conversations:
                 found = self._compared(name, known, messages)
             known.remove(found)
             known.append(found)  # the one that spoke last
+            found.run = run
             return found
 
-    def answered(self, name: str, message: Any) -> None:
-        """Record what the model said, in the conversation that spoke last."""
-        self.latest(name).record([message], self._dump([message]))
+    def answered(self, name: str, message: Any, run: str | None = None) -> None:
+        """Record what the model said, in the conversation where its run spoke last."""
+        with self._turn:
+            self.latest(name, run).record([message], self._dump([message]))
 
     def _compared(self, name: str, known: list[Conversation], messages: Sequence[Any]) -> Conversation:
         """As ``at``, told by what the messages say."""
@@ -142,10 +147,11 @@ class Conversations:
         found.record(messages[begun:], rows[begun:])
         return found
 
-    def latest(self, name: str) -> Conversation:
-        """The conversation of that name that spoke last, or the one that stands in the store."""
+    def latest(self, name: str, run: str | None = None) -> Conversation:
+        """The conversation of that name where the run spoke last, or anybody did, or the one in the store."""
         with self._turn:
-            return self._known(name)[-1]
+            known = self._known(name)
+            return next((each for each in reversed(known) if run is not None and each.run == run), known[-1])
 
     def close(self) -> None:
         """Release the store."""

@@ -344,6 +344,23 @@ def test_two_agents_may_share_a_store_even_in_one_thread(made, tmp_path):
         assert agent.invoke({"messages": [HumanMessage(text)]}, thread("a"))["messages"][-1].content == "2"
 
 
+def test_the_tools_are_of_the_conversation_that_speaks_also_after_a_way_back(made):
+    def script(messages):
+        if "Go back" not in str(messages[-1].content) and messages[-1].type == "human":
+            return "Fine."
+        return "Done." if messages[-1].type == "tool" else call("expand", 1, handle="s1")
+
+    saver = InMemorySaver()
+    agent = made(scripted(script), checkpointer=saver)
+    agent.invoke({"messages": [HumanMessage("It began with Alpha.", id="1")]}, thread("a"))
+    began = agent.get_state(thread("a")).config
+    agent.update_state(thread("a"), {"messages": [HumanMessage("It began with Beta.", id="1")]})
+    agent.invoke({"messages": [HumanMessage("And?")]}, thread("a"))
+    done = agent.invoke({"messages": [HumanMessage("Go back.")]}, {**began, **DEEP})
+    told = next(each.content for each in done["messages"] if each.type == "tool")
+    assert "Alpha" in told
+
+
 def test_what_is_expanded_is_the_original_and_a_wrong_handle_is_told(made):
     def script(messages):
         said = [each for each in messages if each.type == "tool"]
