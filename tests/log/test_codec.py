@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import zlib
 from typing import get_args
 
 import msgspec
@@ -9,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 
 from pagein.errors import LogError, LogTooNew, LogUnreadable
-from pagein.log import Body, Observed, Pin
+from pagein.log import Body, Compaction, Observed, Pin, Replacement, Stub
 from pagein.log import codec as codec_module
 from pagein.log.codec import KINDS, UPCASTERS, blob_names, decode, encode
 from pagein.log.digests import blob_name, link, origin
-from pagein.log.packing import INLINE_BYTES, INLINE_TEXT
+from pagein.log.packing import INLINE_BYTES, INLINE_COMPACTION, INLINE_TEXT, MOST_INFLATED
 from pagein.steps import (
     ActionStep,
     Image,
@@ -81,6 +82,7 @@ STORED = {
     ("checkpoint", 1): "name state",
     ("compaction", 1): "replacements policy reason tokens_before tokens_after",
     ("compaction", 2): "replacements policy reason tokens_before tokens_after fidelity",
+    ("compaction", 3): "replacements policy reason tokens_before tokens_after fidelity",
     ("fact_confirmed", 1): "fact confidence sources author reason",
     ("fact_removed", 1): "fact reason author",
     (
@@ -313,3 +315,42 @@ def test_only_what_lies_in_a_store_imports_msgspec():
 
 def test_a_blob_is_named_by_its_hash():
     assert blob_name(b"") == "s2:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def masked(count, text="[4 characters masked: s2.0]"):
+    """A compaction of so many stubs."""
+    each = (Replacement(2 * n, 2 * n + 1, (Stub("observation", 0, text, "mask"),)) for n in range(count))
+    return Compaction(tuple(each), "ladder", "", 9, 4)
+
+
+@pytest.mark.parametrize(
+    "text", ["a path", "\ud83d \ufffe \0 e\u0301", "large " * 9_000], ids=["plain", "odd", "large"]
+)
+def test_a_long_compaction_is_one_deflated_blob_and_comes_back_equal(text):
+    record = encode(masked(300, text))
+    assert len(record.body) < 1_000
+    assert len(record.blobs[-1].data) < INLINE_COMPACTION * 2
+    assert again(record) == masked(300, text)
+    assert blob_names(record.body) == tuple(each.name for each in record.blobs)
+
+
+def test_a_short_compaction_is_readable_in_its_row():
+    assert encode(masked(3)).blobs == ()
+    assert b"4 characters masked" in encode(masked(3)).body
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"", "cut off"),
+        (b"rubbish", "damaged"),
+        (zlib.compress(b"{}")[:-3], "cut off"),
+        (zlib.compress(b"no json"), "malformed"),
+        (zlib.compress(b"[1]"), "compaction"),
+        (zlib.compress(b" " * (MOST_INFLATED + 1)), "longer than any"),
+    ],
+)
+def test_a_deflated_body_that_is_none_is_refused(data, what):
+    record = encode(masked(300))
+    with pytest.raises(LogUnreadable, match=what):
+        decode(record.kind, record.version, record.body, lambda name: data)

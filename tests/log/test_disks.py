@@ -93,7 +93,7 @@ def disk(tmp_path):
             and subprocess.run(command, capture_output=True, check=False).returncode == 0
         )
 
-    if not mount("size=1m"):
+    if not mount("size=2m"):
         pytest.skip("only root may mount a disk, and not everywhere")
     try:
         yield folder, lambda *options: mount("remount", *options)

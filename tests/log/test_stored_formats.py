@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pagein.log import Checkpoint, Compaction, Observed, Pin, Replacement, Stub, Undo, Unpin
+from pagein.log import Checkpoint, Compaction, Observed, Pin, Replacement, Stub, Survival, Undo, Unpin
+from pagein.log.codec import blob_names
 from pagein.log.database import MIGRATIONS
 from pagein.log.sqlite import SQLiteLog
 from pagein.steps import (
@@ -100,3 +101,31 @@ def test_every_version_of_the_schema_has_a_stored_file():
     assert sorted(each.name for each in FORMATS.glob("v*")) == [
         f"v{each + 1}" for each in range(len(MIGRATIONS))
     ]
+
+
+# What compaction-2/log.db and compaction-3/log.db were written with: version 2 has it in its row, version 3 deflated.
+LONG = Compaction(
+    tuple(
+        Replacement(2 * n, 2 * n + 1, (Stub("observation", 0, f"[{n} characters masked: s{2 * n}.0] caf\u00e9 {n}", "mask"),))
+        for n in range(60)
+    ),
+    "ladder", "over the high mark", 9000, 4000, (Survival("path", 3, 2, 3),),
+)  # fmt: skip
+SHORT = Compaction((Replacement(1, 4, (), "They asked.", "some-model", '{"done": []}'),), "tiers", "", 90, 40)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "blobs", "digest"),
+    [
+        ("compaction-2", 2, 0, "s2:6d513404c74f3c0b39760ae293ddffd3342751074b87822bb90412072f173fef"),
+        ("compaction-3", 3, 1, "s2:d487c9691ec6cf46c59639a9b40b1c2b3410a6081f89122950f8c410620040b5"),
+    ],
+)
+def test_a_compaction_of_every_version_is_read(stored, name, version, blobs, digest):
+    with contextlib.closing(SQLiteLog(stored(f"{name}/log.db"), session="web")) as log:
+        rows, entries = list(log.rows()), list(log.read())
+        assert [row.version for row in rows] == [version, version]
+        assert len(blob_names(rows[0].body)) == blobs
+        assert [entry.body for entry in entries] == [LONG, SHORT]
+        assert entries[-1].digest == digest
+        assert log.verify().ok

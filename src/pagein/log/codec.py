@@ -2,7 +2,8 @@
 
 The plain spelling is the body's fields as JSON. A *packed* one, ``{"packed": [blob names], "body": ...}``, is used
 where that will not do: large texts and images are replaced by the names of their blobs, and lone surrogates, which
-JSON in UTF-8 cannot carry, are escaped. Which one is used depends on the body alone, so equal bodies have equal bytes.
+JSON in UTF-8 cannot carry, are escaped. A compaction that is long, as one that masks thousands of results, is a blob as
+a whole, and deflated. Which one is used depends on the body alone, so equal bodies have equal bytes.
 A *tombstone* holds what was left of a body; see ``tombstones``.
 
 Changing a stored shape means: raise the kind's version, and add an upcaster from the version before.
@@ -34,7 +35,16 @@ from pagein.log import (
     Undo,
     Unpin,
 )
-from pagein.log.packing import INLINE_TEXT, Blob, packed, unpacked
+from pagein.log.packing import (
+    INLINE_COMPACTION,
+    INLINE_TEXT,
+    MOST_INFLATED,
+    Blob,
+    deflated,
+    inflated,
+    packed,
+    unpacked,
+)
 from pagein.log.tombstones import left_of
 from pagein.steps import (
     ActionStep,
@@ -60,6 +70,7 @@ UPCASTERS: Upcasters = {
     ("compaction", 1): lambda before: (
         before
     ),  # version 2 adds a replacement's record and the fidelity, which may be absent
+    ("compaction", 2): lambda before: before,  # version 3 may be deflated, which the spelling says
 }
 
 
@@ -249,7 +260,7 @@ KINDS: tuple[Kind, ...] = (
     _said("final_answer", 1, FinalAnswerStep),
     _plain("summary", 1, SummaryStep),
     Kind("observed", 1, Observed, _Observed, _observed_out, _observed_in, msgspec.json.Decoder(_Observed)),
-    _plain("compaction", 2, Compaction),
+    _plain("compaction", 3, Compaction),
     _plain("pin", 1, Pin),
     _plain("unpin", 1, Unpin),
     _plain("checkpoint", 1, Checkpoint),
@@ -360,11 +371,14 @@ def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]
             pass  # a lone surrogate
         else:
             # A text is never shorter in JSON than in UTF-8: in so few bytes there is none that must leave.
-            if len(encoded) <= INLINE_TEXT:
+            if len(encoded) <= (INLINE_COMPACTION if type(shaped) is Compaction else INLINE_TEXT):
                 return encoded, {}
     blobs: dict[str, bytes] = {}
     plain = msgspec.to_builtins(shaped, builtin_types=(bytes,))
-    if (body := packed(plain, blobs)) == plain:
+    body = packed(plain, blobs)
+    if type(shaped) is Compaction and INLINE_COMPACTION < len(encoded := _ENCODE(body)) <= MOST_INFLATED:
+        body = deflated(encoded, blobs)
+    elif body == plain:
         return _ENCODE(shaped), {}
     return _ENCODE({"packed": tuple(blobs), "body": body}), blobs
 
@@ -372,7 +386,10 @@ def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]
 def _plain_fields(body: bytes, blob: Callable[[str], bytes]) -> dict[str, Any]:
     """The body's fields as built-in values, with blobs and escapes put back; the value upcasters work on."""
     if body.startswith(_PACKED):
-        plain: dict[str, Any] = unpacked(msgspec.json.decode(_DECODE_PACKED(body).body), blob)
+        value = msgspec.json.decode(_DECODE_PACKED(body).body)
+        if (whole := inflated(value, blob)) is not None:
+            value = msgspec.json.decode(whole)
+        plain: dict[str, Any] = unpacked(value, blob)
     else:
         plain = msgspec.json.decode(body)
     return plain

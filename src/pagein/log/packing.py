@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,12 @@ INLINE_TEXT = 32 * 1024
 
 INLINE_BYTES = 1024
 """The most an image may take, in bytes, and stay in its body."""
+
+INLINE_COMPACTION = 4 * 1024
+"""The most a compaction may take as JSON, in bytes, and stay in its row: what is longer says one thing many times."""
+
+MOST_INFLATED = 64 * 2**20
+"""The most bytes that a deflated body is inflated to: who made a file by hand cannot fill the memory with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +76,22 @@ def unpacked(value: Any, blob: Callable[[str], bytes]) -> Any:
             return [unpacked(each, blob) for each in value]
         case _:
             return value
+
+
+def deflated(body: bytes, blobs: dict[str, bytes]) -> dict[str, str]:
+    """What stands for a whole body of JSON: its name, deflated and added to ``blobs``."""
+    return {"$deflated": _keep(zlib.compress(body, 6), blobs)}
+
+
+def inflated(value: object, blob: Callable[[str], bytes]) -> bytes | None:
+    """The body that ``deflated`` took; None for any other value. Raises ValueError for one that is damaged or too long."""
+    if not isinstance(value, dict) or [*value] != ["$deflated"]:
+        return None
+    reading = zlib.decompressobj()
+    try:
+        body = reading.decompress(blob(value["$deflated"]), MOST_INFLATED)
+    except zlib.error as error:
+        raise ValueError(f"a deflated body is damaged: {error}") from error
+    if not reading.eof:
+        raise ValueError("a deflated body is cut off, or longer than any that is written")
+    return body
