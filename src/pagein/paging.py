@@ -207,8 +207,9 @@ def _survived(session: Session, current: View, by: Iterable[Replacement]) -> Flo
             continue
         found, _ = yield from told(session, leaving[0], each.last)
         span = span_of(((at, found[at]) for at in leaving if at in found), each.first, each.last)
-        leaves = mentions(span, session.fold.memo.reader)
-        for new in measured(leaves, each.summary, pins=session.fold.pinned.values()).kinds:
+        reader = session.fold.memo.reader
+        leaves = mentions(span, reader)
+        for new in measured(leaves, each.summary, pins=session.fold.pinned.values(), reader=reader).kinds:
             old = sums.get(new.kind, Survival(new.kind, 0, 0, 0))
             sums[new.kind] = Survival(
                 new.kind, old.total + new.total, old.in_sight + new.in_sight, old.reachable + new.reachable

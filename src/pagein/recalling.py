@@ -324,23 +324,27 @@ def _likely(view: View, visible: Sight, tokens: int, query: str) -> tuple[tuple[
 
 
 class _Near(Memo):
-    """A memo in which what is near to some names is likelier."""
+    """A memo in which what is near to some names is likelier: ``lines`` that have one of them, and what else these name."""
 
-    def __init__(self, memo: Memo, about: frozenset[str], related: frozenset[str]) -> None:
+    def __init__(self, memo: Memo, about: frozenset[str], lines: Mapping[str, Line]) -> None:
         vars(self).update(vars(memo))
         self._likely = self._worths = None
-        self._about, self._related = about, related
+        self._memo, self._about, self._about_it = memo, about, lines
+        self._related = frozenset(name for line in lines.values() for name in line.names)
 
     def name_chance(self, key: str) -> float:
         """How likely an identifier is needed now."""
         return _likelier(super().name_chance(key), NEAR * (key in self._related))
 
     def _chances(self) -> dict[str, float]:
-        related = self._related
-        return {
-            key: _likelier(chance, NEAR) if key in related else chance
-            for key, chance in super()._chances().items()
-        }
+        chances = dict(self._memo.name_chances())
+        for key in self._related & chances.keys():
+            chances[key] = _likelier(chances[key], NEAR)
+        return chances
+
+    def _weighed(self, share: float) -> dict[str, float]:
+        near = {key: share * self.quoted(line) + self.told(line) for key, line in self._about_it.items()}
+        return self._memo.worths(share) | near
 
     def quoted(self, line: Line) -> float:
         """How likely a line is quoted now."""
@@ -350,9 +354,10 @@ class _Near(Memo):
 
 def near(memo: Memo, about: frozenset[str]) -> Memo:
     """The memo as it is when the run is about these names; it learns nothing, and changes nothing."""
-    lines = memo.lines.values()  # learns what it has heard, so that the copy has nothing to learn
-    related = frozenset(name for line in lines if not about.isdisjoint(line.names) for name in line.names)
-    return _Near(memo, about, related)
+    # To ask for the lines learns what was heard, so that the copy has nothing to learn.
+    return _Near(
+        memo, about, {key: line for key, line in memo.lines.items() if not about.isdisjoint(line.names)}
+    )
 
 
 def _likelier(chance: float, by: float) -> float:

@@ -79,13 +79,11 @@ def _nearest(
     """Which of the lines to keep: one by one the one that adds most and still fits, of equals the first."""
     kept: set[int] = set()
     held: set[str] = set()
-
-    def rate(each: int) -> float:
-        # What the text is shown for already counts less than what is new.
-        beside = each - 1 in kept or each + 1 in kept
-        return len(found[each] - held) + 0.1 * len(found[each]) + 0.05 * beside
-
-    rates = {each: rate(each) for each, line in enumerate(lines) if line.strip()}
+    rates = {
+        each: len(holds) + 0.1 * len(holds)
+        for each, (line, holds) in enumerate(zip(lines, found, strict=True))
+        if line.strip()
+    }
     while rates:
         best = max(rates, key=rates.__getitem__)
         cost = counter.text(lines[best]) + 2
@@ -97,9 +95,11 @@ def _nearest(
         most -= cost
         new = found[best] - held
         held |= new
-        for each in rates:
-            if abs(each - best) == 1 or not new.isdisjoint(found[each]):
-                rates[each] = rate(each)
+        nearer = {best - 1, best + 1}.union(each for each in rates if new and not new.isdisjoint(found[each]))
+        for each in nearer & rates.keys():
+            beside = each - 1 in kept or each + 1 in kept
+            # What the text is shown for already counts less than what is new.
+            rates[each] = len(found[each] - held) + 0.1 * len(found[each]) + 0.05 * beside
     return kept
 
 

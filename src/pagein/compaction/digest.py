@@ -49,8 +49,7 @@ MOST_RESERVED = 60
 """Tokens beyond which a line is not kept for its kind alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """A line that stays in sight, and where it came from: ``mark`` is ``>`` for what was done, ``!`` for an error."""
 
     position: int
@@ -96,7 +95,7 @@ class Extract:
 
 
 class Candidate(NamedTuple):
-    """Something that may stay in sight: a line with its own chance, or a name by itself. Made by the thousand."""
+    """Something that may stay in sight, and what it gains by itself: a line with its own chance, or a name."""
 
     key: str
     text: str
@@ -107,27 +106,45 @@ class Candidate(NamedTuple):
     is_line: bool
 
 
+Offer = tuple[float, int, bool, str]
+"""What a line or a name loses a token by not being taken, so that the best comes first; its order, which it is, its key."""
+
+
 @dataclass(slots=True)
 class Choice:
-    """A greedy choice under way: what is still to gain, and what is left to spend."""
+    """A greedy choice under way: what there is, what is still to gain, and what is left to spend."""
 
     counter: TokenCounter
     left: int
     named: int
     worth: dict[str, float]
-    heap: list[tuple[float, int, int, Candidate]] = field(default_factory=list)
+    lines: Mapping[str, Line]
+    worths: Mapping[str, float]
+    heap: list[Offer] = field(default_factory=list)
 
-    def offer_all(self, many: Iterable[Candidate]) -> None:
-        """Put all of them on the heap, as ``offer`` does."""
-        rated = ((self.rate(each), each) for each in many)
-        self.heap += [(-rate, each.order, each.is_line, each) for rate, each in rated if rate > 0]
-        heapq.heapify(self.heap)
+    def offer_all(self, lines: Iterable[str], names: Iterable[tuple[int, str]]) -> None:
+        """Put these lines and names on the heap by what each gains a token now; what gains nothing is left out."""
+        known, every, worths, offered = self.worth.get, self.lines, self.worths, self.heap
+        for key in lines:
+            line, gain = every[key], worths[key]
+            for name in line.names:
+                gain += known(name, 0.0)
+            if gain > 0:
+                offered.append((-(gain / _line_price(line.text)), line.order, True, key))
+        for order, name in names:
+            gain = known(name, 0.0)
+            if gain > 0:
+                offered.append((-(gain / _name_price(name)), order, False, name))
+        heapq.heapify(offered)
 
-    def offer(self, each: Candidate) -> None:
-        """Put a line or a name on the heap by what it gains a token now; nothing where it gains nothing."""
-        rate = self.rate(each)
-        if rate > 0:
-            heapq.heappush(self.heap, (-rate, each.order, each.is_line, each))
+    def candidate(self, order: int, key: str, *, is_line: bool) -> Candidate:
+        """What an offer was of."""
+        if not is_line:
+            return Candidate(key, key, order, (key,), 0.0, _name_price(key), is_line=False)
+        line = self.lines[key]
+        return Candidate(
+            key, line.text, order, line.names, self.worths[key], _line_price(line.text), is_line=True
+        )
 
     def rate(self, each: Candidate) -> float:
         """Expected needs met a token."""
@@ -141,10 +158,12 @@ class Choice:
         """The best by worth a token, one after the other, until the tokens are spent."""
         misfits = 0
         while self.heap and self.left > LEAST_LEFT and misfits < MOST_MISFITS:
-            rate, _, _, each = heapq.heappop(self.heap)
-            if self.rate(each) < -rate * 0.999:
+            offered, order, is_line, key = heapq.heappop(self.heap)
+            each = self.candidate(order, key, is_line=is_line)
+            if each.names and (rate := self.rate(each)) < -offered * 0.999:
                 # Something taken since covers part of what this was worth: it waits its new turn.
-                self.offer(each)
+                if rate > 0:
+                    heapq.heappush(self.heap, (-rate, order, is_line, key))
                 continue
             cost = self.counter.text(each.text) + 2
             if not each.is_line and cost > self.named:
@@ -164,17 +183,26 @@ class Choice:
             else:
                 self.worth[name] *= 1 - BARE
 
-    def reserve(self, lines: Iterable[Candidate], tokens: int) -> Iterator[Candidate]:
-        """The newest of these lines that are short, until ``tokens`` are spent."""
-        for each in sorted(lines, key=lambda each: -each.order):
-            cost = self.counter.text(each.text) + 3
+    def reserve(self, newest: Iterable[tuple[str, Line]], tokens: int) -> Iterator[Candidate]:
+        """Those of these lines that are short, in their order, until ``tokens`` are spent."""
+        for key, line in newest:
+            cost = self.counter.text(line.text) + 3
             if cost > tokens:
                 break
             if cost <= MOST_RESERVED:
+                each = Candidate(key, line.text, line.order, line.names, 0.0, math.inf, is_line=True)
                 tokens -= cost
                 self.left -= cost
                 self.cover(each)
                 yield each
+
+
+def _line_price(text: str) -> float:
+    return 4 + len(text) / 3.5
+
+
+def _name_price(name: str) -> float:
+    return (1.5 + len(name) / 3.5) / BARE
 
 
 def choose(
@@ -196,65 +224,64 @@ def choose(
         for name, chance in memo.name_chances().items()
         if name not in sight.grounded
     }
-    choice = Choice(counter, tokens, int(tokens * NAMED), worth)
-    lines = {each.key: each for each in _lines(memo, sight.lines, line_worth, within)}
-    near = None if within is None else {name for each in lines.values() for name in each.names}
-    deeds = tuple(_deeds(memo, sight.lines, within))
-    held = tuple(_held(memo, choice, lines.values(), deeds, tokens, asked=within is not None))
-    for each in held:
-        lines.pop(each.key, None)
-    names = (each for each in _names(memo, worth, sight.named) if near is None or each.key in near)
-    choice.offer_all((*lines.values(), *names))
+    lines = _lines(memo, sight.lines, within)
+    choice = Choice(counter, tokens, int(tokens * NAMED), worth, lines, memo.worths(line_worth))
+    deeds = _newest_deeds(memo, sight.lines, within)
+    held = tuple(_held(choice, deeds, tokens, asked=within is not None))
+    kept = {each.key for each in held}
+    names = _names(memo, worth, sight.named)
+    if within is not None:
+        near = {name for each in lines.values() for name in each.names}
+        names = ((order, name) for order, name in names if name in near)
+    choice.offer_all((key for key in lines if key not in kept), names)
     return _extract(memo, [*held, *choice.take()])
 
 
-def _lines(
-    memo: Memo, shown: Collection[str], worth: float, within: tuple[int, int] | None
-) -> Iterator[Candidate]:
-    """The lines that are not in sight, each with what it is worth by itself."""
-    first, last = within or (0, math.inf)
-    worths = memo.worths(worth)
-    for key, each in memo.lines.items():
-        if first <= each.position < last and key not in shown:
-            text = each.text
-            yield Candidate(key, text, each.order, each.names, worths[key], 4 + len(text) / 3.5, True)
+def _lines(memo: Memo, shown: Collection[str], within: tuple[int, int] | None) -> dict[str, Line]:
+    """The lines that are not in sight."""
+    if within is None:
+        return {key: each for key, each in memo.lines.items() if key not in shown}
+    first, last = within
+    return {
+        key: each for key, each in memo.lines.items() if first <= each.position < last and key not in shown
+    }
 
 
-def _deeds(memo: Memo, shown: Collection[str], within: tuple[int, int] | None) -> Iterator[Candidate]:
+def _newest_deeds(
+    memo: Memo, shown: Collection[str], within: tuple[int, int] | None
+) -> Iterator[tuple[str, Line]]:
     """What was done so long ago that it stays for having been done alone."""
     first, last = within or (0, math.inf)
     for key, each in memo.deeds.items():
         if first <= each.position < last and key not in shown:
-            yield Candidate(key, each.text, each.order, each.names, 0.0, math.inf, True)
+            yield key, each
 
 
-def _names(memo: Memo, worth: Iterable[str], shown: Collection[str]) -> Iterator[Candidate]:
+def _names(memo: Memo, worth: Iterable[str], shown: Collection[str]) -> Iterator[tuple[int, str]]:
     """The identifiers that are not in sight and say something by themselves; a number does where the agent wrote it."""
     known = memo.names
     for order, name in enumerate(worth):
         if name not in shown:
             use = known[name].use
             if not name.isdigit() or use.argued > 0 or use.said:
-                yield Candidate(name, name, order, (name,), 0.0, (1.5 + len(name) / 3.5) / BARE, False)
+                yield order, name
 
 
 def _held(
-    memo: Memo,
-    choice: Choice,
-    lines: Collection[Candidate],
-    deeds: Collection[Candidate],
-    tokens: int,
-    *,
-    asked: bool,
+    choice: Choice, deeds: Iterable[tuple[str, Line]], tokens: int, *, asked: bool
 ) -> Iterator[Candidate]:
     """What has its share whatever it is worth: what the user asked, what was done, what failed, what was decided."""
-    known = memo.lines
+    every = choice.lines.items()
     if asked:
-        yield from choice.reserve((each for each in lines if known[each.key].asks), int(tokens * ASKED))
-    yield from choice.reserve((each for each in lines if known[each.key].leads), int(tokens * DONE))
-    yield from choice.reserve((each for each in lines if known[each.key].fails), int(tokens * FAILED))
-    yield from choice.reserve((each for each in lines if known[each.key].decides), int(tokens * DECIDED))
+        yield from choice.reserve(_newest(each for each in every if each[1].asks), int(tokens * ASKED))
+    yield from choice.reserve(_newest(each for each in every if each[1].leads), int(tokens * DONE))
+    yield from choice.reserve(_newest(each for each in every if each[1].fails), int(tokens * FAILED))
+    yield from choice.reserve(_newest(each for each in every if each[1].decides), int(tokens * DECIDED))
     yield from choice.reserve(deeds, int(tokens * LONG_AGO))
+
+
+def _newest(lines: Iterable[tuple[str, Line]]) -> list[tuple[str, Line]]:
+    return sorted(lines, key=lambda each: -each[1].order)
 
 
 def _extract(memo: Memo, taken: Sequence[Candidate]) -> Extract:

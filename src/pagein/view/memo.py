@@ -140,7 +140,7 @@ class Memo:
 
     @property
     def deeds(self) -> dict[str, Line]:
-        """What was done, where it is no longer among the lines kept in mind."""
+        """What was done, where it is no longer among the lines kept in mind; the newest first."""
         self._catch_up()
         return self._deeds
 
@@ -306,10 +306,18 @@ class Memo:
         """What each line kept in mind is worth beside its names: ``share`` of its chance, and what it tells."""
         self._catch_up()
         if self._worths is None or self._worths[0] != (self.turn, share):
-            quoted, told = self.quoted, self.told
-            made = {key: share * quoted(each) + told(each) for key, each in self._lines.items()}
-            self._worths = (self.turn, share), made
+            self._worths = (self.turn, share), self._weighed(share)
         return self._worths[1]
+
+    def _weighed(self, share: float) -> dict[str, float]:
+        """All of them in one pass: this is done for hundreds of lines a turn."""
+        worths: dict[str, float] = {}
+        turn = self.turn
+        for key, line in self._lines.items():
+            use = line.use
+            worth = share * line_chance(line.base, use, turn) if len(line.text) >= QUOTED else 0.0
+            worths[key] = worth + telling(line.near, line.among, turn - use.last) if line.near else worth
+        return worths
 
     def _chances(self) -> dict[str, float]:
         return {key: name_chance(each.base, each.use, self.turn) for key, each in self._names.items()}
