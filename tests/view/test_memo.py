@@ -3,8 +3,8 @@
 import json
 
 from pagein import ActionStep, Observation, TaskStep, ToolCall
-from pagein.view.memo import DEEDS, LINE, POOL, Memo
-from pagein.view.reading import bare
+from pagein.view.memo import DEEDS, POOL, Memo
+from pagein.view.reading import LINE, bare
 
 
 def learnt(*texts, source=TaskStep):

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import heapq
 import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from itertools import islice
 from typing import Any, Self, TypeVar
 
 from pagein.lexing import identifiers, told_call
@@ -19,7 +17,7 @@ from pagein.log import Observed
 from pagein.steps import ActionStep, Observation, TaskStep, as_text
 from pagein.view.layout import Item
 from pagein.view.need import QUOTED, Source, Use, line_base, line_chance, name_base, name_chance, telling
-from pagein.view.reading import Read, Reader, bare, grounded
+from pagein.view.reading import Read, Reader, bare, grounded, lines_of
 
 POOL = 400
 """Identifiers, and lines, that are kept in mind; at twice as many the least promising leave."""
@@ -30,19 +28,11 @@ DEEDS = 1_000
 MOST_HEARD = 256
 """Texts that wait to be learnt from, at most."""
 
-LEARNT = 100_000
-"""Characters at each end of one text that are learnt from; the middle of a longer one is in the log only."""
-
 MOST_WORDS = 20_000
 """Words whose number of occurrences is kept; of more, those that came once leave."""
 
-LINE = 240
-"""Characters of a line that are kept in mind as one; a longer one is taken in pieces."""
-
 SHORTEST = 4
 """Characters below which a line says nothing."""
-
-_PART = re.compile(r"[,;.:}\])]\s*")
 
 
 @dataclass(slots=True)
@@ -219,7 +209,7 @@ class Memo:
     def _take_in(self, heard: _Heard) -> None:
         text = self._take_call(heard) if heard.source == "arguments" else heard.text
         read = self.reader.line
-        lines = [each for each in map(read, _lines(text)) if len(each.key) >= SHORTEST]
+        lines = [each for each in map(read, lines_of(text, POOL)) if len(each.key) >= SHORTEST]
         observed, asks = heard.source == "observation", heard.source == "task"
         for each in lines:
             line = self._see_line(each, each.raw.strip(), heard, len(lines))
@@ -385,22 +375,3 @@ def _promising(table: dict[str, T], chances: dict[str, float]) -> dict[str, T]:
     """The likelier half of a table that is twice the pool, in its order."""
     kept = set(sorted(chances, key=lambda key: -chances[key])[:POOL])
     return {key: value for key, value in table.items() if key in kept}
-
-
-def _lines(text: str) -> Iterator[str]:
-    """The lines of a text worth learning, long ones in pieces; of a very long text its two ends."""
-    ends = (text,) if len(text) <= 2 * LEARNT else (text[:LEARNT], text[-LEARNT:])
-    for end in ends:
-        for line in islice(end.splitlines(), POOL):
-            yield from (line,) if len(line) <= LINE else islice(_pieces(line), POOL)
-
-
-def _pieces(line: str) -> Iterator[str]:
-    """A long line (JSON, a log, minified code) in pieces of bounded length, parted behind a mark where there is one."""
-    start = 0
-    while start < len(line):
-        stop = start + LINE
-        if stop < len(line):
-            stop = max((at.end() for at in _PART.finditer(line, start + LINE // 2, stop)), default=stop)
-        yield line[start:stop]
-        start = stop

@@ -7,8 +7,9 @@ line costs ten times as much as to remember it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from pagein.lexing import identifiers, words
 
@@ -18,6 +19,13 @@ ROOM = 1_000_000
 EACH = 100
 """Characters that a line is taken to cost beside its own."""
 
+LEARNT = 100_000
+"""Characters at each end of one text that are learnt from; the middle of a longer one is in the log only."""
+
+LINE = 240
+"""Characters of a line that are kept in mind as one; a longer one is taken in pieces."""
+
+_PART = re.compile(r"[,;.:}\])]\s*")
 _FAILS = re.compile(
     r"\b(?:\w*error|\w*exception|traceback|fail(?:s|ed|ure)?|fatal|denied|refused|cannot|invalid|no such|not found)\b",
     re.IGNORECASE,
@@ -186,3 +194,22 @@ def stems(text: str) -> list[str]:
 def stem(word: str) -> str:
     """The beginning of a word, so that its forms are one in most languages."""
     return word[:5]
+
+
+def lines_of(text: str, most: int) -> Iterator[str]:
+    """The lines of a text worth learning, ``most`` of them, long ones in pieces; of a very long text so many of either end."""
+    ends = (text,) if len(text) <= 2 * LEARNT else (text[:LEARNT], text[-LEARNT:])
+    for end in ends:
+        for line in islice(end.splitlines(), most):
+            yield from (line,) if len(line) <= LINE else islice(_pieces(line), most)
+
+
+def _pieces(line: str) -> Iterator[str]:
+    """A long line (JSON, a log, minified code) in pieces of bounded length, parted behind a mark where there is one."""
+    start = 0
+    while start < len(line):
+        stop = start + LINE
+        if stop < len(line):
+            stop = max((at.end() for at in _PART.finditer(line, start + LINE // 2, stop)), default=stop)
+        yield line[start:stop]
+        start = stop
