@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any, Unpack, cast
 
 from pagein.errors import ConfigurationError
@@ -121,7 +122,7 @@ class PageinMiddleware(AgentMiddleware):
         self, thread: str, request: ModelRequest[Any], asked: _Asked, response: ModelResponse[Any]
     ) -> None:
         if asked.conversation is not None and isinstance(response, ModelResponse):
-            self._threads.at(thread, [*request.messages, *response.result], None)
+            self._threads.answered(thread, asked.conversation, request.messages, response.result)
 
 
 def _shown(rows: list[dict[str, Any]]) -> list[AnyMessage]:
@@ -129,9 +130,7 @@ def _shown(rows: list[dict[str, Any]]) -> list[AnyMessage]:
 
 
 def _alike(said: Sequence[BaseMessage], shown: Sequence[BaseMessage]) -> bool:
-    return len(said) == len(shown) and all(
-        one is other or one == other for one, other in zip(said, shown, strict=True)
-    )
+    return len(said) == len(shown) and (all(map(is_, said, shown)) or list(said) == list(shown))
 
 
 def _system_text(message: BaseMessage) -> str:

@@ -13,6 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter, is_
 from typing import Any
 
 from pagein.errors import ConfigurationError, FormatError
@@ -30,6 +31,7 @@ OPEN = 64
 """How many conversations are held open; the one that rested longest is closed, and opened again when it goes on."""
 
 _FRAMING = 8
+_CONTENT = attrgetter("content")
 _SAID = (
     "type",
     "content",
@@ -47,23 +49,34 @@ class Conversation:
     """An open memory and the messages of the state that it holds, as they were when they were recorded."""
 
     memory: AgentMemory
-    seen: list[tuple[Any, Any]] = field(default_factory=list)
+    seen: list[Any] = field(default_factory=list)
+    contents: list[Any] = field(default_factory=list)
     system: str | None = None
 
     def fresh(self, messages: Sequence[Any]) -> Sequence[Any] | None:
         """The messages behind those that are recorded, or None where the state is not that conversation."""
         if len(messages) < len(self.seen):
             return None
-        for (message, content), given in zip(self.seen, messages, strict=False):
-            if (given is not message or given.content is not content) and not _same(given, message, content):
-                return None
-        return messages[len(self.seen) :]
+        said, contents = self.seen, self.contents
+        # All of them each turn, as any may have been edited: nearly always they are the very same.
+        if not (all(map(is_, said, messages)) and all(map(is_, contents, map(_CONTENT, messages)))):
+            for message, content, given in zip(said, contents, messages, strict=False):
+                if (given is not message or given.content is not content) and not _same(
+                    given, message, content
+                ):
+                    return None
+        return messages[len(said) :]
 
     def record(self, messages: Sequence[Any]) -> None:
         """Write the messages durably, all or none."""
         if messages:
             self.memory.record_messages([_storable(each) for each in messages], NAME, whole=False)
-            self.seen += ((each, each.content) for each in messages)
+            self.heard(messages)
+
+    def heard(self, messages: Sequence[Any]) -> None:
+        """Keep in mind that these are recorded."""
+        self.seen += messages
+        self.contents += map(_CONTENT, messages)
 
     def instruct(self, system: str | None) -> None:
         """Record the first instructions. Later ones, which may be others each turn, go with their request alone."""
@@ -148,6 +161,18 @@ class Threads:
             begun.record(messages)
             return begun
 
+    def answered(
+        self, thread: str, found: Conversation, asked: Sequence[Any], said: Sequence[Any]
+    ) -> Conversation:
+        """The conversation with what the model said to the messages it was asked with. Raises FormatError, LogError."""
+        with self._turn:
+            known = self._open.get(thread)
+            is_open = known is not None and any(each is found for each in known.conversations)
+            if not is_open or len(found.seen) != len(asked):
+                return self.at(thread, [*asked, *said], None)
+            found.record(said)
+            return found
+
     def latest(self, thread: str) -> Conversation | None:
         """The conversation of the thread that spoke last, where one is open."""
         with self._turn:
@@ -191,7 +216,7 @@ class Threads:
             steps = held.memory.steps
             count = _aligned(held, steps, items) if steps else None
             if count is not None:
-                held.seen = [(message, message.content) for message in messages[:count]]
+                held.heard(messages[:count])
             for gone in (aligned,) if count is not None else (held,):
                 self._let_go(gone)
             aligned = aligned if count is None else held
