@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,11 +30,14 @@ from pagein.memory import AgentMemory
 from pagein.steps import ActionStep, Step
 
 KILLS_A_SESSION = 20
-LIFE = 0.25
-"""The longest a process lives, in seconds, once it has opened the log."""
+WORDS = 12
+"""After how many acknowledgements a process is killed, at most: a slow machine gets as far as a quick one."""
+
+LIFE = 0.06
+"""The longest it lives behind the last of them, in seconds; and behind the death of its server."""
 
 YOUTH = 0.04
-"""The same for those that are killed while they open it."""
+"""The same for those that are killed while they open the log."""
 
 SERVER_EVERY = 10
 """Of how many kills one takes the server, too, where there is one that may be killed."""
@@ -154,6 +158,7 @@ class _Bench:
             # A host that begins while there is no server is told so at once, and ends.
             early = self._chance.random() < 0.25 and server is None
             heard = list(_until(ours, BORN if early else READY))
+            heard += islice(_until(ours), 0 if early else self._chance.randrange(WORDS))
             time.sleep(self._chance.uniform(0, YOUTH if early else LIFE))
             if server is not None:
                 server.kill()
@@ -174,8 +179,8 @@ class _Bench:
                 yield from each
 
 
-def _until(pipe: Connection, word: str) -> Iterator[str | Acknowledged]:
-    """What is heard up to a word."""
+def _until(pipe: Connection, word: str = "") -> Iterator[str | Acknowledged]:
+    """What is heard up to a word; without one, all that is."""
     while pipe.poll(PATIENCE):
         try:
             heard = pipe.recv()
@@ -240,11 +245,13 @@ class _Inspection:
         self.found.highest = max(self.found.highest, view.tokens)
         if view.tokens > BUDGET:
             yield f"the view has {view.tokens} tokens, the budget is {BUDGET}"
+        requests: dict[str, Any] = {}
         for name in ("openai", "anthropic"):
             form = format_named(name)
-            request = memory.to_request(name)
-            yield from (f"{name}: {each}" for each in form.problems(request))
-            with AgentMemory(self._log(), budget=BUDGET) as again:
+            requests[name] = memory.to_request(name)
+            yield from (f"{name}: {each}" for each in form.problems(requests[name]))
+        with AgentMemory(self._log(), budget=BUDGET) as again:
+            for name, request in requests.items():
                 if again.to_request(name) != request:
                     yield f"{name}: the view is another when it is opened again"
         for out in view.report.out:
