@@ -51,6 +51,17 @@ def test_every_command_takes_an_address(database, tmp_path, capsys):
         "import", str(tmp_path / "run.jsonl"), database, "--session", "copy"
     )
     assert "2 sessions" in run("log", database)
+    for words in (
+        ("log",),
+        ("view", "--budget", "4000"),
+        ("verify",),
+        ("resume", "--look"),
+        ("expand", "s1"),
+    ):
+        told = run(
+            words[0], database, *words[1:], "--json", *(() if words == ("log",) else ("--session", "web"))
+        )
+        assert json.loads(told)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +84,7 @@ def test_every_command_takes_an_address(database, tmp_path, capsys):
         ("postgresql://ann:sesame@127.0.0.1:1/db", "postgresql://ann@127.0.0.1:1/db"),
         ("postgresql://ann:sesame@[::1/db", "no address of a PostgreSQL database"),
         ("mysql://ann:sesame@127.0.0.1/db", "no log at mysql://"),
+        (" postgresql://ann:sesame@127.0.0.1/db", "no address as it stands"),
     ],
 )
 def test_a_wrong_address_is_told_without_its_password(capsys, command, address, told):

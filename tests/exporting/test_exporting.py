@@ -154,6 +154,19 @@ def test_what_was_tampered_with_or_cut_off_is_refused_and_nothing_is_written(tmp
         assert not (tmp_path / "new.db").exists(), way
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_refused_import_leaves_a_store_as_it_was(stores, tmp_path, kind):
+    export_session(filled(InMemoryLog()), tmp_path / "good.jsonl")
+    lines = (tmp_path / "good.jsonl").read_bytes().splitlines(keepends=True)
+    log = stores(kind)
+    for bad in (lines[:-1], [*lines[:-2], lines[-1]], [line.replace(b"last", b"lost") for line in lines]):
+        (tmp_path / "bad.jsonl").write_bytes(b"".join(bad))
+        with pytest.raises(LogUnreadable, match="Nothing was written"):
+            import_session(tmp_path / "bad.jsonl", log)
+        assert (log.head(), log.sessions()) == (0, ())
+    assert import_session(tmp_path / "good.jsonl", log).entries == log.head()
+
+
 def test_every_cut_is_noticed(tmp_path):
     log = InMemoryLog()
     log.append([TaskStep("a"), Pin("b")], after=0, at=NOON)

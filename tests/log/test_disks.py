@@ -244,6 +244,20 @@ def test_a_server_whose_disk_is_full_is_told_and_used_on(postgres, schema):
         assert log.verify().entries == 3
 
 
+def test_a_server_that_turns_read_only_is_told_and_used_on(postgres, schema):
+    with contextlib.closing(PostgresLog(postgres.url, schema=schema)) as log:
+        log.append([Pin("a")], after=0, at=NOON)
+        with log._source.lease() as using:
+            using.execute("SET default_transaction_read_only = on")  # as a server that became a standby
+        with pytest.raises(LogUnwritable, match=r"read-only transaction.*Nothing was written"):
+            log.append([Pin("b")], after=1, at=NOON)
+        assert [entry.body for entry in log.read()] == [Pin("a")]
+        with log._source.lease() as using:
+            using.execute("SET default_transaction_read_only = off")
+        log.append([Pin("b")], after=1, at=NOON)
+        assert log.verify().entries == 2
+
+
 def test_an_export_into_a_folder_that_is_gone_says_so(alive, tmp_path):
     path, _ = alive
     with (

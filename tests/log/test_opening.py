@@ -74,10 +74,27 @@ def test_no_address_that_is_refused_is_repeated():
         "mysql://ann:sesame@host/db",
         "postgresql://ann:sesame%zz@host/db",
         "sqlite://ann:sesame@host",
+        " postgresql://ann:sesame@host/db",
+        "'postgres://ann:sesame@host/db'",
+        "postgresql:/ann:sesame@host/db",
+        "postgresql:ann:sesame@host/db",
+        "host=db.example user=ann password=sesame",
+        "dbname = runs  password = sesame",
     ):
         with pytest.raises(ConfigurationError) as refused:
             open_log(url)
         assert "sesame" not in "".join(traceback.format_exception(refused.value))
+
+
+@pytest.mark.parametrize(
+    "name", ["host=a.db", "user=ann/run.db", "postgres.db", "my postgresql.db", "a b=c d=e"]
+)
+def test_a_path_that_is_only_like_an_address_is_a_path(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "user=ann").mkdir()
+    with contextlib.closing(open_log(name)) as log:
+        assert isinstance(log, SQLiteLog)
+    assert (tmp_path / name).is_file()
 
 
 def test_an_address_of_a_database_opens_a_log_in_it(postgres):

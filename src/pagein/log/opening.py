@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TypedDict
 
 from pagein.errors import ConfigurationError
 from pagein.log import Log
@@ -13,6 +14,21 @@ from pagein.log.sealing import VARIABLE, Key
 from pagein.log.sqlite import SQLiteLog
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL | re.IGNORECASE)
+_WORD = r"(?:host|hostaddr|port|dbname|user|password|passfile|service|options|ssl\w+)\s*=\s*\S*"
+_MISTYPED = re.compile(rf"""[\s"'<]*(?:postgres(?:ql)?\s*:|{_WORD}\s+{_WORD})""", re.IGNORECASE)
+"""What is meant to be an address of a server: one with a blank or a quote before it, with a slash too few, or in libpq's
+other spelling. Taken for a path it would be printed, and a file be named after it; it may hold a password."""
+
+
+class _Store(TypedDict):
+    """What every store of ours is opened with."""
+
+    session: str
+    tenant: str
+    timeout: float
+    synchronous: str
+    readonly: bool
+    key: Key | None
 
 
 def open_log(
@@ -33,29 +49,17 @@ def open_log(
     """
     address = _text(url)
     key = os.environ.get(VARIABLE) or None if key is None else key
+    store: _Store = {
+        "session": session, "tenant": tenant, "timeout": timeout, "synchronous": synchronous, "readonly": readonly,
+        "key": key,
+    }  # fmt: skip
     if is_postgres(address):
         from pagein.log.postgres import PostgresLog  # noqa: PLC0415 - its driver is an extra
 
-        return PostgresLog(
-            address,
-            session=session,
-            tenant=tenant,
-            timeout=timeout,
-            synchronous=synchronous,
-            readonly=readonly,
-            key=key,
-        )
+        return PostgresLog(address, **store)
     path = _path(address)
     if path != MEMORY:
-        return SQLiteLog(
-            path,
-            session=session,
-            tenant=tenant,
-            timeout=timeout,
-            synchronous=synchronous,
-            readonly=readonly,
-            key=key,
-        )
+        return SQLiteLog(path, **store)
     if readonly:
         raise ConfigurationError("a new log in memory has nothing to read; open it without readonly=True")
     return InMemoryLog(session=session, tenant=tenant)
@@ -82,6 +86,11 @@ def _path(url: str) -> str:
             'a log needs an address: ":memory:", a path, "sqlite:///path" or "postgresql://..."'
         )
     if not (found := _ADDRESS.match(url)):
+        if _MISTYPED.match(url):
+            raise ConfigurationError(
+                "no path, and no address as it stands: one of a server is postgresql://user:password@host:5432/database. "
+                "It is not repeated here, as it may hold a password."
+            )
         return url
     scheme, rest = found[1].lower(), found[2]
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
