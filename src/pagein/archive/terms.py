@@ -50,12 +50,8 @@ def terms(text: str) -> Iterator[str]:
     >>> list(terms("E1234")), list(terms("日本語"))
     (['e1234', 'e', '1234'], ['日', '日本', '本', '本語', '語'])
     """
-    for found in _NAME.finditer(_folded(text)):
-        name = found[0]
-        if name.isascii():
-            yield from _of_name(name)
-        else:
-            yield from _of_foreign(name)
+    for name in _NAME.findall(_folded(text)):
+        yield from _of_name(name) if name.isascii() else _of_foreign(name)
 
 
 _NONE: frozenset[str] = frozenset()

@@ -95,14 +95,12 @@ class Extract:
 
 
 class Candidate(NamedTuple):
-    """Something that may stay in sight, and what it gains by itself: a line with its own chance, or a name."""
+    """Something that may stay in sight: a line, or a name by itself."""
 
     key: str
     text: str
     order: int
     names: tuple[str, ...]
-    own: float
-    price: float
     is_line: bool
 
 
@@ -124,54 +122,49 @@ class Choice:
 
     def offer_all(self, lines: Iterable[str], names: Iterable[tuple[int, str]]) -> None:
         """Put these lines and names on the heap by what each gains a token now; what gains nothing is left out."""
-        known, every, worths, offered = self.worth.get, self.lines, self.worths, self.heap
+        rate, every = self.rate, self.lines
         for key in lines:
-            line, gain = every[key], worths[key]
-            for name in line.names:
-                gain += known(name, 0.0)
+            gain = rate(key, True)
             if gain > 0:
-                offered.append((-(gain / _line_price(line.text)), line.order, True, key))
+                self.heap.append((-gain, every[key].order, True, key))
         for order, name in names:
-            gain = known(name, 0.0)
+            gain = rate(name, False)
             if gain > 0:
-                offered.append((-(gain / _name_price(name)), order, False, name))
-        heapq.heapify(offered)
+                self.heap.append((-gain, order, False, name))
+        heapq.heapify(self.heap)
 
-    def candidate(self, order: int, key: str, *, is_line: bool) -> Candidate:
-        """What an offer was of."""
-        if not is_line:
-            return Candidate(key, key, order, (key,), 0.0, _name_price(key), is_line=False)
-        line = self.lines[key]
-        return Candidate(
-            key, line.text, order, line.names, self.worths[key], _line_price(line.text), is_line=True
-        )
-
-    def rate(self, each: Candidate) -> float:
-        """Expected needs met a token."""
+    def rate(self, key: str, is_line: bool) -> float:
+        """Expected needs met a token, by a line or by a name."""
         known = self.worth.get
-        gain = each.own
-        for name in each.names:
+        if not is_line:
+            return known(key, 0.0) / ((1.5 + len(key) / 3.5) / BARE)
+        line, gain = self.lines[key], self.worths[key]
+        for name in line.names:
             gain += known(name, 0.0)
-        return gain / each.price
+        return gain / (4 + len(line.text) / 3.5)
 
     def take(self) -> Iterator[Candidate]:
         """The best by worth a token, one after the other, until the tokens are spent."""
-        misfits = 0
-        while self.heap and self.left > LEAST_LEFT and misfits < MOST_MISFITS:
-            offered, order, is_line, key = heapq.heappop(self.heap)
-            each = self.candidate(order, key, is_line=is_line)
-            if each.names and (rate := self.rate(each)) < -offered * 0.999:
+        misfits, heap = 0, self.heap
+        while heap and self.left > LEAST_LEFT and misfits < MOST_MISFITS:
+            offered, order, is_line, key = heap[0]
+            rate = self.rate(key, is_line)
+            if 0 < rate < -offered * 0.999:
                 # Something taken since covers part of what this was worth: it waits its new turn.
-                if rate > 0:
-                    heapq.heappush(self.heap, (-rate, order, is_line, key))
+                heapq.heapreplace(heap, (-rate, order, is_line, key))
                 continue
-            cost = self.counter.text(each.text) + 2
-            if not each.is_line and cost > self.named:
+            heapq.heappop(heap)
+            if rate <= 0:
+                continue
+            text, names = (self.lines[key].text, self.lines[key].names) if is_line else (key, (key,))
+            cost = self.counter.text(text) + 2
+            if not is_line and cost > self.named:
                 continue
             misfits += cost > self.left
             if cost <= self.left:
                 self.left -= cost
-                self.named -= 0 if each.is_line else cost
+                self.named -= 0 if is_line else cost
+                each = Candidate(key, text, order, names, is_line)
                 self.cover(each)
                 yield each
 
@@ -190,19 +183,11 @@ class Choice:
             if cost > tokens:
                 break
             if cost <= MOST_RESERVED:
-                each = Candidate(key, line.text, line.order, line.names, 0.0, math.inf, is_line=True)
+                each = Candidate(key, line.text, line.order, line.names, is_line=True)
                 tokens -= cost
                 self.left -= cost
                 self.cover(each)
                 yield each
-
-
-def _line_price(text: str) -> float:
-    return 4 + len(text) / 3.5
-
-
-def _name_price(name: str) -> float:
-    return (1.5 + len(name) / 3.5) / BARE
 
 
 def choose(
