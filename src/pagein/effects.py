@@ -48,6 +48,16 @@ class Read(Effect[tuple[Entry, ...]]):
 
 
 @dataclass(frozen=True)
+class Head(Effect[int]):
+    """The number of entries of the run's log; -1 where a branch's beginning is not there any more."""
+
+
+@dataclass(frozen=True)
+class Anew(Effect[bool]):
+    """Go on with what is left of a run that was erased whole; False, and nothing done, where nothing says that it was."""
+
+
+@dataclass(frozen=True)
 class Look(Effect["Shelf | None"]):
     """The snapshot of the run's log, or of another one; None where its store keeps none."""
 

@@ -105,7 +105,10 @@ class LogSealed(LogError):
 
 
 class LogErased(LogError):
-    """What this writer goes on from was erased by another, who had the right to. Nothing was written; open it again."""
+    """What this writer goes on from was erased, whole, by another, who had the right to. Nothing was written.
+
+    A memory goes on with an empty run then; a log is opened again.
+    """
 
 
 class LogUnwritable(LogError):

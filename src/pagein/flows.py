@@ -5,17 +5,20 @@ What shows and what leaves is in ``paging``, what was recorded is read back in `
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pagein.effects import Append, Attend, Flow, Keep, Look, Read
-from pagein.errors import LogError, LogUnreadable, NothingToUndo, UnknownHandle
+from pagein.effects import Anew, Append, Attend, Flow, Head, Keep, Look, Read
+from pagein.errors import LogErased, LogError, LogUnreadable, NothingToUndo, UnknownHandle
 from pagein.formats import Item
 from pagein.history import stretches
 from pagein.log import Body, Compaction, Entry, Erased, Log, Pin, Undo, Unpin
 from pagein.log.snapshots import Snapshot
-from pagein.recording import Handed, admit, unheard
+from pagein.paging import QUIET, thrown_away, undisturbed
+from pagein.recalling import Part, Sights
+from pagein.recording import Admission, Handed, admit, unheard
 from pagein.session import Held, Session
 from pagein.snapshots import MISFITS, is_due, key_of, needed, packed, restored, unpacked
 from pagein.steps import Usage
@@ -70,6 +73,7 @@ def _from_snapshot(session: Session, snapshot: Snapshot, log: Log | None) -> Flo
         held = restored(value, session.counter, bodies)
     except MISFITS:
         return None
+    held.tip = snapshot.digest
     return held if (yield from _follow(held, log)) is None else None
 
 
@@ -124,12 +128,84 @@ def keep_now(session: Session) -> Flow[None]:
 
 
 def catch_up(session: Session) -> Flow[None]:
-    """Fold in what another writer recorded meanwhile."""
-    entries = yield from Read(session.fold.head, None)
-    if any(isinstance(entry.body, Undo) for entry in entries):
+    """Fold in what another writer recorded meanwhile; where it erased something, forget what was made of that.
+
+    Raises LogErased where it erased the whole run.
+    """
+    entries = yield from _news(session)
+    if entries is None:
+        yield from _begun_anew(session)
+        raise LogErased(
+            "what this memory goes on from is not there any more: it was erased without a trace, or its store replaced. "
+            "Nothing was written; open it again."
+        )
+    if any(isinstance(entry.body, Erased) for entry in entries):
+        yield from healed(session)
+    elif any(isinstance(entry.body, Undo) for entry in entries):
         yield from reload(session)
     else:
         session.take(entries)
+
+
+def heed(session: Session) -> Flow[None]:
+    """Before a verb: fold in what the library wrote meanwhile elsewhere, as an erasure, or a worker's summary.
+
+    What another host said is left: the next write tells of it, by a Conflict. So is a history that is not there any more
+    and that nobody says he erased. Raises LogErased where the run was erased whole.
+    """
+    known = head = session.fold.head - session.unwritten
+    with suppress(LogError):  # a store that does not answer is told of by the verb that needs it
+        head = yield from Head()
+    if head == known:
+        return
+    entries = None if head < known else (yield from _news(session))
+    if entries is None:
+        yield from _begun_anew(session)
+    elif any(isinstance(entry.body, Erased) for entry in entries):
+        yield from healed(session)
+    elif not session.unwritten and all(isinstance(entry.body, QUIET) for entry in entries):
+        session.take(entries)
+
+
+def healed(session: Session) -> Flow[None]:
+    """Forget what was made of the log, and fold it again: something in it was erased.
+
+    What the host handed over is remembered by its hash: handed over again, it is not recorded again.
+    """
+    head, heard, heard_at = session.fold.head, session.heard, session.heard_at
+    yield from thrown_away(session)
+    session.written.clear()
+    session.tried.clear()
+    session.tail = session.last = None
+    session.sights, session.part, session.rests_until = Sights(), Part(), 0
+    yield from load(session)
+    new = bisect_left(session.heard_at, head)
+    session.heard = [*heard, *session.heard[new:]]
+    session.heard_at = [*heard_at, *session.heard_at[new:]]
+    session.kept = None  # a snapshot would write down the hashes of what was erased
+
+
+def _news(session: Session) -> Flow[Sequence[Entry] | None]:
+    """What was recorded behind what is folded in; None where that is not there any more."""
+    head = session.fold.head - session.unwritten
+    start = max(head - 1, 0)
+    entries = yield from Read(start, None)
+    if head and (not entries or (session.tip and entries[0].digest != session.tip)):
+        return None
+    return entries[head - start :]
+
+
+def _begun_anew(session: Session) -> Flow[None]:
+    """Go on with an empty run where another memory erased this one, and say so once: raises LogErased. Else nothing."""
+    if not (yield from Anew()):
+        return
+    session.rendered.clear()
+    yield from healed(session)
+    session.heard, session.heard_at = [], []
+    raise LogErased(
+        "another memory erased this run, whole. Nothing was written; this memory goes on with an empty run. Drop what "
+        "the host still holds of it, and call again."
+    )
 
 
 def nothing() -> Flow[None]:
@@ -146,13 +222,16 @@ def record(
     usage: Usage | None = None,
 ) -> Flow[Recorded]:
     """Write the items durably, all or none, then show them; learn from what the provider reported."""
-    fold = session.fold
     fresh, left = _fresh(session, items, whole)
-    admission = admit(fresh, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict)
-    first = fold.head
-    entries: Sequence[Entry] = ()
-    if admission.bodies:
-        entries = yield from Append(admission.bodies, first)
+
+    def written() -> Flow[tuple[Admission, Sequence[Entry]]]:
+        fold = session.fold
+        admission = admit(fresh, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict)
+        return admission, (yield from Append(admission.bodies, fold.head)) if admission.bodies else ()
+
+    admission, entries = yield from undisturbed(session, written)
+    first = session.fold.head
+    if entries:
         session.take(entries)
         if session.has_facts:
             yield from Attend()
@@ -161,7 +240,7 @@ def record(
     if usage is not None:
         session.learn(usage.input_tokens)
     session.call_back(entries)
-    return Recorded(first, fold.head, repairs)
+    return Recorded(first, session.fold.head, repairs)
 
 
 def _fresh(

@@ -16,14 +16,14 @@ from pagein.branches import Grove, beside, on_branch
 from pagein.checkpoints.automatic import Marks, begun, closing, followed
 from pagein.driving import drive
 from pagein.effects import Append, Attend, Begin, Collect, Effect, Flow, Index, Known, Read, Recall, Remember
-from pagein.errors import ConfigurationError, Conflict, Illegal, LogClosed, LogUnwritable, UnknownHandle
+from pagein.errors import ConfigurationError, Conflict, Illegal, LogClosed, LogErased, UnknownHandle
 from pagein.expansion import Expansion, expand
 from pagein.flows import Recorded
 from pagein.formats import format_named, keywords
 from pagein.history import lost_since
 from pagein.knowledge import Knowledge, open_beside
 from pagein.library import Library
-from pagein.log import Body, Compaction, Entry, FactsShown, Log, Verification
+from pagein.log import Compaction, Entry, Log, Verification
 from pagein.log.sealing import Key, held
 from pagein.options import (
     Narrowed,
@@ -182,7 +182,7 @@ class Memory(Branching):
                     return self._held(bodies, after)
                 try:
                     return self._noted(self._log.append(bodies, after=after, at=self._clock()))
-                except Conflict:
+                except (Conflict, LogErased):
                     # The winner's entries are folded in, so that the loser can look at them and try again.
                     drive(flows.catch_up(self._session), self._perform)
                     raise
@@ -206,12 +206,6 @@ class Memory(Branching):
         if entries and (self._known is None or entries[-1].position > self._known.position):
             self._known = entries[-1]
         return entries
-
-    def _held(self, bodies: tuple[Body, ...], after: int) -> tuple[Entry, ...]:
-        """What a view records, as if it were recorded, so that a log that may not be written to can be viewed."""
-        if not all(isinstance(each, Compaction | FactsShown) for each in bodies):
-            raise LogUnwritable("this memory was opened with readonly=True. Nothing was written.")
-        return tuple(Entry(at, self._clock(), body, "") for at, body in enumerate(bodies, after))
 
     def _verified(self) -> Flow[Verification]:
         found = self._log.verify()

@@ -5,17 +5,17 @@ The turn never waits for a model: what is written when the prefix breaks stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pagein import knowing, recalling
 from pagein.compaction import Plan
 from pagein.compaction.fitting import checked, fitting
-from pagein.effects import Append, Attend, Begin, CallOff, Collect, Flow, Index, Recall
-from pagein.errors import OverBudget
+from pagein.effects import Append, Attend, Begin, CallOff, Collect, Flow, Index, Read, Recall
+from pagein.errors import Conflict, OverBudget
 from pagein.history import told
-from pagein.log import Compaction, Replacement, Survival
+from pagein.log import Checkpoint, Compaction, Erased, FactsShown, Replacement, Survival
 from pagein.session import Session, Tail
 from pagein.steps import SummaryStep, TaskStep, as_text
 from pagein.tokens import Budget
@@ -26,6 +26,8 @@ from pagein.writing import Author, Job, Outcome, Tile
 if TYPE_CHECKING:
     from pagein.archive.contract import Hit, Query
     from pagein.summaries.spans import Span
+
+T = TypeVar("T")
 
 FITS = 0.7
 """Share of the author's room up to which a source, quoted, is taken to fit into one request."""
@@ -38,12 +40,35 @@ AHEAD, A_TURN = 0.5, 32
 """Share of the limit from which what was recorded is learnt from, and indexed, ahead of need; and texts, and entries, a
 turn. What is done in the turn that needs it is done at once, for all the turns before it."""
 
+QUIET = (Compaction, FactsShown, Checkpoint, Erased)
+"""What the library writes of its own accord: nothing that a host has to look at before it writes on."""
+
+ATTEMPTS = 8
+"""Times that another may be first in this."""
+
 REST = 0.1
 """Share of the limit by which the view grows before another job is begun ahead of time, after one that failed."""
 
 
 def view(session: Session) -> Flow[View]:
     """The view within budget: what left to get there is recorded first. Raises OverBudget."""
+    return (yield from undisturbed(session, lambda: _view(session)))
+
+
+def undisturbed(session: Session, attempt: Callable[[], Flow[T]]) -> Flow[T]:
+    """What the attempt gives; made again where nobody but the library wrote meanwhile, elsewhere. Raises Conflict."""
+    for _ in range(ATTEMPTS):
+        head = session.fold.head
+        try:
+            return (yield from attempt())
+        except Conflict:
+            since = yield from Read(head, None)
+            if not all(isinstance(each.body, QUIET) for each in since):
+                raise
+    return (yield from attempt())
+
+
+def _view(session: Session) -> Flow[View]:
     yield from settled(session, 0.0)
     limit = session.limit(session.budget)
     yield from knowing.headed(session, limit)

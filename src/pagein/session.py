@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from pagein.callbacks import CallbackRegistry
 from pagein.compaction import Policy
-from pagein.errors import LogErased, PageinError
-from pagein.log import Compaction, Entry, Erased, Observed
+from pagein.errors import PageinError
+from pagein.log import Compaction, Entry, Observed
 from pagein.recalling import LASTS, PageIn, Part, Sights
 from pagein.recording import Rendered, heard_in
 from pagein.steps import ActionStep, MemoryStep, Observation, TaskStep
@@ -68,6 +68,8 @@ class Held:
     heard: list[bytes] = field(default_factory=list)
     heard_at: list[int] = field(default_factory=list)
     recorded: list[Written] = field(default_factory=list)
+    tip: str = ""
+    """The digest of the last entry: it covers all before."""
 
     def take(self, entries: Iterable[Entry]) -> None:
         """Fold new entries in."""
@@ -80,6 +82,7 @@ class Held:
                 from pagein.writing.jobs import known  # noqa: PLC0415 - loads where something left
 
                 self.recorded.extend(known([entry.body]))
+            self.tip = entry.digest or self.tip
 
 
 @dataclass(slots=True)
@@ -136,6 +139,10 @@ class Session:
     problems: deque[str] = field(default_factory=lambda: deque(maxlen=PROBLEMS))
     """What went wrong in the background, each once, newest last."""
 
+    tip: str = ""
+    """The digest of the last entry that is folded in."""
+    unwritten: int = 0
+    """How many of the entries that are folded in are in no log: what a view made of one that may only be read."""
     kept: int | None = None
     """Up to which position a snapshot is kept in the store; None where none may be."""
     dropped: int = 0
@@ -146,21 +153,14 @@ class Session:
         return max(1, self.calibration.room(budget.limit))
 
     def take(self, entries: Sequence[Entry]) -> None:
-        """Fold new entries in, and learn from what a provider reported in them.
-
-        Raises LogErased where another writer erased what is folded in already.
-        """
-        if any(isinstance(entry.body, Erased) and entry.body.spans for entry in entries):
-            # What is held here still has it: nothing made of that may be written.
-            raise LogErased(
-                "something was erased from this run by another writer. Nothing was written; open it again to go on."
-            )
-        held = Held(self.fold, self.heard, self.heard_at, self.recorded)
+        """Fold new entries in, and learn from what a provider reported in them."""
+        held = Held(self.fold, self.heard, self.heard_at, self.recorded, self.tip)
         for entry in entries:
             held.take((entry,))
             body = entry.body
             if isinstance(body, ActionStep) and body.usage is not None:
                 self.learn(body.usage.input_tokens)
+        self.tip = held.tip
 
     def call_back(self, entries: Sequence[Entry]) -> None:
         """Call what is registered for the steps and observations in these entries, each with its ``position``."""
@@ -175,6 +175,7 @@ class Session:
         """Go on from here, whatever was held of the log before."""
         self.fold, self.recorded = held.fold, held.recorded
         self.heard, self.heard_at = held.heard, held.heard_at
+        self.tip, self.unwritten = held.tip, 0
         self.asides = Asides()
 
     def since(self, position: int) -> list[bytes]:

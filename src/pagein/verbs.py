@@ -20,14 +20,15 @@ from pagein.branches import (
     switch,
 )
 from pagein.checkpoints.automatic import Marks
-from pagein.effects import CallOff, Effect, Flow, Keep, Look, Read
+from pagein.effects import Anew, CallOff, Effect, Flow, Head, Keep, Look, Read
 from pagein.erasing.colours import AsyncErasing, Erase, Erasing
-from pagein.errors import LogUnreadable
+from pagein.errors import LogUnreadable, LogUnwritable
 from pagein.expansion import full_step, succinct_step
 from pagein.history import steps
 from pagein.knowledge import Knowledge
 from pagein.library import Library
-from pagein.log import Entry, Log
+from pagein.log import Body, Compaction, Entry, Erased, FactsShown, Log
+from pagein.log.branching import BranchLog
 from pagein.log.snapshots import Shelf, SnapshotLog
 from pagein.session import Session
 from pagein.steps import Step
@@ -45,6 +46,7 @@ class Branching:
     _log: Log
     _library: Library
     _knowledge: Knowledge
+    _session: Session
     _known: Entry | None
     _marks: Marks
     _branches: Grove
@@ -65,6 +67,10 @@ class Branching:
                 return self._log.keep(snapshot, dropped)
             case Moved():
                 return self._moved(effect)
+            case Head():
+                return self._head()
+            case Anew():
+                return self._begun_anew()
             case CallOff():
                 return None if self._writing is None else self._writing.call_off()
             case _:
@@ -72,6 +78,28 @@ class Branching:
 
     def _rooms(self) -> Rooms:
         return erasing.Rooms(self._branches, self._knowledge, self._library, self._clock)
+
+    def _held(self, bodies: tuple[Body, ...], after: int) -> tuple[Entry, ...]:
+        """What a view records, as if it were recorded, so that a log that may not be written to can be viewed."""
+        if not all(isinstance(each, Compaction | FactsShown) for each in bodies):
+            raise LogUnwritable("this memory was opened with readonly=True. Nothing was written.")
+        self._session.unwritten += len(bodies)
+        return tuple(Entry(at, self._clock(), body, "") for at, body in enumerate(bodies, after))
+
+    def _head(self) -> int:
+        pieces = self._log.pieces if isinstance(self._log, BranchLog) else ()
+        if pieces and self._branches.root.head() < pieces[0].last:
+            return -1
+        return self._log.head()
+
+    def _begun_anew(self) -> bool:
+        root = self._branches.root
+        first = next(iter(root.read(0, 1)), None)
+        if first is None or not isinstance(first.body, Erased) or not first.body.gone:
+            return False
+        self._branches.forget()
+        self._moved(Moved(root, root.head()))
+        return True
 
     def _shelf(self, log: Log) -> Shelf | None:
         if not isinstance(log, SnapshotLog):

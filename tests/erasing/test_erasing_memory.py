@@ -278,23 +278,6 @@ def test_a_whole_session_goes_and_the_memory_goes_on_empty(tmp_path):
     assert SECRET.encode() not in on_disk(path)
 
 
-def test_another_process_that_has_it_open_is_told(tmp_path):
-    path = tmp_path / "run.db"
-    with AgentMemory.open(path) as memory, AgentMemory.open(path) as rival:
-        memory.record(TaskStep(SECRET), TaskStep("more"))
-        with contextlib.suppress(Exception):
-            rival.record(TaskStep("mine"))
-        memory.erase("s0")
-        rival.to_messages()
-        with pytest.raises(PageinError):
-            rival.record(TaskStep("behind it"))
-        assert memory.verify().ok
-    with AgentMemory.open(path) as memory:
-        assert SECRET not in everything(memory)
-        memory.record(TaskStep("behind it"))
-        assert memory.verify().ok
-
-
 def test_a_host_that_hands_its_list_over_again_brings_nothing_back(tmp_path):
     messages = [{"role": "user", "content": f"I am {SECRET}"}, {"role": "assistant", "content": "Hello."}]
     with AgentMemory.open(tmp_path / "run.db") as memory:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeVar
 
 from pagein.effects import Flow, Read
 from pagein.errors import ConfigurationError, Conflict, PageinError
-from pagein.flows import keep, load
+from pagein.flows import heed, keep, load
 from pagein.loading import is_of
 from pagein.log import Compaction, Log, Observed
 from pagein.session import Session
@@ -71,6 +71,7 @@ def begun(marks: Marks, session: Session) -> Flow[None]:
 
 def followed(marks: Marks, session: Session, flow: Flow[T]) -> Flow[T]:
     """The flow, and behind it the checkpoint that is due; one that cannot be written is told once, and fails nothing."""
+    yield from heed(session)
     given = yield from flow
     every, behind = marks.automatic.every, marks.automatic.compaction
     if (every or behind) and marks.seen not in (None, session.fold.head):

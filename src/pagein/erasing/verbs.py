@@ -8,10 +8,9 @@ from pagein.erasing.colours import Erase
 from pagein.erasing.doing import Erasure
 from pagein.errors import ConfigurationError, UnknownHandle
 from pagein.facts.fact import checked_scope
-from pagein.flows import load
+from pagein.flows import catch_up, healed
 from pagein.log import FactScope, Log
 from pagein.paging import thrown_away
-from pagein.recalling import Part, Sights
 from pagein.session import Session
 from pagein.view.handles import Handle, parse_handle
 
@@ -26,6 +25,8 @@ def erase(session: Session, handles: tuple[str | int, ...], reason: str) -> Flow
         raise ConfigurationError(
             "name what is to be erased: a handle such as 's12', or a fact's id such as 'fu12'"
         )
+    if not session.unwritten:
+        yield from catch_up(session)  # a handle may be of what another recorded
     places: dict[int, frozenset[int] | None] = {}
     facts: list[tuple[FactScope, int]] = []
     for each in handles:
@@ -39,18 +40,18 @@ def erase(session: Session, handles: tuple[str | int, ...], reason: str) -> Flow
     if places:
         yield from thrown_away(session)
         done = yield from Erase("erase", (places, reason))
-        yield from folded_anew(session)
+        yield from healed(session)
     for scope, position in facts:
         done = joined(done, (yield from Erase("erase_facts", (scope, position, reason))))
     if facts:
-        yield from folded_anew(session)
+        yield from healed(session)
     return done
 
 
 def erase_facts(session: Session, scope: FactScope, reason: str) -> Flow[Erasure]:
     """Erase every fact of the owner that a scope has here, with its history."""
     done = yield from Erase("erase_facts", (checked_scope(scope), None, checked_reason(reason)))
-    yield from folded_anew(session)
+    yield from healed(session)
     return done
 
 
@@ -62,24 +63,9 @@ def erase_session(session: Session, reason: str, *, trace: bool) -> Flow[Erasure
     root: Log = yield from Asked("log", (MAIN,))
     yield from Moved(root, root.head())
     session.rendered.clear()
-    yield from folded_anew(session)
+    yield from healed(session)
     session.heard, session.heard_at = [], []
     return done
-
-
-def folded_anew(session: Session) -> Flow[None]:
-    """Forget what was made of the log, and fold it again.
-
-    What the host handed over is remembered by its hash: handed over again, it is not recorded again.
-    """
-    heard, heard_at = session.heard, session.heard_at
-    session.written.clear()
-    session.tried.clear()
-    session.tail = session.last = None
-    session.sights, session.part = Sights(), Part()
-    yield from load(session)
-    session.heard, session.heard_at = heard, heard_at
-    session.kept = None  # a snapshot would write down the hashes of what was erased
 
 
 def _named(session: Session, handle: object) -> Handle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pagein.errors import Conflict
+from pagein.errors import Conflict, LogErased
 from pagein.facts.book import Book
 from pagein.log import Body, Entry, FactScope, Log
 
@@ -45,9 +45,11 @@ class Shelf:
                 return ()
             try:
                 entries = self.log.append(bodies, after=self.book.head, at=at)
-            except Conflict:
+            except (Conflict, LogErased) as error:
                 if attempt + 1 == ATTEMPTS:
                     raise
+                if isinstance(error, LogErased):
+                    self._begin_anew()
                 self.refresh()
             else:
                 self._take(entries)
@@ -63,6 +65,11 @@ class Shelf:
         log, self._log = self._log, None
         if log is not None:
             log.close()
+
+    def _begin_anew(self) -> None:
+        """Forget what was folded of a log that another erased whole."""
+        book, self.book = self.book, Book()
+        self.book.touched = {*book.touched, *book.facts, *book.gone}
 
     def _take(self, entries: object) -> bool:
         some = False
