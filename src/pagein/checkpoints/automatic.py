@@ -71,7 +71,8 @@ def begun(marks: Marks, session: Session) -> Flow[None]:
 
 def followed(marks: Marks, session: Session, flow: Flow[T]) -> Flow[T]:
     """The flow, and behind it the checkpoint that is due; one that cannot be written is told once, and fails nothing."""
-    yield from heed(session)
+    if marks.seen is not None:  # else the log is about to be folded
+        yield from heed(session)
     given = yield from flow
     every, behind = marks.automatic.every, marks.automatic.compaction
     if (every or behind) and marks.seen not in (None, session.fold.head):
