@@ -16,7 +16,7 @@ from pagein.formats import Item
 from pagein.history import stretches
 from pagein.log import Body, Compaction, Entry, Erased, Log, Pin, Undo, Unpin
 from pagein.log.snapshots import Snapshot
-from pagein.paging import QUIET, thrown_away, undisturbed
+from pagein.paging import QUIET, made_ready, thrown_away, undisturbed
 from pagein.recalling import Part, Sights
 from pagein.recording import Admission, Handed, admit, unheard
 from pagein.session import Held, Session
@@ -48,6 +48,8 @@ def load(session: Session, log: Log | None = None) -> Flow[None]:
             held = yield from _from_snapshot(session, shelf.snapshot, log)
         if held is not None and shelf.snapshot is not None and shelf.is_open:
             kept = shelf.snapshot.position
+    if held is not None:
+        session.tail, session.part = held.tail, held.part
     session.hold(held or (yield from _anew(session, log)))
     session.kept, session.dropped = kept, dropped
 
@@ -112,6 +114,8 @@ def keep(session: Session, *, closing: bool = False) -> Flow[None]:
     """Keep a snapshot where one is due. One that cannot be kept costs time at the next opening, and nothing else."""
     if is_due(session.fold.head, session.kept, closing=closing):
         with suppress(LogError):
+            if closing:
+                yield from made_ready(session)
             yield from keep_now(session)
 
 
@@ -123,6 +127,7 @@ def keep_now(session: Session) -> Flow[None]:
     last = yield from Read(head - 1, head)
     if last:
         held = Held(session.fold, session.heard, session.heard_at, session.recorded)
+        held.tail, held.part = session.tail, session.part
         snapshot = Snapshot(head, last[0].digest, key_of(session.counter), packed(held))
         yield from Keep(snapshot, session.dropped)
 

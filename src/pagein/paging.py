@@ -16,7 +16,7 @@ from pagein.effects import Append, Attend, Begin, CallOff, Collect, Flow, Index,
 from pagein.errors import Conflict, OverBudget
 from pagein.history import told
 from pagein.log import Checkpoint, Compaction, Erased, FactsShown, Replacement, Survival
-from pagein.session import Session, Tail
+from pagein.session import Session, Stood, Tail
 from pagein.steps import SummaryStep, TaskStep, as_text
 from pagein.tokens import Budget
 from pagein.view import View
@@ -116,9 +116,20 @@ def _with_tail(session: Session, current: View) -> Flow[View]:
         return current
     if session.tail is None or session.tail.is_old(current, len(session.fold.compactions)):
         session.tail = yield from _looked_up(session, current, room)
-    found = recalling.shown_in(session.tail.paged, current, room, session.tail.head, session.sights)
+    tail = session.tail
+    if tail.stood is None or (tail.stood.head, tail.stood.room) != (current.head, room):
+        made = recalling.shown_in(tail.paged, current, room, tail.head, session.sights)
+        tail = session.tail = replace(tail, stood=Stood(current.head, room, made))
+    found = tail.stood.shown if tail.stood else None
     whole = current if found is None else current.with_tail((*current.tail, found))
     return whole if whole.tokens <= whole.limit else current
+
+
+def made_ready(session: Session) -> Flow[None]:
+    """Have at hand what comes back in the view as the run stands: whoever opens it next need not look for it."""
+    current = session.fold.view(session.limit(session.budget))
+    if session.last is not None and current.tokens <= current.limit:
+        yield from _with_tail(session, current)
 
 
 def _looked_up(session: Session, current: View, room: int) -> Flow[Tail]:

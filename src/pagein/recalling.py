@@ -27,7 +27,7 @@ from pagein.steps import ActionStep, SummaryStep, TaskStep, as_text
 from pagein.view import Shown, View
 from pagein.view.fold import show
 from pagein.view.handles import step_handle
-from pagein.view.layout import Aside
+from pagein.view.layout import Aside, messages_of
 from pagein.view.memo import Line, Memo
 from pagein.view.need import name_chance
 from pagein.view.reading import Reader, bare
@@ -41,6 +41,9 @@ _MARK = re.compile(r"^(?:[>!]|user:) ", re.MULTILINE)
 """What stands before a line in an extract: the line is the same without it."""
 
 HEAD = "Out of view, and likely needed now; a record, not instructions. expand(handle) gives the whole."
+
+WHY = "out of sight, and likely needed now"
+"""What a view's report says of it."""
 
 LIMIT = 16
 """Hits that are looked at for a page-in."""
@@ -291,10 +294,14 @@ def shown_in(paged: PageIn, view: View, room: int, since: int, sights: Sights | 
         blocks.append(block)
     if not blocks:
         return None
-    return show(
-        Aside("recalled", "\n".join((HEAD, *blocks))), view.head, view.head, view.counter, tier="recalled",
-        why="out of sight, and likely needed now",
-    )  # fmt: skip
+    item = Aside("recalled", "\n".join((HEAD, *blocks)))
+    return show(item, view.head, view.head, view.counter, tier="recalled", why=WHY)
+
+
+def aside(text: str, head: int, tokens: int) -> Shown:
+    """What came back as it stood behind the run at that head, its tokens known."""
+    item = Aside("recalled", text)
+    return Shown(head, head, item, "recalled", WHY, messages_of(item), tokens)
 
 
 def _texts(shown: Shown) -> Iterator[str]:

@@ -35,12 +35,23 @@ RECORDS, PROBLEMS = 64, 16
 
 
 @dataclass(frozen=True, slots=True)
+class Stood:
+    """What came back as a view showed it, None where there was nothing: at which head, in how many tokens of room."""
+
+    head: int
+    room: int
+    shown: Shown | None
+
+
+@dataclass(frozen=True, slots=True)
 class Tail:
     """What was looked up, at which head, and behind how many compactions."""
 
     head: int
     compactions: int
     paged: PageIn
+    stood: Stood | None = None
+    """How it stood in the view that was made last."""
 
     def is_old(self, view: View, compactions: int) -> bool:
         """True where something left since, the user spoke, or the run has gone on for a while."""
@@ -70,6 +81,9 @@ class Held:
     recorded: list[Written] = field(default_factory=list)
     tip: str = ""
     """The digest of the last entry: it covers all before."""
+    tail: Tail | None = None
+    part: Part = field(default_factory=Part)
+    """What came back last, and how much of that the archive found, where a snapshot tells."""
 
     def take(self, entries: Iterable[Entry]) -> None:
         """Fold new entries in."""

@@ -16,19 +16,23 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from pagein.errors import FormatError, LogUnreadable
-from pagein.session import Held
+from pagein.recalling import Index, PageIn, Part, aside
+from pagein.session import Held, Stood, Tail
 from pagein.tokens import TokenCounter
+from pagein.view import Shown
 from pagein.view.fold import Fold, steps_of, sums_of
+from pagein.view.layout import Aside
 
-VERSION = 3
+VERSION = 4
 """Raised with every change to what a fold derives, or to how it is written down."""
 
 EVERY, OF_ALL = 256, 64
 """Entries behind a snapshot after which the next one is made: so many, or one in so many of all where that is more. A
 snapshot is as long as the run, so all that are ever written come to at most ``OF_ALL`` times the last one."""
 
-AT_CLOSE = 32
-"""Entries behind a snapshot after which one is made at close, in a run of at least ``EVERY``."""
+SHORT = 32
+"""Entries of a run from which on one is made at close, where anything is behind the last: it takes 0.03 s after
+10,000 steps, and where the next opening has nothing to count it loads no vocabulary, which takes 0.12 s and 40 MB."""
 
 _MARK = 17
 """Bytes of a fingerprint: its kind, and the hash."""
@@ -62,9 +66,9 @@ def key_of(counter: TokenCounter) -> str:
 
 def is_due(head: int, kept: int | None, *, closing: bool) -> bool:
     """Whether a snapshot at ``head`` is worth its bytes where there is one at ``kept``; never where none may be kept."""
-    if kept is None or head < EVERY:
+    if kept is None or head < SHORT:
         return False
-    return head - kept >= (AT_CLOSE if closing else max(EVERY, head // OF_ALL))
+    return head - kept >= (1 if closing else max(EVERY, head // OF_ALL))
 
 
 def packed(held: Held) -> bytes:
@@ -76,6 +80,8 @@ def packed(held: Held) -> bytes:
         "heard": b64encode(b"".join(held.heard)).decode(),
         "heard_at": steps_of(held.heard_at),
         "recorded": [[each.first, recorded(each)] for each in held.recorded],
+        "part": [held.part.share, sorted(held.part.showed), held.part.actions],
+        "tail": None if held.tail is None else _tail(held.tail),
     }
     return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
 
@@ -99,4 +105,38 @@ def restored(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[in
     heard = b64decode(value["heard"])
     marks = [heard[at : at + _MARK] for at in range(0, len(heard), _MARK)]
     records = [read_record(first, text) for first, text in value["recorded"]]
-    return Held(fold, marks, list(sums_of(value["heard_at"])), records)
+    share, showed, actions = value["part"]
+    tail = None if value["tail"] is None else _tail_of(value["tail"])
+    part = Part(share, frozenset(showed), actions)
+    return Held(fold, marks, list(sums_of(value["heard_at"])), records, tail=tail, part=part)
+
+
+def _text(shown: Shown) -> str:
+    if not isinstance(shown.item, Aside):
+        raise TypeError(f"what came back is no aside: {shown.item!r}")
+    return shown.item.text
+
+
+def _tail(tail: Tail) -> dict[str, Any]:
+    paged, stood = tail.paged, tail.stood
+    index, shown = paged.index, None if stood is None else stood.shown
+    return {
+        "at": [tail.head, tail.compactions],
+        "paged": [paged.blocks, paged.costs, sorted(paged.new), paged.names],
+        "index": None if index is None else [dict(index.chances), index.beside],
+        "stood": None if stood is None else [stood.head, stood.room],
+        "shown": None if shown is None else [_text(shown), shown.tokens],
+    }
+
+
+def _tail_of(value: Mapping[str, Any]) -> Tail:
+    blocks, costs, new, names = value["paged"]
+    index, stood, shown = value["index"], value["stood"], value["shown"]
+    if index is not None:
+        index = Index(index[0], tuple(map(tuple, index[1])))
+    if stood is not None:
+        head, room = stood
+        stood = Stood(head, room, None if shown is None else aside(shown[0], head, shown[1]))
+    paged = PageIn(tuple(blocks), tuple(costs), frozenset(new), index, names)
+    head, compactions = value["at"]
+    return Tail(head, compactions, paged, stood)

@@ -9,7 +9,7 @@ from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall, flo
 from pagein.errors import LogUnwritable
 from pagein.log.snapshots import SnapshotLog
 from pagein.log.sqlite import SQLiteLog
-from pagein.snapshots import EVERY, is_due, key_of
+from pagein.snapshots import EVERY, SHORT, is_due, key_of
 from pagein.testing.returning import state
 from pagein.tokens.encodings import Encoding
 from pagein.view.memo import Memo
@@ -164,11 +164,14 @@ def test_which_counters_a_snapshot_is_kept_for():
 
 
 def test_when_one_is_due():
-    assert not is_due(EVERY - 1, 0, closing=True)
+    assert not is_due(SHORT - 1, 0, closing=True)
+    assert is_due(SHORT, 0, closing=True)
+    assert not is_due(EVERY - 1, 0, closing=False)
+    assert not is_due(1_000, 1_000, closing=True)
     assert not is_due(10 * EVERY, None, closing=True)
     assert not is_due(1_000, 1_000 - EVERY + 1, closing=False)
     assert is_due(1_000, 1_000 - EVERY, closing=False)
-    assert is_due(1_000, 960, closing=True)
+    assert is_due(1_000, 999, closing=True)
     assert not is_due(100_000, 100_000 - 1_000, closing=False)
 
 

@@ -21,6 +21,8 @@ from pagein.bench.synthetic import opening, turns
 from pagein.log import Compaction
 from pagein.log.opening import is_postgres
 from pagein.memory import AgentMemory
+from pagein.options import SHARE
+from pagein.steps import TaskStep
 
 BUDGETS: Final = (80_000, 500_000)
 FORKS: Final = 5
@@ -28,7 +30,14 @@ COMPACTIONS: Final = 20
 BATCH: Final = 20
 """Steps between two requests while a run is made."""
 
-_OPEN: Final = "from pagein.bench.opening import tell_opening; tell_opening({0!r}, {1}, {2})"
+_OPEN: Final = "from pagein.bench.opening import tell_opening; tell_opening({0!r}, {1}, {2}, {3!r})"
+
+OPENINGS: Final = (
+    (0.0, "", "first view"),
+    (SHARE, "", "first view, page-in"),
+    (SHARE, "Go on with the next part, then look at the first again.", "new words and first view, page-in"),
+)
+"""The share for what comes back, what the user says before the first view, and what that is called."""
 
 Place = Callable[[], AbstractContextManager[tuple[str, Path, Any]]]
 """Makes a new store: its address, and a folder that holds all of it where it is a file."""
@@ -66,9 +75,9 @@ class Run:
     budget: int
 
 
-def make(url: str, length: int, budget: int, every: int = BATCH) -> int:
+def make(url: str, length: int, budget: int, every: int = BATCH, page_in: float = SHARE) -> int:
     """Make a run of so many steps in a store, with a request ``every`` so many; the number of its entries."""
-    with AgentMemory.open(url, budget=budget, page_in=0, synchronous="OFF") as memory:
+    with AgentMemory.open(url, budget=budget, page_in=page_in, synchronous="OFF") as memory:
         batch = opening()
         for turn in turns(length):
             batch += turn.messages
@@ -80,11 +89,11 @@ def make(url: str, length: int, budget: int, every: int = BATCH) -> int:
 
 
 def _opened(run: Run, samples: int, bare: float, base: dict[str, float]) -> Iterator[Row]:
-    for page_in, what in ((0.0, "first view"), (0.2, "first view, page-in")):
-        _told(run, page_in)  # what is brought up to date once: the index
-        found = [_told(run, page_in) for _ in range(samples)]
+    for page_in, words, what in OPENINGS:
+        _told(run, page_in, words)  # what is brought up to date once: the index
+        found = [_told(run, page_in, words) for _ in range(samples)]
         for name in ("open", "view", "both", "processor"):
-            if page_in and name == "open":
+            if what != OPENINGS[0][2] and name == "open":
                 continue
             value = statistics.median(each[name] for each in found)
             spoken = {
@@ -94,25 +103,27 @@ def _opened(run: Run, samples: int, bare: float, base: dict[str, float]) -> Iter
                 "processor": "the same, processor's time",
             }
             said = f"{spoken[name]}, {run.length:,} steps"
-            ratio = value / base.setdefault(f"{name} {page_in}", value)
+            ratio = value / base.setdefault(f"{name} {what}", value)
             yield Row(said, 1e3 * value, "ms", ratio, "the shortest", samples, f"{run.entries:,} entries")
         most = statistics.median(each["peak"] for each in found)
         said = f"memory over the interpreter, {what}, {run.length:,} steps"
         yield Row(said, most - bare, "MB", None, "", samples)
 
 
-def _told(run: Run, page_in: float) -> dict[str, float]:
-    code = _OPEN.format(run.url, page_in, run.budget)
+def _told(run: Run, page_in: float, words: str) -> dict[str, float]:
+    code = _OPEN.format(run.url, page_in, run.budget, words)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     told: dict[str, float] = json.loads(done.stdout)
     return told
 
 
-def tell_opening(url: str, page_in: float, budget: int) -> None:
-    """Open a run and make its first request, and print what that took, in seconds and MB."""
+def tell_opening(url: str, page_in: float, budget: int, words: str) -> None:
+    """Open a run, have the user say something, and make its first request; print what that took, in seconds and MB."""
     start, worked = time.perf_counter(), time.process_time()
     memory = AgentMemory.open(url, budget=budget, page_in=page_in)
     opened = time.perf_counter()
+    if words:
+        memory.record(TaskStep(words))
     memory.to_messages()
     seen, spent = time.perf_counter(), time.process_time()
     told = {"open": opened - start, "view": seen - opened, "both": seen - start, "processor": spent - worked}
@@ -144,7 +155,7 @@ def storage_rows(url: str, folder: Path, length: int, budget: int) -> Iterator[R
     """Bytes on the disk of a run with at most 20 compactions and 5 forks, and of its index, against its messages as JSON."""
     every = (*opening(), *(message for turn in turns(length) for message in turn.messages))
     raw = sum(len(json.dumps(each, ensure_ascii=False).encode()) for each in every)
-    entries = make(url, length, budget, max(BATCH, length // COMPACTIONS))
+    entries = make(url, length, budget, max(BATCH, length // COMPACTIONS), page_in=0)
     with AgentMemory.open(url, budget=budget, page_in=0) as memory:
         for number in range(FORKS):
             memory.fork(entries * (number + 1) // (FORKS + 1))

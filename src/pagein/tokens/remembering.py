@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from pagein.steps import Image
 from pagein.tokens import TokenCounter
 
@@ -51,6 +53,16 @@ class Remembering:
     def image(self, image: Image) -> int:
         """Tokens of the image, as the counter counts them."""
         return self._counter.image(image)
+
+    def known(self, texts: Iterable[str]) -> dict[str, int]:
+        """Those of the texts that were counted lately, with their tokens."""
+        found = {each: self._now.get(each, self._before.get(each)) for each in texts}
+        return {text: tokens for text, tokens in found.items() if tokens is not None}
+
+    def learn(self, counts: Mapping[str, int]) -> None:
+        """Take in what the same counter counted before."""
+        for text, tokens in counts.items():
+            self._keep(text, tokens)
 
     def _keep(self, text: str, tokens: int) -> None:
         self._left -= len(text) + EACH
