@@ -21,7 +21,7 @@ from pagein.session import Held, Stood, Tail
 from pagein.tokens import TokenCounter
 from pagein.view import Shown
 from pagein.view.fold import Fold, steps_of, sums_of
-from pagein.view.layout import Aside
+from pagein.view.layout import CONTINUE, EARLIER, Aside
 
 VERSION = 4
 """Raised with every change to what a fold derives, or to how it is written down."""
@@ -80,6 +80,7 @@ def packed(held: Held) -> bytes:
         "heard": b64encode(b"".join(held.heard)).decode(),
         "heard_at": steps_of(held.heard_at),
         "recorded": [[each.first, recorded(each)] for each in held.recorded],
+        "ends": held.fold.counter.known((CONTINUE, EARLIER)),
         "part": [held.part.share, sorted(held.part.showed), held.part.actions],
         "tail": None if held.tail is None else _tail(held.tail),
     }
@@ -102,6 +103,7 @@ def restored(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[in
     from pagein.writing.jobs import read_record  # noqa: PLC0415 - loads where a snapshot is read
 
     fold = Fold.of(counter, value["fold"], bodies)
+    fold.counter.learn(value["ends"])
     heard = b64decode(value["heard"])
     marks = [heard[at : at + _MARK] for at in range(0, len(heard), _MARK)]
     records = [read_record(first, text) for first, text in value["recorded"]]

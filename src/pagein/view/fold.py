@@ -32,7 +32,7 @@ from pagein.tokens import TokenCounter
 from pagein.tokens.remembering import Remembering
 from pagein.tokens.requests import message_tokens
 from pagein.view import Shown, ShownAs, View, cost
-from pagein.view.layout import CONTINUE, EARLIER, Aside, Item, messages_of, wire_ids
+from pagein.view.layout import Aside, Item, messages_of, wire_ids
 from pagein.view.memo import Memo
 from pagein.view.stubs import with_stubs
 
@@ -206,7 +206,6 @@ class Fold:
             "used": sorted(self._used),
             "shown": [list(map(_kept, each)) for each in (self._systems, self._body.kept, self._body.run)],
             "memo": self.memo.kept(),
-            "ends": self.counter.known((CONTINUE, EARLIER)),
         }
 
     @staticmethod
@@ -244,7 +243,6 @@ class Fold:
         systems, settled, run = ([fold._restored(each, recorded) for each in part] for part in kept["shown"])
         fold._systems, fold._body = systems, Body(settled, run)
         fold.memo = Memo.of(kept["memo"])
-        fold.counter.learn(kept["ends"])
         return fold
 
     def _restored(self, kept: Sequence[Any], recorded: Mapping[int, Any]) -> Shown:
