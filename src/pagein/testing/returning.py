@@ -62,5 +62,6 @@ def state(memory: AgentMemory) -> dict[str, object]:
     """All that a memory holds of its log, part by part."""
     held = memory._session  # noqa: SLF001 - what is watched
     value = dict(unpacked(packed(Held(held.fold, held.heard, held.heard_at, held.recorded))))
+    del value["ends"]  # what happened to be counted
     fold = value.pop("fold")
     return {**fold, **value, "view": memory._session.fold.view(1), "steps": memory.steps}  # noqa: SLF001
