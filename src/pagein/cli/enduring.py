@@ -116,7 +116,7 @@ def opening(
         raise ConfigurationError("give --budget at least one number of tokens")
     for each in budget:
         check_budget(each)
-    lengths, samples = ((50, 200), 2) if quick else ((100, 1_000, 10_000), 5)
+    lengths, samples = ((20, 100), 1) if quick else ((100, 1_000, 10_000), 5)
     with screen.progress("opening", None) as advance:
 
         def tick(what: str, done: int, of: int) -> None:
