@@ -118,11 +118,11 @@ def _words(reading: Reading, rows: Mapping[int, Row], looked: Looked) -> dict[in
     # Who holds a term that was read whole is known; of a common one, whether a passage does is seen in its text.
     common = looked.present.keys() - looked.complete
     holding = near if common else near & set().union(*looked.present.values())
-    sizes: dict[int, int] = {}
-    held: dict[int, dict[str, int]] = {}
-    wanted = frozenset(looked.present)
-    for each, size, terms in reading.terms(holding):
-        sizes[each], held[each] = size, occurrences(terms, wanted)
+    found = tuple(reading.terms(holding))
+    sizes = {each: size for each, size, _ in found}
+    held = dict(
+        zip(sizes, occurrences([terms for _, _, terms in found], frozenset(looked.present)), strict=True)
+    )
     counts = {
         term: {
             each: count

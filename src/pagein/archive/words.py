@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from pagein.archive.terms import counted
+
 AROUND: Mapping[int, float] = {-3: 0.17, -2: 0.26, -1: 0.4, 1: 0.32, 2: 0.21, 3: 0.14}
 """What a term counts in a neighbour, by distance; one that stands before says a little more than one after."""
 
@@ -24,8 +26,9 @@ SATURATION = 1.2
 LENGTH = 0.5
 """BM25's k1 and b. Between .8 and 2, and .3 and .75, R@10 on LoCoMo moves by less than a point."""
 
-KEPT = 512
-"""Passages whose terms stay counted: what a run is about is found among the same ones again and again."""
+KEPT, SEARCHED = 1_024, 640
+"""Passages whose terms stay counted, as a run asks about the same ones again and again; and those of one search up to
+which that is done: of more, none would be there still at the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +106,15 @@ def _around(
     return counted
 
 
-def occurrences(stored: str, wanted: frozenset[str]) -> dict[str, int]:
-    """How often each of the wanted terms is among a passage's stored ones, which are parted by spaces.
+def occurrences(stored: Collection[str], wanted: frozenset[str]) -> list[dict[str, int]]:
+    """How often each of the wanted terms is among each passage's stored ones, which are parted by spaces.
 
-    >>> occurrences("a b a", frozenset({"a", "c"}))
-    {'a': 2}
+    >>> occurrences(["a b a", "b"], frozenset({"a", "c"}))
+    [{'a': 2}, {}]
     """
-    counts = _counted(stored)
-    return {term: counts[term] for term in wanted if term in counts}
+    if len(stored) > SEARCHED:
+        return [counted(filter(wanted.__contains__, each.split(" "))) for each in stored]
+    return [{term: counts[term] for term in wanted if term in counts} for counts in map(_counted, stored)]
 
 
 @functools.lru_cache(maxsize=KEPT)
