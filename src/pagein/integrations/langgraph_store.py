@@ -33,6 +33,7 @@ try:
         BaseStore,
         GetOp,
         IndexConfig,
+        InvalidNamespaceError,
         Item,
         ListNamespacesOp,
         Op,
@@ -56,6 +57,10 @@ _VECTORS = "SELECT namespace, key, vector FROM langgraph_vectors WHERE tenant = 
 
 Row = tuple[str, str, str, float, float, str]
 Vectors = Mapping[str, Sequence[float]]
+
+
+class BadNamespace(FormatError, InvalidNamespaceError):
+    """A label that is no text, is empty or has a period, which LangGraph's stores join labels by. Nothing was done."""
 
 
 class PageinStore(BaseStore):
@@ -95,22 +100,22 @@ class PageinStore(BaseStore):
             )
         self._finder = Finder(embedder_of(Options(embedder=embedder)))
         self._facts = FactItems(url, tenant, facts, clock)
-        self._embeddings = ensure_embeddings(index.get("embed")) if index else None
+        self.embeddings = ensure_embeddings(index.get("embed")) if index else None
         self._tables = Tables(url, timeout=timeout, synchronous=synchronous)
         self._tables.create(ITEM_TABLES)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """What each operation gives, in order."""
-        asked = list(ops)
+        """What each operation gives, in order. Raises BadNamespace before any of them is done."""
+        asked = _checked(ops)
         texts = self._to_embed(asked)
-        vectors = self._embeddings.embed_documents(texts) if texts and self._embeddings else []
+        vectors = self.embeddings.embed_documents(texts) if texts and self.embeddings else []
         return self._done(asked, dict(zip(texts, vectors, strict=True)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """As ``batch``; the file is reached from a thread."""
-        asked = list(ops)
+        asked = _checked(ops)
         texts = self._to_embed(asked)
-        vectors = await self._embeddings.aembed_documents(texts) if texts and self._embeddings else []
+        vectors = await self.embeddings.aembed_documents(texts) if texts and self.embeddings else []
         return await asyncio.to_thread(self._done, asked, dict(zip(texts, vectors, strict=True)))
 
     def close(self) -> None:
@@ -220,7 +225,7 @@ class PageinStore(BaseStore):
         return [text for path in paths for text in get_text_at_path(op.value, path)]
 
     def _to_embed(self, ops: Sequence[Op]) -> list[str]:
-        if self._embeddings is None:
+        if self.embeddings is None:
             return []
         queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
         texts = [
@@ -237,7 +242,7 @@ class PageinStore(BaseStore):
             database.execute(_GONE.format("langgraph_items"), key)
             return
         database.execute(_PUT, row)
-        if self._embeddings is not None:
+        if self.embeddings is not None:
             held = [array.array("d", vectors[text]).tobytes() for text in self._texts(op)]
             database.executemany(
                 "INSERT INTO langgraph_vectors VALUES (?, ?, ?, ?, ?)",
@@ -258,6 +263,26 @@ class PageinStore(BaseStore):
         gone = database.execute(late, (self._tenant, self._clock())).fetchall()
         for table in ("langgraph_vectors", "langgraph_items"):
             database.executemany(_GONE.format(table), [(self._tenant, *each) for each in gone])
+
+
+def _checked(ops: Iterable[Op]) -> list[Op]:
+    """The operations. LangGraph looks at the namespaces of its verbs, and not at those of a batch."""
+    asked = list(ops)
+    for path in (path for op in asked for path in _paths(op)):
+        for label in path:
+            if not isinstance(label, str) or not label or "." in label:
+                raise BadNamespace(f"{label!r} is no label: text without a period", path=f"namespace {path}")
+    return asked
+
+
+def _paths(op: Op) -> Sequence[Sequence[str]]:
+    match op:
+        case GetOp() | PutOp():
+            return (op.namespace,)
+        case SearchOp():
+            return (op.namespace_prefix,)
+        case _:
+            return [each.path for each in op.match_conditions or ()]
 
 
 class PageinByteStore(KeyValueStore[str, bytes]):

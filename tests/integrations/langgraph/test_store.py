@@ -10,7 +10,14 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langchain_play import scripted
 from langgraph.config import get_store
-from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    MatchCondition,
+    PutOp,
+    SearchOp,
+)
 
 from pagein import AgentMemory, ConfigurationError, FormatError
 from pagein.integrations.langgraph import PageinByteStore, PageinStore
@@ -132,6 +139,23 @@ def test_a_prefix_is_of_labels_not_of_letters(store):
     odd = ("\x1f", "\\e", "\\")
     store.batch([PutOp(odd, "k", {})])
     assert store.batch([SearchOp(odd[:1])])[0][0].namespace == odd
+
+
+@pytest.mark.parametrize("label", ["foo.bar", "", 1])
+def test_a_batch_with_a_label_that_no_namespace_has_is_refused_whole(store, label):
+    wrong = (
+        GetOp((label,), "k"),
+        PutOp(("a", label), "k", None),
+        SearchOp((label,)),
+        ListNamespacesOp((MatchCondition("suffix", (label,)),)),
+    )
+    for op in wrong:
+        with pytest.raises(FormatError, match="is no label") as told:
+            store.batch([PutOp(("a",), "k", {}), op])
+        assert isinstance(told.value, InvalidNamespaceError)
+        with pytest.raises(InvalidNamespaceError):
+            asyncio.run(store.abatch([op]))
+    assert store.search(()) == []
 
 
 def test_namespaces_are_listed_by_prefix_suffix_wildcard_and_depth(store):
