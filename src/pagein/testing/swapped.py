@@ -119,8 +119,6 @@ PLACES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
         "agents:SQLiteSession": _session,
         "agents.memory:SQLiteSession": _session,
         "agents.memory.sqlite_session:SQLiteSession": _session,
-        "agents.extensions.memory:AdvancedSQLiteSession": _session,
-        "agents.extensions.memory.advanced_sqlite_session:AdvancedSQLiteSession": _session,
     },
     "langgraph-store": {
         "langgraph.store.memory:InMemoryStore": _memory_store,
