@@ -73,9 +73,11 @@ async def read(path: Path, task: str, model: Model) -> str:
 
 def main() -> None:
     """Read the first half, let go of the session, read the rest and answer."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--endpoint", default="")
-    parser.add_argument("--model", default="gpt-4o-mini")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--endpoint", default="", help="a server that speaks OpenAI's protocol")
+    parser.add_argument("--model", default="gpt-4o-mini", help="its model")
     options = parser.parse_args()
     set_tracing_disabled(True)
     model = model_of(options)

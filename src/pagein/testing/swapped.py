@@ -60,11 +60,9 @@ def _store(*, url: str = ":memory:") -> Any:
 
     class Store(PageinStore):
         def __init__(self, *, index: Any = None, ttl: Any = None, at: str = url) -> None:
-            known = {"dims", "embed", "fields"}
-            named = None if index is None else {key: index[key] for key in index if key in known}
-            if index is not None and index.get("text_fields"):
-                named = {**(named or {}), "fields": index["text_fields"]}  # as the store for SQLite spells it
-            super().__init__(at, index=named, ttl=ttl)  # type: ignore[arg-type] # as it came
+            # The store for SQLite calls the fields that are searched by a name of its own.
+            named: Any = index and {**index, "fields": index.get("text_fields") or index.get("fields")}
+            super().__init__(at, index=named, ttl=ttl)
 
     return Store
 

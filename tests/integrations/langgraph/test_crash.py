@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from endpoint_play import reads_and_answers, with_endpoint
 from langchain_play import BUDGET, FACT
 
 LIFE = Path(__file__).parent / "langgraph_crash.py"
@@ -55,3 +56,9 @@ def test_an_example_runs_offline(example, tmp_path):
     assert run.returncode == 0, run.stderr
     assert "Equation 7" in run.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_one_flag_runs_the_example_with_a_real_endpoint():
+    answer = reads_and_answers("papers 1 to 12", "Q_tot, the joint value of a team")
+    assert "It is Equation 7." in with_endpoint("langgraph_research.py", answer)
