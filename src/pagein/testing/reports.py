@@ -169,26 +169,33 @@ def _pip(python: str, *arguments: str) -> None:
 
 
 def outcomes(python: str, suite: Suite, source: Path, report: Path) -> Mapping[str, tuple[str, str]]:
-    """How each test ended that made one of ours: its name, ``passed``, ``failed`` or ``skipped``, and what it said."""
+    """How each test ended that made one of ours: its name, ``passed``, ``failed`` or ``skipped``, and what it said.
+
+    Raises ConfigurationError where they could not be run.
+    """
     command = [
         python,
         "-m",
         "pytest",
         "-q",
         "--no-header",
-        "--tb=no",
+        "--tb=short",
         "-p",
         "pagein.testing.swapped",
         *suite.tests,
     ]
     surroundings = {**os.environ, PLACE: suite.place, REPORT: str(report)}
-    subprocess.run(command, cwd=source, env=surroundings, check=False, stdout=subprocess.DEVNULL)  # noqa: S603 - ours
+    done = subprocess.run(command, cwd=source, env=surroundings, check=False, capture_output=True, text=True)  # noqa: S603 - ours
+    if done.returncode > 1:  # it is no verdict, but that they could not be run
+        raise ConfigurationError(
+            f"the tests of {suite.source} did not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )
     found: dict[str, tuple[str, str]] = json.loads(report.read_text("utf-8"))
     return found
 
 
 def told(name: str, suite: Suite, found: Mapping[str, tuple[str, str]]) -> int:
-    """Print the report of a suite; 0 where every failure has a reason."""
+    """Print the report of a suite; 0 where every failure has a reason, and anything passed."""
     failed = {test: said for test, (outcome, said) in found.items() if outcome == "failed"}
     inside = {test for test, said in failed.items() if re.search(suite.inside, said)}
     passed = sum(outcome == "passed" for outcome, _ in found.values())
@@ -202,7 +209,7 @@ def told(name: str, suite: Suite, found: Mapping[str, tuple[str, str]]) -> int:
         )
         unexplained += not reason
         print(f"  {test}\n    {said}\n    {reason or 'NO REASON KNOWN'}")  # noqa: T201 - a command
-    return min(1, unexplained)
+    return int(unexplained > 0 or not passed)
 
 
 def _reason(suite: Suite, test: str) -> str:

@@ -1,0 +1,65 @@
+"""The frameworks' own tests are counted where they reach a class of ours, and no failure goes without its reason."""
+
+import sys
+
+import pytest
+
+from pagein.errors import ConfigurationError
+from pagein.testing.reports import SUITES, Suite, outcomes, run, told
+from pagein.testing.swapped import PLACES
+
+SUITE = Suite(
+    "x", "smolagents", ("test_x.py",), "x", inside="has no attribute '_", reasons={"other": "it is other"}
+)
+THEIRS = """
+from smolagents.memory import AgentMemory
+
+def test_reaches():
+    assert type(AgentMemory("Be brief.")).__mro__[2].__name__ == "PageinMemory"
+
+def test_fails():
+    AgentMemory("Be brief.")._theirs
+
+def test_says_nothing_of_ours():
+    assert True
+"""
+
+
+def test_a_test_counts_where_it_made_the_class_that_was_replaced(tmp_path):
+    (tmp_path / "test_x.py").write_text(THEIRS)
+    found = outcomes(sys.executable, SUITE, tmp_path, tmp_path / "report.json")
+    assert {name.partition("::")[2]: outcome for name, (outcome, _) in found.items()} == {
+        "test_reaches": "passed",
+        "test_fails": "failed",
+    }
+    assert "has no attribute '_theirs'" in found["test_x.py::test_fails"][1]
+
+
+@pytest.mark.slow
+def test_tests_that_cannot_be_run_are_no_report(tmp_path):
+    (tmp_path / "test_x.py").write_text("import nothing_that_there_is")
+    with pytest.raises(ConfigurationError, match="nothing_that_there_is"):
+        outcomes(sys.executable, SUITE, tmp_path, tmp_path / "report.json")
+
+
+@pytest.mark.parametrize(
+    ("found", "line", "code"),
+    [
+        ({"a": ("passed", "")}, "x: 1 of 1", 0),
+        ({}, "x: 0 of 0", 1),
+        ({"a": ("passed", ""), "other": ("failed", "No.")}, "it is other", 0),
+        ({"a": ("passed", ""), "b": ("failed", "it has no attribute '_c'")}, "x: 1 of 1", 0),
+        ({"a": ("passed", ""), "b": ("failed", "No.")}, "NO REASON KNOWN", 1),
+    ],
+)
+def test_every_failure_is_told_with_its_reason_and_one_without_fails(capsys, found, line, code):
+    assert told("x", SUITE, found) == code
+    assert line in capsys.readouterr().out
+
+
+def test_every_suite_has_a_place_and_what_cannot_be_run_is_told(tmp_path):
+    assert {each.place for each in SUITES.values()} == set(PLACES)
+    with pytest.raises(ConfigurationError, match="no report 'x'; there are checkpointer, smolagents"):
+        run("x", tmp_path)
+    with pytest.raises(ConfigurationError, match="is no checkout of pagein"):
+        run("smolagents", tmp_path)
