@@ -182,7 +182,7 @@ def compact(session: Session, *, wait: bool = False) -> Flow[Compaction | None]:
     plan = session.policy(current, replace(session.budget, high=share, low=share, soft=None))
     if plan is None or preview(current, checked(current, plan).replacements).tokens >= current.tokens:
         return None
-    if wait and (yield from _begun(session, current, plan.replacements)):
+    if wait and (yield from begun(session, current, plan.replacements)):
         yield from settled(session, None)
     body, _ = yield from commit(session, current, plan)
     return body
@@ -190,7 +190,7 @@ def compact(session: Session, *, wait: bool = False) -> Flow[Compaction | None]:
 
 def commit(session: Session, current: View, plan: Plan) -> Flow[tuple[Compaction, View]]:
     """Record a plan as a compaction, with what a model wrote of its ranges; gives that, and the view it leaves."""
-    plan = replace(plan, replacements=_with_records(session, current, plan.replacements))
+    plan = replace(plan, replacements=with_records(session, current, plan.replacements))
     after = preview(current, plan.replacements)
     if session.has_facts:
         with session.telling("nothing was read for facts"):
@@ -203,7 +203,7 @@ def commit(session: Session, current: View, plan: Plan) -> Flow[tuple[Compaction
     return body, session.fold.view(current.limit)
 
 
-def _with_records(
+def with_records(
     session: Session, current: View, replacements: tuple[Replacement, ...]
 ) -> tuple[Replacement, ...]:
     """The replacements with what was written of their ranges; and the summaries that stand, where more is known now."""
@@ -257,20 +257,27 @@ def _begin(session: Session, current: View) -> Flow[None]:
     """Give the author something to write, where it is free and there is something."""
     if session.author is None or session.job is not None:
         return
-    if (yield from _begun(session, current, ())):
+    if (yield from begun(session, current, ())):
         return
-    budget = session.budget
-    if current.tokens < max(session.rests_until, int(current.limit * budget.soft_share)):
+    if current.tokens < max(session.rests_until, int(current.limit * session.budget.soft_share)):
         return
     # From the soft mark on: what will leave at the hard one.
     session.rests_until = current.tokens + int(current.limit * REST)
-    soft = budget.soft_share
-    plan = session.policy(current, replace(budget, high=soft, low=min(budget.low_share, soft), soft=None))
+    plan = ahead(session, current)
     if plan is not None:
-        yield from _begun(session, current, checked(current, plan).replacements)
+        yield from begun(session, current, plan.replacements)
 
 
-def _begun(session: Session, current: View, replacements: Sequence[Replacement]) -> Flow[bool]:
+def ahead(session: Session, current: View) -> Plan | None:
+    """What is to leave from the soft mark on; None under that mark, or where nothing would."""
+    budget, mark = session.budget, session.budget.soft_share
+    if current.tokens < int(current.limit * mark):
+        return None
+    plan = session.policy(current, replace(budget, high=mark, low=min(budget.low_share, mark), soft=None))
+    return None if plan is None else checked(current, plan)
+
+
+def begun(session: Session, current: View, replacements: Sequence[Replacement]) -> Flow[bool]:
     """Begin to write what stands, or is to stand, for ranges of the run; True where there was something to write."""
     author = session.author
     if author is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -12,6 +13,9 @@ from pagein.cli.authors import WriterName, writer
 from pagein.cli.options import AsJson
 from pagein.cli.recalling import EmbedderName
 from pagein.cli.stores import Store, TenantName
+from pagein.cli.told import ConfigFile, PolicyName
+from pagein.config import load
+from pagein.config.building import options_of, summarizer_of
 from pagein.errors import ConfigurationError
 from pagein.log.opening import is_postgres
 from pagein.worker.jobs import Desk, Done
@@ -32,11 +36,20 @@ def worker(
         str | None, Parameter(help="The project they are of: they are read for its facts.")
     ] = None,
     model: WriterName = None,
+    summarizer: Annotated[
+        str | None, Parameter(help="Who writes summaries of runs that are beyond their soft mark.")
+    ] = None,
+    budget: Annotated[int | None, Parameter(help="Tokens that the runs' requests may have.")] = None,
+    policy: PolicyName = None,
+    config: ConfigFile = None,
     every: Annotated[float, Parameter(help="Seconds between two looks for what is due.")] = EVERY,
     lease: Annotated[float, Parameter(help="Seconds after which a silent worker is taken for dead.")] = LEASE,
     json: AsJson = False,
 ) -> int:
-    """Do what the sessions of a store lack: index them, embed them, read them for facts.
+    """Do what the sessions of a store lack: index them, embed them, read them for facts, summarise them.
+
+    Summaries are written where --summarizer or the configuration names a model,
+    of runs that were gone on with today; budget and policy are to be their hosts'.
 
     Each job is done by one worker at a time, however many there are, and by
     another where that one dies. SIGINT and SIGTERM end it when what is under way
@@ -56,10 +69,11 @@ def worker(
         with stores.opened(db, tenant=tenant):  # a file is not made by looking for work in it
             pass
     failed = 0
-    with writer(model) as author, stopping() as stop:
+    with writer(model) as author, writer(summarizer) as summarises, stopping() as stop:
         desk = Desk(
-            db, tenant=tenant, embedder=embedder_named(embedder), model=author, user=user, project=project
-        )
+            db, tenant=tenant, embedder=embedder_named(embedder), model=author, user=user, project=project,
+            summaries=_summaries(config, summarises, budget, policy),
+        )  # fmt: skip
         if not json and not once:
             screen.show(f"working on {stores.where(db)}; SIGINT or SIGTERM ends it")
         for done in work(desk, stop=stop, once=once, every=every, lease=lease):
@@ -70,7 +84,21 @@ def worker(
     return 1 if once and failed else 0
 
 
-_WHAT = {"index": "entries", "embed": "passages", "facts": "facts"}
+def _summaries(
+    file: Path | None, model: Any, budget: int | None, policy: str | None
+) -> dict[str, Any] | None:
+    """What the runs are opened with to write of them: what was said here, then what the configuration says."""
+    found = load(file)
+    writes = summarizer_of(found.values) if model is None else model
+    if writes is None:
+        return None
+    options = {name: each for name, each in options_of(found.values).items() if name in _OF_A_VIEW}
+    given = {"summarizer": writes, "budget": budget, "policy": policy}
+    return options | {name: each for name, each in given.items() if each is not None}
+
+
+_OF_A_VIEW = ("budget", "policy", "model", "prompts")
+_WHAT = {"index": "entries", "embed": "passages", "facts": "facts", "summary": "tokens less"}
 
 
 def _tell(done: Done, *, json: bool) -> None:

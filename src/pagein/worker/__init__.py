@@ -1,6 +1,7 @@
 """Background work in a process of its own: what sessions of a store lack is done, each job by one worker at a time.
 
 jobs     what is due in a store, found by looking, and how each is done
+summarising  summaries of runs that others have open
 claims   a claim and a lease on it, in a SQLite file
 file     a worker on a file
 server   a worker on PostgreSQL, through procrastinate

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from pagein.archive.derived import DerivedArchive
 from pagein.archive.opening import archive_of
@@ -21,13 +21,14 @@ from pagein.log.opening import open_log
 if TYPE_CHECKING:
     from pagein.archive.contract import Embedder
     from pagein.models import Model
+    from pagein.worker.summarising import Summarising
 
-Kind = Literal["index", "embed", "facts"]
+Kind = Literal["index", "embed", "facts", "summary"]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of background work: a session's index, a session's facts, or the vectors of all a tenant's sessions."""
+    """One piece of background work: a session's index, facts or summary, or the vectors of all a tenant's sessions."""
 
     kind: Kind
     session: str = ""
@@ -38,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a job: how many entries, passages or facts it came to, and why it failed, or nothing."""
+    """What became of a job: how many entries, passages, facts or tokens less it came to, and why it failed, or nothing."""
 
     job: Job
     count: int = 0
@@ -49,7 +50,8 @@ class Desk:
     """The background work of one tenant in a store. Every method raises a ``PageinError``, never a driver's error.
 
     Vectors are made where there is an ``embedder``; facts are read where a ``user`` or a ``project`` is named, whose
-    every session of the tenant then is, by rules or by a ``model``.
+    every session of the tenant then is, by rules or by a ``model``. Summaries are written where there are ``summaries``:
+    what the hosts' memories were opened with, as ``budget`` and ``policy``, and the ``summarizer`` that writes.
     """
 
     def __init__(
@@ -61,11 +63,17 @@ class Desk:
         model: Model | None = None,
         user: str | None = None,
         project: str | None = None,
+        summaries: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.url, self.tenant, self.clock = url, tenant, clock
         self._embedder, self._model = embedder, model
         self._user, self._project = user, project
+        self._summarising: Summarising | None = None
+        if summaries:
+            from pagein.worker.summarising import Summarising  # noqa: PLC0415 - loads where summaries are written
+
+            self._summarising = Summarising(url, summaries, tenant=tenant, clock=clock)
         if self.reads_facts:
             Owners("default", user, project, None, tenant)  # a name that cannot be one is told now
 
@@ -75,7 +83,7 @@ class Desk:
         return self._user is not None or self._project is not None
 
     def due(self) -> tuple[Job, ...]:
-        """What is behind its log: what to index first, then what to embed, then what to read for facts."""
+        """What is behind its log: what to index, then what to embed, to read for facts, and to write a summary of."""
         with self._opened("default") as log:
             names = [each for each in getattr(log, "sessions", tuple)() if not is_reserved(each)]
             if not names:
@@ -83,8 +91,13 @@ class Desk:
             with self._archive(log) as archive:
                 index = [each for each in names if archive.watermark(each) < self._head(each)]
                 embed = [Job("embed")] if archive.pending() else []
+            writes = self._summarising
+            summaries = [each for each in names if writes is not None and writes.is_due(log, each)]
         facts = [each for each in names if self.reads_facts and self._is_unread(each)]
-        return (*(Job("index", each) for each in index), *embed, *(Job("facts", each) for each in facts))
+        return (
+            *(Job("index", each) for each in index), *embed, *(Job("facts", each) for each in facts),
+            *(Job("summary", each) for each in summaries),
+        )  # fmt: skip
 
     def do(self, job: Job, stop: threading.Event) -> Done:
         """The job, done; told where it failed. Once ``stop`` is set it ends as soon as it can: the rest stays due."""
@@ -102,6 +115,8 @@ class Desk:
                 return self._embed(stop)
             case "facts":
                 return self._read(job.session)
+            case "summary":
+                return 0 if self._summarising is None else self._summarising.summarise(job.session, stop)
             case _:
                 assert_never(job.kind)
 
