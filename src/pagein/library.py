@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pagein.branches import OpenLog, beside
 from pagein.log import Entry, Log
+from pagein.log.branching import BranchLog
 
 if TYPE_CHECKING:
     from pagein.archive.contract import Embedder, Hit, Query
@@ -23,16 +25,23 @@ BATCH = 64
 class Library:
     """The archive over a log, and what it takes to search it. Every method raises a LogError, never a driver's error."""
 
-    def __init__(self, log: Log, embedder: Embedder | None) -> None:
+    def __init__(self, log: Log, embedder: Embedder | None, open_log: OpenLog | None = None) -> None:
         self._log, self._embedder = log, embedder
+        self.open_log = beside(log) if open_log is None else open_log
+        self._left: tuple[str, ...] = ()
         self._archive: DerivedArchive | None = None
         self._closed = threading.Event()
         self._embedding: threading.Thread | None = None
 
     def recall(self, query: Query, *, across: bool) -> tuple[Hit, ...]:
-        """What is found, everything recorded so far included; in this session only, unless ``across``."""
+        """What is found, everything recorded so far included; in this session only, unless ``across``.
+
+        Across sessions those that were never indexed are, so many entries a search: ``problems`` says what still waits.
+        """
         archive = self._opened()
         archive.catch_up(self._log)
+        if across:
+            self._gather(archive)
         self._embed()
         if not across and not query.sessions:
             query = replace(query, sessions=(archive.session,))
@@ -41,7 +50,8 @@ class Library:
     @property
     def problems(self) -> tuple[str, ...]:
         """What the archive cannot do that was asked of it; none before it was needed."""
-        return () if self._archive is None else self._archive.problems
+        found = () if self._archive is None else self._archive.problems
+        return (*found, *self._left)
 
     def index(self, limit: int) -> None:
         """Take in at most ``limit`` more entries."""
@@ -60,7 +70,7 @@ class Library:
     def moved(self, log: Log) -> Library:
         """The archive over another log; this one is released."""
         self.close()
-        return Library(log, self._embedder)
+        return Library(log, self._embedder, self.open_log)
 
     def close(self) -> None:
         """Release the index; a second call does nothing."""
@@ -76,6 +86,17 @@ class Library:
 
             self._archive = archive_of(self._log, embedder=self._embedder, own_tools=OWN_TOOLS)
         return self._archive
+
+    def _gather(self, archive: DerivedArchive) -> None:
+        """Take in what the other sessions of the store recorded."""
+        from pagein.archive.gathering import gather  # noqa: PLC0415 - loads where all sessions are searched
+        from pagein.facts.owners import is_reserved  # noqa: PLC0415
+
+        # A branch's entries lie in a session of their own; the store is its root's.
+        store: Any = self._log.own if isinstance(self._log, BranchLog) else self._log
+        listed: Sequence[str] = getattr(store, "sessions", tuple)()
+        names = [each for each in listed if each != archive.session and not is_reserved(each)]
+        self._left = gather(archive, store, names, self.open_log)
 
     def _embed(self) -> None:
         """Have what has no vector yet embedded in a thread; a search by words does not wait for it."""

@@ -107,7 +107,7 @@ class Memory(Branching):
             grove.close()
             raise
         memory._branches = grove
-        memory._knowledge.open_log = partial(open_beside, url, **store)
+        memory._knowledge.open_log = memory._library.open_log = partial(open_beside, url, **store)
         return memory
 
     @property

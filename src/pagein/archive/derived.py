@@ -79,6 +79,10 @@ class DerivedArchive:
         known = self._store.read(lambda reading: reading.indexed(session))
         return 0 if known is None else known.position
 
+    def watermarks(self) -> dict[str, int]:
+        """The position up to which each session of the tenant is indexed, for those that are."""
+        return self._store.read(lambda reading: {each.name: each.position for each in reading.every()})
+
     def search(self, query: Query | str) -> tuple[Hit, ...]:
         """The best hits, best first, at most ``limit``. Any text is data: no operator, no quote means anything.
 
