@@ -66,6 +66,8 @@ IN_CODE: Mapping[str, str] = MappingProxyType(
         "callbacks": "what is called when a step was recorded",
         "policy.relevance.weight": "what a step counts for beside its words",
         "policy.relevance.embedder": "what its steps are compared by, in place of words",
+        "policy.tiers.weight": "the same for what keeps its place behind the window",
+        "policy.tiers.embedder": "what those are compared by, in place of words",
     }
 )
 """Options that are no text, and are given in code."""

@@ -115,6 +115,7 @@ _POLICY = {
     "policy.tiers.most": _count("Actions that stay whole before one.", 1),
     "policy.tiers.episodes": _count("Episodes above which they become one archive.", 1),
     "policy.tiers.share": _share("Share of the limit that an episode's summary has.", above=True),
+    "policy.tiers.relevant": _share("Share of the limit for steps behind the window that have most to do with now; 0 keeps none."),
 }  # fmt: skip
 
 _FACTS = {

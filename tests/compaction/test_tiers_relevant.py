@@ -1,0 +1,76 @@
+"""Tiers keep what has most to do with now, where they are told to: by the same scores as the policy ``relevance``."""
+
+import math
+
+import pytest
+
+from pagein.compaction.relevance import Relevance
+from pagein.compaction.scoring import kept_best
+from pagein.compaction.tiers import Tiers
+from pagein.log.inmemory import InMemoryLog
+from pagein.memory import AgentMemory
+from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.testing.policies import PolicyTests
+from pagein.tokens import Budget
+from pagein.view.fold import preview
+
+DOCK = "harbour crane berth tide pilot mooring container manifest"
+BAKE = "oven flour yeast crumb proofing sourdough banneton crust"
+BUDGET = Budget(3_000, high=0.9, low=0.7)
+
+
+class TestTiersThatKeepWhatIsRelevant(PolicyTests):
+    @pytest.fixture
+    def policy(self):
+        return Tiers(relevant=0.2)
+
+
+def about(topic, number):
+    """An action whose result speaks of one thing, in words enough."""
+    call = ToolCall(f"c{number}", "look", f'{{"at": "place {number}"}}')
+    text = " ".join(f"{word} {number}" for word in topic.split()) * 3
+    return ActionStep(f"Look {number}.", (call,), (Observation(f"c{number}", text),))
+
+
+@pytest.fixture(scope="module")
+def view():
+    """A run of two topics by turns that now is about the harbour."""
+    with AgentMemory(InMemoryLog(), budget=100_000, page_in=0) as memory:
+        memory.record(TaskStep("Where does the crane stand at the berth?"))
+        memory.record(*(about((DOCK, BAKE)[number % 2], number) for number in range(24)))
+        memory.record(*(about(DOCK, 90 + number) for number in range(5)))
+        return memory._session.fold.view(BUDGET.limit)
+
+
+def whole(view, policy, topic):
+    """How many actions on one topic stand as they were recorded after a policy had its way."""
+    after = preview(view, policy(view, BUDGET).replacements)
+    assert after.tokens <= view.limit
+    shown = [str(each.item.observations) for each in after.run if isinstance(each.item, ActionStep)]
+    return sum(topic.split()[0] in each for each in shown)
+
+
+def test_what_has_to_do_with_now_keeps_its_place(view):
+    plain, relevant = Tiers(), Tiers(relevant=0.3)
+    assert whole(view, plain, DOCK) <= 5
+    assert whole(view, relevant, DOCK) > whole(view, plain, DOCK)
+    assert whole(view, relevant, BAKE) == whole(view, plain, BAKE) == 0
+
+
+def test_it_is_scored_as_the_policy_relevance_scores(view):
+    scores = Relevance(keep=5).scores(view)
+    costs = {each.first: each.tokens for each in view.run}
+    kept = {each.first for each in preview(view, Tiers(relevant=0.3)(view, BUDGET).replacements).run}
+    best = kept_best(scores, costs, view.limit * 0.3)
+    assert best
+    assert best <= kept
+
+
+def test_what_the_user_gives_weight_keeps_its_place(view):
+    chosen = next(each for each in view.run if "oven" in str(getattr(each.item, "observations", "")))
+
+    def weight(shown):
+        return math.inf if shown.first == chosen.first else 0.0
+
+    after = preview(view, Tiers(weight=weight)(view, BUDGET).replacements)
+    assert chosen in after.run
