@@ -5,16 +5,13 @@ to a share of the budget, shows what left: lines and names of the run likeliest 
 finds for the newest words. It stands behind the run, as data, and is made afresh each turn: nothing recent makes way
 for it, and of a provider's cache only this much is lost.
 
-Measured on recorded coding runs at 4,000 tokens (15 runs, 565 requests above budget; faults of names, bare, and of
-lines): without .015 and .113, with a tenth .012 and .091, with a fifth .010 and .073; where the room was kept free for
-it by compacting lower, lines got worse (.089). What the archive finds by words alone meets few of these needs, so its
-part shrinks while nobody uses it.
+Names by themselves have most of it: what a run lacks is more often a name than a line. What the archive finds by words
+alone meets few of these needs, so its part shrinks while nobody uses it. Decisions 12 and 36 have the figures.
 """
 
 from __future__ import annotations
 
 import heapq
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,13 +19,14 @@ from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, TypeVar
 
 from pagein.compaction.digest import Sight, choose
+from pagein.compaction.nearness import NEAR, likelier, near
 from pagein.lexing import argument_text, identifiers
 from pagein.steps import ActionStep, SummaryStep, TaskStep, as_text
 from pagein.view import Shown, View
 from pagein.view.fold import show
 from pagein.view.handles import step_handle
 from pagein.view.layout import Aside, messages_of
-from pagein.view.memo import Line, Memo
+from pagein.view.memo import Memo
 from pagein.view.need import name_chance
 from pagein.view.reading import Reader, bare
 
@@ -63,10 +61,6 @@ TELLS = 8
 FRAME = 48
 """Tokens of a page-in beside its lines."""
 
-NEAR = 1.0
-"""What is added to the log-odds of a line for each name, up to two, that it shares with what the run is about now, and to
-those of a name that shares such a line. 2 was no better than 0."""
-
 START, GROWS, SHRINKS, SMALLEST, LARGEST = 0.25, 1.5, 0.9, 0.05, 0.5
 """The archive's part of a page-in: at first, after it was used, after it was not, and its bounds."""
 
@@ -75,6 +69,13 @@ UNUSED = 0.1
 
 LASTS = 4
 """Actions for which a page-in stands before it is made anew, unless the user speaks or something leaves."""
+
+LISTED, FEW, MANY = 0.6, 120, 600
+"""The share of a page-in that names by themselves have, in tokens at least and at most: where there is little room it is all
+theirs. Of identifiers that were missing two in three were among the sixty likeliest that were not shown."""
+
+_BETWEEN = re.compile(r"[\s/:-]+")
+"""What parts a name, as a dot does."""
 
 PROBES = 4
 """Page-ins after which the archive is asked again although what it found was not used."""
@@ -211,11 +212,11 @@ class Index:
         newer = takewhile(lambda each: each.first >= since, reversed(view.run))
         shown = frozenset[str]().union(*map(sights.names, newer))
         worth = [
-            (_likelier(chance, NEAR * (name in related)) / (1.5 + len(name) / 3.5), name)
+            (likelier(chance, NEAR * (name in related)) / (1.5 + len(name) / 3.5), name)
             for name, chance in self.chances.items()
             if name not in shown
         ]
-        best = [name for _, name in heapq.nlargest(max(1, tokens // 3), worth)]
+        best = _unlike(name for _, name in heapq.nlargest(max(1, tokens // 3), worth))
         while best and view.counter.text(_named(best)) > tokens:
             best = best[: len(best) * 4 // 5]
         return _named(best) if best else ""
@@ -225,11 +226,26 @@ def _named(names: Iterable[str]) -> str:
     return "Named too: " + " ".join(names)
 
 
+def _unlike(names: Iterable[str]) -> list[str]:
+    """The names, without those that are part of a likelier one, as ``models.py`` of ``app/models.py``."""
+    kept, said = list[str](), "."
+    for name in names:
+        if (part := _parted(name)) not in said:
+            kept.append(name)
+            said += part[1:]
+    return kept
+
+
+def _parted(name: str) -> str:
+    return f".{_BETWEEN.sub('.', name)}."
+
+
 def _index(memo: Memo, shown: frozenset[str]) -> Index:
+    said = _parted(" ".join(shown))
     chances = {
         name: name_chance(each.base, each.use, memo.turn)
         for name, each in memo.names.items()
-        if name not in shown
+        if name not in shown and _parted(name) not in said
     }
     return Index(chances, tuple(each.names for each in memo.lines.values() if len(each.names) > 1))
 
@@ -319,7 +335,9 @@ def _likely(view: View, visible: Sight, tokens: int, query: str) -> tuple[tuple[
     """
     if tokens < LEAST // 2:
         return (), 0
-    extract = choose(near(view.memo, frozenset(identifiers(query))), tokens, view.counter, visible=visible)
+    named = min(tokens, max(FEW, min(MANY, int(tokens * LISTED))))
+    about = near(view.memo, frozenset(identifiers(query)))
+    extract = choose(about, tokens - named, view.counter, visible=visible)
     groups = [
         (position, list(group)) for position, group in groupby(extract.lines, key=lambda each: each.position)
     ]
@@ -327,51 +345,7 @@ def _likely(view: View, visible: Sight, tokens: int, query: str) -> tuple[tuple[
         "\n".join((f"[{step_handle(position)}]", *(each.mark + each.text for each in lines)))
         for position, lines in reversed(groups)
     )
-    return tuple(blocks), view.counter.text(_named(extract.names)) if extract.names else 0
-
-
-class _Near(Memo):
-    """A memo in which what is near to some names is likelier: ``lines`` that have one of them, and what else these name."""
-
-    def __init__(self, memo: Memo, about: frozenset[str], lines: Mapping[str, Line]) -> None:
-        vars(self).update(vars(memo))
-        self._likely = self._worths = None
-        self._memo, self._about, self._about_it = memo, about, lines
-        self._related = frozenset(name for line in lines.values() for name in line.names)
-
-    def name_chance(self, key: str) -> float:
-        """How likely an identifier is needed now."""
-        return _likelier(super().name_chance(key), NEAR * (key in self._related))
-
-    def _chances(self) -> dict[str, float]:
-        chances = dict(self._memo.name_chances())
-        for key in self._related & chances.keys():
-            chances[key] = _likelier(chances[key], NEAR)
-        return chances
-
-    def _weighed(self, share: float) -> dict[str, float]:
-        near = {key: share * self.quoted(line) + self.told(line) for key, line in self._about_it.items()}
-        return self._memo.worths(share) | near
-
-    def quoted(self, line: Line) -> float:
-        """How likely a line is quoted now."""
-        chance, about = super().quoted(line), self._about
-        return _likelier(chance, NEAR * min(2, sum(name in about for name in line.names)))
-
-
-def near(memo: Memo, about: frozenset[str]) -> Memo:
-    """The memo as it is when the run is about these names; it learns nothing, and changes nothing."""
-    # To ask for the lines learns what was heard, so that the copy has nothing to learn.
-    return _Near(
-        memo, about, {key: line for key, line in memo.lines.items() if not about.isdisjoint(line.names)}
-    )
-
-
-def _likelier(chance: float, by: float) -> float:
-    if not by or chance >= 1:
-        return chance
-    odds = chance / (1 - chance) * math.exp(by)
-    return odds / (1 + odds)
+    return tuple(blocks), named + (view.counter.text(_named(extract.names)) if extract.names else 0)
 
 
 def _block(snippet: Snippet, head: int, seen: set[str]) -> str:

@@ -26,6 +26,10 @@ AHEAD, WIDEST = 1, 0.3
 NEWEST = 0.5
 """Share of the room that the newest action may take before it is cut down to leave room for an extract."""
 
+TIGHT = 0.8
+"""The share of what is left beside what stays verbatim that is filled at least, be the low mark where it may: where the
+user's words are near as long as the window, or steps are long, the newest one would be cut down to nothing."""
+
 SMALLEST = 48
 """Tokens below which cutting the newest action down is not tried."""
 
@@ -47,7 +51,8 @@ class Projection:
         """A plan that folds the oldest steps, or none."""
         if view.tokens <= view.limit * budget.high:
             return None
-        room = low_mark(view, budget) - sum(each.tokens for each in view.entries if stays(each))
+        staying = sum(each.tokens for each in view.entries if stays(each))
+        room = max(low_mark(view, budget) - staying, int((view.limit - staying) * TIGHT))
         clipped = _clip_newest(view, int(room * NEWEST))
         if clipped:
             view = preview(view, clipped)
