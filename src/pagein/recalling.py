@@ -74,7 +74,7 @@ LISTED, FEW, MANY = 0.6, 120, 600
 """The share of a page-in that names by themselves have, in tokens at least and at most: where there is little room it is all
 theirs. Of identifiers that were missing two in three were among the sixty likeliest that were not shown."""
 
-_BETWEEN = re.compile(r"[\s/:-]+")
+_BETWEEN = re.compile(r"[/:-]+")
 """What parts a name, as a dot does."""
 
 PROBES = 4
@@ -228,11 +228,11 @@ def _named(names: Iterable[str]) -> str:
 
 def _unlike(names: Iterable[str]) -> list[str]:
     """The names, without those that are part of a likelier one, as ``models.py`` of ``app/models.py``."""
-    kept, said = list[str](), "."
+    kept, said = list[str](), ""
     for name in names:
         if (part := _parted(name)) not in said:
             kept.append(name)
-            said += part[1:]
+            said += f" {part}"
     return kept
 
 
@@ -241,7 +241,7 @@ def _parted(name: str) -> str:
 
 
 def _index(memo: Memo, shown: frozenset[str]) -> Index:
-    said = _parted(" ".join(shown))
+    said = " ".join(map(_parted, shown))
     chances = {
         name: name_chance(each.base, each.use, memo.turn)
         for name, each in memo.names.items()

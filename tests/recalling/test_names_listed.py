@@ -48,6 +48,10 @@ def test_a_name_that_is_part_of_a_likelier_one_is_not_listed():
     ]
 
 
+def test_two_names_beside_each_other_are_not_one_of_both():
+    assert _unlike(["order", "by", "order.by"]) == ["order", "by", "order.by"]
+
+
 def test_where_the_users_words_fill_the_window_the_newest_step_is_not_cut_to_nothing():
     with AgentMemory(InMemoryLog(), budget=2_000, page_in=0) as memory:
         memory.record(TaskStep(" ".join(f"word_{n} of the task" for n in range(280))))
