@@ -51,6 +51,8 @@ class Recalling(OnPostgres):
         if not hasattr(self, "memory") or self.oracle.head % 5 or self.left:
             return
         for entry in self.log.read(max(0, self.oracle.head - 3)):
+            if entry.erased is not None:
+                continue
             for each in passages(entry):
                 if not query_terms(each.text, 8):
                     continue

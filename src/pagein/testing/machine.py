@@ -39,9 +39,9 @@ from pagein.steps import (
     Usage,
 )
 from pagein.testing import promises
+from pagein.testing.forgetting import Forgetting
 from pagein.testing.moves import called, has_wire, lines, prose, results, short, spoken, wire
 from pagein.testing.oracle import Refused
-from pagein.testing.returning import Returning
 from pagein.testing.watching import as_budget
 from pagein.view.handles import step_handle
 
@@ -65,7 +65,7 @@ def chosen_profile() -> settings:
     return {"ci": CI, "nightly": NIGHTLY}.get(os.environ.get("PAGEIN_PROFILE", ""), LOCAL)
 
 
-class MemoryMachine(Returning):
+class MemoryMachine(Forgetting):
     """Plays any run against an AgentMemory, and checks the promises after every move.
 
     Override ``open_log`` (a log that outlives its object), ``policy``, ``counter`` or ``limits``.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
 from pagein.errors import LogUnwritable
 from pagein.log import Body, Entry, Log, Verification
+from pagein.log.erasing import Cut, ErasableLog, Removal
+from pagein.log.rows import Row
 from pagein.log.snapshots import Shelf, Snapshot
 from pagein.steps import (
     ActionStep,
@@ -101,6 +103,32 @@ class Unreliable:
 
     def drop_snapshots(self) -> None:
         self.disk.snapshots.clear()
+
+    # It forgets as its log does; each branch is a log by itself.
+
+    joint = False
+
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
+        self.disk.fill()
+        self.disk.snapshots.clear()
+        self._rows.erase(cuts, at=at)
+
+    def scrub(self) -> bool:
+        return self._rows.scrub()
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        return self._rows.rows(start, stop)
+
+    def blob(self, name: str) -> bytes:
+        return self._rows.blob(name)
+
+    def adopt(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+        self._rows.adopt(rows, blobs)
+
+    @property
+    def _rows(self) -> ErasableLog:
+        assert isinstance(self.log, ErasableLog)
+        return self.log
 
     def close(self) -> None:
         self.log.close()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pagein.log import Body, Compaction, Entry, Observed, Pin, Undo, Unpin
+from pagein.log import Body, Compaction, Entry, Erased, Observed, Pin, Undo, Unpin
 from pagein.steps import ActionStep, Observation, Step, SystemPromptStep, TaskStep
 
 
@@ -158,6 +158,8 @@ class Oracle:
                     made.unpin(position)
                 case Undo():
                     made.undo()
+                case Erased():
+                    made.rows.append(row)
                 case _:
                     made._add_step(made.head, row)
         return made

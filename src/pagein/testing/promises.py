@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pagein.errors import UnknownHandle
 from pagein.formats import format_named
@@ -38,6 +38,9 @@ from pagein.tokens.requests import message_tokens, request_tokens
 from pagein.view import Shown, View
 from pagein.view.fold import Fold, undone
 from pagein.view.layout import CONTINUE, EARLIER, Aside
+
+if TYPE_CHECKING:
+    from pagein.memory import AgentMemory
 
 FORMATS = ("openai", "anthropic")
 HANDLE = re.compile(r"(?<![\w/.])s\d+(?:\.\d+|-\d+)?(?![\w/])")
@@ -347,3 +350,23 @@ def only_to_its_maker(view: View, formats: Iterable[str] = FORMATS) -> None:
         for provider, body in bodies:
             signature = json.loads(body).get("signature", "") if provider != name else ""
             assert not signature or signature not in request, f"{provider}'s content went to {name}"
+
+
+def forgotten(memory: AgentMemory, words: Iterable[str]) -> None:
+    """Words that were erased are in no stored row, no entry and no view of the run, and are not recalled."""
+    log = memory._log  # noqa: SLF001 - what is watched
+    words = tuple(words)
+    if not words:
+        return
+    steps = memory.steps
+    places = {
+        "a stored row": b"\n".join(each.body for each in log.rows()).decode(),  # type: ignore[attr-defined]
+        "an entry": repr([each.body for each in log.read()]),
+        "the view": repr(memory._session.fold.view(1).messages()),  # noqa: SLF001
+        "a step": repr(steps),
+    }
+    for word in words:
+        for place, text in places.items():
+            assert word not in text, f"{word} was erased, and is in {place}"
+    hits = memory.recall(words[-1])
+    assert not any(words[-1] in each.text for each in hits), f"{words[-1]} was erased, and is recalled"
