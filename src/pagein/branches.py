@@ -16,7 +16,6 @@ from typing import Any
 from pagein.effects import Effect, Flow, Read
 from pagein.errors import ConfigurationError, LogUnreadable, LogUnwritable, UnknownBranch, UnknownCheckpoint
 from pagein.flows import keep, load
-from pagein.loading import is_of
 from pagein.log import Checkpoint, Entry, Log, Observed
 from pagein.log.branching import OWN, REGISTRY, BranchLog, Piece
 from pagein.paging import thrown_away
@@ -269,20 +268,15 @@ def on_branch(grove: Grove, branch: str | None = None) -> Log:
 
 
 def beside(log: Log) -> OpenLog:
-    """Opens other sessions where a log lies. It raises ConfigurationError where that cannot be told from the log."""
+    """Opens other sessions where a log lies, as the log does. It raises ConfigurationError where the log cannot."""
 
-    def open_log(session: str) -> Log:
-        own: Any = log
-        made: Callable[..., Log] = type(own)
-        if is_of(log, "pagein.log.sqlite", "SQLiteLog"):
-            return made(own.path, session=session, tenant=own.tenant, readonly=own.readonly)
-        if is_of(log, "pagein.log.inmemory", "InMemoryLog"):
-            return made(session=session, tenant=own.tenant)
+    def cannot(session: str) -> Log:
         raise ConfigurationError(
-            f"a {type(log).__name__} does not say where another session is: use AgentMemory.open() for branches"
+            f"a {type(log).__name__} does not open session {session!r} beside it: use AgentMemory.open() for branches"
         )
 
-    return open_log
+    found: OpenLog = getattr(log, "beside", cannot)
+    return found
 
 
 # The verbs

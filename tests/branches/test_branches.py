@@ -26,6 +26,7 @@ from pagein.exporting import export_session, import_session
 from pagein.log import Compaction, Pin
 from pagein.log.branching import BranchLog, Piece
 from pagein.log.inmemory import InMemoryLog
+from pagein.log.postgres import PostgresLog
 from pagein.log.rows import Row
 from pagein.log.sqlite import SQLiteLog
 from pagein.models.errors import ModelError
@@ -417,6 +418,17 @@ def test_branches_and_checkpoints_on_a_server(postgres):
         assert [each.name for each in memory.branches()] == ["main", "branch-1"]
         assert memory.compare("main", "branch-1").common == 3
         assert memory.verify().ok
+
+
+def test_a_log_on_a_server_opens_its_branches_itself(postgres):
+    with AgentMemory(PostgresLog(postgres.url, session="beside"), budget=1_500) as memory:
+        memory.record(TaskStep("Go."))
+        memory.fork(name="other")
+        memory.switch("other")
+        memory.record(TaskStep("Another way."))
+    with opened(postgres.url, session="beside") as memory:
+        memory.switch("other")
+        assert memory.steps[-1] == TaskStep("Another way.")
 
 
 def test_both_colours_do_the_same(tmp_path):

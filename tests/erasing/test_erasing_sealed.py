@@ -154,3 +154,16 @@ def test_what_has_no_key_costs_no_import():
 
     code = "import pagein.log.sqlite, sys; assert not any(each.startswith('cryptography') for each in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ.copy())
+
+
+def test_a_branch_of_a_log_with_a_key_has_the_key(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory(SQLiteLog(path, key=KEY), budget=2_000) as memory:
+        memory.record(TaskStep("Begin."))
+        memory.fork(name="other")
+        memory.switch("other")
+        memory.record(TaskStep(f"I am {SECRET}"))
+        assert SECRET.encode() not in on_disk(path)
+    with AgentMemory(SQLiteLog(path, key=KEY), budget=2_000) as memory:
+        memory.switch("other")
+        assert memory.steps[-1].content == f"I am {SECRET}"

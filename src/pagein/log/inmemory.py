@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Self
 
 from pagein.errors import Conflict, LogClosed, LogError, LogUnreadable
 from pagein.log import Body, Entry, Verification
@@ -32,6 +33,10 @@ class InMemoryLog:
         self._lock = threading.Lock()
         self._closed = False
         self._tip: Tip | None = None
+
+    def beside(self, session: str) -> Self:
+        """A log of its own, empty, of the same tenant."""
+        return type(self)(session=session, tenant=self.tenant)
 
     def head(self) -> int:
         """The number of entries, which is the next position. Raises LogClosed after close()."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pagein.errors import (
     ConfigurationError,
@@ -95,7 +95,7 @@ class PostgresLog(ByRows):
         self.session = checked_name("session", session)
         self.tenant = checked_name("tenant", tenant)
         self.schema = checked_schema(schema)
-        self.where, self.timeout = where, timeout
+        self.where, self.timeout, self._synchronous = where, timeout, synchronous
         self._secret, self._seal = held(key), seal_of(key, tenant, session)
         self._owner = (self.tenant, self.session)
         self._key = {"tenant": key_of(tenant), "session": key_of(session)}
@@ -121,6 +121,12 @@ class PostgresLog(ByRows):
 
     def __repr__(self) -> str:
         return f"PostgresLog({self.path!r}, session={self.session!r}, tenant={self.tenant!r})"
+
+    def beside(self, session: str) -> Self:
+        """Another session of the same schema, opened as this one is, with its key."""
+        own: Any = {"timeout": self.timeout, "synchronous": self._synchronous, "readonly": self.readonly}
+        own |= {"tenant": self.tenant, "schema": self.schema, "key": self._secret}
+        return type(self)(self.where, session=session, **own)
 
     def head(self) -> int:
         """The number of entries, which is the next position; a look at the last one, not a count."""

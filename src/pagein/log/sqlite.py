@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Self
 
 from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.log import Body, Entry, Verification, sqlite_snapshots
@@ -61,7 +62,7 @@ class SQLiteLog(ByRows):
     ) -> None:
         synchronous = checked_waits(timeout, synchronous)
         self.readonly = readonly
-        self._timeout = timeout
+        self._timeout, self._synchronous = timeout, synchronous
         self.path = os.fspath(path)
         self.session = checked_name("session", session)
         self.tenant = checked_name("tenant", tenant)
@@ -72,6 +73,18 @@ class SQLiteLog(ByRows):
         self._process = os.getpid()
         self._database: sqlite3.Connection | None = open_database(
             self.path, timeout=timeout, synchronous=synchronous, readonly=readonly
+        )
+
+    def beside(self, session: str) -> Self:
+        """Another session in the same file, opened as this one is, with its key."""
+        return type(self)(
+            self.path,
+            session=session,
+            tenant=self.tenant,
+            timeout=self._timeout,
+            synchronous=self._synchronous,
+            readonly=self.readonly,
+            key=self._key,
         )
 
     def head(self) -> int:
