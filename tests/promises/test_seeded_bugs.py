@@ -190,7 +190,7 @@ BUGS = {
     a_pin_leaves_with_what_stands_around_it: "the pin .* is not in the request",
     a_reused_call_id_goes_out_twice: "a call id is used twice|two calls of one id",
     an_undo_keeps_half: "the log folded again|from a snapshot, and|NothingToUndo was due",
-    a_late_result_rewrites_the_past: "without a compaction between|and was recorded as|tokens before; they were",
+    a_late_result_rewrites_the_past: "without a compaction between|and was recorded as|tokens before; they were|from a snapshot, and",
     a_second_late_result_is_taken: "ProtocolError was due|and was Observed",
     a_compaction_lies_about_its_tokens: "tokens after; they are",
     a_summary_can_end_its_own_frame: "can be ended from inside",
