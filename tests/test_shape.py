@@ -184,7 +184,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 def fresh(code, cwd):
     """Runs code in a new interpreter, which finds nothing but what is installed."""
     return subprocess.run(
-        [sys.executable, "-B", "-c", code], cwd=cwd, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-B", "-c", code], cwd=cwd, capture_output=True, text=True, check=True, timeout=110
     )
 
 

@@ -29,7 +29,7 @@ def test_a_few_kills_lose_nothing(tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_many_kills_lose_nothing_on_sqlite(tmp_path):
-    found = bench_crash(str(tmp_path / "run.db"), tmp_path, 30, seed=2)
+    found = bench_crash(str(tmp_path / "run.db"), tmp_path, 16, seed=2)
     assert found.faults == []
     assert found.compactions
     assert found.effects

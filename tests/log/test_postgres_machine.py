@@ -87,10 +87,10 @@ def test_the_promises_hold_on_postgres_with_recall_and_facts(postgres):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_promises_hold_on_postgres_with_recall_and_facts_after_many_histories(postgres):
-    check(postgres, profile(60, 40), Recalling)
+    check(postgres, profile(24, 40), Recalling)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_promises_hold_on_postgres_after_many_histories(postgres):
-    check(postgres, profile(100, 40))
+    check(postgres, profile(36, 40))
