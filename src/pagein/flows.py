@@ -121,9 +121,8 @@ def keep(session: Session, *, closing: bool = False) -> Flow[None]:
 
 def keep_now(session: Session) -> Flow[None]:
     """Keep a snapshot of the run as it stands, due or not. Raises LogError."""
-    head = session.kept = (
-        session.fold.head
-    )  # where it fails, too: it is tried again when as much has come again
+    # Where it fails, too: it is tried again when as much has come again.
+    head = session.kept = session.fold.head
     last = yield from Read(head - 1, head)
     if last:
         held = Held(session.fold, session.heard, session.heard_at, session.recorded)
