@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from pagein.loading import lazily
 
 if TYPE_CHECKING:
-    from pagein.erasing.doing import Erasure, Rooms
+    from pagein.erasing.doing import Rooms
+    from pagein.erasing.reach import Erasure
     from pagein.erasing.verbs import erase, erase_facts, erase_session
 
 __all__ = ["Erasure", "Rooms", "erase", "erase_facts", "erase_session"]
 
 __getattr__ = lazily(
     __name__,
-    dict.fromkeys(("Erasure", "Rooms"), "pagein.erasing.doing")
+    {"Erasure": "pagein.erasing.reach", "Rooms": "pagein.erasing.doing"}
     | dict.fromkeys(("erase", "erase_facts", "erase_session"), "pagein.erasing.verbs"),
 )

@@ -5,18 +5,27 @@ The index goes first: what is killed in between has lost something that is built
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pagein.branches import Grove
-from pagein.erasing.planning import Line, Planned, facts_cut, facts_of, line_of, planned, unshown
-from pagein.errors import ConfigurationError, Conflict, LogUnwritable
-from pagein.facts.owners import RESERVED
+from pagein.erasing.planning import Line, Planned, facts_cut, facts_of, line_of, planned
+from pagein.erasing.reach import (
+    Erasure,
+    contents_of,
+    erasable,
+    fact_logs,
+    run_logs,
+    shown_cuts,
+    stated_in,
+    take_out,
+)
+from pagein.errors import Conflict
 from pagein.knowledge import Knowledge
 from pagein.library import Library
-from pagein.log import Entry, FactStated, Log
-from pagein.log.branching import REGISTRY, BranchLog
+from pagein.log import FactStated, Log
+from pagein.log.branching import BranchLog
 from pagein.log.erasing import Cut, ErasableLog
 
 if TYPE_CHECKING:
@@ -24,21 +33,6 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 32
 """Times that another writer may be first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Erasure:
-    """What was erased: how many entries of the run, how many facts, and in how many entries it had been repeated.
-
-    ``elsewhere`` are handles of other steps that say a line of it in their own right: they were not asked for, and
-    stay. ``scrubbed`` is False where files could not be written anew because another connection was in the way.
-    """
-
-    entries: int = 0
-    facts: int = 0
-    derived: int = 0
-    elsewhere: tuple[str, ...] = ()
-    scrubbed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +95,6 @@ class Rooms:
 
     def erase_session(self, reason: str, trace: bool) -> Erasure:
         """Erase the whole run, every branch of it, and the facts that came of it."""
-        from pagein.erasing.sessions import take_out  # noqa: PLC0415 - loads where a session goes
-
         self.knowledge.close()
         lines = tuple(self._lines())
         held = [_own(self.grove.log(each.name)) for each in self.grove.branches()]
@@ -177,60 +169,5 @@ def line_in(log: Log) -> Line:
     return Line(own.session, pieces[-1].last if pieces else 0, tuple(log.read()), holder)
 
 
-def fact_logs(root: ErasableLog, open_log: Callable[[str], Log]) -> Iterator[ErasableLog]:
-    """The logs of facts in a store, one after the other; each is closed when the next is asked for."""
-    for name in sessions_of(root):
-        if name.startswith(RESERVED):
-            log = erasable(open_log(name))
-            try:
-                yield log
-            finally:
-                log.close()
-
-
-def run_logs(root: ErasableLog, open_log: Callable[[str], Log]) -> Iterator[ErasableLog]:
-    """The logs of runs in a store, branches too, one after the other; each is closed when the next is asked for."""
-    for name in sessions_of(root):
-        if not name.startswith((RESERVED, REGISTRY)):
-            log = erasable(open_log(name))
-            try:
-                yield log
-            finally:
-                log.close()
-
-
-def shown_cuts(logs: Iterable[ErasableLog], contents: Sequence[str], reason: str) -> Iterator[Cut]:
-    """The cuts that take facts out of what the views of runs were shown of them."""
-    for log in logs:
-        if cut := unshown(log.session, tuple(log.read()), contents, reason):
-            yield cut
-
-
-def contents_of(entries: Sequence[Entry], cut: Cut) -> list[str]:
-    """What the facts say that a cut erases."""
-    found = (each.body for each in entries if each.position in cut.bodies and each.erased is None)
-    return [body.content for body in found if isinstance(body, FactStated)]
-
-
-def stated_in(cuts: Iterable[Cut]) -> int:
-    """How many facts cuts erase."""
-    return sum(isinstance(body, FactStated) for cut in cuts for body in cut.bodies.values())
-
-
-def sessions_of(log: Log) -> tuple[str, ...]:
-    """The sessions of a store's tenant, those that are ours among them."""
-    names: Iterable[str] = getattr(log, "sessions", tuple)()
-    return tuple(names)
-
-
 def _own(log: Log) -> ErasableLog:
     return erasable(log.own if isinstance(log, BranchLog) else log)
-
-
-def erasable(log: Log) -> ErasableLog:
-    """The log as one that can forget. Raises ConfigurationError, LogUnwritable; nothing was erased then."""
-    if getattr(log, "readonly", False):
-        raise LogUnwritable("this was opened with readonly=True. Nothing was erased.")
-    if isinstance(log, ErasableLog):
-        return log
-    raise ConfigurationError(f"a {type(log).__name__} cannot erase: it is no pagein.log.erasing.ErasableLog")

@@ -5,37 +5,36 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from pagein.archive.opening import archive_of
-from pagein.erasing.derived import Gone
-from pagein.erasing.doing import (
+from pagein.erasing.planning import facts_cut
+from pagein.erasing.reach import (
     Erasure,
     contents_of,
     erasable,
     fact_logs,
+    names_of,
     run_logs,
     sessions_of,
     shown_cuts,
     stated_in,
+    take_out,
 )
-from pagein.erasing.planning import facts_cut, facts_of
 from pagein.errors import ConfigurationError
 from pagein.facts.owners import RESERVED, is_reserved
 from pagein.knowledge import open_beside
-from pagein.log import Erased, FactStated, Log
-from pagein.log.branching import OWN, REGISTRY
-from pagein.log.erasing import Cut, ErasableLog, Removal
+from pagein.log import Erased, FactStated
+from pagein.log.branching import OWN
+from pagein.log.erasing import Cut, ErasableLog
 from pagein.log.opening import open_log
 
 DAY = 86_400.0
 """Seconds."""
-
-_OF_SESSIONS = (f"{RESERVED}session:", f"{RESERVED}task:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ def retain(
     with _opened(url, "default", store | {"readonly": dry_run}) as root:
         every = sessions_of(root)
         ages = {
-            name: _last(url, [name, *_with(name, every)], store) for name in every if not is_reserved(name)
+            name: _last(url, [name, *names_of(name, every)], store) for name in every if not is_reserved(name)
         }
         old = tuple(
             (name, last) for name, last in ages.items() if last is not None and at - last > older_than
@@ -132,61 +131,6 @@ def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **st
         return Erasure(facts=stated_in(cuts), scrubbed=root.scrub())
 
 
-def take_out(
-    root: ErasableLog,
-    open_beside: Callable[[str], Log],
-    sizes: Mapping[str, int],
-    clear: Callable[[str], None],
-    *,
-    reason: str,
-    trace: bool,
-    at: float,
-    held: Sequence[ErasableLog] = (),
-) -> Erasure:
-    """Erase the sessions of ``sizes``, which says how many entries each has, with what was made of them.
-
-    ``clear`` drops the index of one; ``held`` are the logs of a store whose sessions cannot be opened twice.
-    """
-    gone: dict[str, Gone] = {name: dict.fromkeys(range(size)) for name, size in sizes.items()}
-    names = sessions_of(root) or tuple(sizes)
-    runs = [each for each in sizes if not is_reserved(each)]
-    removals = [Removal(each, reason, trace and each in runs) for each in _whole(runs, names)]
-    cuts = []
-    for log in fact_logs(root, open_beside) if root.joint else ():
-        entries = tuple(log.read())
-        wanted = facts_of(entries, gone, lambda _: False)
-        if all(each.session != log.session for each in removals) and (
-            cut := facts_cut(log.session, entries, wanted, reason)
-        ):
-            cuts.append(cut)
-    for name in sizes:
-        clear(name)
-    if root.joint:
-        root.erase((*removals, *cuts), at=at)
-    else:
-        for log in held:
-            log.erase([each for each in removals if each.session == log.session], at=at)
-    return Erasure(sum(sizes[each] for each in runs), stated_in(cuts), scrubbed=root.scrub())
-
-
-def _whole(runs: Iterable[str], names: Sequence[str]) -> Iterator[str]:
-    for run in runs:
-        yield run
-        yield from _with(run, names)
-
-
-def _with(run: str, names: Iterable[str]) -> Iterator[str]:
-    """The sessions of a store that are a run's: its branches, which there are, and the facts for it alone."""
-    own = quote(run, safe="")
-    for name in names:
-        if (
-            name == REGISTRY + run
-            or (name.startswith(OWN) and name.removeprefix(OWN).partition(":")[2] == run)
-            or (name.startswith(_OF_SESSIONS) and name.removeprefix(RESERVED).split(":")[2] == own)
-        ):
-            yield name
-
-
 def _gone(
     root: ErasableLog,
     runs: Sequence[str],
@@ -200,7 +144,7 @@ def _gone(
     every = sessions_of(root)
     sizes = {}
     for name in (
-        each for run in runs for each in (run, *(at for at in _with(run, every) if at.startswith(OWN)))
+        each for run in runs for each in (run, *(at for at in names_of(run, every) if at.startswith(OWN)))
     ):
         with contextlib.closing(open_beside(url, name, **store)) as log:
             sizes[name] = log.head()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pagein.branches import MAIN, Asked, Moved
 from pagein.effects import Flow
 from pagein.erasing.colours import Erase
-from pagein.erasing.doing import Erasure
+from pagein.erasing.reach import Erasure
 from pagein.errors import ConfigurationError, UnknownHandle
 from pagein.facts.fact import checked_scope
 from pagein.flows import catch_up, healed
