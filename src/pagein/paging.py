@@ -116,11 +116,12 @@ def _with_tail(session: Session, current: View) -> Flow[View]:
         return current
     if session.tail is None or session.tail.is_old(current, len(session.fold.compactions)):
         session.tail = yield from _looked_up(session, current, room)
-    tail = session.tail
-    if tail.stood is None or (tail.stood.head, tail.stood.room) != (current.head, room):
+    tail, stood = session.tail, session.tail.stood
+    if stood is None or (stood.head, stood.room) != (current.head, room):
         made = recalling.shown_in(tail.paged, current, room, tail.head, session.sights)
-        tail = session.tail = replace(tail, stood=Stood(current.head, room, made))
-    found = tail.stood.shown if tail.stood else None
+        stood = Stood(current.head, room, made)
+        session.tail = replace(tail, stood=stood)
+    found = stood.shown
     whole = current if found is None else current.with_tail((*current.tail, found))
     return whole if whole.tokens <= whole.limit else current
 

@@ -209,9 +209,9 @@ def choose(
         for name, chance in memo.name_chances().items()
         if name not in sight.grounded
     }
-    lines = _lines(memo, sight.lines, within)
+    lines = dict(_out_of_sight(memo.lines, sight.lines, within))
     choice = Choice(counter, tokens, int(tokens * NAMED), worth, lines, memo.worths(line_worth))
-    deeds = _newest_deeds(memo, sight.lines, within)
+    deeds = _out_of_sight(memo.deeds, sight.lines, within)
     held = tuple(_held(choice, deeds, tokens, asked=within is not None))
     kept = {each.key for each in held}
     names = _names(memo, worth, sight.named)
@@ -222,22 +222,12 @@ def choose(
     return _extract(memo, [*held, *choice.take()])
 
 
-def _lines(memo: Memo, shown: Collection[str], within: tuple[int, int] | None) -> dict[str, Line]:
-    """The lines that are not in sight."""
-    if within is None:
-        return {key: each for key, each in memo.lines.items() if key not in shown}
-    first, last = within
-    return {
-        key: each for key, each in memo.lines.items() if first <= each.position < last and key not in shown
-    }
-
-
-def _newest_deeds(
-    memo: Memo, shown: Collection[str], within: tuple[int, int] | None
+def _out_of_sight(
+    table: Mapping[str, Line], shown: Collection[str], within: tuple[int, int] | None
 ) -> Iterator[tuple[str, Line]]:
-    """What was done so long ago that it stays for having been done alone."""
+    """The lines of a table that are not in sight, last seen ``within`` the positions, in their order."""
     first, last = within or (0, math.inf)
-    for key, each in memo.deeds.items():
+    for key, each in table.items():
         if first <= each.position < last and key not in shown:
             yield key, each
 
