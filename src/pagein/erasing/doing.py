@@ -6,6 +6,7 @@ The index goes first: what is killed in between has lost something that is built
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,46 +53,38 @@ class Rooms:
     def erase(self, asked: dict[int, frozenset[int] | None], reason: str) -> Erasure:
         """Erase places of the current branch, everywhere. Raises Conflict after many losses, LogError."""
         self._still_facts()
-        for attempt in range(ATTEMPTS):
-            lines = tuple(self._lines())
-            here = next(each for each in lines if each.session == self._current())
-            plan = planned(lines, {(here.holder(at), at): parts for at, parts in asked.items()}, reason)
-            facts = [] if plan.quotes is None else self._facts(plan, reason)
-            cuts = [*plan.cuts, *facts]
-            if not cuts:
-                return Erasure()
-            for session, entries in (plan.revised or {}).items():
-                self.library.revise(entries, session)
-            try:
-                self._cut(cuts)
-            except Conflict:
-                if attempt + 1 == ATTEMPTS:
-                    raise
-                continue
-            return Erasure(plan.steps, stated_in(facts), plan.derived, plan.elsewhere, self.root.scrub())
-        raise AssertionError("unreachable")  # pragma: no cover
+        return _tried(lambda: self._erased(asked, reason))
 
     def erase_facts(self, scope: FactScope, position: int | None, reason: str) -> Erasure:
         """Erase one fact with those whose place it took, or (None) all of an owner's in a scope."""
         self._still_facts()
+        return _tried(lambda: self._erased_facts(scope, position, reason))
+
+    def _erased(self, asked: dict[int, frozenset[int] | None], reason: str) -> Erasure:
+        lines = tuple(self._lines())
+        here = next(each for each in lines if each.session == self._current())
+        plan = planned(lines, {(here.holder(at), at): parts for at, parts in asked.items()}, reason)
+        facts = [] if plan.quotes is None else self._facts(plan, reason)
+        cuts = [*plan.cuts, *facts]
+        if not cuts:
+            return Erasure()
+        for session, entries in (plan.revised or {}).items():
+            self.library.revise(entries, session)
+        self._cut(cuts)
+        return Erasure(plan.steps, stated_in(facts), plan.derived, plan.elsewhere, self.root.scrub())
+
+    def _erased_facts(self, scope: FactScope, position: int | None, reason: str) -> Erasure:
         shelf = self.knowledge.facts.shelf(scope)
         log = erasable(shelf.log)
-        for attempt in range(ATTEMPTS):
-            entries = shelf.entries()
-            stated = {each.position for each in entries if isinstance(each.body, FactStated)}
-            wanted = stated if position is None else line_of(entries, position)
-            cut = facts_cut(log.session, entries, wanted, reason)
-            if cut is None:
-                return Erasure()
-            cuts = [cut, *shown_cuts(self._run_logs(), contents_of(entries, cut), reason)]
-            try:
-                self._cut(cuts)
-            except Conflict:
-                if attempt + 1 == ATTEMPTS:
-                    raise
-                continue
-            return Erasure(facts=stated_in([cut]), derived=len(cuts) - 1, scrubbed=self.root.scrub())
-        raise AssertionError("unreachable")  # pragma: no cover
+        entries = shelf.entries()
+        stated = {each.position for each in entries if isinstance(each.body, FactStated)}
+        wanted = stated if position is None else line_of(entries, position)
+        cut = facts_cut(log.session, entries, wanted, reason)
+        if cut is None:
+            return Erasure()
+        cuts = [cut, *shown_cuts(self._run_logs(), contents_of(entries, cut), reason)]
+        self._cut(cuts)
+        return Erasure(facts=stated_in([cut]), derived=len(cuts) - 1, scrubbed=self.root.scrub())
 
     def erase_session(self, reason: str, trace: bool) -> Erasure:
         """Erase the whole run, every branch of it, and the facts that came of it."""
@@ -154,6 +147,14 @@ class Rooms:
         by_session = {log.session: log for log in logs}
         for cut in cuts:
             by_session[cut.session].erase((cut,), at=self.now())
+
+
+def _tried(attempt: Callable[[], Erasure]) -> Erasure:
+    """What the attempt gives, made again where another writer was first. Raises Conflict after many losses."""
+    for _ in range(ATTEMPTS - 1):
+        with suppress(Conflict):
+            return attempt()
+    return attempt()
 
 
 def line_in(log: Log) -> Line:
