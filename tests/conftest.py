@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import settings
 
-from pagein.log.inmemory import InMemoryLog
-from pagein.memory import AgentMemory
+from pagein.backends.memory import InMemoryLog
+from pagein.memory.agent_memory import AgentMemory
 
 # A busy machine is no failure, and what CI tests of a commit is the same each time.
 settings.register_profile("pagein", deadline=None, derandomize=True)
@@ -27,7 +27,7 @@ def memory(log):
 @pytest.fixture(scope="session")
 def postgres():
     """A PostgreSQL server that all tests share: started when the first of them asks."""
-    from pagein.testing.postgres_server import PostgresServer
+    from tests._support.postgres_server import PostgresServer
 
     with PostgresServer() as server:
         yield server

@@ -1,5 +1,6 @@
 """Every code block of the README and of the docs runs."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -24,7 +25,13 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, code, tmp_path):
     script = tmp_path / "page.py"
     script.write_text("\n".join(code))
     done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, script],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0, f"{page}: {done.stderr}"
 
@@ -36,9 +43,14 @@ def test_the_commands_of_a_page_run(line, tmp_path):
     if line in RUN_BY_CI:
         assert (ROOT / ".ci" / "run").read_text().count(line) == 1
         return
-    assert line.startswith("pagein ")
+    assert line.startswith(("pagein ", "python -m benchmarks "))
     done = subprocess.run(
-        [sys.executable, "-m", *shlex.split(line)], cwd=tmp_path, capture_output=True, check=False, timeout=60
+        [sys.executable, "-m", *shlex.split(line.removeprefix("python -m "))],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
 

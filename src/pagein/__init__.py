@@ -55,10 +55,10 @@ cli          pagein demo | replay | log | view | expand | verify | export | impo
 
 from typing import TYPE_CHECKING
 
-from pagein.branches import Branch, Comparison
-from pagein.callbacks import CallbackRegistry
-from pagein.checkpoints import Automatic
-from pagein.compaction import Plan, Policy
+from pagein._common.lazy import lazily as _lazily
+from pagein._common.version import __version__ as __version__
+from pagein.context.compaction.base import Plan, Policy
+from pagein.context.view.view import Report, View
 from pagein.errors import (
     BudgetError,
     ConfigurationError,
@@ -83,13 +83,10 @@ from pagein.errors import (
     UnknownCheckpoint,
     UnknownHandle,
 )
-from pagein.expansion import Expansion
-from pagein.flows import Recorded
-from pagein.loading import lazily as _lazily
-from pagein.log import Compaction, Entry, Log, Problem, Verification
-from pagein.memory import AgentMemory
-from pagein.showing import replay, truncate_content
-from pagein.steps import (
+from pagein.events.callbacks import CallbackRegistry
+from pagein.events.entries import Compaction, Entry, Log, Problem, Verification
+from pagein.events.replay import replay, truncate_content
+from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
     Image,
@@ -105,15 +102,17 @@ from pagein.steps import (
     ToolCall,
     Usage,
 )
+from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.branches import Branch, Comparison
+from pagein.memory.checkpoints import Automatic
+from pagein.memory.operations.expand import Expansion
+from pagein.memory.operations.load import Recorded
 from pagein.tokens import Budget, TokenCounter
-from pagein.view import Report, View
 
 if TYPE_CHECKING:
-    from pagein.amemory import AsyncAgentMemory
-    from pagein.checkpoints import Mark, Standing
-    from pagein.erasing import Erasure
-
-__version__ = "0.1.0"
+    from pagein.memory.async_memory import AsyncAgentMemory
+    from pagein.memory.checkpoints import Mark, Standing
+    from pagein.memory.erasure import Erasure
 
 __all__ = [
     "ActionStep",
@@ -181,6 +180,6 @@ __all__ = [
 # Importing asyncio alone takes as long as all the rest.
 __getattr__ = _lazily(
     __name__,
-    {"AsyncAgentMemory": "pagein.amemory", "Erasure": "pagein.erasing"}
-    | dict.fromkeys(("Mark", "Standing"), "pagein.checkpoints"),
+    {"AsyncAgentMemory": "pagein.memory.async_memory", "Erasure": "pagein.memory.erasure"}
+    | dict.fromkeys(("Mark", "Standing"), "pagein.memory.checkpoints"),
 )

@@ -11,15 +11,16 @@ import psycopg_pool
 import pytest
 
 from pagein import AgentMemory
-from pagein.archive import Query, SqliteArchive
-from pagein.archive.opening import archive_of
-from pagein.archive.postgres import PostgresArchive
-from pagein.archive.postgres_schema import TABLES, VERSION
+from pagein.backends import SqliteArchive
+from pagein.backends.postgres.log import PostgresLog
+from pagein.backends.postgres.search import PostgresArchive
+from pagein.backends.postgres.search_schema import TABLES, VERSION
+from pagein.backends.search import archive_of
 from pagein.errors import LogError, LogTooNew, LogUnreadable
-from pagein.log.postgres import PostgresLog
-from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
-from pagein.testing.archive_material import RUN, Counting, OpenArchive, handles, recorded
-from pagein.testing.archives import ArchiveTests
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.search import Query
+from pagein.testing.search_index_material import RUN, Counting, OpenArchive, handles, recorded
+from pagein.testing.search_indexes import ArchiveTests
 
 
 class TestPostgresArchive(ArchiveTests):
@@ -199,9 +200,9 @@ def test_a_connection_that_is_lost_is_opened_again(opened, log, using):
 
 KILLED = """
 import os, signal, sys
-from pagein.archive.postgres import PostgresArchive
-from pagein.archive.postgres_tables import PostgresWriting
-from pagein.log.postgres import PostgresLog
+from pagein.backends.postgres.search import PostgresArchive
+from pagein.backends.postgres.search_tables import PostgresWriting
+from pagein.backends.postgres.log import PostgresLog
 done = 0
 real = PostgresWriting.keep
 def dying(writing, known, found):
@@ -237,8 +238,8 @@ def test_killed_between_rows_and_watermark_it_goes_on_where_it_was(opened, log, 
 
 WORKER = """
 import sys
-from pagein.archive.postgres import PostgresArchive
-from pagein.log.postgres import PostgresLog
+from pagein.backends.postgres.search import PostgresArchive
+from pagein.backends.postgres.log import PostgresLog
 log = PostgresLog(sys.argv[1], schema=sys.argv[2], session="long")
 print(PostgresArchive(sys.argv[1], schema=sys.argv[2], session="long", timeout=30).catch_up(log))
 """

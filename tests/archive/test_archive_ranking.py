@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagein.archive import Hit, pack
-from pagein.archive.dates import Window, day_said, windows
-from pagein.archive.fusion import CONFIDENCE, MEANING, RECENCY, TIME, Candidate, chosen, fuse
-from pagein.archive.packing import GAP, snippet
-from pagein.archive.passages import LONGEST, spans
-from pagein.archive.sessions import bm25, fused
-from pagein.archive.terms import Wanted
-from pagein.archive.words import AROUND, Statistics, best_of, by_presence, padded, rarity, scores
+from pagein.search import Hit, pack
+from pagein.search.dates import Window, day_said, windows
+from pagein.search.fusion import CONFIDENCE, MEANING, RECENCY, TIME, Candidate, chosen, fuse
+from pagein.search.passages import LONGEST, spans
+from pagein.search.ranking import AROUND, Statistics, best_of, by_presence, padded, rarity, scores
+from pagein.search.sessions import bm25, fused
+from pagein.search.snippets import GAP, snippet
+from pagein.search.tokenizer import Wanted
 from pagein.tokens.encodings import Encoding
 
 COUNTER = Encoding("o200k_base")

@@ -10,12 +10,16 @@ import textwrap
 
 import pytest
 
-from pagein.archive import Query, SqliteArchive, ids, schema, sqlite_tables
-from pagein.archive.schema import TABLES
+from pagein.backends import SqliteArchive
+from pagein.backends.sqlite import search_schema as schema
+from pagein.backends.sqlite import search_tables as sqlite_tables
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.backends.sqlite.search_schema import TABLES
 from pagein.errors import LogBusy, LogError, LogUnreadable
-from pagein.log.sqlite import SQLiteLog
-from pagein.steps import TaskStep
-from pagein.testing.archive_material import RUN, Counting, handles, recorded
+from pagein.events.steps import TaskStep
+from pagein.search import Query
+from pagein.search import passage_ids as ids
+from pagein.testing.search_index_material import RUN, Counting, handles, recorded
 
 
 @contextlib.contextmanager
@@ -184,8 +188,9 @@ def test_rows_and_watermark_come_together_or_not_at_all(path, log, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-from pagein.archive import SqliteArchive, sqlite_tables
-from pagein.log.sqlite import SQLiteLog
+from pagein.backends import SqliteArchive
+from pagein.backends.sqlite import search_tables as sqlite_tables
+from pagein.backends.sqlite.log import SQLiteLog
 at = int(sys.argv[2])
 done = 0
 real = sqlite_tables.SqliteWriting.keep
@@ -219,8 +224,8 @@ def test_killed_between_rows_and_watermark_it_goes_on_where_it_was(path, log, at
 
 WORKER = """
 import sys
-from pagein.archive import SqliteArchive
-from pagein.log.sqlite import SQLiteLog
+from pagein.backends import SqliteArchive
+from pagein.backends.sqlite.log import SQLiteLog
 archive = SqliteArchive(sys.argv[1], timeout=30)
 log = SQLiteLog(sys.argv[1], session="long")
 print(archive.catch_up(log, session="long"))
@@ -298,9 +303,9 @@ def test_numpy_is_loaded_with_the_first_embedder_only(tmp_path):
     code = textwrap.dedent(
         """
         import sys
-        from pagein.archive import SqliteArchive
-        from pagein.log.inmemory import InMemoryLog
-        from pagein.steps import TaskStep
+        from pagein.backends import SqliteArchive
+        from pagein.backends.memory import InMemoryLog
+        from pagein.events.steps import TaskStep
         log = InMemoryLog()
         log.append([TaskStep("mooring lines")], after=0, at=1.0)
         with SqliteArchive() as archive:

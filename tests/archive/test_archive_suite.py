@@ -4,11 +4,11 @@ import contextlib
 
 import pytest
 
-from pagein.archive import SqliteArchive
-from pagein.archive.derived import DerivedArchive
-from pagein.log.sqlite import SQLiteLog
-from pagein.testing.archive_material import OpenArchive
-from pagein.testing.archives import ArchiveTests
+from pagein.backends import SqliteArchive
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.search.index import DerivedArchive
+from pagein.testing.search_index_material import OpenArchive
+from pagein.testing.search_indexes import ArchiveTests
 
 
 class TestSqliteArchive(ArchiveTests):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagein.archive.terms import LONGEST, query_terms, surfaces, terms
+from pagein.search.tokenizer import LONGEST, query_terms, surfaces, terms
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pagein import ActionStep, AgentMemory, LogUnreadable, TaskStep
-from pagein.archive import SqliteArchive
-from pagein.archive.gathering import gather
-from pagein.log import Log
-from pagein.log.sqlite import SQLiteLog
+from pagein.backends import SqliteArchive
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.events.entries import Log
+from pagein.memory.session_indexing import gather
 
 
 def recorded(path: Path, session: str, said: str, *, tenant: str = "", steps: int = 1) -> None:

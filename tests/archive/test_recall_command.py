@@ -7,10 +7,10 @@ import sqlite3
 
 import pytest
 
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.cli import main
-from pagein.log.sqlite import SQLiteLog
-from pagein.steps import TaskStep
-from pagein.testing.archive_material import RUN, recorded
+from pagein.events.steps import TaskStep
+from pagein.testing.search_index_material import RUN, recorded
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_nothing_found_says_so(db, capsys):
 
 
 def test_a_file_that_is_held_by_a_writer_is_searched_all_the_same(db, capsys, monkeypatch):
-    from pagein.archive import SqliteArchive
+    from pagein.backends import SqliteArchive
 
     real = SqliteArchive.__init__
     monkeypatch.setattr(

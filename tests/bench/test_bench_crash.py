@@ -7,12 +7,12 @@ import sqlite3
 
 import pytest
 
-from pagein.bench.crash import Crashes, _Inspection, _Life, bench_crash
-from pagein.bench.crash_child import BUDGET, Place, call_numbers
-from pagein.cli import main
-from pagein.log.sqlite import SQLiteLog
-from pagein.memory import AgentMemory
-from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
+from benchmarks.__main__ import main
+from benchmarks.crash import Crashes, _Inspection, _Life, bench_crash
+from benchmarks.crash_child import BUDGET, Place, call_numbers
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.memory.agent_memory import AgentMemory
 
 pytestmark = pytest.mark.skipif(
     "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs SIGKILL and fork"
@@ -135,8 +135,8 @@ def test_a_process_that_dies_by_itself_is_told(tmp_path, monkeypatch):
 
 
 def test_the_command_counts_what_it_did(capsys):
-    assert main(["bench", "crash", "--kills", "1", "--seed", "4", "--json"]) == 0
+    assert main(["crash", "--kills", "1", "--seed", "4", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["kills"], told["ok"], told["faults"]) == (1, True, [])
-    assert main(["bench", "crash", "--kills", "0"]) == 1
-    assert main(["bench", "crash", "--store", "paper"]) == 2
+    assert main(["crash", "--kills", "0"]) == 1
+    assert main(["crash", "--store", "paper"]) == 2

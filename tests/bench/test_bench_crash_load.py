@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from pagein.bench.load import Job, _lost, _Told, bench_load
-from pagein.cli import main
-from pagein.log.sqlite import SQLiteLog
-from pagein.steps import TaskStep
+from benchmarks.__main__ import main
+from benchmarks.load import Job, _lost, _Told, bench_load
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.events.steps import TaskStep
 
 
 def test_writers_at_once_lose_nothing(tmp_path):
@@ -45,9 +45,9 @@ def test_a_writer_that_fails_is_told(tmp_path):
 
 
 def test_the_command_shows_the_rates(capsys):
-    assert main(["bench", "load", "--seconds", "0.1", "--writers", "2", "--json"]) == 0
+    assert main(["load", "--seconds", "0.1", "--writers", "2", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["ok"], len(told["rates"])) == (True, 3)
-    assert main(["bench", "load", "--seconds", "0.05", "--writers", "1"]) == 0
+    assert main(["load", "--seconds", "0.05", "--writers", "1"]) == 0
     assert "none." in capsys.readouterr().out
-    assert main(["bench", "load", "--seconds", "0"]) == 1
+    assert main(["load", "--seconds", "0"]) == 1

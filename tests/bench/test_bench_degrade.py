@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from pagein.bench.degrade.contexts import FULL, SLIDING, Full, context, default_contexts, known_contexts
-from pagein.bench.degrade.measure import Experiment, averages, bench_degrade, summary
-from pagein.bench.degrade.play import CACHED, WORLDS, WRITTEN, Meter, play, step_limit
-from pagein.bench.degrade.reading import Act, Answer, Reader, facts_of, trails_of
-from pagein.bench.requests import Scale
-from pagein.compaction.named import POLICIES
+from benchmarks.degrade.contexts import FULL, SLIDING, Full, context, default_contexts, known_contexts
+from benchmarks.degrade.measure import Experiment, averages, bench_degrade, summary
+from benchmarks.degrade.play import CACHED, WORLDS, WRITTEN, Meter, play, step_limit
+from benchmarks.degrade.reader import Act, Answer, Reader, facts_of, trails_of
+from pagein.context.compaction.registry import POLICIES
+from pagein.context.view.layout import as_data
 from pagein.errors import ConfigurationError
+from pagein.evaluation.requests import Scale
 from pagein.formats import format_named
 from pagein.tokens.encodings import Encoding
-from pagein.view.layout import as_data
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_what_an_agent_says_and_does_stands_in_its_request(world, scale):
         return decision
 
     with pytest.MonkeyPatch.context() as patch, context("ladder", 3_000, scale) as strategy:
-        patch.setattr("pagein.bench.degrade.play.Reader", Listening)
+        patch.setattr("benchmarks.degrade.play.Reader", Listening)
         play(replace(kind, decide=decide), 40, 0, strategy, scale)
     for text, decision in made:
         given = [decision.text] if isinstance(decision, Answer) else list(decision.arguments.values())

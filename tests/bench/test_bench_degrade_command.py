@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from pagein.bench.degrade.measure import Experiment, bench_degrade
-from pagein.bench.degrade.plot import check_plot, write_plot
-from pagein.cli import main
+from benchmarks.__main__ import main
+from benchmarks.degrade.measure import Experiment, bench_degrade
+from benchmarks.degrade.plot import check_plot, write_plot
 from pagein.errors import ConfigurationError
 from pagein.tokens.encodings import Encoding
 
@@ -17,7 +17,7 @@ SMALL = ("--worlds", "desk", "--policies", "ladder", "masking", "--lengths", "20
 @pytest.fixture
 def run(capsys):
     def command(*arguments):
-        code = main(["bench", "degrade", *map(str, arguments)])
+        code = main(["degrade", *map(str, arguments)])
         out, err = capsys.readouterr()
         return code, out, err
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_played_is_one_line(run, given, word):
 def test_without_matplotlib_the_cure_is_named_before_anything_is_played(run, monkeypatch, tmp_path):
     real = importlib.util.find_spec
     monkeypatch.setattr(
-        "pagein.bench.degrade.plot.find_spec", lambda name: None if name == "matplotlib" else real(name)
+        "benchmarks.degrade.plot.find_spec", lambda name: None if name == "matplotlib" else real(name)
     )
     code, out, err = run("--plot", tmp_path / "a.png")
     assert (code, out) == (1, "")
@@ -93,7 +93,7 @@ def test_without_matplotlib_the_cure_is_named_before_anything_is_played(run, mon
 
 
 def test_a_picture_goes_into_a_folder_that_is_there_and_a_file_of_a_known_kind(tmp_path, monkeypatch):
-    monkeypatch.setattr("pagein.bench.degrade.plot.find_spec", lambda _: object())
+    monkeypatch.setattr("benchmarks.degrade.plot.find_spec", lambda _: object())
     with pytest.raises(ConfigurationError, match="folder"):
         check_plot(tmp_path / "none" / "a.png")
     with pytest.raises(ConfigurationError, match=r"\.png"):

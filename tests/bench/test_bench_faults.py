@@ -2,15 +2,15 @@
 
 import pytest
 
-from pagein.bench.faults import Lane, bench_faults, measure_run
-from pagein.bench.requests import Scale
-from pagein.bench.retrieval import check_retrieval
-from pagein.bench.runs import Run
-from pagein.bench.strategies import BASELINES, Paged
-from pagein.bench.synthetic import opening, turns
 from pagein.errors import ConfigurationError
+from pagein.evaluation.faults import Lane, bench_faults, measure_run
+from pagein.evaluation.requests import Scale
+from pagein.evaluation.retrieval import check_retrieval
+from pagein.evaluation.runs import Run
+from pagein.evaluation.strategies import BASELINES, Paged
 from pagein.formats import format_named
-from pagein.memory import AgentMemory
+from pagein.memory.agent_memory import AgentMemory
+from pagein.testing.synthetic_run import opening, turns
 from pagein.tokens.encodings import Encoding
 
 COUNTER = Encoding("o200k_base")

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from pagein.bench.frameworks.comparing import FRAMEWORKS, bench_frameworks
-from pagein.bench.frameworks.meter import Meter
-from pagein.cli import main
+from benchmarks.__main__ import main
+from benchmarks.frameworks.compare import FRAMEWORKS, bench_frameworks
+from benchmarks.frameworks.meter import Meter
 from pagein.errors import ConfigurationError
 
 
@@ -27,7 +27,7 @@ def test_every_framework_sends_less_than_two_fifths_of_its_tokens_over_sixty_cal
 
 
 def test_one_that_is_not_installed_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pagein.bench.frameworks.smolagents", None)
+    monkeypatch.setitem(__import__("sys").modules, "benchmarks.frameworks.smolagents", None)
     (row,) = bench_frameworks(("smolagents",), nothing, steps=2, long=0)
     assert row.note == "pip install 'pagein[smolagents]'"
     with pytest.raises(ConfigurationError, match="no framework 'autogen'; there are smolagents, langchain"):
@@ -35,15 +35,15 @@ def test_one_that_is_not_installed_says_what_to_install(monkeypatch):
 
 
 def test_the_command_prints_a_table_and_json(capsys, monkeypatch):
-    monkeypatch.setattr("pagein.cli.benching_frameworks.QUICK", 3)
-    monkeypatch.setattr("pagein.bench.frameworks.comparing.CALLS", 3)
-    assert main(["bench", "frameworks", "langchain", "--quick", "--json"]) == 0
+    monkeypatch.setattr("benchmarks.cli.frameworks.QUICK", 3)
+    monkeypatch.setattr("benchmarks.frameworks.compare.CALLS", 3)
+    assert main(["frameworks", "langchain", "--quick", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["rows"][0]["framework"] == "langchain"
     assert told["rows"][0]["tokens"] >= told["rows"][0]["tokens_bare"] > 0  # of three calls nothing leaves
-    assert main(["bench", "frameworks", "langchain", "--quick"]) == 0
+    assert main(["frameworks", "langchain", "--quick"]) == 0
     assert "with pagein" in capsys.readouterr().out
-    assert main(["bench", "frameworks", "autogen"]) == 1
+    assert main(["frameworks", "autogen"]) == 1
 
 
 def test_a_meter_leaves_out_what_happens_within_a_request():

@@ -2,8 +2,8 @@
 
 import json
 
-from pagein.bench.needs import Faults, History, Needs, Reading, faults
-from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.evaluation.needs import Faults, History, Needs, Reading, faults
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 
 
 def said(text):

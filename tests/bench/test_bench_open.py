@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from pagein.bench.opening import bench_opening
-from pagein.cli import main
+from benchmarks.__main__ import main
+from benchmarks.opening import bench_opening
 
 LABELS = {
     "open, 30 steps", "first view, 30 steps", "open + first view, 30 steps", "fork at 30 steps", "messages, 30 steps",
@@ -51,12 +51,12 @@ def test_a_run_is_opened_and_weighed_on_a_server(postgres):
 
 @pytest.mark.slow
 def test_the_command_shows_both_budgets(capsys):
-    assert main(["bench", "open", "--quick", "--json"]) == 0
+    assert main(["open", "--quick", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["store"], told["budgets"]) == ("sqlite", [80_000, 500_000])
     assert sum(each["what"].startswith("the log") for each in told["rows"]) == 2
 
 
 def test_a_budget_that_is_none_is_refused(capsys):
-    assert main(["bench", "open", "--budget", "0"]) == 1
+    assert main(["open", "--budget", "0"]) == 1
     assert "budget" in capsys.readouterr().err

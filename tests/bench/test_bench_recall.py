@@ -5,15 +5,15 @@ import json
 
 import pytest
 
-from pagein.bench.recall.data import haystack_of, read_locomo, read_longmemeval, read_pool
-from pagein.bench.recall.locomo import bench_locomo
-from pagein.bench.recall.longmemeval import bench_longmemeval, by_session, by_turn
-from pagein.bench.recall.measures import ndcg, quantile, recall, recall_all, recall_any, within
-from pagein.bench.recall.searchers import Remembering, any_of, searchers
-from pagein.bench.search import Steps, bench_search
-from pagein.cli import main
+from benchmarks.__main__ import main
+from benchmarks.recall.data import haystack_of, read_locomo, read_longmemeval, read_pool
+from benchmarks.recall.locomo import bench_locomo
+from benchmarks.recall.longmemeval import bench_longmemeval, by_session, by_turn
+from benchmarks.recall.measures import ndcg, quantile, recall, recall_all, recall_any, within
+from benchmarks.recall.searchers import Remembering, any_of, searchers
+from benchmarks.search import Steps, bench_search
 from pagein.errors import ConfigurationError, FormatError
-from pagein.testing.archive_material import Counting
+from pagein.testing.search_index_material import Counting
 
 LOCOMO = [
     {
@@ -231,39 +231,34 @@ def test_made_up_steps_are_the_same_each_time():
 
 def test_the_commands_print_tables(files, capsys):
     locomo, chats, pool = map(str, files)
-    assert main(["bench", "recall", "locomo", locomo, "--embedder", "none"]) == 0
+    assert main(["recall", "locomo", locomo, "--embedder", "none"]) == 0
     assert (
-        main(
-            ["bench", "recall", "longmemeval", chats, "--pool", pool, "--haystack", "8", "--embedder", "none"]
-        )
-        == 0
+        main(["recall", "longmemeval", chats, "--pool", pool, "--haystack", "8", "--embedder", "none"]) == 0
     )
-    assert main(["bench", "search", "--documents", "200", "--queries", "5"]) == 0
+    assert main(["search", "--documents", "200", "--queries", "5"]) == 0
     printed = capsys.readouterr().out
     assert all(each in printed for each in ("R@10", "E@1000", "all@5", "p95 ms", "multi-hop"))
 
 
 def test_the_commands_print_json(files, capsys):
     locomo, chats, _ = map(str, files)
-    assert (
-        main(["bench", "recall", "locomo", locomo, "--embedder", "none", "--systems", "words", "--json"]) == 0
-    )
+    assert main(["recall", "locomo", locomo, "--embedder", "none", "--systems", "words", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["systems"]["words"]["means"]["R@5"] == 1.0
-    assert main(["bench", "recall", "longmemeval", chats, "--embedder", "none", "--no-turns", "--json"]) == 0
+    assert main(["recall", "longmemeval", chats, "--embedder", "none", "--no-turns", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["systems"]["words"]["turns"] == {}
-    assert main(["bench", "search", "--documents", "50", "--queries", "5", "--json"]) == 0
+    assert main(["search", "--documents", "50", "--queries", "5", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"][0]["name"] == "pagein"
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        ["bench", "recall", "locomo", "{locomo}", "--embedder", "cook"],
-        ["bench", "recall", "locomo", "{locomo}", "--systems", "cook"],
-        ["bench", "recall", "locomo", "missing.json"],
-        ["bench", "recall", "longmemeval", "{chats}", "--haystack", "many"],
-        ["bench", "recall", "longmemeval", "{pool}", "--haystack", "5"],
-        ["bench", "search", "--documents", "0"],
+        ["recall", "locomo", "{locomo}", "--embedder", "cook"],
+        ["recall", "locomo", "{locomo}", "--systems", "cook"],
+        ["recall", "locomo", "missing.json"],
+        ["recall", "longmemeval", "{chats}", "--haystack", "many"],
+        ["recall", "longmemeval", "{pool}", "--haystack", "5"],
+        ["search", "--documents", "0"],
     ],
 )
 def test_what_cannot_be_measured_is_one_line(files, capsys, command):

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from pagein.bench.recall.runs import bench_runs
-from pagein.bench.runs import Run
-from pagein.bench.synthetic import opening, turns
-from pagein.cli import main
+from benchmarks.__main__ import main
+from benchmarks.recall.runs import bench_runs
+from pagein.evaluation.runs import Run
+from pagein.testing.synthetic_run import opening, turns
 from pagein.tokens.encodings import Encoding
 
 MESSAGES = (*opening(), *(message for turn in turns(30) for message in turn.messages))
@@ -34,11 +34,11 @@ def test_both_columns_have_the_same_needs_and_only_one_pays_with_its_prefix():
 
 
 def test_the_command_shows_both_columns(file, capsys):
-    assert main(["bench", "recall", "runs", str(file), "--budget", "2000"]) == 0
+    assert main(["recall", "runs", str(file), "--budget", "2000"]) == 0
     out = capsys.readouterr().out
     assert "far identifiers met" in out
     assert "without" in out
-    assert main(["bench", "recall", "runs", str(file), "--budget", "2000", "--page-in", "0", "--json"]) == 0
+    assert main(["recall", "runs", str(file), "--budget", "2000", "--page-in", "0", "--json"]) == 0
     (both,) = json.loads(capsys.readouterr().out)["files"].values()
     for each in both.values():
         each.pop("ms_a_step")
@@ -55,5 +55,5 @@ def test_the_command_shows_both_columns(file, capsys):
     ],
 )
 def test_a_bad_option_is_named(file, arguments, told, capsys):
-    assert main(["bench", "recall", "runs", str(file), *arguments]) == 1
+    assert main(["recall", "runs", str(file), *arguments]) == 1
     assert told in capsys.readouterr().err

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from pagein.bench.requests import Scale, canonical, orphans, prefix_share, tokens_of
-from pagein.bench.strategies import BASELINES, OMITTED, Baseline, recent
-from pagein.bench.synthetic import opening, turns
+from pagein.evaluation.requests import Scale, canonical, orphans, prefix_share, tokens_of
+from pagein.evaluation.strategies import BASELINES, OMITTED, Baseline, recent
 from pagein.formats import format_named, validate
+from pagein.testing.synthetic_run import opening, turns
 from pagein.tokens.encodings import Encoding
 
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from pagein.bench.faults import in_openai, request_points
-from pagein.bench.runs import demo_run, distinct, read_runs
 from pagein.errors import ConfigurationError, FormatError
+from pagein.evaluation.faults import in_openai, request_points
+from pagein.evaluation.runs import demo_run, distinct, read_runs
 from pagein.formats import format_named
 
 HELLO = [{"role": "user", "content": "hi"}]
@@ -124,7 +124,7 @@ def test_the_bundled_run_is_there_with_its_licence():
     from importlib import resources
 
     run = demo_run()
-    folder = resources.files("pagein.bench").joinpath("runs")
+    folder = resources.files("pagein.evaluation").joinpath("recorded")
     assert 40 <= len(run.messages) <= 80
     assert "MIT" in folder.joinpath("LICENSE-mini-swe-agent.md").read_text()
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from pagein.bench.runs import Run
-from pagein.bench.savings import averages, bench_missed, bench_savings, joined
 from pagein.cli import main
 from pagein.errors import ConfigurationError
+from pagein.evaluation.runs import Run
+from pagein.evaluation.savings import averages, bench_missed, bench_savings, joined
 from pagein.tokens.encodings import Encoding
 
 COUNTER = Encoding("o200k_base")

@@ -1,8 +1,8 @@
 """The measurements of speed, on a run too short to say anything: they run, and give what they promise."""
 
-from pagein.bench import peers
-from pagein.bench.speed import append_rows, counting_rows, turn_costs
-from pagein.bench.synthetic import turns
+from benchmarks import peers
+from benchmarks.speed import append_rows, counting_rows, turn_costs
+from pagein.testing.synthetic_run import turns
 
 
 def silent(what, done, of):

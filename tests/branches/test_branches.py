@@ -20,19 +20,19 @@ from pagein import (
     UnknownBranch,
     UnknownCheckpoint,
 )
+from pagein.backends.memory import InMemoryLog
+from pagein.backends.postgres.log import PostgresLog
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.cli import main
 from pagein.errors import ConfigurationError, Conflict, LogUnwritable, NothingToUndo
-from pagein.exporting import export_session, import_session
-from pagein.log import Compaction, Pin
-from pagein.log.branching import BranchLog, Piece
-from pagein.log.inmemory import InMemoryLog
-from pagein.log.postgres import PostgresLog
-from pagein.log.rows import Row
-from pagein.log.sqlite import SQLiteLog
+from pagein.events.entries import Compaction, Pin
+from pagein.log.branch_log import BranchLog, Piece
+from pagein.log.raw_rows import Row
+from pagein.memory.export import export_session, import_session
 from pagein.models.errors import ModelError
+from pagein.summaries.job import Written
 from pagein.summaries.summary import Item, Summary
 from pagein.testing.logs import LogTests, OpenLog
-from pagein.writing import Written
 
 
 def turn(number, words="word"):

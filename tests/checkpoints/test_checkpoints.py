@@ -20,11 +20,11 @@ from pagein import (
     ToolCall,
     UnknownCheckpoint,
 )
-from pagein.checkpoints.state import as_state
+from pagein.backends.memory import InMemoryLog
 from pagein.cli import main
 from pagein.errors import ConfigurationError, LogUnwritable, ProtocolError
-from pagein.log import Checkpoint, Compaction, Observed
-from pagein.log.inmemory import InMemoryLog
+from pagein.events.entries import Checkpoint, Compaction, Observed
+from pagein.memory.checkpoints.state import as_state
 
 TASK = "Build the shop in src/shop.py. Never touch prod.\n- [ ] T-1: fix the parser\n- [x] T-2: set up"
 
@@ -96,7 +96,7 @@ def test_equal_logs_give_equal_states_and_many_checkpoints_the_same_as_one():
 
 
 def test_one_that_nobody_asked_for_reads_so_much_and_the_next_reads_the_rest(tmp_path, monkeypatch):
-    monkeypatch.setattr("pagein.checkpoints.automatic.AT_CLOSE", 60)
+    monkeypatch.setattr("pagein.memory.checkpoints.automatic.AT_CLOSE", 60)
     path = tmp_path / "run.db"
     with AgentMemory.open(path, budget=20_000, checkpoints=Automatic(close=True)) as memory:
         memory.record(TaskStep(TASK))

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from pagein.bench.synthetic import opening, turns
 from pagein.cli import main
-from pagein.memory import AgentMemory
+from pagein.memory.agent_memory import AgentMemory
+from pagein.testing.synthetic_run import opening, turns
 
 MESSAGES = [*opening(), *(message for turn in turns(12) for message in turn.messages)]
 

@@ -2,17 +2,17 @@
 
 import json
 
-from pagein.compaction import actions
-from pagein.compaction.digest import NAMED, choose
-from pagein.compaction.floor import floor
-from pagein.lexing import told_call
-from pagein.log.inmemory import InMemoryLog
-from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.backends.memory import InMemoryLog
+from pagein.context.compaction.base import actions
+from pagein.context.compaction.floor import floor
+from pagein.context.salience.extract import NAMED, choose
+from pagein.context.salience.tracker import Memo
+from pagein.context.view.fold import preview
+from pagein.events.identifiers import told_call
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.testing.promises import folded
 from pagein.tokens import Budget
 from pagein.tokens.encodings import Encoding
-from pagein.view.fold import preview
-from pagein.view.memo import Memo
 
 COUNTER = Encoding("o200k_base")
 

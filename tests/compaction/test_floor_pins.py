@@ -3,7 +3,7 @@
 import pytest
 
 from pagein import AgentMemory, OverBudget, TaskStep
-from pagein.log.inmemory import InMemoryLog
+from pagein.backends.memory import InMemoryLog
 
 
 def test_pins_before_words_that_do_not_fit_are_told_as_over_budget():

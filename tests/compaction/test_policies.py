@@ -2,7 +2,7 @@
 
 import pytest
 
-from pagein.compaction.named import POLICIES, policy_named
+from pagein.context.compaction.registry import POLICIES, policy_named
 from pagein.testing.policies import PolicyTests
 
 

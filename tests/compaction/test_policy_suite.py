@@ -5,11 +5,11 @@ import itertools
 
 import pytest
 
-from pagein.compaction import Plan, actions, newest_user
-from pagein.log import Replacement, Stub
-from pagein.steps import ActionStep, SummaryStep, TaskStep
+from pagein.context.compaction.base import Plan, actions, newest_user
+from pagein.context.view.cuts import cuts
+from pagein.events.entries import Replacement, Stub
+from pagein.events.steps import ActionStep, SummaryStep, TaskStep
 from pagein.testing.policies import PolicyTests
-from pagein.view.cuts import cuts
 
 
 class Honest:

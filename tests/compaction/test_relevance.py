@@ -2,12 +2,12 @@
 
 import math
 
-from pagein.compaction.relevance import Relevance, by_words
-from pagein.log.inmemory import InMemoryLog
-from pagein.memory import AgentMemory
-from pagein.steps import ActionStep, FinalAnswerStep, Observation, PlanningStep, TaskStep, ToolCall
+from pagein.backends.memory import InMemoryLog
+from pagein.context.compaction.policies.relevance import Relevance, by_words
+from pagein.context.view.fold import preview
+from pagein.events.steps import ActionStep, FinalAnswerStep, Observation, PlanningStep, TaskStep, ToolCall
+from pagein.memory.agent_memory import AgentMemory
 from pagein.tokens import Budget
-from pagein.view.fold import preview
 
 DOCK = "harbour crane berth tide pilot mooring container manifest"
 BAKE = "oven flour yeast crumb proofing sourdough banneton crust"

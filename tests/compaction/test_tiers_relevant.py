@@ -4,15 +4,15 @@ import math
 
 import pytest
 
-from pagein.compaction.relevance import Relevance
-from pagein.compaction.scoring import kept_best
-from pagein.compaction.tiers import Tiers
-from pagein.log.inmemory import InMemoryLog
-from pagein.memory import AgentMemory
-from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.backends.memory import InMemoryLog
+from pagein.context.compaction.policies.relevance import Relevance
+from pagein.context.compaction.policies.tiers import Tiers
+from pagein.context.compaction.step_scores import kept_best
+from pagein.context.view.fold import preview
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.memory.agent_memory import AgentMemory
 from pagein.testing.policies import PolicyTests
 from pagein.tokens import Budget
-from pagein.view.fold import preview
 
 DOCK = "harbour crane berth tide pilot mooring container manifest"
 BAKE = "oven flour yeast crumb proofing sourdough banneton crust"

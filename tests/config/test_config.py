@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from pagein import AgentMemory, Automatic, Budget
 from pagein.cli import main
-from pagein.compaction.ladder import RUNGS, Ladder
-from pagein.compaction.named import POLICIES
-from pagein.compaction.tiers import Tiers
-from pagein.config import KEYS, load
-from pagein.config.keys import IN_CODE, OWNERS, SECTIONS, SHORT
-from pagein.config.page import EXAMPLE, page
-from pagein.config.reading import OURS
-from pagein.config.rules import RULES
+from pagein.context.compaction.ladder import RUNGS, Ladder
+from pagein.context.compaction.policies.tiers import Tiers
+from pagein.context.compaction.registry import POLICIES
 from pagein.errors import ConfigurationError, PageinError
 from pagein.facts.settings import Settings
 from pagein.formats import format_named
-from pagein.models.patience import Patient
-from pagein.options import Options
+from pagein.memory.config import KEYS, load
+from pagein.memory.config.keys import IN_CODE, OWNERS, SECTIONS, SHORT
+from pagein.memory.config.page import EXAMPLE, page
+from pagein.memory.config.rules import RULES
+from pagein.memory.config.sources import OURS
+from pagein.memory.options import Options
+from pagein.models.retrying import Patient
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -9,7 +9,7 @@ import threading
 import time
 
 from pagein import AgentMemory, PageinError, TaskStep
-from pagein.log.sqlite import SQLiteLog
+from pagein.backends.sqlite.log import SQLiteLog
 
 HOST = """
 import sys

@@ -16,7 +16,7 @@ from pagein import (
     TaskStep,
     ToolCall,
 )
-from pagein.log.inmemory import InMemoryLog
+from pagein.backends.memory import InMemoryLog
 
 SECRET = "xanthippe-4711"
 MESSAGES = [{"role": "user", "content": f"I am {SECRET}"}, {"role": "assistant", "content": "Hello."}]

@@ -17,8 +17,8 @@ from pagein import (
     ToolCall,
     UnknownHandle,
 )
-from pagein.exporting import export_session, import_session
-from pagein.log.opening import open_log
+from pagein.backends.open import open_log
+from pagein.memory.export import export_session, import_session
 
 SECRET = "xanthippe-4711"
 LARGE = f"row {SECRET} " * 5_000

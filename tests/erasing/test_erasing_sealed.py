@@ -8,12 +8,12 @@ import sqlite3
 import pytest
 
 from pagein import AgentMemory, ConfigurationError, LogSealed, LogUnreadable, TaskStep
-from pagein.exporting import export_session, import_session
-from pagein.log import Pin
-from pagein.log.opening import open_log
-from pagein.log.sqlite import SQLiteLog
-from pagein.steps import Image
-from pagein.testing.erasing import PICTURE
+from pagein.backends.open import open_log
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.events.entries import Pin
+from pagein.events.steps import Image
+from pagein.memory.export import export_session, import_session
+from pagein.testing.erasure import PICTURE
 from pagein.testing.logs import NOON, LogTests
 
 KEY, OTHER = bytes(range(32)), bytes(32)
@@ -152,7 +152,7 @@ def test_what_has_no_key_costs_no_import():
     import subprocess
     import sys
 
-    code = "import pagein.log.sqlite, sys; assert not any(each.startswith('cryptography') for each in sys.modules)"
+    code = "import pagein.backends.sqlite.log, sys; assert not any(each.startswith('cryptography') for each in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ.copy())
 
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from pagein import AgentMemory, ConfigurationError, TaskStep
-from pagein.erasing.sessions import DAY, erase_session, erase_user, retain
-from pagein.log.opening import open_log
+from pagein.backends.open import open_log
+from pagein.memory.erasure.sessions import DAY, erase_session, erase_user, retain
 
 SECRET = "xanthippe-4711"
 NOW = 1_800_000_000.0

@@ -7,10 +7,10 @@ import sqlite3
 import pytest
 from psycopg import sql
 
-from pagein.log.inmemory import InMemoryLog
-from pagein.log.postgres import PostgresLog
-from pagein.log.sqlite import SQLiteLog
-from pagein.testing.erasing import ErasingTests
+from pagein.backends.memory import InMemoryLog
+from pagein.backends.postgres.log import PostgresLog
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.testing.erasure import ErasingTests
 
 KEY = bytes(range(32))
 

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagein import AgentMemory, Automatic, Observation, TaskStep
+from pagein.backends.memory import InMemoryLog
+from pagein.backends.postgres.log import PostgresLog
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.cli import main
 from pagein.errors import ConfigurationError, LogError, LogTooNew, LogUnreadable
-from pagein.exporting import export_messages, export_session, import_session, read_session, transcript
+from pagein.events.entries import Pin
+from pagein.events.steps import ActionStep, Image, Text, ToolCall
 from pagein.formats import validate
-from pagein.log import Pin
-from pagein.log.inmemory import InMemoryLog
-from pagein.log.postgres import PostgresLog
-from pagein.log.sqlite import SQLiteLog
-from pagein.steps import ActionStep, Image, Text, ToolCall
+from pagein.memory.export import export_messages, export_session, import_session, read_session, transcript
 from pagein.testing.logs import NOON
 from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, PICTURE, bodies, everywhere
 

@@ -1,6 +1,6 @@
 """A clock that is set, a model that says what it is told, a store that outlives who opened it."""
 
-from pagein.log.inmemory import InMemoryLog
+from pagein.backends.memory import InMemoryLog
 from pagein.models import Reply
 
 

@@ -7,7 +7,7 @@ import pytest
 from pagein.errors import ConfigurationError, PageinError
 from pagein.facts import Fact, FactError, Owners, UnknownFact, Weights, is_reserved
 from pagein.facts.fact import MOST_CONTENT, fact_id, key_of, parsed_id
-from pagein.facts.keeping import Capacity
+from pagein.facts.retention import Capacity
 from pagein.facts.settings import Settings
 
 

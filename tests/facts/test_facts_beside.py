@@ -13,7 +13,7 @@ from pagein.errors import LogUnwritable
 from pagein.facts.settings import Settings
 from pagein.facts.store import Facts
 from pagein.models import ModelUnavailable, Reply
-from pagein.models.patience import Patient, Waits
+from pagein.models.retrying import Patient, Waits
 
 GUARD = 60.0
 """Seconds against a hang."""

@@ -1,12 +1,13 @@
-"""``pagein facts`` and ``pagein bench facts``, from the outside."""
+"""``pagein facts`` and ``python -m benchmarks facts``, from the outside."""
 
 import gzip
 import json
 
 import pytest
 
+from benchmarks.__main__ import main as bench
+from benchmarks.facts import CONFIDENCE, OURS, REFIT, bench_facts, bench_speed_of_facts, read_asked
 from pagein import AgentMemory, TaskStep
-from pagein.bench.facts import CONFIDENCE, OURS, REFIT, bench_facts, bench_speed_of_facts, read_asked
 from pagein.cli import main
 from pagein.tokens.encodings import Encoding
 
@@ -102,10 +103,10 @@ def test_the_measure_on_a_conversation(tmp_path, capsys):
     assert (shares.mean(OURS, 500), shares.mean(REFIT, 500)) == (1.0, 1.0)
     assert shares.mean(CONFIDENCE, 500) in (0.0, 1.0)
     assert shares.apart < 1e-12
-    assert main(["bench", "facts", str(file), "--no-speed", "--json"]) == 0
+    assert bench(["facts", str(file), "--no-speed", "--json"]) == 0
     measured = json.loads(capsys.readouterr().out)
     assert measured["files"]["locomo.json.gz"]["shares"]["pagein"]["500"] == 1.0
-    assert main(["bench", "facts", str(file), "--no-speed", "--no-refit"]) == 0
+    assert bench(["facts", str(file), "--no-speed", "--no-refit"]) == 0
     assert "pagein" in capsys.readouterr().out
 
 
@@ -120,7 +121,7 @@ def test_the_speed_is_measured_beside_a_refit():
 def test_a_file_of_neither_kind_is_refused(tmp_path, capsys):
     file = tmp_path / "x.json"
     file.write_text('[{"a": 1}]')
-    assert main(["bench", "facts", str(file), "--no-speed"]) == 1
+    assert bench(["facts", str(file), "--no-speed"]) == 1
     assert "LongMemEval" in capsys.readouterr().err
 
 
@@ -144,16 +145,16 @@ def test_what_facts_cost_of_the_prefix_is_measured(tmp_path, capsys):
     ]
     file = tmp_path / "runs.jsonl"
     file.write_text("\n".join(map(json.dumps, runs)))
-    played = ["bench", "facts", "--no-speed", "--runs", str(file), "--budget", "2000", "--known"]
+    played = ["facts", "--no-speed", "--runs", str(file), "--budget", "2000", "--known"]
     command = [*played, "6"]
-    assert main([*command, "--json"]) == 0
+    assert bench([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["prefix"]["runs.jsonl"]
     assert list(found) == ["off", "tail", "head"]
     assert {each["requests"] for each in found.values()} == {12}
     assert {each["over_budget"] for each in found.values()} == {0}
     assert min(found["off"]["prefix_kept"], found["head"]["prefix_kept"]) > 0.99
     assert found["tail"]["prefix_kept"] > 0.9
-    assert main(command) == 0
+    assert bench(command) == 0
     assert "prefix kept" in capsys.readouterr().out
-    assert main([*played, "600"]) == 1
+    assert bench([*played, "600"]) == 1
     assert "600 facts are wanted" in capsys.readouterr().err

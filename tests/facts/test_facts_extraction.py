@@ -6,14 +6,14 @@ import pytest
 from facts_play import Scripted
 
 from pagein import ActionStep, FinalAnswerStep, Observation, SystemPromptStep, TaskStep, ToolCall
-from pagein.facts.asking import Rejected, read_answer
-from pagein.facts.extraction import Extraction
+from pagein.backends.memory import InMemoryLog
+from pagein.events.entries import FactsExtracted, Source
+from pagein.facts.extraction.model import Rejected, read_answer
+from pagein.facts.extraction.pipeline import Extraction
+from pagein.facts.extraction.rules import Said, candidates
 from pagein.facts.owners import Owners
-from pagein.facts.rules import Said, candidates
 from pagein.facts.settings import Settings
 from pagein.facts.store import Facts
-from pagein.log import FactsExtracted, Source
-from pagein.log.inmemory import InMemoryLog
 from pagein.models import ModelUnavailable, Reply
 
 

@@ -14,9 +14,9 @@ from pagein import (
     TaskStep,
     ToolCall,
 )
+from pagein.events.entries import FactsShown
 from pagein.facts.settings import Settings
 from pagein.formats import validate
-from pagein.log import FactsShown
 from pagein.testing import promises
 
 

@@ -7,9 +7,9 @@ import pytest
 from test_facts_store import *  # noqa: F403 - the tests themselves, run again over this store
 
 from pagein import AgentMemory, TaskStep
+from pagein.backends.postgres.log import PostgresLog
 from pagein.facts.owners import Owners
 from pagein.facts.store import Facts
-from pagein.log.postgres import PostgresLog
 
 
 class OnServer:

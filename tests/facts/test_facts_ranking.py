@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pagein import ActionStep, FinalAnswerStep, Opaque, SystemPromptStep, TaskStep, Text, ToolCall
 from pagein.facts import Fact, Ranking, Weights, context_of, format_memory_for_injection
-from pagein.facts.tfidf import TfIdf, fact_terms
+from pagein.search.tfidf import TfIdf, fact_terms
 
 SEED = {
     "facts": [

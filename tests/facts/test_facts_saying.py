@@ -2,7 +2,7 @@
 
 import pytest
 
-from pagein.facts.saying import is_contrary, is_near
+from pagein.facts.contradiction import is_contrary, is_near
 
 CONTRARY = [
     ("My favourite editor is vim", "my favourite editor is emacs"),

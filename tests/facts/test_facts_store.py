@@ -7,12 +7,12 @@ import pytest
 from facts_play import Clock, Scripted, Store
 
 from pagein.errors import ConfigurationError, LogError, LogUnwritable
+from pagein.events.entries import FactRemoved, FactStated, Source
 from pagein.facts import FactError, Owners, UnknownFact
-from pagein.facts.keeping import Capacity
-from pagein.facts.saying import is_contrary, is_near
+from pagein.facts.contradiction import is_contrary, is_near
+from pagein.facts.retention import Capacity
 from pagein.facts.settings import Settings
 from pagein.facts.store import Facts
-from pagein.log import FactRemoved, FactStated, Source
 from pagein.models import ModelUnavailable
 
 DAY = 86_400.0

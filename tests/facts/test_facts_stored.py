@@ -4,10 +4,10 @@ import contextlib
 import shutil
 from pathlib import Path
 
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.events.entries import FactConfirmed, FactRemoved, FactsExtracted, FactStated, FactsUsed, Source
 from pagein.facts import book_of
 from pagein.facts.store import Facts
-from pagein.log import FactConfirmed, FactRemoved, FactsExtracted, FactStated, FactsUsed, Source
-from pagein.log.sqlite import SQLiteLog
 
 STORED = Path(__file__).parent.parent / "formats" / "facts-1" / "log.db"
 

@@ -24,11 +24,8 @@ from formats_corpus_anthropic import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagein.formats.anthropic import Anthropic
-from pagein.formats.reading import compact
-from pagein.messages import Message
-from pagein.spelling import wire_id
-from pagein.steps import (
+from pagein.events.messages import Message
+from pagein.events.steps import (
     ActionStep,
     Image,
     Observation,
@@ -39,6 +36,9 @@ from pagein.steps import (
     ToolCall,
     Usage,
 )
+from pagein.events.tool_call_encoding import wire_id
+from pagein.formats.anthropic.wire import Anthropic
+from pagein.formats.parsing import compact
 from pagein.testing.formats import FormatTests, paired
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from pagein import AgentMemory
 from pagein.errors import FormatError, ProtocolError
-from pagein.formats.anthropic import Anthropic
-from pagein.formats.openai_chat import OpenAIChat
-from pagein.formats.reading import plain, readable
-from pagein.steps import ActionStep, TaskStep
+from pagein.events.steps import ActionStep, TaskStep
+from pagein.formats.anthropic.wire import Anthropic
+from pagein.formats.openai_chat.wire import OpenAIChat
+from pagein.formats.parsing import plain, readable
 from pagein.testing.formats import paired
 
 FORMATS = {"openai": OpenAIChat(), "anthropic": Anthropic()}

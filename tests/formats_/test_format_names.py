@@ -8,8 +8,8 @@ from formats_corpus_openai import NAMED as OPENAI
 from pagein import AgentMemory
 from pagein.errors import ConfigurationError, FormatError
 from pagein.formats import format_named, guess_format, validate
-from pagein.formats.anthropic import Anthropic
-from pagein.formats.openai_chat import OpenAIChat
+from pagein.formats.anthropic.wire import Anthropic
+from pagein.formats.openai_chat.wire import OpenAIChat
 
 
 def test_the_formats_have_the_names_they_are_found_by():

@@ -3,10 +3,19 @@ import json
 import pytest
 from formats_corpus_openai import NAMED, TRANSCRIPTS, assistant, call, system, text, tool, user
 
-from pagein.formats import openai_rules
-from pagein.formats.openai_chat import OpenAIChat
-from pagein.messages import Message
-from pagein.steps import ActionStep, Image, Observation, Opaque, SystemPromptStep, TaskStep, Text, ToolCall
+from pagein.events.messages import Message
+from pagein.events.steps import (
+    ActionStep,
+    Image,
+    Observation,
+    Opaque,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    ToolCall,
+)
+from pagein.formats.openai_chat import rules as openai_rules
+from pagein.formats.openai_chat.wire import OpenAIChat
 from pagein.testing.formats import FormatTests, paired
 
 

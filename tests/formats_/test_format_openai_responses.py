@@ -12,10 +12,10 @@ from openai.types.responses import (
 
 from pagein import AgentMemory, Illegal, Observation, Opaque, TaskStep, Text
 from pagein.errors import FormatError
+from pagein.events.messages import Message
+from pagein.events.steps import ActionStep, Image, ToolCall
 from pagein.formats import validate
-from pagein.formats.openai_responses import OpenAIResponses
-from pagein.messages import Message
-from pagein.steps import ActionStep, Image, ToolCall
+from pagein.formats.openai_responses.wire import OpenAIResponses
 from pagein.testing.formats import FormatTests, paired
 
 PNG = "data:image/png;base64,iVBORw0KGgo="

@@ -14,11 +14,11 @@ from formats_corpus_anthropic import user as asked
 from formats_corpus_openai import assistant, call, system, text, tool, user
 
 from pagein.errors import Illegal
+from pagein.events.messages import Message
+from pagein.events.steps import Opaque, Text, ToolCall
 from pagein.formats import validate
-from pagein.formats.anthropic import Anthropic
-from pagein.formats.openai_chat import OpenAIChat
-from pagein.messages import Message
-from pagein.steps import Opaque, Text, ToolCall
+from pagein.formats.anthropic.wire import Anthropic
+from pagein.formats.openai_chat.wire import OpenAIChat
 from pagein.testing.formats import paired
 
 CUT = {

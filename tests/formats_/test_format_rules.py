@@ -16,7 +16,9 @@ from formats_corpus_openai import TRANSCRIPTS as OPENAI
 from formats_corpus_openai import assistant, call, system, text, tool, user
 
 from pagein.errors import FormatError, Illegal
-from pagein.formats import anthropic_rules, openai_rules, validate
+from pagein.formats import validate
+from pagein.formats.anthropic import rules as anthropic_rules
+from pagein.formats.openai_chat import rules as openai_rules
 
 
 def image(url="https://e.org/a.png", **more):

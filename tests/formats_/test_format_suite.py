@@ -7,9 +7,9 @@ from formats_corpus_openai import TRANSCRIPTS
 from hypothesis import HealthCheck, Phase, given, settings
 from test_format_openai_chat import TestOpenAIChat as Declared
 
-from pagein.formats.openai_chat import OpenAIChat
-from pagein.messages import Message
-from pagein.steps import Observation, Text
+from pagein.events.messages import Message
+from pagein.events.steps import Observation, Text
+from pagein.formats.openai_chat.wire import OpenAIChat
 from pagein.testing import formats as suite
 from pagein.testing.conversations import facts
 from pagein.testing.formats import ILLEGAL, LOSSES, FormatTests, every_feature, legal_conversations, paired
@@ -305,7 +305,7 @@ def test_pairing_gives_every_call_an_id_of_its_own():
 
 
 def test_steps_of_every_kind_become_messages():
-    from pagein.steps import FinalAnswerStep, PlanningStep, SummaryStep
+    from pagein.events.steps import FinalAnswerStep, PlanningStep, SummaryStep
 
     assert paired([PlanningStep("p"), SummaryStep("s"), FinalAnswerStep("f")]) == (
         Message("assistant", "p"),

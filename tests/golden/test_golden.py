@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pagein import AgentMemory, Compaction
-from pagein.bench.runs import demo_run
+from pagein.evaluation.runs import demo_run
 
 HERE = Path(__file__).parent
 CASES = [(budget, format) for budget in (4_000, 8_000) for format in ("openai", "anthropic")]

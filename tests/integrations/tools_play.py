@@ -1,6 +1,6 @@
 """What every framework's model does with the tools of its memory, and what has come of it."""
 
-from pagein.tools import TOOLS
+from pagein.memory.tools import TOOLS
 
 CALLS = (
     ("pin", {"text": "Never touch the production database."}),
@@ -17,7 +17,7 @@ ALL = [each["name"] for each in TOOLS]
 
 
 def check(told, memory):
-    """That each call was answered by the tool of ``pagein.tools``, and did what it says."""
+    """That each call was answered by the tool of ``pagein.memory.tools``, and did what it says."""
     pinned, noted, recalled, expanded, unknown, not_pinned = told
     assert pinned.startswith("Pinned as s"), pinned
     assert noted.startswith("Noted as f"), noted

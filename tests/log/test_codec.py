@@ -10,12 +10,8 @@ import pytest
 from hypothesis import given, settings
 
 from pagein.errors import LogError, LogTooNew, LogUnreadable
-from pagein.log import Body, Compaction, Observed, Pin, Replacement, Stub
-from pagein.log import codec as codec_module
-from pagein.log.codec import KINDS, UPCASTERS, blob_names, decode, encode
-from pagein.log.digests import blob_name, link, origin
-from pagein.log.packing import INLINE_BYTES, INLINE_COMPACTION, INLINE_TEXT, MOST_INFLATED
-from pagein.steps import (
+from pagein.events.entries import Body, Compaction, Observed, Pin, Replacement, Stub
+from pagein.events.steps import (
     ActionStep,
     Image,
     Observation,
@@ -27,6 +23,10 @@ from pagein.steps import (
     ToolCall,
     Usage,
 )
+from pagein.log import codec as codec_module
+from pagein.log.blobs import INLINE_BYTES, INLINE_COMPACTION, INLINE_TEXT, MOST_INFLATED
+from pagein.log.codec import KINDS, UPCASTERS, blob_names, decode, encode
+from pagein.log.hash_chain import blob_name, link, origin
 from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, bodies, everywhere
 
 
@@ -119,7 +119,8 @@ STORED = {
 
 def test_no_stored_shape_changes_without_a_new_version():
     """Fails when a field is added: raise the version of the kind, write the upcaster, add a line above."""
-    from pagein import log, steps
+    from pagein.events import entries as log
+    from pagein.events import steps
 
     for kind in KINDS:
         assert " ".join(each.name for each in dataclasses.fields(kind.of)) == STORED[kind.name, kind.version]
@@ -303,14 +304,14 @@ def test_plans_and_tasks_of_one_shape_keep_their_kind():
 
 
 def test_only_what_lies_in_a_store_imports_msgspec():
-    from pagein.log import lines, tombstones
+    from pagein.log import export, tombstones
 
     users = [
         name
         for name, module in list(sys.modules.items())
         if name.startswith("pagein") and getattr(module, "msgspec", None) is msgspec
     ]
-    assert sorted(users) == [codec_module.__name__, lines.__name__, tombstones.__name__]
+    assert sorted(users) == [codec_module.__name__, export.__name__, tombstones.__name__]
 
 
 def test_a_blob_is_named_by_its_hash():

@@ -10,12 +10,12 @@ import sys
 import pytest
 
 from pagein import AgentMemory, Observation, OverBudget, TaskStep
+from pagein.backends.postgres.log import PostgresLog
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.errors import LogError, LogUnreadable, LogUnwritable
-from pagein.exporting import export_session
-from pagein.log import Pin
-from pagein.log.postgres import PostgresLog
-from pagein.log.sqlite import SQLiteLog
-from pagein.steps import ActionStep, Image, ToolCall
+from pagein.events.entries import Pin
+from pagein.events.steps import ActionStep, Image, ToolCall
+from pagein.memory.export import export_session
 from pagein.testing.logs import NOON
 from pagein.testing.strategies import PICTURE
 
@@ -24,8 +24,8 @@ FULL = """
 import contextlib, resource, signal, sys
 from pagein import AgentMemory, TaskStep
 from pagein.errors import LogError, LogUnwritable
-from pagein.exporting import export_session
-from pagein.log.opening import open_log
+from pagein.memory.export import export_session
+from pagein.backends.open import open_log
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 memory = AgentMemory.open(sys.argv[1], budget=2_000)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pagein.log.inmemory import InMemoryLog
+from pagein.backends.memory import InMemoryLog
 from pagein.testing.logs import LogTests, OpenLog
 
 

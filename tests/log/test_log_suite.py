@@ -9,13 +9,13 @@ from collections import defaultdict
 import pytest
 from hypothesis import Phase, settings
 
+from pagein.backends.memory import InMemoryLog
 from pagein.errors import Conflict, LogClosed, LogError
-from pagein.log import Verification
-from pagein.log.chain import seal, written
+from pagein.events.entries import Verification
+from pagein.events.steps import ActionStep, Image, Observation, PlanningStep, TaskStep, Text
 from pagein.log.codec import encode
-from pagein.log.digests import origin
-from pagein.log.inmemory import InMemoryLog
-from pagein.steps import ActionStep, Image, Observation, PlanningStep, TaskStep, Text
+from pagein.log.hash_chain import origin
+from pagein.log.rows import seal, written
 from pagein.testing.logs import LogTests
 
 

@@ -6,12 +6,12 @@ import traceback
 
 import pytest
 
+from pagein.backends.memory import InMemoryLog
+from pagein.backends.open import open_log
+from pagein.backends.postgres.log import PostgresLog
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.errors import ConfigurationError, LogUnwritable
-from pagein.log import Pin
-from pagein.log.inmemory import InMemoryLog
-from pagein.log.opening import open_log
-from pagein.log.postgres import PostgresLog
-from pagein.log.sqlite import SQLiteLog
+from pagein.events.entries import Pin
 
 
 def test_memory_is_a_log_of_its_own_each_time():
@@ -109,7 +109,7 @@ def test_an_address_of_a_database_opens_a_log_in_it(postgres):
 
 
 def test_a_missing_driver_is_named_with_the_cure(monkeypatch):
-    for name in [each for each in sys.modules if each.startswith("pagein.log.postgres")]:
+    for name in [each for each in sys.modules if each.startswith("pagein.backends.postgres.log")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'pagein\[postgres\]'"):

@@ -12,6 +12,10 @@ import pytest
 from hypothesis import settings
 
 from pagein import AgentMemory
+from pagein.backends.postgres import log as postgres_module
+from pagein.backends.postgres.log import PostgresLog
+from pagein.backends.postgres.migrations import KEY_BYTES, MIGRATIONS, key_of
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.errors import (
     ConfigurationError,
     Conflict,
@@ -25,12 +29,8 @@ from pagein.errors import (
     LogUnreadable,
     LogUnwritable,
 )
-from pagein.log import Pin
-from pagein.log import postgres as postgres_module
-from pagein.log.postgres import PostgresLog
-from pagein.log.postgres_schema import KEY_BYTES, MIGRATIONS, key_of
-from pagein.log.sqlite import SQLiteLog
-from pagein.steps import Image, TaskStep
+from pagein.events.entries import Pin
+from pagein.events.steps import Image, TaskStep
 from pagein.testing.logs import NOON, LogTests, OpenLog
 from pagein.testing.strategies import ONE_OF_EACH, PICTURE
 
@@ -252,7 +252,7 @@ def test_a_history_that_was_replaced_is_not_gone_on_with(opened):
 
 
 def test_a_batch_in_several_statements_is_whole_or_not_there(opened, monkeypatch):
-    monkeypatch.setattr("pagein.log.postgres._BYTES_AT_ONCE", 1_000)
+    monkeypatch.setattr("pagein.backends.postgres.log._BYTES_AT_ONCE", 1_000)
     log, rival = opened(), opened()
     large = [TaskStep("x" * 900), *ONE_OF_EACH, TaskStep((Image(PICTURE),))]
     assert tuple(log.append(large, after=0, at=NOON)) == tuple(log.read())

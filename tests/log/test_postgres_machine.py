@@ -4,12 +4,12 @@ import pytest
 from hypothesis.stateful import invariant
 from psycopg_pool import ConnectionPool
 
-from pagein.archive.contract import Query
-from pagein.archive.passages import passages
-from pagein.archive.terms import query_terms
-from pagein.branches import MAIN
-from pagein.library import Library
-from pagein.log.postgres import PostgresLog
+from pagein.backends.postgres.log import PostgresLog
+from pagein.memory.branches import MAIN
+from pagein.memory.search_runtime import Library
+from pagein.search.base import Query
+from pagein.search.passages import passages
+from pagein.search.tokenizer import query_terms
 from pagein.testing.machine import LOCAL, MemoryMachine, chosen_profile, profile
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from pagein.log import Pin
-from pagein.log.sqlite import SQLiteLog
-from pagein.steps import Image, TaskStep, Text
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.events.entries import Pin
+from pagein.events.steps import Image, TaskStep, Text
 
 # Batch after batch, each told on stdout once append() has returned. What stands at a position depends on it alone.
 WRITER = """
 import sys
-from pagein.log.sqlite import SQLiteLog
+from pagein.backends.sqlite.log import SQLiteLog
 from test_processes import batch_at
 
 log = SQLiteLog(sys.argv[1])
@@ -33,8 +33,8 @@ while True:
 RACER = """
 import sys
 from pagein.errors import Conflict
-from pagein.log import Pin
-from pagein.log.sqlite import SQLiteLog
+from pagein.events.entries import Pin
+from pagein.backends.sqlite.log import SQLiteLog
 
 log = SQLiteLog(sys.argv[1], timeout=20)
 print("ready", flush=True)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pagein.backends.sqlite.connection import APPLICATION_ID, MIGRATIONS
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.errors import (
     ConfigurationError,
     Conflict,
@@ -20,10 +22,8 @@ from pagein.errors import (
     LogUnreadable,
     LogUnwritable,
 )
-from pagein.log import Observed, Pin, Problem
-from pagein.log.database import APPLICATION_ID, MIGRATIONS
-from pagein.log.sqlite import SQLiteLog
-from pagein.steps import Image, Observation, TaskStep, Text
+from pagein.events.entries import Observed, Pin, Problem
+from pagein.events.steps import Image, Observation, TaskStep, Text
 from pagein.testing.logs import NOON, LogTests, OpenLog
 from pagein.testing.strategies import ONE_OF_EACH, PICTURE
 

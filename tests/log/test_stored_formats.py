@@ -6,11 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from pagein.log import Checkpoint, Compaction, Observed, Pin, Replacement, Stub, Survival, Undo, Unpin
-from pagein.log.codec import blob_names
-from pagein.log.database import MIGRATIONS
-from pagein.log.sqlite import SQLiteLog
-from pagein.steps import (
+from pagein.backends.sqlite.connection import MIGRATIONS
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.events.entries import (
+    Checkpoint,
+    Compaction,
+    Observed,
+    Pin,
+    Replacement,
+    Stub,
+    Survival,
+    Undo,
+    Unpin,
+)
+from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
     Image,
@@ -24,6 +33,7 @@ from pagein.steps import (
     ToolCall,
     Usage,
 )
+from pagein.log.codec import blob_names
 
 FORMATS = Path(__file__).parent.parent / "formats"
 

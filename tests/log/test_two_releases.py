@@ -7,13 +7,13 @@ import psycopg
 import pytest
 
 from pagein import AgentMemory
+from pagein.backends.postgres.log import PostgresLog
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.errors import LogTooNew
-from pagein.log import Pin
-from pagein.log.chain import seal
+from pagein.events.entries import Pin
 from pagein.log.codec import Record
-from pagein.log.digests import origin
-from pagein.log.postgres import PostgresLog
-from pagein.log.sqlite import SQLiteLog
+from pagein.log.hash_chain import origin
+from pagein.log.rows import seal
 from pagein.testing.logs import NOON
 
 LATER = {

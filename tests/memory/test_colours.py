@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from pagein import AgentMemory, AsyncAgentMemory
+from pagein.backends.memory import InMemoryLog
 from pagein.errors import LogClosed, LogUnwritable, OverBudget, ProtocolError, UnknownHandle
-from pagein.log.inmemory import InMemoryLog
-from pagein.steps import ActionStep, Observation, SystemPromptStep, TaskStep, ToolCall, Usage
+from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskStep, ToolCall, Usage
 
 OUTPUT = "\n".join(f"{n}: src/app_{n}.py holds value_{n * 101}" for n in range(60))
 

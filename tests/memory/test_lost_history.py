@@ -6,8 +6,8 @@ import sqlite3
 import pytest
 
 from pagein import ActionStep, AgentMemory, TaskStep
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.errors import LogError
-from pagein.log.sqlite import SQLiteLog
 
 
 def filled(path, word="word"):

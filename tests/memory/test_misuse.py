@@ -14,7 +14,7 @@ from pagein.errors import (
     ProtocolError,
     UnknownHandle,
 )
-from pagein.steps import ActionStep
+from pagein.events.steps import ActionStep
 
 
 @pytest.mark.parametrize(

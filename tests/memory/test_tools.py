@@ -15,9 +15,9 @@ from pagein import (
     TaskStep,
     ToolCall,
 )
+from pagein.memory.tools import MOST, TOOLS
 from pagein.testing import promises
 from pagein.tokens.encodings import Encoding
-from pagein.tools import MOST, TOOLS
 
 O200K = Encoding("o200k_base")
 

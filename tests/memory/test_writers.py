@@ -2,10 +2,10 @@
 
 import pytest
 
+from pagein.backends.memory import InMemoryLog
 from pagein.errors import Conflict, LogUnwritable, UnknownHandle
-from pagein.log.inmemory import InMemoryLog
-from pagein.memory import AgentMemory
-from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.memory.agent_memory import AgentMemory
 
 LONG = "\n".join(f"line {n} of the output" for n in range(200))
 

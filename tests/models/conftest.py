@@ -5,8 +5,8 @@ import ssl
 
 import pytest
 
-from pagein.testing.faulty import ECHO, FaultServer, Reaction, failure
 from pagein.testing.models import DOWN, EMPTY, HANG, LEAK, OVERFLOW, REFUSED, SECRET
+from tests._support.faulty_server import ECHO, FaultServer, Reaction, failure
 
 REACTIONS = {
     DOWN: failure(503, "The server is overloaded or not ready yet."),

@@ -12,7 +12,7 @@ from pagein.models.anthropic import AnthropicModel
 from pagein.models.callables import CallableModel
 from pagein.models.langchain import LangChainModel
 from pagein.models.openai_chat import OpenAIModel
-from pagein.models.patience import Patient, Waits
+from pagein.models.retrying import Patient, Waits
 from pagein.testing.models import DOWN, EMPTY, HANG, LEAK, OVERFLOW, REFUSED, SECRET, ModelTests
 
 

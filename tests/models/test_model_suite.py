@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 from _pytest.outcomes import Skipped
 
+from pagein.models.base import Ask, Reply
 from pagein.models.callables import CallableModel
-from pagein.models.contract import Ask, Reply
 from pagein.models.errors import ModelEmpty, ModelOverflow, ModelRefused, ModelUnavailable
 from pagein.testing.models import DOWN, EMPTY, HANG, LEAK, OVERFLOW, REFUSED, SECRET, ModelTests
 

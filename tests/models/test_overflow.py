@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from pagein.events.steps import Usage
 from pagein.models.errors import ModelOverflow
 from pagein.models.overflow import Overflow, overflow_in, overflowed_silently, status_of
-from pagein.steps import Usage
 
 # Maker, HTTP status, what it says, the window and the request in it.
 SAID = [

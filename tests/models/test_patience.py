@@ -7,6 +7,7 @@ import time
 import pytest
 
 from pagein.errors import ConfigurationError
+from pagein.events.steps import Usage
 from pagein.models import (
     Ask,
     Breaker,
@@ -25,7 +26,6 @@ from pagein.models import (
     Waits,
 )
 from pagein.models.spending import most_of
-from pagein.steps import Usage
 
 ASK = Ask.of("Summarise.", max_tokens=100, timeout=100)
 DOWN = ModelUnavailable("down", status=503)

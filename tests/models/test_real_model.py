@@ -8,7 +8,7 @@ import pytest
 from pagein.errors import ConfigurationError
 from pagein.models import Ask, ModelOverflow, Patient, Waits
 from pagein.models.openai_chat import OpenAIModel
-from pagein.testing.local_model import LocalModel
+from tests._support.local_model import LocalModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -10,7 +10,8 @@ from itertools import product
 import pytest
 
 from pagein.errors import Illegal
-from pagein.messages import Message
+from pagein.events.messages import Message
+from pagein.events.steps import ToolCall, Usage
 from pagein.models import (
     Ask,
     ModelEmpty,
@@ -23,9 +24,8 @@ from pagein.models import (
 )
 from pagein.models.anthropic import AnthropicModel
 from pagein.models.openai_chat import OpenAIModel
-from pagein.steps import ToolCall, Usage
-from pagein.testing.faulty import ECHO, Reaction, failure
 from pagein.testing.models import SECRET, ask, fault
+from tests._support.faulty_server import ECHO, Reaction, failure
 
 ASK = Ask.of("Summarise.", system="You write summaries.", max_tokens=50, timeout=10)
 COLOURS = ("write", "awrite")

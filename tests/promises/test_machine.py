@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-from pagein.compaction.named import POLICIES
-from pagein.log import Compaction
-from pagein.log.sqlite import SQLiteLog
-from pagein.testing.authored import WrittenMachine
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.context.compaction.registry import POLICIES
+from pagein.events.entries import Compaction
 from pagein.testing.machine import MemoryMachine, chosen_profile
+from pagein.testing.machine_summaries import WrittenMachine
 
 
 class OnSQLite(MemoryMachine):

@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from pagein.backends.memory import InMemoryLog
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.errors import (
     BudgetError,
     ConfigurationError,
@@ -14,12 +16,8 @@ from pagein.errors import (
     ProtocolError,
     UnknownHandle,
 )
-from pagein.formats import format_named
-from pagein.log import Compaction
-from pagein.log.inmemory import InMemoryLog
-from pagein.log.sqlite import SQLiteLog
-from pagein.memory import AgentMemory
-from pagein.steps import (
+from pagein.events.entries import Compaction
+from pagein.events.steps import (
     ActionStep,
     Image,
     Observation,
@@ -30,6 +28,8 @@ from pagein.steps import (
     ToolCall,
     Usage,
 )
+from pagein.formats import format_named
+from pagein.memory.agent_memory import AgentMemory
 from pagein.testing import promises
 from pagein.tokens import Budget
 from pagein.tokens.encodings import Encoding
@@ -175,7 +175,7 @@ def test_trap_12_a_summary_is_data_and_is_folded_again():
 
 
 def test_trap_12_a_summary_cannot_be_handed_in_from_outside():
-    from pagein.steps import SummaryStep
+    from pagein.events.steps import SummaryStep
 
     memory = begun()
     with pytest.raises(ProtocolError, match="written by a compaction"):

@@ -3,7 +3,7 @@
 import pytest
 
 from pagein.errors import ProtocolError
-from pagein.protocol import (
+from pagein.events.protocol import (
     NEXT,
     Kind,
     OpenCall,
@@ -16,7 +16,7 @@ from pagein.protocol import (
     unknown,
     with_observations,
 )
-from pagein.steps import (
+from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
     Observation,

@@ -2,11 +2,11 @@
 
 import json
 
-from pagein.compaction.floor import CLIPS
-from pagein.log.inmemory import InMemoryLog
-from pagein.memory import AgentMemory
-from pagein.recalling import _unlike
-from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.backends.memory import InMemoryLog
+from pagein.context.compaction.floor import CLIPS
+from pagein.context.page_in import _unlike
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.memory.agent_memory import AgentMemory
 
 
 def acted(memory, number, output):

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from pagein.amemory import AsyncAgentMemory
+from pagein.backends.memory import InMemoryLog
+from pagein.context.page_in import LARGEST, LEAST, SMALLEST, START, Part
+from pagein.context.salience.lines import bare
 from pagein.errors import ConfigurationError, LogBusy
-from pagein.library import Library
-from pagein.log import Compaction
-from pagein.log.inmemory import InMemoryLog
-from pagein.memory import AgentMemory
-from pagein.recalling import LARGEST, LEAST, SMALLEST, START, Part
-from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
-from pagein.view.reading import bare
+from pagein.events.entries import Compaction
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.async_memory import AsyncAgentMemory
+from pagein.memory.search_runtime import Library
 
 BUDGET = 2_500
 FACT = "the staging gateway answers on quokka-port-4471 only after a warm restart"

@@ -5,10 +5,10 @@ import sqlite3
 
 import pytest
 
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.cli import main
-from pagein.log.sqlite import SQLiteLog
-from pagein.memory import AgentMemory
-from pagein.steps import ActionStep, TaskStep
+from pagein.events.steps import ActionStep, TaskStep
+from pagein.memory.agent_memory import AgentMemory
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from pagein import AgentMemory, AsyncAgentMemory
 from pagein.errors import FormatError
-from pagein.steps import ActionStep, SystemPromptStep, TaskStep, as_text
+from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, as_text
 
 WORDS = "the quick brown fox jumps over the lazy dog " * 8
 

@@ -3,9 +3,18 @@
 import pytest
 
 from pagein.errors import FormatError, ProtocolError
-from pagein.log import Observed
-from pagein.recording import ORPHAN, fingerprint, new_items
-from pagein.steps import ActionStep, Image, Observation, SystemPromptStep, TaskStep, Text, ToolCall, Usage
+from pagein.events.entries import Observed
+from pagein.events.steps import (
+    ActionStep,
+    Image,
+    Observation,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    ToolCall,
+    Usage,
+)
+from pagein.memory.operations.ingest import ORPHAN, fingerprint, new_items
 
 
 def bodies(log):
@@ -131,7 +140,7 @@ def test_a_history_that_was_changed_is_refused_rather_than_guessed_at(memory, lo
 
 
 def test_a_whole_history_is_known_again_after_reopening(memory, log):
-    from pagein.memory import AgentMemory
+    from pagein.memory.agent_memory import AgentMemory
 
     memory.record_messages(TRANSCRIPT)
     memory.pin("beside it")

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall, flows
-from pagein.library import Library
-from pagein.log.sqlite import SQLiteLog
-from pagein.recalling import Part
-from pagein.snapshots import SHORT, _tail, _tail_of
+from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.context.page_in import Part
+from pagein.memory.operations import load as flows
+from pagein.memory.search_runtime import Library
+from pagein.memory.snapshots import SHORT, _tail, _tail_of
 from pagein.tokens import encodings
 
 BUDGET = 2_500

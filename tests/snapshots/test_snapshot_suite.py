@@ -7,15 +7,15 @@ import psycopg
 import pytest
 
 from pagein import AgentMemory, PlanningStep
+from pagein.backends.postgres.log import PostgresLog
+from pagein.backends.postgres.migrations import MIGRATIONS
+from pagein.backends.sqlite.log import SQLiteLog
 from pagein.errors import LogUnwritable
-from pagein.log import Pin
-from pagein.log.postgres import PostgresLog
-from pagein.log.postgres_schema import MIGRATIONS
+from pagein.events.entries import Pin
 from pagein.log.snapshots import Snapshot
-from pagein.log.sqlite import SQLiteLog
-from pagein.snapshots import EVERY
+from pagein.memory.snapshots import EVERY
 from pagein.testing.logs import NOON
-from pagein.testing.returning import state
+from pagein.testing.machine_branches import state
 from pagein.testing.snapshots import SnapshotTests
 
 KEY = bytes(range(32))

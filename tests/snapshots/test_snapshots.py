@@ -5,14 +5,15 @@ import sqlite3
 
 import pytest
 
-from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall, flows
+from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
+from pagein.backends.sqlite.log import SQLiteLog
+from pagein.context.salience.tracker import Memo
 from pagein.errors import LogUnwritable
 from pagein.log.snapshots import SnapshotLog
-from pagein.log.sqlite import SQLiteLog
-from pagein.snapshots import EVERY, SHORT, is_due, key_of
-from pagein.testing.returning import state
+from pagein.memory.operations import load as flows
+from pagein.memory.snapshots import EVERY, SHORT, is_due, key_of
+from pagein.testing.machine_branches import state
 from pagein.tokens.encodings import Encoding
-from pagein.view.memo import Memo
 
 TURNS = EVERY // 2
 

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.summaries.spans import span_of
 from pagein.summaries.summary import SECTIONS, Item, Summary, Task
 

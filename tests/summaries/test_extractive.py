@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from summaries_corpus import EVIL, RULES, action, round_span
 
 from pagein import AgentMemory
-from pagein.bench.runs import demo_run
-from pagein.log import Observed, Pin
-from pagein.steps import (
+from pagein.evaluation.runs import demo_run
+from pagein.events.entries import Observed, Pin
+from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
     Observation,

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given, settings
 from summaries_corpus import EVIL, RULES, action, round_span, summaries
 
-from pagein.steps import SummaryStep, TaskStep
+from pagein.context.view.layout import messages_of
+from pagein.events.steps import SummaryStep, TaskStep
 from pagein.summaries.extractive import extracted
 from pagein.summaries.fidelity import accepted, measured, repaired, verified
-from pagein.summaries.mentions import KINDS, mentions
-from pagein.summaries.merging import merged
-from pagein.summaries.parsing import SummaryRejected, parsed
-from pagein.summaries.prompting import Asking, map_requests
-from pagein.summaries.rendering import TITLES, rendered
+from pagein.summaries.key_items import KINDS, mentions
+from pagein.summaries.merge import merged
+from pagein.summaries.renderer import TITLES, rendered
+from pagein.summaries.reply_parser import SummaryRejected, parsed
+from pagein.summaries.requests import Asking, map_requests
 from pagein.summaries.spans import Said, Span, span_of
 from pagein.summaries.summary import Item, Summary, as_value, to_json
 from pagein.summaries.templates import prompts
 from pagein.tokens.encodings import Encoding
-from pagein.view.layout import messages_of
 
 COUNTER = Encoding("o200k_base")
 SPAN = round_span(0)

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from pagein.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.summaries.extractive import extracted
 from pagein.summaries.fidelity import verified
-from pagein.summaries.parsing import SummaryRejected, parsed
-from pagein.summaries.prompting import Asking, map_requests
+from pagein.summaries.reply_parser import SummaryRejected, parsed
+from pagein.summaries.requests import Asking, map_requests
 from pagein.summaries.spans import span_of
 from pagein.summaries.templates import prompts
 from pagein.tokens.encodings import Encoding

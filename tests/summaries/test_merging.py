@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from summaries_corpus import RULES, round_span, summaries
 
-from pagein.summaries.cleaning import normal
 from pagein.summaries.extractive import extracted
-from pagein.summaries.merging import MOST_HANDLES, merged, merged_all
+from pagein.summaries.merge import MOST_HANDLES, merged, merged_all
+from pagein.summaries.sanitize import normal
 from pagein.summaries.summary import Item, Summary, Task
 
 

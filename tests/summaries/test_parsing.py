@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from summaries_corpus import EVIL, RULES, round_span
 
-from pagein.summaries.parsing import SummaryRejected, parsed
-from pagein.summaries.rendering import rendered
+from pagein.summaries.renderer import rendered
+from pagein.summaries.reply_parser import SummaryRejected, parsed
 from pagein.summaries.spans import Said, Span
 from pagein.summaries.summary import Item, Task
 from pagein.tokens.encodings import Encoding

@@ -7,9 +7,9 @@ from summaries_corpus import EVIL, round_span, words
 
 from pagein.errors import ConfigurationError
 from pagein.formats import format_named
-from pagein.summaries.cleaning import inert
 from pagein.summaries.extractive import extracted
-from pagein.summaries.prompting import Asking, map_requests, pieces_of, reduce_requests, resume_message
+from pagein.summaries.requests import Asking, map_requests, pieces_of, reduce_requests, resume_message
+from pagein.summaries.sanitize import inert
 from pagein.summaries.spans import Said, Span
 from pagein.summaries.summary import Item, Summary
 from pagein.summaries.templates import Prompts, filled, prompts

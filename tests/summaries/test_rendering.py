@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from summaries_corpus import EVIL, RULES, round_span, summaries
 
-from pagein.steps import SummaryStep
+from pagein.context.view.layout import messages_of
+from pagein.events.steps import SummaryStep
 from pagein.summaries.extractive import extracted
-from pagein.summaries.merging import merged_all
-from pagein.summaries.rendering import TITLES, entry, rendered, standing
+from pagein.summaries.merge import merged_all
+from pagein.summaries.renderer import TITLES, entry, rendered, standing
 from pagein.summaries.summary import SECTIONS, Item, Summary, Task
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.windows import counter_for
-from pagein.view.layout import messages_of
 
 COUNTER = Encoding("o200k_base")
 FULL = merged_all(extracted(round_span(number)) for number in range(10))

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from summaries_corpus import EVIL, summaries
 
+from pagein.context.view.layout import as_data
 from pagein.errors import FormatError
-from pagein.summaries.cleaning import inert, normal, one_line
+from pagein.summaries.sanitize import inert, normal, one_line
 from pagein.summaries.summary import Item, Summary, Task, from_json, to_json
-from pagein.view.layout import as_data
 
 
 @given(summaries)

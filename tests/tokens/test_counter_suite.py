@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pagein.steps import Image
+from pagein.events.steps import Image
 from pagein.testing.counters import SPECIALS, CounterTests
 from pagein.tokens.images import CLAUDE, image_tokens
 

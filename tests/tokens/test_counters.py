@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pagein.testing.counters import CounterTests
-from pagein.tokens import TokenCounter, remembering
+from pagein.tokens import TokenCounter
+from pagein.tokens import cache as remembering
+from pagein.tokens.cache import Remembering
 from pagein.tokens.encodings import ENCODINGS, Encoding
 from pagein.tokens.estimates import ANY_ESTIMATE, CLAUDE_4_7, GEMINI_3_ESTIMATE
-from pagein.tokens.remembering import Remembering
 from pagein.tokens.windows import MODELS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pagein.steps import Image
+from pagein.events.steps import Image
 from pagein.testing.counters import png
 from pagein.tokens.encodings import ENCODINGS, Encoding
 from pagein.tokens.estimates import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagein.steps import Image
+from pagein.events.steps import Image
 from pagein.testing.counters import png
 from pagein.tokens import images
 from pagein.tokens.images import Size, image_size, image_tokens

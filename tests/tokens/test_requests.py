@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pagein.events.messages import Message
+from pagein.events.steps import Image, Opaque, Text, ToolCall
 from pagein.formats import format_named
-from pagein.messages import Message
-from pagein.steps import Image, Opaque, Text, ToolCall
 from pagein.testing.formats import legal_conversations
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.images import CLAUDE

@@ -1,6 +1,6 @@
 """What is marked as data stays data."""
 
-from pagein.view.layout import as_data
+from pagein.context.view.layout import as_data
 
 
 def test_hostile_spaces_do_not_hang_a_turn():

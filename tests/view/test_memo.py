@@ -3,8 +3,8 @@
 import json
 
 from pagein import ActionStep, Observation, TaskStep, ToolCall
-from pagein.view.memo import DEEDS, POOL, Memo
-from pagein.view.reading import LINE, bare
+from pagein.context.salience.lines import LINE, bare
+from pagein.context.salience.tracker import DEEDS, POOL, Memo
 
 
 def learnt(*texts, source=TaskStep):

@@ -3,10 +3,10 @@
 import random
 
 from pagein import ActionStep, Observation, TaskStep, ToolCall
-from pagein.lexing import identifiers, words
-from pagein.view import reading
-from pagein.view.memo import Memo
-from pagein.view.reading import Reader, bare, fails, grounds, stems
+from pagein.context.salience import lines as reading
+from pagein.context.salience.lines import Reader, bare, fails, grounds, stems
+from pagein.context.salience.tracker import Memo
+from pagein.events.identifiers import identifiers, words
 
 PIECES = (
     "error", "Exception", "fail", "s", "ed", "ure", " ", "not found", "no such", "_", "1", "é", "\u017f", "reFu\u017fed",

@@ -2,11 +2,16 @@
 
 import pytest
 
-from pagein.compaction.window import Window
+from pagein.context.compaction.policies.window import Window
+from pagein.context.view.cuts import cuts
+from pagein.context.view.fold import Fold, preview
+from pagein.context.view.layout import CONTINUE, EARLIER, PROCEED, as_data, wire_ids
+from pagein.context.view.stubs import with_stubs
 from pagein.errors import LogUnreadable
-from pagein.log import Compaction, Entry, Observed, Pin, Replacement, Stub, Undo, Unpin
-from pagein.messages import Message
-from pagein.steps import (
+from pagein.events.entries import Compaction, Entry, Observed, Pin, Replacement, Stub, Undo, Unpin
+from pagein.events.handles import Handle, parse_handle
+from pagein.events.messages import Message
+from pagein.events.steps import (
     ActionStep,
     Observation,
     Opaque,
@@ -20,11 +25,6 @@ from pagein.steps import (
 from pagein.testing.promises import folded, well_formed
 from pagein.tokens import Budget
 from pagein.tokens.encodings import Encoding
-from pagein.view.cuts import cuts
-from pagein.view.fold import Fold, preview
-from pagein.view.handles import Handle, parse_handle
-from pagein.view.layout import CONTINUE, EARLIER, PROCEED, as_data, wire_ids
-from pagein.view.stubs import with_stubs
 
 COUNTER = Encoding("o200k_base")
 THINKING = Opaque("anthropic", "thinking", '{"signature":"x"}', "hm")

@@ -13,15 +13,15 @@ import psycopg
 import pytest
 
 from pagein import AgentMemory, TaskStep
-from pagein.archive import Query
-from pagein.archive.opening import archive_of
+from pagein.backends.open import open_log
+from pagein.backends.search import archive_of
+from pagein.backends.sqlite.claims import Claims
 from pagein.cli import main
 from pagein.errors import ConfigurationError
 from pagein.facts.store import Facts
-from pagein.log.opening import open_log
-from pagein.testing.archive_material import Counting, Failing
+from pagein.search import Query
+from pagein.testing.search_index_material import Counting, Failing
 from pagein.worker import Desk, Job, work
-from pagein.worker.claims import Claims
 
 SESSIONS = ("one", "two", "three")
 
@@ -206,13 +206,17 @@ def test_a_claim_keeps_others_out_until_its_lease_is_over(tmp_path):
         contextlib.closing(Claims(path, "a", lease=30.0, clock=lambda: now[0])) as mine,
         contextlib.closing(Claims(path, "b", lease=30.0, clock=lambda: now[0])) as yours,
         contextlib.closing(Claims(path, "b", tenant="t", clock=lambda: now[0])) as theirs,
-        mine.held(job) as held,
+        mine.held(job.session, job.kind) as held,
     ):
         assert held
-        with yours.held(job) as too, yours.held(Job("index", "two")) as other, theirs.held(job) as elsewhere:
+        with (
+            yours.held(job.session, job.kind) as too,
+            yours.held("two", "index") as other,
+            theirs.held(job.session, job.kind) as elsewhere,
+        ):
             assert (too, other, elsewhere) == (False, True, True)
         now[0] = 131.0
-        with yours.held(job) as after:
+        with yours.held(job.session, job.kind) as after:
             assert after
 
 
@@ -221,8 +225,8 @@ def test_a_claim_is_renewed_while_its_worker_lives(tmp_path):
     with (
         contextlib.closing(Claims(path, "a", lease=0.3)) as mine,
         contextlib.closing(Claims(path, "b", lease=0.3)) as yours,
-        mine.held(job),
+        mine.held(job.session, job.kind),
     ):
         time.sleep(1.0)
-        with yours.held(job) as too:
+        with yours.held(job.session, job.kind) as too:
             assert not too

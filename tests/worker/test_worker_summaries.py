@@ -8,12 +8,12 @@ import pytest
 from test_worker import database
 
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
-from pagein.bench.authors import Scripted
+from pagein.backends.sqlite.claims import Claims
 from pagein.cli import main
 from pagein.errors import ConfigurationError
 from pagein.models import ModelUnavailable
+from pagein.testing.scripted_writer import Scripted
 from pagein.worker import Desk, Job, work
-from pagein.worker.claims import Claims
 
 BUDGET = 2_000
 
@@ -145,7 +145,7 @@ def test_one_worker_has_it_and_another_where_that_one_dies(url, host):
     with contextlib.closing(Claims(url, "dead", lease=30.0, clock=lambda: now[0] - 1_000_000)) as claims:
         with (
             contextlib.closing(Claims(url, "alive", lease=30.0)) as other,
-            other.held(Job("summary", "default")),
+            other.held("default", "summary"),
         ):
             assert done_by(desk_of(url, model)) == []
             assert not model.asked

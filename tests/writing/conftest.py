@@ -7,8 +7,8 @@ import ssl
 import pytest
 from writing_runs import Host, Listening
 
-from pagein.testing.faulty import FaultServer
 from pagein.testing.models import SECRET
+from tests._support.faulty_server import FaultServer
 
 
 @pytest.fixture(params=["sync", "async"])

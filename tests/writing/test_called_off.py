@@ -8,8 +8,8 @@ from test_ending import gone
 from test_jobs import begun
 from writing_runs import GOOD, records, served
 
-from pagein.bench.authors import Scripted
 from pagein.models import ModelUnavailable, Patient, Reply, Waits
+from pagein.testing.scripted_writer import Scripted
 
 LATE = json.dumps(json.loads(GOOD) | {"state": {"text": "LATEWORD"}})
 

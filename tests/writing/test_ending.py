@@ -9,10 +9,10 @@ from test_jobs import begun
 from writing_runs import GOOD, Host, compactions, turn
 
 from pagein import LogClosed
-from pagein.bench.authors import Scripted
 from pagein.models import Patient, Waits
 from pagein.models.openai_chat import OpenAIModel
-from pagein.testing.faulty import Reaction
+from pagein.testing.scripted_writer import Scripted
+from tests._support.faulty_server import Reaction
 
 
 def workers():

@@ -8,8 +8,8 @@ from writing_runs import served as held
 
 from pagein.models import Patient, Waits
 from pagein.models.openai_chat import OpenAIModel
-from pagein.testing.faulty import ECHO, Reaction, failure
 from pagein.testing.models import SECRET
+from tests._support.faulty_server import ECHO, Reaction, failure
 
 LONG = json.dumps({"done": [{"text": f"did {number} things to {NAMES[0]} at once"} for number in range(290)]})
 FAULTS = {

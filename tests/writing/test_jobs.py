@@ -7,14 +7,14 @@ import pytest
 from writing_runs import GOOD, NAMES, RULE, compactions, records, served, turn
 
 from pagein import AgentMemory, AsyncAgentMemory, NothingToUndo
-from pagein.bench.authors import Scripted, plain_record
+from pagein.backends.memory import InMemoryLog
 from pagein.errors import ConfigurationError, Conflict
+from pagein.events.steps import as_text
 from pagein.formats import format_named
-from pagein.log.inmemory import InMemoryLog
 from pagein.models import Patient, Reply, Waits
-from pagein.steps import as_text
-from pagein.summaries.parsing import SummaryRejected
+from pagein.summaries.reply_parser import SummaryRejected
 from pagein.testing import promises
+from pagein.testing.scripted_writer import Scripted, plain_record
 from pagein.tokens.requests import request_tokens
 
 HOSTILE = (

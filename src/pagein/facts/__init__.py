@@ -22,13 +22,13 @@ exchange    export and import
 
 from typing import TYPE_CHECKING
 
-from pagein.loading import lazily
+from pagein._common.lazy import lazily
 
 if TYPE_CHECKING:
     from pagein.facts.block import Block, memory_block
-    from pagein.facts.book import Book, Change, book_of
     from pagein.facts.fact import CATEGORIES, Fact, FactError, UnknownFact
     from pagein.facts.injection import format_memory_for_injection
+    from pagein.facts.ledger import Book, Change, book_of
     from pagein.facts.owners import Owners, is_reserved
     from pagein.facts.ranking import Ranked, Ranking, Weights, context_of
 
@@ -53,7 +53,7 @@ __all__ = [
 
 _HOMES = {
     "block": ("Block", "memory_block"),
-    "book": ("Book", "Change", "book_of"),
+    "ledger": ("Book", "Change", "book_of"),
     "fact": ("CATEGORIES", "Fact", "FactError", "UnknownFact"),
     "injection": ("format_memory_for_injection",),
     "owners": ("Owners", "is_reserved"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pagein.errors import ConfigurationError
 from pagein.facts.fact import GUARANTEED, MOST_CONTENT, Fact, key_of
-from pagein.summaries.cleaning import one_line
+from pagein.summaries.sanitize import one_line
 from pagein.tokens import TokenCounter
 
 OPEN = "<memory>"

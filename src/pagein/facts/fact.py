@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from pagein.errors import PageinError
-from pagein.log import FactScope, FactStated, Source
-from pagein.summaries.cleaning import normal
+from pagein.events.entries import FactScope, FactStated, Source
+from pagein.summaries.sanitize import normal
 
 CATEGORIES = ("preference", "knowledge", "context", "behaviour", "goal", "correction", "constraint")
 """What a fact may be, unless the host names more."""

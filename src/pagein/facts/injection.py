@@ -13,7 +13,7 @@ from typing import Any
 from pagein.facts.block import SHARE, checked_tokens, fill
 from pagein.facts.fact import GUARANTEED, MOST_CONTENT, Fact, key_of
 from pagein.facts.ranking import Ranking, Weights
-from pagein.summaries.cleaning import one_line
+from pagein.summaries.sanitize import one_line
 from pagein.tokens import TokenCounter
 from pagein.tokens.encodings import Encoding
 

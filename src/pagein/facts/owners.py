@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pagein.errors import ConfigurationError
-from pagein.log import FactScope
-from pagein.log.branching import is_branching
+from pagein.events.entries import FactScope
+from pagein.log.branch_log import is_branching
 
 RESERVED = "pagein:facts:"
 """What the names of these logs begin with; a run's session may not."""

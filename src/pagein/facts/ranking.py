@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pagein.errors import ConfigurationError
+from pagein.events.steps import ActionStep, Content, FinalAnswerStep, TaskStep, Text, as_parts
 from pagein.facts.fact import Fact
-from pagein.facts.tfidf import Analyse, TfIdf, fact_terms
-from pagein.steps import ActionStep, Content, FinalAnswerStep, TaskStep, Text, as_parts
+from pagein.search.tfidf import Analyse, TfIdf, fact_terms
 
 DAY = 86_400.0
 MOST = 512

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pagein.errors import ConfigurationError
+from pagein.events.entries import FactScope
 from pagein.facts.block import MAX_TOKENS, SHARE, checked_tokens
 from pagein.facts.fact import CATEGORIES, GUARANTEED, checked_category
-from pagein.facts.keeping import Capacity
 from pagein.facts.ranking import Weights
-from pagein.log import FactScope
+from pagein.facts.retention import Capacity
 
 Extract = Literal["auto", "rules", "model", "off"]
 """Who takes facts from a run: a model where there is one, else the rules; the rules; the model; nobody."""

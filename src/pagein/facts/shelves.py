@@ -9,21 +9,21 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pagein.facts.asking import contradicted
-from pagein.facts.book import Book
+from pagein.events.entries import Body, FactScope, FactsUsed, Log, Source
+from pagein.facts._fact_log import Shelf
+from pagein.facts.contradiction import others_by
+from pagein.facts.drafts import bodies_of
+from pagein.facts.extraction.model import contradicted
 from pagein.facts.fact import Fact, FactError, fact_id, parsed_id
-from pagein.facts.merging import Draft, Judgement, judged
+from pagein.facts.ledger import Book
 from pagein.facts.owners import Owners
 from pagein.facts.ranking import Ranked, Ranking
-from pagein.facts.saying import others_by
+from pagein.facts.reconcile import Draft, Judgement, judged
 from pagein.facts.settings import Settings
-from pagein.facts.shelf import Shelf
-from pagein.facts.stating import bodies_of
-from pagein.log import Body, FactScope, FactsUsed, Log, Source
 
 if TYPE_CHECKING:
-    from pagein.archive.contract import Embedder
     from pagein.models import Model
+    from pagein.search.base import Embedder
 
 LIKE = 0.3
 """Cosine from which a known fact is compared with a new one."""

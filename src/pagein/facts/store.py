@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from pagein.errors import ConfigurationError, LogError, PageinError
+from pagein.events.entries import Body, FactConfirmed, FactRemoved, FactScope, Log, Source
 from pagein.facts.block import Block, block_of
-from pagein.facts.book import Book, Change, book_of
-from pagein.facts.exchange import drafts_from, exported
-from pagein.facts.extraction import Extraction, Read
+from pagein.facts.drafts import gone
+from pagein.facts.export import drafts_from, exported
+from pagein.facts.extraction.pipeline import Extraction, Read
 from pagein.facts.fact import (
     SCOPES,
     Fact,
@@ -24,20 +25,19 @@ from pagein.facts.fact import (
     checked_scope,
     parsed_id,
 )
-from pagein.facts.keeping import near_duplicates, stale
-from pagein.facts.laying import Laid, Room, frozen, laid
-from pagein.facts.merging import Draft, merged
+from pagein.facts.ledger import Book, Change, book_of
 from pagein.facts.owners import Owners
+from pagein.facts.placement import Laid, Room, frozen, laid
 from pagein.facts.ranking import MOST, Ranked
+from pagein.facts.reconcile import Draft, merged
+from pagein.facts.retention import near_duplicates, stale
 from pagein.facts.settings import Settings
 from pagein.facts.shelves import Shelves
-from pagein.facts.stating import gone
-from pagein.log import Body, FactConfirmed, FactRemoved, FactScope, Log, Source
 from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
-    from pagein.archive.contract import Embedder
     from pagein.models import Model
+    from pagein.search.base import Embedder
 
 _KEEP: Any = object()
 
@@ -83,7 +83,7 @@ class Facts(Shelves):
         **store: Any,
     ) -> Self:
         """The facts in a store: a path, ``:memory:`` or a server's address; ``store`` is what ``open_log`` takes."""
-        from pagein.log.opening import open_log  # noqa: PLC0415 - a store's drivers load when one is opened
+        from pagein.backends.open import open_log  # noqa: PLC0415 - a store's drivers load when one is opened
 
         def opened(name: str) -> Log:
             return open_log(url, session=name, tenant=tenant, **store)

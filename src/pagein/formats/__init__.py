@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from pagein.errors import ConfigurationError, Illegal
-from pagein.formats.contract import Format, Item
-from pagein.formats.shape import guess_format
+from pagein.formats.base import Format, Item
+from pagein.formats.detection import guess_format
 
 __all__ = ["Format", "Item", "format_named", "guess_format", "keywords", "validate"]
 
@@ -25,19 +25,19 @@ def format_named(name: str) -> Format:
     """
     match name:
         case "openai":
-            from pagein.formats.openai_chat import OpenAIChat  # noqa: PLC0415 - loaded when it is asked for
+            from pagein.formats.openai_chat.wire import OpenAIChat  # noqa: PLC0415 - loaded when it is asked for
 
             return OpenAIChat()
         case "anthropic":
-            from pagein.formats.anthropic import Anthropic  # noqa: PLC0415 - loaded when it is asked for
+            from pagein.formats.anthropic.wire import Anthropic  # noqa: PLC0415 - loaded when it is asked for
 
             return Anthropic()
         case "langchain":
-            from pagein.formats.langchain import LangChain  # noqa: PLC0415 - loaded when it is asked for
+            from pagein.formats.langchain.wire import LangChain  # noqa: PLC0415 - loaded when it is asked for
 
             return LangChain()
         case "openai-responses":
-            from pagein.formats.openai_responses import OpenAIResponses  # noqa: PLC0415 - loaded when it is asked for
+            from pagein.formats.openai_responses.wire import OpenAIResponses  # noqa: PLC0415 - loaded when it is asked for
 
             return OpenAIResponses()
         case _:

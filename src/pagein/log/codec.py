@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from pagein.errors import LogError, LogTooNew, LogUnreadable, ProtocolError
-from pagein.log import (
+from pagein.events.entries import (
     Body,
     Checkpoint,
     Compaction,
@@ -35,18 +35,7 @@ from pagein.log import (
     Undo,
     Unpin,
 )
-from pagein.log.packing import (
-    INLINE_COMPACTION,
-    INLINE_TEXT,
-    MOST_INFLATED,
-    Blob,
-    deflated,
-    inflated,
-    packed,
-    unpacked,
-)
-from pagein.log.tombstones import left_of
-from pagein.steps import (
+from pagein.events.steps import (
     ActionStep,
     Content,
     FinalAnswerStep,
@@ -62,6 +51,17 @@ from pagein.steps import (
     ToolCall,
     Usage,
 )
+from pagein.log.blobs import (
+    INLINE_COMPACTION,
+    INLINE_TEXT,
+    MOST_INFLATED,
+    Blob,
+    deflated,
+    inflated,
+    packed,
+    unpacked,
+)
+from pagein.log.tombstones import left_of
 
 Upcasters = Mapping[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]]
 """For a kind and a version, the pure function to the next version: the body's fields before, and after."""

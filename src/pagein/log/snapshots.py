@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 from pagein.errors import LogError
 
 if TYPE_CHECKING:
-    from pagein.log.sealing import Seal
+    from pagein.log.encryption import Seal
 
 _NAME = "snapshot"
 

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from pagein.errors import LogUnreadable
-from pagein.log.digests import proof
-from pagein.log.rows import Row
+from pagein.log.hash_chain import proof
+from pagein.log.raw_rows import Row
 
 
 @dataclass(frozen=True, slots=True)

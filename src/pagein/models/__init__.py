@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pagein.models.contract import Ask, AsyncModel, Finish, Model, Reply
+from pagein.models.base import Ask, AsyncModel, Finish, Model, Reply
 from pagein.models.errors import (
     CircuitOpen,
     ModelCancelled,
@@ -30,11 +30,11 @@ from pagein.models.errors import (
     ModelUnavailable,
     SpendLimit,
 )
-from pagein.models.named import as_model, model_named
 from pagein.models.overflow import Overflow, overflow_in, overflowed_silently
+from pagein.models.registry import as_model, model_named
 
 if TYPE_CHECKING:
-    from pagein.models.patience import Breaker, Patient, Waits
+    from pagein.models.retrying import Breaker, Patient, Waits
     from pagein.models.spending import Price, Spending
 
 __all__ = [
@@ -68,7 +68,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """What asyncio and the counters come with, loaded when it is asked for."""
     if name in ("Breaker", "Patient", "Waits"):
-        from pagein.models import patience  # noqa: PLC0415
+        from pagein.models import retrying as patience  # noqa: PLC0415
 
         return getattr(patience, name)
     if name in ("Price", "Spending"):

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pagein.errors import Illegal
+from pagein.events.steps import Usage
 from pagein.formats import format_named
-from pagein.models.contract import Ask, Finish, Reply
+from pagein.models.base import Ask, Finish, Reply
 from pagein.models.environment import own_headers, whole
+from pagein.models.error_mapping import weighed
 from pagein.models.errors import ModelRefused
 from pagein.models.sdk import Draft, SdkModel
-from pagein.models.verdicts import weighed
-from pagein.steps import Usage
 
 _ENDS: Mapping[str, Finish] = {
     "end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length",

@@ -7,11 +7,11 @@ import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from pagein.models.contract import Ask, Reply
+from pagein.events.steps import as_text
+from pagein.models.base import Ask, Reply
+from pagein.models.deadlines import awithin, threaded, within
+from pagein.models.error_mapping import verdict, weighed
 from pagein.models.errors import ModelRefused
-from pagein.models.verdicts import verdict, weighed
-from pagein.models.waiting import awithin, threaded, within
-from pagein.steps import as_text
 
 Writing = Callable[[str], str] | Callable[[str], Awaitable[str]]
 

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from pagein.errors import PageinError
-from pagein.steps import Usage
+from pagein.events.steps import Usage
 
 
 class ModelError(PageinError):

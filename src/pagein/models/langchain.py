@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pagein.errors import Illegal
+from pagein.events.steps import Usage
 from pagein.formats import format_named
-from pagein.models.contract import Ask, Finish, Reply
+from pagein.models.base import Ask, Finish, Reply
+from pagein.models.deadlines import awithin, within
 from pagein.models.environment import whole, window_of
+from pagein.models.error_mapping import verdict, weighed
 from pagein.models.errors import ModelRefused
-from pagein.models.verdicts import verdict, weighed
-from pagein.models.waiting import awithin, within
-from pagein.steps import Usage
 
 _ENDS: Mapping[str, Finish] = {
     "stop": "stop", "end_turn": "stop", "stop_sequence": "stop", "STOP": "stop",

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pagein.events.steps import Usage
 from pagein.models.errors import ModelOverflow
-from pagein.steps import Usage
 
 _N = r"(?P<{}>\d{{1,3}}(?:[,_]\d{{3}}){{1,4}}|\d{{1,15}})"
 _WINDOW, _ASKED = _N.format("window"), _N.format("asked")

@@ -11,14 +11,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from pagein.models.contract import Ask, Finish, Reply
+from pagein.events.steps import Usage
+from pagein.models.base import Ask, Finish, Reply
+from pagein.models.deadlines import awithin, threaded, within
 from pagein.models.environment import key_of, require, window_of
+from pagein.models.error_mapping import verdict, weighed
 from pagein.models.errors import ModelTruncated
 from pagein.models.overflow import status_of
 from pagein.models.secrets import scrubbed
-from pagein.models.verdicts import verdict, weighed
-from pagein.models.waiting import awithin, threaded, within
-from pagein.steps import Usage
 
 
 class _Client(Protocol):

@@ -6,9 +6,9 @@ import threading
 from dataclasses import dataclass
 
 from pagein.errors import ConfigurationError
-from pagein.models.contract import Ask
+from pagein.events.steps import Usage
+from pagein.models.base import Ask
 from pagein.models.errors import SpendLimit
-from pagein.steps import Usage
 from pagein.tokens import TokenCounter
 from pagein.tokens.requests import request_tokens
 from pagein.tokens.windows import MODELS

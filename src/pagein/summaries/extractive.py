@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pagein.lexing import argument_text
-from pagein.summaries.cleaning import normal, one_line
-from pagein.summaries.mentions import Mention, error_lines, mentions, sentences
+from pagein.context.salience.lines import grounds
+from pagein.context.salience.tracker import Memo
+from pagein.events.identifiers import argument_text
+from pagein.summaries.key_items import Mention, error_lines, mentions, sentences
+from pagein.summaries.sanitize import normal, one_line
 from pagein.summaries.spans import Said, Span
 from pagein.summaries.summary import Item, Status, Summary, Task
-from pagein.view.memo import Memo
-from pagein.view.reading import grounds
 
 OBJECTIVE, STATE = 600, 400
 """Characters of the user's words that are the objective, and of the last words said that are the state."""

@@ -13,18 +13,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pagein.log import Survival
-from pagein.summaries.cleaning import normal, one_line
+from pagein.context.salience.lines import Reader
+from pagein.events.entries import Survival
+from pagein.events.handles import Handle, parse_handle
 from pagein.summaries.extractive import grounding
-from pagein.summaries.mentions import KINDS, Kind, Mention, mentions
-from pagein.summaries.merging import merged
-from pagein.summaries.parsing import SummaryRejected
-from pagein.summaries.rendering import entry, rendered
+from pagein.summaries.key_items import KINDS, Kind, Mention, mentions
+from pagein.summaries.merge import merged
+from pagein.summaries.renderer import entry, rendered
+from pagein.summaries.reply_parser import SummaryRejected
+from pagein.summaries.sanitize import normal, one_line
 from pagein.summaries.spans import Span
 from pagein.summaries.summary import Item, Section, Summary
 from pagein.tokens import TokenCounter
-from pagein.view.handles import Handle, parse_handle
-from pagein.view.reading import Reader
 
 THRESHOLD = 0.2
 """Weighted share in sight under which a summary, as its model wrote it, is refused. Low on purpose: what is missing is

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from pagein.lexing import argument_text
-from pagein.log import Observed, Pin
-from pagein.steps import (
+from pagein.context.view.layout import Item
+from pagein.events.entries import Observed, Pin
+from pagein.events.handles import observation_handle, range_handle, step_handle
+from pagein.events.identifiers import argument_text
+from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
     Observation,
@@ -20,8 +22,6 @@ from pagein.steps import (
     ToolCall,
     as_text,
 )
-from pagein.view.handles import observation_handle, range_handle, step_handle
-from pagein.view.layout import Item
 
 Voice = Literal["system", "user", "plan", "model", "call", "result", "answer", "summary"]
 """Who speaks: the host, the user, the model (plan, words, calls, answer), a tool, or an earlier summary."""

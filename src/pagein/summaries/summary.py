@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pagein.errors import FormatError
-from pagein.summaries.cleaning import one_line
+from pagein.summaries.sanitize import one_line
 
 EXTRACTIVE = "extractive"
 """The author of what was copied from the run by code."""

@@ -14,11 +14,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pagein.formats.contract import Item
-from pagein.formats.writing import MARKERS
-from pagein.messages import Message
-from pagein.spelling import UNPARSED
-from pagein.steps import (
+from pagein.events.messages import Message
+from pagein.events.steps import (
     ActionStep,
     Content,
     FinalAnswerStep,
@@ -34,6 +31,9 @@ from pagein.steps import (
     ToolCall,
     as_parts,
 )
+from pagein.events.tool_call_encoding import UNPARSED
+from pagein.formats.base import Item
+from pagein.formats.rendering import MARKERS
 
 LOSSES = {
     "arguments": "how the arguments were spelled (their value survives)",

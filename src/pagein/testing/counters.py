@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pagein.messages import Message
-from pagein.steps import Image, Opaque, Text, ToolCall
+from pagein.events.messages import Message
+from pagein.events.steps import Image, Opaque, Text, ToolCall
 from pagein.tokens import TokenCounter
 from pagein.tokens.requests import request_tokens
 

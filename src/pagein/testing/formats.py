@@ -25,9 +25,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pagein.errors import FormatError
-from pagein.formats.contract import Format
-from pagein.messages import Message
-from pagein.steps import Opaque, Text
+from pagein.events.messages import Message
+from pagein.events.steps import Opaque, Text
+from pagein.formats.base import Format
 from pagein.testing.conversations import (
     ILLEGAL,
     LOSSES,

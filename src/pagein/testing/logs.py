@@ -24,16 +24,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagein.errors import Conflict, LogClosed, LogError
-from pagein.log import (
+from pagein.events.entries import (
     Body,
     Entry,
     Log,
     Observed,
     Pin,
 )
-from pagein.log.codec import encode
-from pagein.log.digests import link, origin
-from pagein.steps import (
+from pagein.events.steps import (
     ActionStep,
     Image,
     Observation,
@@ -41,12 +39,14 @@ from pagein.steps import (
     Text,
     ToolCall,
 )
-from pagein.testing.logs_apart import NOON, ApartTests, OpenLog, opened
+from pagein.log.codec import encode
+from pagein.log.hash_chain import link, origin
+from pagein.testing.log_isolation import NOON, ApartTests, OpenLog, opened
 from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, PICTURE, bodies, everywhere
 
 
 class LogTests(ApartTests):
-    """The contract of ``pagein.log.Log``: subclass it, and give the fixture ``open_log``."""
+    """The contract of ``pagein.events.entries.Log``: subclass it, and give the fixture ``open_log``."""
 
     durable: ClassVar[bool] = True
     """Opening a session again finds what was written to it."""

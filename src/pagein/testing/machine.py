@@ -24,9 +24,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from pagein.errors import Conflict, Illegal, LogUnwritable, NothingToUndo, OverBudget, ProtocolError
-from pagein.formats import format_named
-from pagein.memory import AgentMemory
-from pagein.steps import (
+from pagein.events.handles import step_handle
+from pagein.events.steps import (
     ActionStep,
     Content,
     FinalAnswerStep,
@@ -38,12 +37,13 @@ from pagein.steps import (
     ToolCall,
     Usage,
 )
+from pagein.formats import format_named
+from pagein.memory.agent_memory import AgentMemory
 from pagein.testing import promises
-from pagein.testing.forgetting import Forgetting
-from pagein.testing.moves import called, has_wire, lines, prose, results, short, spoken, wire
+from pagein.testing.machine_checks import as_budget
+from pagein.testing.machine_erasure import Forgetting
+from pagein.testing.machine_moves import called, has_wire, lines, prose, results, short, spoken, wire
 from pagein.testing.oracle import Refused
-from pagein.testing.watching import as_budget
-from pagein.view.handles import step_handle
 
 
 def profile(examples: int, moves: int = 30, *, shrink: bool = False, seed: bool = True) -> settings:

@@ -19,10 +19,10 @@ from typing import Any, Literal, get_args
 
 import pytest
 
-from pagein.messages import Message
-from pagein.models.contract import Ask, Reply
+from pagein.events.messages import Message
+from pagein.events.steps import ToolCall
+from pagein.models.base import Ask, Reply
 from pagein.models.errors import ModelEmpty, ModelError, ModelOverflow, ModelRefused, ModelUnavailable
-from pagein.steps import ToolCall
 
 Outcome = Literal["\0down", "\0hang", "\0empty", "\0overflow", "\0refused", "\0leak"]
 """Not available; no answer ever; an answer without text; 'prompt is too long: 9000 tokens > 8192 maximum'; a refusal

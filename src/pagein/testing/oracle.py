@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pagein.log import Body, Compaction, Entry, Erased, Observed, Pin, Undo, Unpin
-from pagein.steps import ActionStep, Observation, Step, SystemPromptStep, TaskStep
+from pagein.events.entries import Body, Compaction, Entry, Erased, Observed, Pin, Undo, Unpin
+from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, TaskStep
 
 
 class Refused(Exception):

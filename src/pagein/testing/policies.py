@@ -17,11 +17,16 @@ from typing import ClassVar
 
 import pytest
 
-from pagein.compaction import Plan, Policy, newest_user
+from pagein.backends.memory import InMemoryLog
+from pagein.context.compaction.base import Plan, Policy, newest_user
+from pagein.context.salience.tracker import Memo
+from pagein.context.view.cuts import cuts
+from pagein.context.view.fold import is_kept, preview
+from pagein.context.view.stubs import is_thinking
+from pagein.context.view.view import View
 from pagein.errors import PageinError
-from pagein.log import Body, Entry, Observed, Pin
-from pagein.log.inmemory import InMemoryLog
-from pagein.steps import (
+from pagein.events.entries import Body, Entry, Observed, Pin
+from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
     Image,
@@ -37,11 +42,6 @@ from pagein.steps import (
 from pagein.testing.promises import folded, well_formed
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.encodings import Encoding
-from pagein.view import View
-from pagein.view.cuts import cuts
-from pagein.view.fold import is_kept, preview
-from pagein.view.memo import Memo
-from pagein.view.stubs import is_thinking
 
 THINKING = Opaque("anthropic", "thinking", '{"type":"thinking","thinking":"hm","signature":"c2ln"}', "hm, hm")
 OUTPUT = "\n".join(
@@ -138,7 +138,7 @@ def _known(memo: Memo) -> object:
 
 
 class PolicyTests:
-    """The contract of ``pagein.compaction.Policy``: subclass it, and give the fixture ``policy``."""
+    """The contract of ``pagein.context.compaction.base.Policy``: subclass it, and give the fixture ``policy``."""
 
     counter: ClassVar[TokenCounter] = Encoding("o200k_base")
 

@@ -16,11 +16,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pagein.context.view.fold import Fold, undone
+from pagein.context.view.layout import CONTINUE, EARLIER, Aside
+from pagein.context.view.view import Shown, View
 from pagein.errors import UnknownHandle
-from pagein.formats import format_named
-from pagein.log import Compaction, Entry, Observed, Pin
-from pagein.messages import Message
-from pagein.steps import (
+from pagein.events.entries import Compaction, Entry, Observed, Pin
+from pagein.events.messages import Message
+from pagein.events.steps import (
     ActionStep,
     Image,
     Observation,
@@ -33,14 +35,12 @@ from pagein.steps import (
     as_parts,
     as_text,
 )
+from pagein.formats import format_named
 from pagein.tokens import TokenCounter
 from pagein.tokens.requests import message_tokens, request_tokens
-from pagein.view import Shown, View
-from pagein.view.fold import Fold, undone
-from pagein.view.layout import CONTINUE, EARLIER, Aside
 
 if TYPE_CHECKING:
-    from pagein.memory import AgentMemory
+    from pagein.memory.agent_memory import AgentMemory
 
 FORMATS = ("openai", "anthropic")
 HANDLE = re.compile(r"(?<![\w/.])s\d+(?:\.\d+|-\d+)?(?![\w/])")

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import pytest
 
 from pagein.errors import LogClosed, LogErased
-from pagein.log import Erased, Log, Pin
-from pagein.log.branching import OWN
-from pagein.log.erasing import Cut, ErasableLog, Removal
+from pagein.events.entries import Erased, Log, Pin
+from pagein.log.branch_log import OWN
+from pagein.log.erasure import Cut, ErasableLog, Removal
 from pagein.log.snapshots import Snapshot, SnapshotLog
-from pagein.testing.logs_apart import NOON, ApartTests, OpenLog, opened
+from pagein.testing.log_isolation import NOON, ApartTests, OpenLog, opened
 
 BODY = bytes(range(256)) * 40
 

@@ -6,7 +6,7 @@ import json
 
 from hypothesis import strategies as st
 
-from pagein.log import (
+from pagein.events.entries import (
     Body,
     Checkpoint,
     Compaction,
@@ -26,7 +26,7 @@ from pagein.log import (
     Undo,
     Unpin,
 )
-from pagein.steps import (
+from pagein.events.steps import (
     ActionStep,
     Content,
     FinalAnswerStep,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pagein.errors import BudgetError
-from pagein.steps import Image
+from pagein.events.steps import Image
 
 
 class TokenCounter(Protocol):

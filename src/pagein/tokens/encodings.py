@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pagein.errors import ConfigurationError
-from pagein.steps import Image
+from pagein.events.steps import Image
 from pagein.tokens.images import UNKNOWN, ImageRule, image_tokens
 
 ENCODINGS = (

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from pagein.steps import Image
+from pagein.events.steps import Image
 from pagein.tokens.encodings import Encoding, load, token_ids
 from pagein.tokens.images import (
     CLAUDE,

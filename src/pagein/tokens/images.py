@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from pagein.steps import Image
+from pagein.events.steps import Image
 
 
 @dataclass(frozen=True, slots=True)

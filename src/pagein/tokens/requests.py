@@ -23,9 +23,9 @@ import json
 from collections.abc import Iterable
 from typing import Any, assert_never
 
-from pagein.messages import Message
-from pagein.spelling import spellings, wire_id, wire_names
-from pagein.steps import Content, Image, Opaque, Part, Text, ToolCall
+from pagein.events.messages import Message
+from pagein.events.steps import Content, Image, Opaque, Part, Text, ToolCall
+from pagein.events.tool_call_encoding import spellings, wire_id, wire_names
 from pagein.tokens import TokenCounter
 
 REQUEST = 3

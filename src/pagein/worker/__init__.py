@@ -15,6 +15,6 @@ A job is never the truth: what is due is derived from the logs, so a job that wa
 """
 
 from pagein.worker.jobs import Desk, Done, Job
-from pagein.worker.running import work
+from pagein.worker.run import work
 
 __all__ = ["Desk", "Done", "Job", "work"]

@@ -9,19 +9,19 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
-from pagein.archive.derived import DerivedArchive
-from pagein.archive.opening import archive_of
+from pagein.backends.open import open_log
+from pagein.backends.search import archive_of
 from pagein.errors import PageinError
+from pagein.events.entries import Log
 from pagein.facts.owners import Owners, is_reserved
 from pagein.facts.store import Facts
-from pagein.library import BATCH, OWN_TOOLS
-from pagein.log import Log
-from pagein.log.opening import open_log
+from pagein.memory.search_runtime import BATCH, OWN_TOOLS
+from pagein.search.index import DerivedArchive
 
 if TYPE_CHECKING:
-    from pagein.archive.contract import Embedder
     from pagein.models import Model
-    from pagein.worker.summarising import Summarising
+    from pagein.search.base import Embedder
+    from pagein.worker.summaries import Summarising
 
 Kind = Literal["index", "embed", "facts", "summary"]
 
@@ -71,7 +71,7 @@ class Desk:
         self._user, self._project = user, project
         self._summarising: Summarising | None = None
         if summaries:
-            from pagein.worker.summarising import Summarising  # noqa: PLC0415 - loads where summaries are written
+            from pagein.worker.summaries import Summarising  # noqa: PLC0415 - loads where summaries are written
 
             self._summarising = Summarising(url, summaries, tenant=tenant, clock=clock)
         if self.reads_facts:

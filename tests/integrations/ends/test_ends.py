@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pagein.errors import ConfigurationError
-from pagein.integrations.releases import RANGES
-from pagein.testing.ends import ENDS, run
+from pagein.integrations._versions import RANGES
+from tests._support.oldest_releases import ENDS, run
 
 CHECKOUT = Path(__file__).parents[3]
 EXTRAS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]

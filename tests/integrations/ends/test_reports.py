@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from pagein.errors import ConfigurationError
-from pagein.testing.reports import SUITES, Suite, outcomes, run, told
-from pagein.testing.swapped import PLACES
+from tests._support.swapped import PLACES
+from tests._support.upstream_suites import SUITES, Suite, outcomes, run, told
 
 SUITE = Suite(
     "x", "smolagents", ("test_x.py",), "x", inside="has no attribute '_", reasons={"other": "it is other"}

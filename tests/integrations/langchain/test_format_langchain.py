@@ -16,7 +16,7 @@ from langchain_core.messages import (
 
 from pagein import AgentMemory, Image, Opaque
 from pagein.errors import FormatError
-from pagein.formats.langchain import LangChain
+from pagein.formats.langchain.wire import LangChain
 from pagein.testing.formats import FormatTests, paired
 
 PNG = "iVBORw0KGgo="

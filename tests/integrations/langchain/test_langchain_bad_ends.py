@@ -22,7 +22,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.prebuilt import ToolNode, tools_condition
 
-from pagein.integrations.langchain import PageinMiddleware
+from pagein.integrations.langchain.middleware import PageinMiddleware
 from pagein.integrations.langgraph import PreModelHook
 
 CONFIG = {"configurable": {"thread_id": "a"}, "recursion_limit": 100}

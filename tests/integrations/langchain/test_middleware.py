@@ -13,7 +13,7 @@ from langchain_play import BUDGET, FACT, Crash, call, cost, look, looks_and_answ
 from langgraph.checkpoint.memory import InMemorySaver
 
 from pagein import AgentMemory, ConfigurationError, FormatError, OverBudget
-from pagein.integrations.langchain import PageinMiddleware
+from pagein.integrations.langchain.middleware import PageinMiddleware
 
 GO = {"messages": [HumanMessage("Look at every page, then tell the staging password.")]}
 DEEP = {"recursion_limit": 250}

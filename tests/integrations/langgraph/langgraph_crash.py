@@ -18,7 +18,7 @@ from langchain_core.tools import tool
 from langchain_play import BUDGET, cost, looks_and_answers, scripted
 from langchain_play import look as page
 
-from pagein.integrations.langchain import PageinMiddleware
+from pagein.integrations.langchain.middleware import PageinMiddleware
 from pagein.integrations.langgraph import PageinSaver
 
 CONFIG = {"configurable": {"thread_id": "report"}, "recursion_limit": 250}

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from agents import function_tool
 from openai_agents_play import BUDGET, Model, agent_of, looks_and_answers, page, run
 
-from pagein.integrations.openai_agents import PageinSession
+from pagein.integrations.openai_agents.session import PageinSession
 
 
 @function_tool

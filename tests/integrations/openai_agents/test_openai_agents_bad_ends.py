@@ -8,7 +8,7 @@ from agents.testing import function_call
 from bad_ends_play import BUDGET, BadEnds, Breaks, Call, Host
 from openai_agents_play import Model
 
-from pagein.integrations.openai_agents import PageinSession
+from pagein.integrations.openai_agents.session import PageinSession
 
 UNKNOWN = [
     {"type": "hologram", "id": "h_1", "deep": [{"a": None}]},

@@ -6,7 +6,7 @@ import pytest
 from agents.extensions.memory import AdvancedSQLiteSession
 
 from pagein.errors import ConfigurationError, UnknownBranch
-from pagein.integrations.openai_agents import PageinSession
+from pagein.integrations.openai_agents.session import PageinSession
 
 
 def do(awaitable):

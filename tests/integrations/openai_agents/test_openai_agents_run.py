@@ -25,7 +25,7 @@ from openai_agents_play import (
 
 from pagein.errors import ConfigurationError, OverBudget
 from pagein.formats import validate
-from pagein.integrations.openai_agents import PageinSession
+from pagein.integrations.openai_agents.session import PageinSession
 
 TASK = "Read sixty pages, then say the staging password."
 

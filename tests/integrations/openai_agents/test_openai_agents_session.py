@@ -7,8 +7,9 @@ import pytest
 from agents.memory import Session, SessionSettings
 
 from pagein.errors import ConfigurationError, FormatError, LogClosed
-from pagein.integrations import openai_agents_items, releases
-from pagein.integrations.openai_agents import PageinSession
+from pagein.integrations import _versions as releases
+from pagein.integrations.openai_agents import items as openai_agents_items
+from pagein.integrations.openai_agents.session import PageinSession
 
 USER = {"role": "user", "content": "Look."}
 CALLS = [

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from pydantic_ai.usage import UsageLimits
 from pydantic_ai_play import BUDGET, agent_of, looks_and_answers, model_of, page
 
-from pagein.integrations.pydantic_ai import Pagein
+from pagein.integrations.pydantic_ai.capability import Pagein
 
 
 def look(number: int) -> str:

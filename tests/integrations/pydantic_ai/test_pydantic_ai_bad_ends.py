@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from pydantic_ai_play import check_legal, cost, dumped
 
-from pagein.integrations.pydantic_ai import Pagein
+from pagein.integrations.pydantic_ai.capability import Pagein
 
 UNKNOWN = [
     ModelRequest(parts=[UserPromptPart(["Look:", BinaryContent(b"hologram", media_type="video/hologram")])]),

@@ -20,8 +20,8 @@ from pydantic_ai.messages import (
 )
 
 from pagein.errors import FormatError
-from pagein.integrations.pydantic_ai_messages import to_items, to_rows
-from pagein.steps import ActionStep, Image, Observation
+from pagein.events.steps import ActionStep, Image, Observation
+from pagein.integrations.pydantic_ai.messages import to_items, to_rows
 from pagein.testing.conversations import paired
 
 PNG = BinaryContent(data=b"\x89PNG\xff\xfe", media_type="image/png")

@@ -14,8 +14,8 @@ from pydantic_ai.usage import UsageLimits
 from pydantic_ai_play import BUDGET, FACT, agent_of, call, cost, looks_and_answers, model_of, page
 
 from pagein.errors import ConfigurationError, OverBudget
-from pagein.integrations import releases
-from pagein.integrations.pydantic_ai import Pagein
+from pagein.integrations import _versions as releases
+from pagein.integrations.pydantic_ai.capability import Pagein
 
 TASK = "Read sixty pages, then say the staging password."
 NO_LIMIT = UsageLimits(request_limit=None)

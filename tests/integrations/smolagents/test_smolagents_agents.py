@@ -22,7 +22,7 @@ from smolagents_scripted import (
 )
 
 from pagein import AgentMemory, ConfigurationError, OverBudget
-from pagein.integrations.releases import checked_release
+from pagein.integrations._versions import checked_release
 from pagein.integrations.smolagents import PageinMemory
 
 

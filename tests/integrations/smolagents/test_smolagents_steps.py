@@ -15,7 +15,7 @@ from smolagents_scripted import check_legal, text_of
 
 from pagein import AgentMemory, ConfigurationError, TaskStep, UnknownHandle
 from pagein.integrations.smolagents import PageinMemory
-from pagein.integrations.smolagents.restoring import _error
+from pagein.integrations.smolagents.from_steps import _error
 
 
 def action(number, observed="seen", **fields):

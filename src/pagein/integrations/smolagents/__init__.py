@@ -10,7 +10,7 @@ hooks       what an agent does otherwise when it has one
 tools       what the model may do with its memory
 """
 
-from pagein.integrations.releases import checked_release
+from pagein.integrations._versions import checked_release
 
 checked_release("smolagents")
 

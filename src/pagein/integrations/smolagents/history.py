@@ -16,12 +16,12 @@ from PIL import Image as Pillow
 from smolagents import memory as theirs
 
 from pagein.errors import ProtocolError
-from pagein.integrations.edited import EditedMemory
-from pagein.integrations.smolagents import recording
-from pagein.integrations.smolagents.restoring import noted, restored
-from pagein.log import Checkpoint, Observed
-from pagein.protocol import with_observations
-from pagein.steps import ActionStep, Observation, Step, SystemPromptStep, ToolCall
+from pagein.events.entries import Checkpoint, Observed
+from pagein.events.protocol import with_observations
+from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, ToolCall
+from pagein.integrations._editable_history import EditedMemory
+from pagein.integrations.smolagents import to_steps as recording
+from pagein.integrations.smolagents.from_steps import noted, restored
 
 NOTE = "host:smolagents"
 """The name of the checkpoints that hold what our steps do not say."""

@@ -17,7 +17,7 @@ from smolagents.agents import populate_template
 from smolagents.models import ChatMessage, MessageRole
 
 from pagein.errors import ConfigurationError
-from pagein.integrations.asking import Definition
+from pagein.integrations._tools import Definition
 from pagein.integrations.smolagents.tools import MemoryTool
 
 HOOKED = (

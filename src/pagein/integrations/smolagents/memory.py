@@ -11,17 +11,17 @@ from typing import Any, Self, Unpack
 from smolagents import memory as theirs
 from smolagents.models import ChatMessage
 
+from pagein.context.view.layout import CONTINUE
+from pagein.context.view.view import View
 from pagein.errors import ConfigurationError
-from pagein.integrations.asking import Chosen, offered
-from pagein.integrations.edited import EditedMemory
+from pagein.events.messages import Message
+from pagein.integrations._editable_history import EditedMemory
+from pagein.integrations._json_values import plain
+from pagein.integrations._tools import Chosen, offered
+from pagein.integrations.smolagents.chat_messages import Speaker
 from pagein.integrations.smolagents.history import History
-from pagein.integrations.smolagents.plain import plain
-from pagein.integrations.smolagents.speaking import Speaker
 from pagein.integrations.smolagents.steps import Steps
-from pagein.messages import Message
-from pagein.options import Options
-from pagein.view import View
-from pagein.view.layout import CONTINUE
+from pagein.memory.options import Options
 
 _APART = ("model_input_messages",)
 
@@ -50,7 +50,7 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
         tenant: str = "",
         **options: Unpack[Options],
     ) -> None:
-        """The memory of a session; what is recorded there already is restored. See ``pagein.memory.Options``."""
+        """The memory of a session; what is recorded there already is restored. See ``pagein.memory.agent_memory.Options``."""
         self.pages = EditedMemory.open(url, session=session, tenant=tenant, **options)
         self.agent: Any = None
         self._history = History(self.pages)

@@ -7,11 +7,11 @@ from typing import Any
 from smolagents import Tool
 
 from pagein.errors import ConfigurationError
-from pagein.integrations.asking import Definition
+from pagein.integrations._tools import Definition
 
 
 class MemoryTool(Tool):  # type: ignore[misc] # smolagents has no types
-    """One of the tools of ``pagein.tools``, over the memory of an agent."""
+    """One of the tools of ``pagein.memory.tools``, over the memory of an agent."""
 
     name = "memory"
     description = "A tool of the memory."

@@ -1,0 +1,47 @@
+"""``python -m benchmarks``: every benchmark as a command, those of ``pagein bench`` included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cyclopts import App
+
+from benchmarks.cli import degrade, durability, facts, frameworks, recall, speed, summaries
+from pagein.cli import bench, new_app, run_app
+
+
+def app() -> App:
+    """Build the command line of the benchmarks."""
+    benchmarks = new_app(
+        "python -m benchmarks", "The benchmarks of pagein: run them in a checkout of the repository."
+    )
+    for command in (
+        bench.faults,
+        bench.savings,
+        speed.speed,
+        degrade.degrade,
+        summaries.fidelity,
+        summaries.blocking,
+        durability.crash,
+        durability.load,
+        recall.search,
+        frameworks.frameworks,
+    ):
+        benchmarks.command(command)
+    benchmarks.command(facts.measure, name="facts")
+    benchmarks.command(durability.opening, name="open")
+    group = App(name="recall", help="How much of what a question needs is found again.")
+    group.command(recall.locomo)
+    group.command(recall.longmemeval)
+    group.command(recall.runs)
+    benchmarks.command(group)
+    return benchmarks
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one benchmark; return its exit code."""
+    return run_app(app(), arguments)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

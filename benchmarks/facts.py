@@ -1,0 +1,304 @@
+"""Whether the facts a question needs are in the block: ours beside confidence alone and a TF-IDF fitted at each call.
+
+Facts are the turns of long conversations (LoCoMo: of both speakers; LongMemEval: the user's, of the sessions that hold
+the answer and of distractors), each with a confidence drawn by its text alone. A question needs those that are its
+evidence. What is measured is the share of them in a block of so many tokens.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from benchmarks.recall.data import Turn, haystack_of, read_locomo, read_longmemeval, read_pool
+from pagein.errors import ConfigurationError
+from pagein.facts.block import block_of
+from pagein.facts.fact import MOST_CONTENT, Fact
+from pagein.facts.ranking import Ranking, Weights
+from pagein.search.tfidf import TfIdf, fact_terms
+from pagein.tokens import TokenCounter
+
+BUDGETS = (500, 1_000, 2_000)
+OURS, CONFIDENCE, REFIT = "pagein", "confidence only", "TF-IDF, refitted"
+NOW = 0.0
+
+Chooser = Callable[[str, int], set[str]]
+"""The ids of the facts in a block for a question, of so many tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One set of facts, and the questions asked of it: the text, and the ids of the facts it needs."""
+
+    facts: tuple[Fact, ...]
+    questions: tuple[tuple[str, frozenset[str]], ...]
+
+
+@dataclass(slots=True)
+class Shares:
+    """By system and budget, the shares of the needed facts that were in the block; and how far two cosines were apart."""
+
+    questions: int = 0
+    sums: dict[tuple[str, int], float] = field(default_factory=dict)
+    apart: float = 0.0
+
+    def add(self, system: str, budget: int, share: float) -> None:
+        """Take in one question's share."""
+        self.sums[system, budget] = self.sums.get((system, budget), 0.0) + share
+
+    def mean(self, system: str, budget: int) -> float | None:
+        """The mean over the questions, None where nothing was asked."""
+        return self.sums.get((system, budget), 0.0) / self.questions if self.questions else None
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Milliseconds of a ranking with so many facts, the medians: ours, ours after a new fact, and a refit.
+
+    ``processor`` is what ours takes of the processor's time, on a machine that is busy too.
+    """
+
+    facts: int
+    ours: float
+    processor: float
+    after_one_more: float
+    refit: float | None
+    refit_processor: float | None = None
+
+    @property
+    def times(self) -> float | None:
+        """How many times as much of the processor's time a refit takes."""
+        return None if self.refit_processor is None else self.refit_processor / max(self.processor, 1e-3)
+
+
+def read_asked(path: Path, pool: Path | None = None, haystack: int = 50) -> list[Asked]:
+    """The facts and questions of a LoCoMo or a LongMemEval file, told apart by what is in them. Raises FormatError."""
+    try:
+        conversations = read_locomo(path)
+    except ConfigurationError:
+        raise
+    except Exception:  # noqa: BLE001 - the other of the two, whose reader says what is wrong with it
+        return _of_chats(path, pool, haystack)
+    found = []
+    for each in conversations:
+        facts = _facts(each.turns)
+        asked = [(one.text, one.evidence & facts.keys()) for one in each.questions]
+        found.append(Asked(tuple(facts.values()), tuple((text, ids) for text, ids in asked if ids)))
+    return found
+
+
+def _of_chats(path: Path, pool: Path | None, haystack: int) -> list[Asked]:
+    drawn = read_pool(pool) if pool is not None else None
+    found = []
+    for chat in read_longmemeval(path):
+        sessions = chat.haystack if drawn is None else haystack_of(chat, drawn, haystack)
+        turns = [turn for each in sessions.values() for turn in each if turn.role == "user"]
+        facts = _facts(turns)
+        needed = frozenset(turn.id for turn in turns if turn.is_evidence and turn.id in facts)
+        if needed:
+            found.append(Asked(tuple(facts.values()), ((chat.question.text, needed),)))
+    return found
+
+
+def _facts(turns: Sequence[Turn]) -> dict[str, Fact]:
+    """A fact a turn, by the turn's id; its confidence is drawn by its text, from 0.7 to 1."""
+    kept = [each for each in turns if each.text.strip()]
+    return {
+        each.id: Fact(
+            each.id,
+            each.text.strip()[:MOST_CONTENT],
+            confidence=0.7 + 0.3 * (crc32(each.text.encode("utf-8", "replace")) % 1_000) / 1_000,
+            stated_at=each.at,
+        )
+        for each in kept
+    }
+
+
+def bench_facts(
+    asked: Sequence[Asked],
+    counter: TokenCounter,
+    *,
+    weights: Weights | None = None,
+    refit: bool = True,
+    tick: Callable[[], object] = lambda: None,
+) -> Shares:
+    """The share of the needed facts in the block, by system and budget; ``refit`` needs scikit-learn."""
+    shares = Shares()
+    for one in asked:
+        choosers = dict(_choosers(one.facts, counter, weights or Weights(), refit=refit))
+        for text, needed in one.questions:
+            shares.questions += 1
+            for system, choose in choosers.items():
+                for budget in BUDGETS:
+                    shares.add(system, budget, len(needed & choose(text, budget)) / len(needed))
+            tick()
+        if refit and one.questions:
+            shares.apart = max(shares.apart, _apart(one))
+    return shares
+
+
+def _choosers(
+    facts: Sequence[Fact], counter: TokenCounter, weights: Weights, *, refit: bool
+) -> Iterator[tuple[str, Chooser]]:
+    ranking = Ranking(weights)
+    for each in facts:
+        ranking.put(each)
+    costs: dict[str, int] = {}
+
+    def cost(line: str) -> int:
+        if line not in costs:
+            costs[line] = counter.text(line)
+        return costs[line]
+
+    def block(ranked: Sequence[Fact], budget: int) -> set[str]:
+        return set(block_of(ranked, counter=counter, max_tokens=budget, cost=cost).ids)
+
+    def ours(text: str, budget: int) -> set[str]:
+        return block([each.fact for each in ranking.ranked(text, now=NOW)], budget)
+
+    sure = sorted(facts, key=lambda each: -each.confidence)
+    lines = [cost(f"- [{each.category} | {each.confidence:.2f}] {each.content}") + 1 for each in sure]
+
+    def confident(_: str, budget: int) -> set[str]:
+        return {sure[at].id for at in _until_misfit(lines, budget)}
+
+    yield OURS, ours
+    yield CONFIDENCE, confident
+    if refit:
+        by_refit = refitted(facts, weights)
+        yield REFIT, lambda text, budget: block(by_refit(text), budget)
+
+
+def _until_misfit(costs: Sequence[int], room: int) -> list[int]:
+    """As deer-flow fills: up to the first that does not fit."""
+    taken = []
+    for index, cost in enumerate(costs):
+        if cost > room:
+            break
+        taken.append(index)
+        room -= cost
+    return taken
+
+
+def _vectorizer() -> Any:
+    try:
+        from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise ConfigurationError(
+            "the refit is scikit-learn's: pip install 'pagein[bench]', or leave it out with --no-refit"
+        ) from None
+    return TfidfVectorizer
+
+
+def refitted(facts: Sequence[Fact], weights: Weights) -> Callable[[str], list[Fact]]:
+    """Ranks as the seed of this describes it: a TfidfVectorizer fitted on the facts at each call, then its cosine."""
+    vectorizer = _vectorizer()
+    texts = [each.content for each in facts]
+
+    def ranked(context: str) -> list[Fact]:
+        fitted = vectorizer()
+        rows = fitted.fit_transform(texts)
+        near = (rows @ fitted.transform([context]).T).toarray().ravel()
+        scores = [
+            weights.similarity * float(each) + weights.confidence * fact.confidence
+            for each, fact in zip(near, facts, strict=True)
+        ]
+        order = sorted(range(len(facts)), key=lambda each: (-scores[each], facts[each].id))
+        return [facts[each] for each in order]
+
+    return ranked
+
+
+def _apart(one: Asked, most: int = 20) -> float:
+    """The largest difference between our cosines and those of a TfidfVectorizer fitted on the same terms."""
+    fitted = _vectorizer()(analyzer=fact_terms)
+    rows = fitted.fit_transform([each.content for each in one.facts])
+    index = TfIdf()
+    for number, each in enumerate(one.facts):
+        index.put(number, each.content)
+    largest = 0.0
+    for text, _ in one.questions[:most]:
+        theirs = (rows @ fitted.transform([text]).T).toarray().ravel()
+        ours = index.similarities(text)
+        largest = max(largest, *(abs(float(each) - ours.get(at, 0.0)) for at, each in enumerate(theirs)))
+    return largest
+
+
+def bench_speed_of_facts(
+    sizes: Sequence[int], *, refit: bool = True, repeat: int = 7, tick: Callable[[], object] = lambda: None
+) -> list[Speed]:
+    """How long one ranking takes, with facts of ten words and contexts of forty, drawn from a vocabulary as language's is."""
+    found = []
+    for size in sizes:
+        draw = random.Random(size)  # noqa: S311 - a draw, no secret
+        words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(20_000)]
+        shares = [1 / (rank + 10) for rank in range(len(words))]
+
+        def text(length: int, draw: Any = draw, words: Any = words, shares: Any = shares) -> str:
+            return " ".join(draw.choices(words, shares, k=length))
+
+        facts = [Fact(f"fu{at}", text(10), confidence=draw.uniform(0.7, 1)) for at in range(size)]
+        ranking = Ranking()
+        for each in facts:
+            ranking.put(each)
+        ranking.ranked(text(40), now=NOW)
+        ours, processor = _medians(lambda: ranking.ranked(text(40), now=NOW), repeat)  # noqa: B023 - called at once
+        after = [_one_more(ranking, size + at, text(10), text(40)) for at in range(repeat)]
+        again = used = None
+        if refit:
+            by_refit = refitted(facts, Weights())
+            again, used = _medians(lambda: by_refit(text(40)), min(repeat, 3))  # noqa: B023 - called at once
+        found.append(Speed(size, ours, processor, sorted(after)[repeat // 2], again, used))
+        tick()
+    return found
+
+
+def _one_more(ranking: Ranking, number: int, content: str, context: str) -> float:
+    start = time.perf_counter()
+    ranking.put(Fact(f"fu{number}", content, confidence=0.9))
+    ranking.ranked(context, now=NOW)
+    return (time.perf_counter() - start) * 1_000
+
+
+def _medians(call: Callable[[], object], repeat: int) -> tuple[float, float]:
+    """Milliseconds by the clock, and of the processor."""
+    took, used = [], []
+    for _ in range(repeat):
+        start, began = time.perf_counter(), time.process_time()
+        call()
+        took.append((time.perf_counter() - start) * 1_000)
+        used.append((time.process_time() - began) * 1_000)
+    return sorted(took)[len(took) // 2], sorted(used)[len(used) // 2]
+
+
+def as_dict(shares: Mapping[str, Shares], speeds: Sequence[Speed]) -> dict[str, Any]:
+    """Everything measured, as JSON-safe values."""
+    files = {
+        name: {
+            "questions": each.questions,
+            "apart": each.apart,
+            "shares": {
+                system: {str(budget): each.mean(system, budget) for budget in BUDGETS}
+                for system in (OURS, CONFIDENCE, REFIT)
+                if (system, BUDGETS[0]) in each.sums
+            },
+        }
+        for name, each in shares.items()
+    }
+    speed = [
+        {
+            "facts": each.facts,
+            "ms": each.ours,
+            "processor_ms": each.processor,
+            "ms_after_one_more": each.after_one_more,
+            "refit_ms": each.refit,
+            "refit_processor_ms": each.refit_processor,
+        }
+        for each in speeds
+    ]
+    return {"files": files, "speed": speed}

@@ -1,0 +1,113 @@
+"""LongMemEval: a user's chats with an assistant, found among distractors; by session, and by turn within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.recall.data import Chat, Turn
+from benchmarks.recall.measures import (
+    BUDGETS,
+    DENSITY,
+    Averages,
+    ndcg,
+    quantile,
+    recall_all,
+    recall_any,
+    within,
+)
+from benchmarks.recall.searchers import Opened, timed
+
+CUTS = (1, 3, 5, 10, 30, 50)
+_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one system found: by session, by turn (empty where not measured), and how long a search took (ms)."""
+
+    questions: int
+    sessions: Mapping[str, float]
+    turn_questions: int
+    turns: Mapping[str, float]
+    p50: float
+    p95: float
+
+    def as_dict(self) -> dict[str, object]:
+        """As JSON-safe values."""
+        return {
+            "session_questions": self.questions,
+            "sessions": dict(self.sessions),
+            "turn_questions": self.turn_questions,
+            "turns": dict(self.turns),
+            "search_ms": {"p50": self.p50, "p95": self.p95},
+        }
+
+
+Haystack = Callable[[Chat], Mapping[str, tuple[Turn, ...]]]
+
+
+def by_session(chats: Iterable[Chat]) -> list[Chat]:
+    """The questions measured by session: no ``_abs``, and a turn of the user's is evidence (419 of the 500)."""
+    return [each for each in chats if not each.question.id.endswith("_abs") and each.gold]
+
+
+def by_turn(chats: Iterable[Chat]) -> list[Chat]:
+    """The questions measured by turn: no ``_abs``, and any turn is evidence (470 of the 500)."""
+    return [each for each in chats if not each.question.id.endswith("_abs") and each.question.evidence]
+
+
+def bench_longmemeval(
+    chats: Sequence[Chat],
+    haystack: Haystack,
+    opened: Opened,
+    tick: Callable[[], object] = lambda: None,
+    *,
+    turns: bool = True,
+) -> Result:
+    """What one system finds of each question's evidence in a private corpus, the question's haystack.
+
+    By session as the official protocol has it: user-side text only, the gold is the sessions in which a turn of the
+    user's is evidence; all@k, any@k, NDCG@k. With ``turns``, E@b: the share of the evidence turns, either's, in a
+    context of b tokens (four characters each) of whole turns in order of score, E/@b by score / tokens ** 0.3.
+    """
+    sessions, packed, took = Averages(), Averages(), list[float]()
+    for chat in by_session(chats):
+        hay = haystack(chat)
+        said = [turn for each in hay.values() for turn in each if turn.role == "user"]
+        searcher = opened(said)
+        ranked = timed(partial(searcher.sessions, chat.question.text, chat.question.at), took)
+        sessions.add(_of_sessions(ranked, chat))
+        searcher.close()
+        tick()
+    for chat in by_turn(chats) if turns else ():
+        packed.add(_of_turns(opened, haystack(chat), chat, took))
+        tick()
+    return Result(
+        sessions.count,
+        sessions.means(),
+        packed.count,
+        packed.means(),
+        quantile(took, 0.5),
+        quantile(took, 0.95),
+    )
+
+
+def _of_sessions(ranked: Sequence[str], chat: Chat) -> dict[str, float]:
+    measured = {f"all@{k}": recall_all(ranked, chat.gold, k) for k in CUTS}
+    measured |= {f"any@{k}": recall_any(ranked, chat.gold, k) for k in CUTS}
+    return measured | {f"NDCG@{k}": ndcg(ranked, chat.gold, k) for k in CUTS}
+
+
+def _of_turns(
+    opened: Opened, hay: Mapping[str, tuple[Turn, ...]], chat: Chat, took: list[float]
+) -> dict[str, float]:
+    said = [turn for each in hay.values() for turn in each]
+    tokens = {turn.id: len(turn.text) / _TOKEN for turn in said}
+    searcher = opened(said)
+    found = timed(partial(searcher.turns, chat.question.text, chat.question.at), took)
+    searcher.close()
+    wanted = chat.question.evidence
+    measured = {f"E@{b}": within(found, tokens, wanted, b, density=0.0) for b in BUDGETS}
+    return measured | {f"E/@{b}": within(found, tokens, wanted, b, density=DENSITY) for b in BUDGETS}

@@ -1,0 +1,1 @@
+"""What every package uses: the version, lazy attributes, checks of values."""

@@ -1,0 +1,1 @@
+"""The PostgreSQL backend: log, snapshots, search index and vectors on a server."""

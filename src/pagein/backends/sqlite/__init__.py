@@ -1,0 +1,1 @@
+"""The SQLite backend: log, snapshots, search index and vectors in one file."""

@@ -1,0 +1,78 @@
+"""Who does which job, in a SQLite file: a row says so, and until when; a worker that dies lets go without a word."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from pagein.backends.sqlite.connection import open_database, translated
+
+_TABLE = """CREATE TABLE IF NOT EXISTS worker_claims (
+    tenant TEXT NOT NULL, session TEXT NOT NULL, kind TEXT NOT NULL, worker TEXT NOT NULL, until REAL NOT NULL,
+    PRIMARY KEY (tenant, session, kind)) STRICT, WITHOUT ROWID"""
+_TAKE = """INSERT INTO worker_claims VALUES (?, ?, ?, ?, ?) ON CONFLICT (tenant, session, kind)
+    DO UPDATE SET worker = excluded.worker, until = excluded.until WHERE until < ?"""
+_MINE = "WHERE tenant = ? AND session = ? AND kind = ? AND worker = ?"
+
+
+class Claims:
+    """The claims on one tenant's jobs in a file. ``lease`` in seconds: how long a claim outlives its worker.
+
+    Raises LogError where the file is not ours, is busy, or may not be written.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        worker: str,
+        *,
+        tenant: str = "",
+        lease: float = 30.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path, self._worker, self._tenant = path, worker, tenant
+        self._lease, self._clock = lease, clock
+        self._lock = threading.Lock()
+        self._database = open_database(path, timeout=5.0, synchronous="NORMAL", readonly=False)
+        self._execute(_TABLE)
+
+    @contextlib.contextmanager
+    def held(self, session: str, kind: str) -> Iterator[bool]:
+        """Whether the job is this worker's; if so it stays his until the end, renewed while the process lives."""
+        now = self._clock()
+        key = (self._tenant, session, kind)
+        if not self._execute(_TAKE, *key, self._worker, now + self._lease, now):
+            yield False
+            return
+        over = threading.Event()
+        renewing = threading.Thread(target=self._renew, args=(key, over), name="pagein claims", daemon=True)
+        renewing.start()
+        try:
+            yield True
+        finally:
+            over.set()
+            renewing.join()
+            self._execute(f"DELETE FROM worker_claims {_MINE}", *key, self._worker)  # noqa: S608 - ours
+
+    def close(self) -> None:
+        """Release the file."""
+        with self._lock:
+            self._database.close()
+
+    def _renew(self, key: tuple[str, str, str], over: threading.Event) -> None:
+        while not over.wait(self._lease / 3):
+            # A file that is busy for a moment is tried again before the lease is over.
+            with contextlib.suppress(Exception):
+                self._execute(
+                    f"UPDATE worker_claims SET until = ? {_MINE}",  # noqa: S608 - ours
+                    self._clock() + self._lease, *key, self._worker,
+                )  # fmt: skip
+
+    def _execute(self, statement: str, *values: object) -> int:
+        """Run one statement, a transaction of its own; how many rows it changed."""
+        with self._lock, translated(self._path, writing=True):
+            cursor: sqlite3.Cursor = self._database.execute(statement, values)
+            return cursor.rowcount

@@ -1,0 +1,1 @@
+"""What the model sees: the view, salience, compaction policies and page-in. Pure: no I/O."""

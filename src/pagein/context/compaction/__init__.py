@@ -1,0 +1,1 @@
+"""What leaves the view: the policy contract, the ladder, the fallback that always fits."""

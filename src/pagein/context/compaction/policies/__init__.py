@@ -1,0 +1,1 @@
+"""The compaction policies, one per file."""

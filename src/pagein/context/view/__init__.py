@@ -1,0 +1,1 @@
+"""The view: folded from the log, laid out for the prompt, and where it may be split."""

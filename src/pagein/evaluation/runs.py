@@ -1,0 +1,175 @@
+"""Recorded runs, read from a file: JSON lines, a single JSON value, either of them gzipped.
+
+A run is a list of messages, or an object with ``messages`` and perhaps an ``id``; OpenAI chat or Anthropic messages,
+told by their shape.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Final
+
+from pagein.errors import ConfigurationError, FormatError
+from pagein.formats import format_named, guess_format
+from pagein.formats.parsing import kind_of
+
+DEMO: Final = "demo.jsonl.gz"
+"""The bundled run, of the mini-swe-agent project and under its MIT licence."""
+
+_GZIP: Final = b"\x1f\x8b"
+
+_GOES_ON: Final = (b"{", b"[", b",")
+"""How a first line ends whose value goes on; a line of JSON lines never ends so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One recorded run: its messages, and the format they are in. ``where`` is the file and line it came from."""
+
+    id: str
+    messages: tuple[dict[str, Any], ...]
+    format: str = "openai"
+    system: Any = None
+    """An Anthropic system prompt, which stands apart from the messages."""
+    where: str = ""
+
+    @property
+    def wire(self) -> tuple[dict[str, Any], ...]:
+        """The messages, a system prompt that stands apart being the first of them."""
+        return self.messages if self.system is None else ({"system": self.system}, *self.messages)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The whole run as one request."""
+        messages = {"messages": list(self.messages)}
+        return messages if self.system is None else {"system": self.system, **messages}
+
+
+def read_runs(path: str | Path, *, limit: int | None = None) -> tuple[Run, ...]:
+    """The runs in a file, at most ``limit`` of them, each of a shape that can be recorded.
+
+    Raises FormatError that names the file and the line, ConfigurationError where the file cannot be read.
+    """
+    where = Path(path)
+    with _opened(where) as file:
+        runs = tuple(
+            _run(value, f"{where}:{line}", f"{_stem(where)}:{line}")
+            for line, value in islice(_values(file, where), limit)
+        )
+    if not runs and limit != 0:
+        raise FormatError("there is no run in it", path=str(where))
+    return runs
+
+
+def demo_run() -> Run:
+    """The run that comes with the package."""
+    bundled = resources.files("pagein.evaluation").joinpath("recorded", DEMO)
+    with resources.as_file(bundled) as path:
+        return read_runs(path, limit=1)[0]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Iterable[bytes]]:
+    try:
+        with path.open("rb") as raw:
+            if raw.peek(2)[:2] != _GZIP:  # no seek: it may be a pipe
+                yield raw
+                return
+            with gzip.GzipFile(fileobj=raw) as unzipped:
+                yield unzipped
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise FormatError(f"the gzip data is damaged or cut off: {error}", path=str(path)) from error
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror or error}") from error
+
+
+def _values(file: Iterable[bytes], path: Path) -> Iterator[tuple[int, Any]]:
+    """The JSON values of a file with their lines: one a line, or a list of runs, or one value over many lines."""
+    numbered = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+    number, first = next(numbered, (0, b""))
+    if not number:
+        return
+    second = next(numbered, None)
+    if second is None:
+        yield from _listed(number, _json(first, path, number))
+    elif first.rstrip().endswith(_GOES_ON):
+        rest = b"".join(line for _, line in chain((second,), numbered))
+        yield from _listed(number, _json(first + rest, path, number))
+    else:
+        for at, line in chain(((number, first), second), numbered):
+            yield at, _json(line, path, at)
+
+
+def _listed(number: int, value: Any) -> Iterator[tuple[int, Any]]:
+    """A list of runs as its runs; anything else as it is."""
+    nested = isinstance(value, list) and bool(value) and not any(map(_is_message, value))
+    for each in value if nested else (value,):
+        yield number, each
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and "role" in value and "messages" not in value
+
+
+def _json(text: bytes, path: Path, line: int) -> Any:
+    try:
+        return json.loads(text.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            f"not UTF-8: {error.reason} at byte {error.start}", path=f"{path}:{line}"
+        ) from error
+    except json.JSONDecodeError as error:
+        at = f"{path}:{line + error.lineno - 1}"
+        raise FormatError(f"not JSON: {error.msg} at column {error.colno}", path=at) from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"not JSON that can be read: {error}", path=f"{path}:{line}") from error
+
+
+def _run(value: Any, where: str, name: str) -> Run:
+    if isinstance(value, dict) and "messages" in value:
+        messages, system = value["messages"], value.get("system")
+        name = str(value.get("id") or value.get("instance_id") or name)
+    elif isinstance(value, list):
+        messages, system = value, None
+    else:
+        hint = "; this is a single message" if _is_message(value) else f", not {kind_of(value)}"
+        raise FormatError(
+            f'a run is a list of messages or {{"id": ..., "messages": [...]}}{hint}', path=where
+        )
+    request = messages if system is None else {"system": system, "messages": messages}
+    try:
+        spoken = guess_format(request)
+        format_named(spoken).parse(request)
+    except FormatError as error:
+        raise FormatError(str(error), path=where) from error
+    return Run(name, tuple(messages), spoken, system, where)
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
+
+
+def distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """The names in order, a repeated one numbered.
+
+    >>> distinct(["a", "b", "a"])
+    ('a', 'b', 'a-2')
+    """
+    seen: set[str] = set()
+    found = []
+    for name in names:
+        each, count = name, 1
+        while each in seen:
+            count += 1
+            each = f"{name}-{count}"
+        seen.add(each)
+        found.append(each)
+    return tuple(found)

@@ -1,0 +1,26 @@
+"""What a request is made of, before any provider's spelling: the one value that is laid out, counted and rendered.
+
+``view.layout`` makes messages, ``tokens`` counts them, ``formats`` spells them. A count of messages is an upper bound
+of what the spelled request costs in every format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pagein.events.steps import Content, Opaque, ToolCall
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a request. A ``tool`` message answers the call ``call_id``; call ids are unique in a request."""
+
+    role: Role
+    content: Content | None
+    tool_calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    is_error: bool = False
+    extra: Opaque | None = None

@@ -1,0 +1,119 @@
+"""Facts without a model: what the user says in so many words, and nothing that has to be guessed.
+
+"Remember that ...", "always ..." and "never ...", "my X is Y", "I prefer ...", "actually, X is Y" (English). A question, a
+quotation, code, and an order for this once ("always" within a longer clause, "remember to reply") give nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pagein.events.entries import Source
+from pagein.facts.fact import FactError, checked_content
+
+LONGEST = 400
+"""Characters of a sentence; a longer one states more than a fact."""
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])|\n+")
+_LEAD = re.compile(
+    r"^(?:(?:please|ok(?:ay)?|so|and|also|btw|by the way|note|note that|hey|hi|for the record|from now on|in future|"
+    r"going forward|as a rule|important)\b[,:]?\s+|[-*\u2022]\s+|\d+[.)]\s+)+",
+    re.IGNORECASE,
+)
+_CORRECTS = re.compile(
+    r"^(?:no|nope|actually|correction|sorry|i meant|wrong|that['\u2019]s wrong)\b[,:.!]?\s+", re.IGNORECASE
+)
+_MOMENT = (
+    r"(?:[\w'\u2019-]+ ){0,3}(?:question|guess|problem|issue|point|concern|code|plan|idea|request|task|understanding|suggestion|error|bug|bad|"
+    r"first|next|last|only|worry|hope|thinking|test|tests|build|answer|feeling|sense|hunch|apologies) is\b"
+)
+"""What is mine for a moment."""
+
+_PASSING = r"(?:not\b|that\b|to\b|how\b|why\b|what\b|whether\b|if\b|broken|failing|down\b|slow\b|stuck|fine\b|good\b|ok\b|here\b|done\b|ready\b)"
+"""What it is for a moment."""
+
+_RULES: tuple[tuple[re.Pattern[str], str, float], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), category, confidence)
+    for pattern, category, confidence in (
+        (r"^(?:remember|keep in mind|don['\u2019]t forget|do not forget)\s*(?:that\b|:)\s*(?P<fact>.{6,})$", "context", 0.95),
+        (r"^(?P<fact>(?:always|never)\s+[a-z]{2,}\b.{3,})$", "constraint", 0.9),
+        (r"^(?P<fact>(?:do not|don['\u2019]t|you must not|you must never)\s+ever\s+.{4,})$", "constraint", 0.9),
+        (r"^(?P<fact>my (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} is (?!" + _PASSING + r")\S.*)$", "knowledge", 0.85),
+        (r"^(?P<fact>i(?: really| strongly| generally| usually| always)? prefer\s+.{3,})$", "preference", 0.85),
+        (r"^(?P<fact>i(?: always| never)\s+(?:use|write|work|want|run|read|deploy|test|eat|drink)\b.{2,})$", "preference", 0.85),
+        (r"^(?P<fact>i(?:['\u2019]m| am) allergic to\s+.{3,})$", "constraint", 0.9),
+    )
+)  # fmt: skip
+_FOR_NOW = re.compile(
+    r"\b(?:for now|this time|just this once|today only|right now|in this (?:message|answer|reply)|temporarily|for this (?:task|one|run|turn))\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One thing that was said, with where: ``voice`` is ``user``, ``answer`` or ``tool``."""
+
+    voice: str
+    text: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A fact that a run may hold, with the step it was read in; ``corrects``: it is said to be so instead."""
+
+    content: str
+    category: str
+    confidence: float
+    source: Source
+    corrects: bool = False
+
+
+def candidates(said: Iterable[Said]) -> tuple[Candidate, ...]:
+    """The facts that the user states in so many words, in order; what others said states none."""
+    return tuple(found for each in said if each.voice == "user" for found in _in(each))
+
+
+def _in(said: Said) -> Iterator[Candidate]:
+    text = _FENCE.sub("\n", said.text)
+    quoting = False
+    for line in text.splitlines():
+        opened, quoting = quoting, quoting ^ (line.count('"') % 2 == 1)
+        if opened or quoting or line.startswith(("    ", "\t")) or line.lstrip().startswith(">"):
+            continue  # what is quoted and what is code was said by somebody else
+        for sentence in _SENTENCE.split(line):
+            if (found := _fact(sentence.strip(), said.source)) is not None:
+                yield found
+
+
+def _fact(sentence: str, source: Source) -> Candidate | None:
+    if not 8 <= len(sentence) <= LONGEST or sentence.endswith("?") or _FOR_NOW.search(sentence):
+        return None
+    plain = _LEAD.sub("", sentence)
+    corrected = _CORRECTS.sub("", plain)
+    corrects = corrected != plain
+    for pattern, category, confidence in _RULES:
+        if (match := pattern.match(corrected)) is not None:
+            try:
+                content = checked_content(match["fact"].strip().rstrip(".!"))
+            except FactError:
+                return None
+            kind = "correction" if corrects and category not in ("constraint", "preference") else category
+            return Candidate(
+                content[:1].upper() + content[1:], _kind(content, kind), confidence, source, corrects
+            )
+    return None
+
+
+def _kind(content: str, category: str) -> str:
+    """What "remember that" is about may say itself what it is."""
+    if category != "context":
+        return category
+    for pattern, named, _ in _RULES[1:]:
+        if pattern.match(content):
+            return named
+    return category

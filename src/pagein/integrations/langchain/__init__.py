@@ -1,0 +1,15 @@
+"""pagein in a LangChain agent: one middleware. ``pip install "pagein[langchain]"``.
+
+agent = create_agent(model, tools, middleware=[PageinMiddleware("run.db", budget=80_000)])
+"""
+
+from typing import TYPE_CHECKING
+
+from pagein._common.lazy import lazily
+
+if TYPE_CHECKING:
+    from pagein.integrations.langchain.middleware import PageinMiddleware, to_langchain
+
+__all__ = ["PageinMiddleware", "to_langchain"]
+
+__getattr__ = lazily(__name__, dict.fromkeys(__all__, "pagein.integrations.langchain.middleware"))

@@ -1,0 +1,1 @@
+"""AgentMemory and AsyncAgentMemory: the operations, the turn, background work, branches, checkpoints, erasure."""

@@ -1,0 +1,1 @@
+"""Background work of an open memory: writing summaries, extracting facts."""

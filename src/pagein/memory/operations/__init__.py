@@ -1,0 +1,1 @@
+"""The operations of a memory, written once as generators of effects."""

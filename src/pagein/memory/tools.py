@@ -1,0 +1,279 @@
+"""What a model can do with its memory: tools in every provider's spelling, and the one call that runs any of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Any
+
+from pagein.errors import ConfigurationError, LogError, PageinError
+from pagein.memory._effects import Flow, Recall, Remember
+from pagein.memory._state import Session
+from pagein.memory.operations.expand import expand
+from pagein.memory.operations.load import pin, unpin
+
+if TYPE_CHECKING:
+    from pagein.search.base import Hit
+
+MOST = 2_000
+"""Tokens a tool's result may have; the rest is a call away."""
+
+MOST_HITS = 20
+
+_TEXT = {"type": "string"}
+_TIME = {"type": "string", "description": "A date or a date and time, ISO 8601, as 2026-11-21."}
+
+
+def _tool(name: str, description: str, needed: tuple[str, ...], **properties: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "description": description,
+        "parameters": {
+            "type": "object",
+            "properties": properties,
+            "required": list(needed),
+            "additionalProperties": False,
+        },
+    }
+
+
+TOOLS: tuple[dict[str, Any], ...] = (
+    _tool(
+        "recall",
+        "Search everything that happened in this run, also what is no longer in sight. Gives lines with handles.",
+        ("query",),
+        query={"type": "string", "description": "Words, names, numbers or a question."},
+        limit={"type": "integer", "minimum": 1, "maximum": MOST_HITS},
+        since=_TIME,
+        until=_TIME,
+        role={"type": "string", "enum": ["user", "assistant", "tool"]},
+    ),
+    _tool(
+        "expand",
+        "Give back the original behind a handle like s12, s12.0 or s12-s40, whole, or some of its lines.",
+        ("handle",),
+        handle=_TEXT,
+        lines={"type": "string", "description": "First and last line, as 40-80."},
+    ),
+    _tool("pin", "Keep a text in sight, word for word, for the rest of the run.", ("text",), text=_TEXT),
+    _tool(
+        "note", "Write something down for later in this run; it shows when it matters.", ("text",), text=_TEXT
+    ),
+    _tool(
+        "forget",
+        "Let a pin (by its handle) or a fact or note (by its id) go.",
+        ("id",),
+        id={"type": "string", "description": "A handle like s12, or an id like fu12."},
+        reason=_TEXT,
+    ),
+    _tool(
+        "remember",
+        "Keep a lasting fact for later sessions: a preference, a rule, a correction. One sentence that stands alone.",
+        ("content",),
+        content=_TEXT,
+        category={
+            "type": "string",
+            "enum": ["preference", "knowledge", "context", "behaviour", "goal", "correction", "constraint"],
+        },
+    ),
+    _tool(
+        "update",
+        "Put a fact in the place of one that is no longer right.",
+        ("id", "content"),
+        id=_TEXT,
+        content=_TEXT,
+        reason=_TEXT,
+    ),
+)
+"""The definitions: name, description, and the parameters as a JSON schema."""
+
+
+def tools(form: str = "openai") -> list[dict[str, Any]]:
+    """The tools as a provider takes them: ``openai``, ``openai-responses``, ``anthropic`` or ``langchain``.
+
+    Raises ConfigurationError for another format.
+    """
+    match form:
+        case "openai" | "langchain":
+            return [{"type": "function", "function": dict(each)} for each in TOOLS]
+        case "openai-responses":
+            return [{"type": "function", **each} for each in TOOLS]
+        case "anthropic":
+            return [
+                {"name": each["name"], "description": each["description"], "input_schema": each["parameters"]}
+                for each in TOOLS
+            ]
+    known = "openai, openai-responses, anthropic, langchain"
+    raise ConfigurationError(f"no tools are spelled for {form!r}: use one of {known}")
+
+
+def call(session: Session, name: str, arguments: str | Mapping[str, Any], now: float) -> Flow[str]:
+    """Run a tool the model called, and give the text it gets back, of at most ``MOST`` tokens.
+
+    What the model did wrong is told it, in a text that begins with ``error:``; nothing changed then. Raises
+    ConfigurationError for a tool there is not, LogError.
+    """
+    run = _RUN.get(name)
+    if run is None:
+        raise ConfigurationError(f"no tool {name!r}; there are {', '.join(_RUN)}")
+    try:
+        text = yield from run(session, _given(name, arguments), now)
+    except _Misused as error:
+        return f"error: {error}"
+    except LogError:
+        raise
+    except PageinError as error:
+        return f"error: {error}"
+    return _capped(session, text)
+
+
+class _Misused(Exception):
+    pass
+
+
+def _given(name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _Misused(f"the arguments are not JSON: {str(error)[:200]}") from error
+    schema = next(each["parameters"] for each in TOOLS if each["name"] == name)
+    known = schema["properties"]
+    if not isinstance(given, dict) or not set(given) <= set(known):
+        raise _Misused(f"{name} takes {', '.join(known)}")
+    given = {key: value for key, value in given.items() if value is not None}
+    if missing := [each for each in schema["required"] if each not in given]:
+        raise _Misused(f"{name} needs {', '.join(missing)}")
+    for key, value in given.items():
+        kind = int if known[key].get("type") == "integer" else str
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise _Misused(f"{key} is {'a whole number' if kind is int else 'text'}, not {value!r:.100}")
+        if value not in known[key].get("enum", [value]):
+            raise _Misused(f"{key} is one of {', '.join(known[key]['enum'])}")
+    return given
+
+
+def _recall(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+    from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
+
+    del session
+    limit = min(MOST_HITS, max(1, given.get("limit", 5)))
+    query = Query(
+        given["query"],
+        limit,
+        _time(given.get("since")),
+        _time(given.get("until")),
+        given.get("role"),
+        now=now,
+    )
+    hits = yield from Recall(query)
+    if query.role is None:
+        # A model's earlier questions match its question best, and hold no answer: every other hit is what a tool said.
+        told = yield from Recall(replace(query, role="tool"))
+        both = chain.from_iterable(zip_longest(hits, told))
+        hits = tuple({hit.handle: hit for hit in both if hit is not None}.values())[:limit]
+    return "\n\n".join(map(_told, hits)) or "Nothing in this run matches."
+
+
+def _told(hit: Hit) -> str:
+    more = "" if hit.whole else f" (part; expand {hit.handle} for more)"
+    return f"[{hit.handle}] {hit.role}{more}:\n{hit.text}"
+
+
+def _time(text: str | None) -> float | None:
+    if text is None:
+        return None
+    from datetime import datetime  # noqa: PLC0415 - loads where a time is said
+
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        raise _Misused(f"{text!r:.60} is no date; write it as 2026-11-21") from None
+
+
+def _expand(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+    del now
+    text = str((yield from expand(session, given["handle"])))
+    lines = text.splitlines()
+    first, last = 1, len(lines)
+    if "lines" in given:
+        parts = given["lines"].replace(" ", "").split("-")
+        if len(parts) > 2 or not all(part.isdigit() for part in parts):
+            raise _Misused("lines are a first and a last line, as 40-80")
+        first, last = int(parts[0]), min(len(lines), int(parts[-1]))
+        if not 1 <= first <= last:
+            raise _Misused(f"it has lines 1-{len(lines)}")
+    kept: list[str] = []
+    left = MOST - 60
+    for line in lines[first - 1 : last]:
+        left -= session.counter.text(line) + 1
+        if left < 0 and kept:
+            break
+        kept.append(line)
+    if len(kept) == len(lines):
+        return text
+    end = first + len(kept) - 1
+    return "\n".join((f"(lines {first}-{end} of {len(lines)}; ask for others with lines)", *kept))
+
+
+def _pin(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+    del now
+    if not given["text"].strip():
+        raise _Misused("there is nothing to pin")
+    return f"Pinned as {(yield from pin(session, given['text']))}."
+
+
+def _note(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+    del session, now
+    fact = yield from Remember("add", {"content": given["text"], "scope": "session", "author": "model"})
+    return f"Noted as {fact.id}."
+
+
+def _forget(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+    del now
+    named = given["id"].strip()
+    if named.startswith("s"):
+        yield from unpin(session, named)
+        return f"{named} is no longer pinned."
+    _not_everybodys(named)
+    yield from Remember("remove", {"id": named, "reason": given.get("reason", ""), "author": "model"})
+    return f"{named} is forgotten."
+
+
+def _remember(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+    del session, now
+    fact = yield from Remember("add", {**given, "author": "model", "confidence": 0.9})
+    return f"Remembered as {fact.id}."
+
+
+def _update(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+    del session, now
+    _not_everybodys(given["id"])
+    fact = yield from Remember("update", {**given, "author": "model"})
+    return f"Remembered as {fact.id}."
+
+
+def _not_everybodys(named: str) -> None:
+    if named.strip("[] \n").startswith("fa"):
+        raise _Misused("a fact for everybody is changed by the host")
+
+
+def _capped(session: Session, text: str) -> str:
+    if session.counter.text(text) <= MOST:
+        return text
+    size = len(text)
+    while session.counter.text(text[:size]) > MOST - 20:
+        size = int(size * 0.8)
+    return f"{text[:size]}\n[… cut: {len(text) - size} more characters]"
+
+
+_RUN: Mapping[str, Callable[[Session, dict[str, Any], float], Flow[str]]] = {
+    "recall": _recall,
+    "expand": _expand,
+    "pin": _pin,
+    "note": _note,
+    "forget": _forget,
+    "remember": _remember,
+    "update": _update,
+}

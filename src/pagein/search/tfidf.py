@@ -1,0 +1,236 @@
+"""TF-IDF cosine over an inverted index that is kept, not refitted: the numbers scikit-learn's TfidfVectorizer gives.
+
+Its default weighting, fitted on the stored texts: idf = ln((1 + N) / (1 + df)) + 1, raw counts, rows of length 1; a
+query's terms that no text has count for nothing. With L = ln(1 + N) + 1 and l = ln(1 + df) an idf is L - l, so a text's
+squared length is L²·Σtf² - 2L·Σtf²l + Σtf²l²: three sums, of which one more text changes L, and the l of its own terms
+only. To add a text costs what its terms' postings are long, and nothing is fitted again.
+
+Postings and sums are arrays of machine numbers. Where NumPy is installed (the extra ``facts``) many texts are scored by
+it, over the same memory; without it by Python, to the same numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import math
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pagein.search.tokenizer import STOP_WORDS, counted, stem, terms
+
+Analyse = Callable[[str], Iterable[str]]
+
+FEW = 500
+"""Texts up to which Python is as quick as NumPy, and need not load it."""
+
+
+def fact_terms(text: str) -> list[str]:
+    """The terms by which facts and contexts meet: stems, names whole and by part, no stop words.
+
+    >>> fact_terms("She is testing the Next.js app")
+    ['test', 'next.js', 'next', 'js', 'app']
+    """
+    stopped = _stopped()
+    return [each for each in terms(text) if each not in stopped and (len(each) > 1 or not each.isascii())]
+
+
+_GRAMMAR = frozenset(
+    [
+        "user",
+        "users",
+        "use",
+        "uses",
+        "used",
+        "using",
+        "like",
+        "likes",
+        "liked",
+        "prefer",
+        "prefers",
+        "preferred",
+        "want",
+        "wants",
+        "need",
+        "needs",
+    ]
+)
+"""What nearly every fact says, and no question is about."""
+
+
+@functools.cache
+def _stopped() -> frozenset[str]:
+    return STOP_WORDS | _GRAMMAR | {stem(each) for each in STOP_WORDS | _GRAMMAR}
+
+
+@functools.cache
+def _numpy() -> Any:
+    try:
+        import numpy as np  # noqa: PLC0415 - where there are many facts, and only there
+    except ImportError:
+        return None
+    return np
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A text by its number, its score and its cosine with the query."""
+
+    number: int
+    score: float
+    similarity: float
+
+
+class TfIdf:
+    """Texts by number, each with a weight for its cosine and a score of its own. Not for several threads at once.
+
+    ``arrays`` False: never by NumPy.
+    """
+
+    def __init__(self, analyse: Analyse = fact_terms, *, arrays: bool = True) -> None:
+        self._analyse = analyse
+        self._arrays = arrays
+        self._texts: dict[int, dict[str, int]] = {}
+        self._once: dict[str, array[int]] = {}
+        """By term, the texts that have it once; nearly all."""
+        self._often: dict[str, dict[int, int]] = {}
+        """By term, the texts that have it more often, and how often."""
+        self._squares, self._firsts, self._seconds = array("d"), array("d"), array("d")
+        self._wide, self._sure = array("d"), array("d")
+        self._logs: dict[str, float] = {}
+        """By term, the ln(1 + df) that the sums hold."""
+        self._stale: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def put(self, number: int, text: str) -> None:
+        """Keep a text under a number that is free."""
+        found = counted(self._analyse(text))
+        self._texts[number] = found
+        missing = number + 1 - len(self._squares)
+        if missing > 0:
+            for column in (self._squares, self._firsts, self._seconds, self._wide):
+                column.extend([0.0] * missing)
+            self._sure.extend([-math.inf] * missing)
+        square = first = second = 0.0
+        for term, count in found.items():
+            if count == 1:
+                self._once.setdefault(term, array("q")).append(number)
+            else:
+                self._often.setdefault(term, {})[number] = count
+            held = self._logs.get(term, 0.0)
+            square += count * count
+            first += count * count * held
+            second += count * count * held * held
+        self._squares[number], self._firsts[number], self._seconds[number] = square, first, second
+        self._stale.update(found)
+
+    def weigh(self, number: int, wide: float, sure: float) -> None:
+        """The score of a text is ``wide`` times its cosine, and ``sure``."""
+        self._wide[number], self._sure[number] = wide, sure
+
+    def drop(self, number: int) -> None:
+        """Forget the text of a number; the number is free again."""
+        for term, count in self._texts.pop(number).items():
+            if count == 1:
+                self._once[term].remove(number)
+            else:
+                del self._often[term][number]
+            self._stale.add(term)
+        self._wide[number], self._sure[number] = 0.0, -math.inf
+
+    def similarities(self, query: str) -> Mapping[int, float]:
+        """The cosine of the query with each text that shares a term with it, by number."""
+        dots, cosine = self._dots(query, None)
+        return {each: cosine(each, dot) for each, dot in enumerate(dots) if dot}
+
+    def best(self, query: str, limit: int) -> list[Found]:
+        """At most ``limit`` texts by their scores, best first; those far from the query by what they are by themselves."""
+        np = _numpy() if self._arrays and len(self) > FEW else None
+        dots, cosine = self._dots(query, np)
+        if np is None:
+            return self._best(dots, cosine, limit)
+        wide, sure = np.frombuffer(self._wide), np.frombuffer(self._sure)
+        squared = np.frombuffer(self._squares), np.frombuffer(self._firsts), np.frombuffer(self._seconds)
+        near = np.flatnonzero(dots)
+        scores = sure.copy()
+        scores[near] += wide[near] * cosine(near, dots[near], squared, np.sqrt)
+        count = min(limit, len(self))
+        chosen = np.argpartition(-scores, count - 1)[:count] if count else []
+        ordered = sorted(map(int, chosen), key=lambda each: (-scores[each], each))
+        return [self._found(each, float(scores[each])) for each in ordered]
+
+    def _best(self, dots: Any, cosine: Callable[..., Any], limit: int) -> list[Found]:
+        wide = self._wide
+        scores = list(self._sure)
+        for each, dot in enumerate(dots):
+            if dot:
+                scores[each] += wide[each] * cosine(each, dot)
+        chosen = heapq.nlargest(min(limit, len(self)), self._texts, key=scores.__getitem__)
+        chosen.sort(key=lambda each: (-scores[each], each))
+        return [self._found(each, scores[each]) for each in chosen]
+
+    def _found(self, number: int, score: float) -> Found:
+        wide = self._wide[number]
+        near = (score - self._sure[number]) / wide if wide else 0.0
+        return Found(number, score, near)
+
+    def _dots(self, query: str, np: Any) -> tuple[Any, Callable[..., Any]]:
+        """For each number the product with the query, and the function that makes a cosine of it."""
+        asked = counted(self._analyse(query))
+        self._settle()
+        most = math.log(1 + len(self._texts)) + 1
+        size = len(self._squares)
+        dots = [0.0] * size if np is None else np.zeros(size)
+        length = 0.0
+        for term, count in asked.items():
+            if term not in self._logs:
+                continue
+            idf = most - self._logs[term]
+            length += (count * idf) ** 2
+            weight = count * idf * idf
+            once = self._once.get(term)
+            if once and np is not None:
+                dots[np.frombuffer(once, dtype=np.int64)] += weight
+            elif once:
+                for number in once:
+                    dots[number] += weight
+            for number, times in self._often.get(term, {}).items():
+                dots[number] += weight * times
+        return dots, self._cosine(most, math.sqrt(length) or 1.0)
+
+    def _cosine(self, most: float, length: float) -> Callable[..., Any]:
+        square, twice = most * most, 2 * most
+        whole = (self._squares, self._firsts, self._seconds)
+
+        def cosine(each: Any, dot: Any, sums: Any = whole, root: Callable[[Any], Any] = math.sqrt) -> Any:
+            squares, firsts, seconds = sums
+            return dot / (length * root(square * squares[each] - twice * firsts[each] + seconds[each]))
+
+        return cosine
+
+    def _settle(self) -> None:
+        """Bring the sums up to the frequencies as they are now."""
+        firsts, seconds = self._firsts, self._seconds
+        for term in self._stale:
+            once, often = self._once.get(term, ()), self._often.get(term, {})
+            frequency = len(once) + len(often)
+            before = self._logs.get(term, 0.0)
+            if not frequency:
+                self._logs.pop(term, None)
+                self._once.pop(term, None)
+                self._often.pop(term, None)
+                continue
+            now = math.log(1 + frequency)
+            first, second = now - before, now * now - before * before
+            for number in once:
+                firsts[number] += first
+                seconds[number] += second
+            for number, count in often.items():
+                firsts[number] += count * count * first
+                seconds[number] += count * count * second
+            self._logs[term] = now
+        self._stale.clear()

@@ -1,0 +1,1 @@
+"""What tests and benchmarks share: servers, scripted models, recorded runs. Not in the wheel."""
