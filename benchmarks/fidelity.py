@@ -15,9 +15,10 @@ from pagein.backends.memory import InMemoryLog
 from pagein.context.view.layout import Item
 from pagein.context.view.view import View
 from pagein.evaluation.runs import Run
-from pagein.events.entries import Compaction, Log, Survival
+from pagein.events.entries import Compaction, Survival
 from pagein.events.identifiers import argument_text
 from pagein.events.steps import Step, SummaryStep, SystemPromptStep, TaskStep, as_text
+from pagein.log.base import Log
 from pagein.memory.agent_memory import AgentMemory
 from pagein.summaries.fidelity import measured
 from pagein.summaries.key_items import mentions

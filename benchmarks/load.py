@@ -21,8 +21,8 @@ from typing import Any
 
 from pagein.backends.open import is_postgres, open_log
 from pagein.errors import ConfigurationError, Conflict, LogBusy, PageinError
-from pagein.events.entries import Log
 from pagein.events.steps import TaskStep
+from pagein.log.base import Log
 from pagein.memory.agent_memory import AgentMemory
 
 BODY = "A line of what a tool said: src/pagein/log/sqlite.py:42: OK.\n" * 8

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 from benchmarks.recall.measures import quantile
 from pagein.backends import SqliteArchive
-from pagein.events.entries import Entry
 from pagein.events.steps import TaskStep
+from pagein.log.base import Entry
 from pagein.search import Query
 from pagein.search.embedders import CallableEmbedder
 from pagein.search.tokenizer import STOP_WORDS

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from benchmarks.recall.data import Turn
 from pagein.backends import SqliteArchive
-from pagein.events.entries import Entry
 from pagein.events.handles import parse_handle
 from pagein.events.steps import FinalAnswerStep, TaskStep
+from pagein.log.base import Entry
 from pagein.search import Embedder, Query
 from pagein.search.tokenizer import STOP_WORDS
 

@@ -84,7 +84,7 @@ from pagein.errors import (
     UnknownHandle,
 )
 from pagein.events.callbacks import CallbackRegistry
-from pagein.events.entries import Compaction, Entry, Log, Problem, Verification
+from pagein.events.entries import Compaction
 from pagein.events.replay import replay, truncate_content
 from pagein.events.steps import (
     ActionStep,
@@ -102,6 +102,7 @@ from pagein.events.steps import (
     ToolCall,
     Usage,
 )
+from pagein.log.base import Entry, Log, Problem, Verification
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.branches import Branch, Comparison
 from pagein.memory.checkpoints import Automatic

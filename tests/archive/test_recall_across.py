@@ -10,7 +10,7 @@ import pytest
 from pagein import ActionStep, AgentMemory, LogUnreadable, TaskStep
 from pagein.backends import SqliteArchive
 from pagein.backends.sqlite.log import SQLiteLog
-from pagein.events.entries import Log
+from pagein.log.base import Log
 from pagein.memory.session_indexing import gather
 
 

@@ -11,8 +11,8 @@ from hypothesis import Phase, settings
 
 from pagein.backends.memory import InMemoryLog
 from pagein.errors import Conflict, LogClosed, LogError
-from pagein.events.entries import Verification
 from pagein.events.steps import ActionStep, Image, Observation, PlanningStep, TaskStep, Text
+from pagein.log.base import Verification
 from pagein.log.codec import encode
 from pagein.log.hash_chain import origin
 from pagein.log.rows import seal, written

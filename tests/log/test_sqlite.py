@@ -22,8 +22,9 @@ from pagein.errors import (
     LogUnreadable,
     LogUnwritable,
 )
-from pagein.events.entries import Observed, Pin, Problem
+from pagein.events.entries import Observed, Pin
 from pagein.events.steps import Image, Observation, TaskStep, Text
+from pagein.log.base import Problem
 from pagein.testing.logs import NOON, LogTests, OpenLog
 from pagein.testing.strategies import ONE_OF_EACH, PICTURE
 

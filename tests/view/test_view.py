@@ -8,7 +8,7 @@ from pagein.context.view.fold import Fold, preview
 from pagein.context.view.layout import CONTINUE, EARLIER, PROCEED, as_data, wire_ids
 from pagein.context.view.stubs import with_stubs
 from pagein.errors import LogUnreadable
-from pagein.events.entries import Compaction, Entry, Observed, Pin, Replacement, Stub, Undo, Unpin
+from pagein.events.entries import Compaction, Observed, Pin, Replacement, Stub, Undo, Unpin
 from pagein.events.handles import Handle, parse_handle
 from pagein.events.messages import Message
 from pagein.events.steps import (
@@ -22,6 +22,7 @@ from pagein.events.steps import (
     Text,
     ToolCall,
 )
+from pagein.log.base import Entry
 from pagein.testing.promises import folded, well_formed
 from pagein.tokens import Budget
 from pagein.tokens.encodings import Encoding

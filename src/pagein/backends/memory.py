@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 from pagein.errors import Conflict, LogClosed, LogError, LogUnreadable
-from pagein.events.entries import Body, Entry, Verification
+from pagein.events.entries import Body
+from pagein.log.base import Entry, Verification
 from pagein.log.codec import Record, blob_names, encode
 from pagein.log.erasure import TRACE, Cut, Removal, refuse_erased, remains, removed
 from pagein.log.hash_chain import origin

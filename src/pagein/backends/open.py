@@ -10,7 +10,7 @@ from pagein.backends.memory import InMemoryLog
 from pagein.backends.sqlite.connection import MEMORY
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.errors import ConfigurationError
-from pagein.events.entries import Log
+from pagein.log.base import Log
 from pagein.log.encryption import VARIABLE, Key
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL | re.IGNORECASE)

@@ -8,7 +8,7 @@ from typing import Any
 from pagein._common.lazy import is_of
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.backends.sqlite.search import SqliteArchive
-from pagein.events.entries import Log
+from pagein.log.base import Log
 from pagein.log.branch_log import BranchLog
 from pagein.search.base import Embedder
 from pagein.search.index import DerivedArchive

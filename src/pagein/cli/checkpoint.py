@@ -16,8 +16,9 @@ from pagein.cli import _stores as stores
 from pagein.cli._options import AsJson, SessionName
 from pagein.cli._stores import Store, TenantName
 from pagein.errors import ConfigurationError
-from pagein.events.entries import Compaction, Log
+from pagein.events.entries import Compaction
 from pagein.events.handles import step_handle
+from pagein.log.base import Log
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.branches import Branch, Grove
 from pagein.memory.checkpoints import Automatic, Mark, Standing

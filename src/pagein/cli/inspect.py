@@ -29,7 +29,6 @@ from pagein.events.entries import (
     Body,
     Checkpoint,
     Compaction,
-    Entry,
     Erased,
     FactBody,
     FactConfirmed,
@@ -38,7 +37,6 @@ from pagein.events.entries import (
     FactsShown,
     FactStated,
     FactsUsed,
-    Log,
     Observed,
     Pin,
     Undo,
@@ -47,6 +45,7 @@ from pagein.events.entries import (
 from pagein.events.handles import observation_handle, range_handle, step_handle
 from pagein.events.steps import ActionStep, as_text, kind_name
 from pagein.facts.owners import is_reserved
+from pagein.log.base import Entry, Log
 from pagein.memory.agent_memory import AgentMemory
 
 LINE = 200

@@ -17,7 +17,7 @@ from pagein.cli._options import AsJson
 from pagein.cli._settings import ConfigFile, Tenant, told
 from pagein.cli._stores import Store
 from pagein.errors import ConfigurationError, LogBusy, LogUnwritable
-from pagein.events.entries import Log
+from pagein.log.base import Log
 from pagein.memory.config import load
 from pagein.memory.search_runtime import OWN_TOOLS
 from pagein.search import Hit, Query

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pagein.errors import Conflict, LogErased
-from pagein.events.entries import Body, Entry, FactScope, Log
+from pagein.events.entries import Body, FactScope
 from pagein.facts.ledger import Book
+from pagein.log.base import Entry, Log
 
 ATTEMPTS = 16
 """Writers that may be first, one after the other, before a change is given up."""

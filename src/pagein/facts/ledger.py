@@ -6,16 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pagein.events.entries import (
-    Entry,
-    Erased,
-    FactConfirmed,
-    FactRemoved,
-    FactsExtracted,
-    FactStated,
-    FactsUsed,
-)
+from pagein.events.entries import Erased, FactConfirmed, FactRemoved, FactsExtracted, FactStated, FactsUsed
 from pagein.facts.fact import Fact, fact_of, key_of
+from pagein.log.base import Entry
 
 What = Literal["stated", "superseded", "removed", "confirmed"]
 

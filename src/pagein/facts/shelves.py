@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pagein.events.entries import Body, FactScope, FactsUsed, Log, Source
+from pagein.events.entries import Body, FactScope, FactsUsed, Source
 from pagein.facts._fact_log import Shelf
 from pagein.facts.contradiction import others_by
 from pagein.facts.drafts import bodies_of
@@ -20,6 +20,7 @@ from pagein.facts.owners import Owners
 from pagein.facts.ranking import Ranked, Ranking
 from pagein.facts.reconcile import Draft, Judgement, judged
 from pagein.facts.settings import Settings
+from pagein.log.base import Log
 
 if TYPE_CHECKING:
     from pagein.models import Model

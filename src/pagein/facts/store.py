@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from pagein.errors import ConfigurationError, LogError, PageinError
-from pagein.events.entries import Body, FactConfirmed, FactRemoved, FactScope, Log, Source
+from pagein.events.entries import Body, FactConfirmed, FactRemoved, FactScope, Source
 from pagein.facts.block import Block, block_of
 from pagein.facts.drafts import gone
 from pagein.facts.export import drafts_from, exported
@@ -33,6 +33,7 @@ from pagein.facts.reconcile import Draft, merged
 from pagein.facts.retention import near_duplicates, stale
 from pagein.facts.settings import Settings
 from pagein.facts.shelves import Shelves
+from pagein.log.base import Log
 from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from typing import Any, Unpack
 
 from pagein.context.view.view import View
 from pagein.errors import BudgetError, OverBudget, ProtocolError
-from pagein.events.entries import Body, Checkpoint, Compaction, Entry, Log, Observed, Pin, Unpin, Verification
+from pagein.events.entries import Body, Checkpoint, Compaction, Observed, Pin, Unpin
 from pagein.events.steps import Observation, Step, SystemPromptStep
+from pagein.log.base import Entry, Log, Verification
 from pagein.log.codec import decode, encode
 from pagein.memory._effects import Effect
 from pagein.memory.agent_memory import AgentMemory

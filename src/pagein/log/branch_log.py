@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pagein.errors import Conflict, LogUnreadable
-from pagein.events.entries import Body, Entry, Log, Problem, Verification
+from pagein.events.entries import Body
+from pagein.log.base import Entry, Log, Problem, Verification
 from pagein.log.hash_chain import origin
 from pagein.log.raw_rows import Row, RowLog
 from pagein.log.snapshots import Shelf, Snapshot, SnapshotLog

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from pagein.errors import ConfigurationError, LogUnreadable
-from pagein.events.entries import Entry
+from pagein.log.base import Entry
 from pagein.log.raw_rows import Row
 from pagein.log.rows import opened
 

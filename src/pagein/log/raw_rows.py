@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from pagein.events.entries import Log
+from pagein.log.base import Log
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from pagein.errors import ConfigurationError, LogError, LogUnreadable
-from pagein.events.entries import Entry, Erased, Problem, Verification
+from pagein.events.entries import Erased
+from pagein.log.base import Entry, Problem, Verification
 from pagein.log.codec import Record, blob_names, decode
 from pagein.log.hash_chain import blob_name, link, origin
 from pagein.log.raw_rows import Row

@@ -10,7 +10,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pagein.events.entries import Body, Entry, Log
+from pagein.events.entries import Body
+from pagein.log.base import Entry, Log
 
 if TYPE_CHECKING:
     from pagein.facts.placement import Laid

@@ -16,8 +16,9 @@ from pagein.context.view.fold import Fold
 from pagein.context.view.view import Shown, View
 from pagein.errors import PageinError
 from pagein.events.callbacks import CallbackRegistry
-from pagein.events.entries import Compaction, Entry, Observed
+from pagein.events.entries import Compaction, Observed
 from pagein.events.steps import ActionStep, MemoryStep, Observation, TaskStep
+from pagein.log.base import Entry
 from pagein.memory.operations.ingest import Rendered, heard_in
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration

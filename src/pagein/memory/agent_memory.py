@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from pagein._common.drive import drive
 from pagein.context.view.view import Report, View
 from pagein.errors import ConfigurationError, Conflict, Illegal, LogClosed, LogErased, UnknownHandle
-from pagein.events.entries import Compaction, Entry, Log, Verification
+from pagein.events.entries import Compaction
 from pagein.events.steps import Observation, Step, Usage, as_text
 from pagein.formats import format_named, keywords
+from pagein.log.base import Entry, Log, Verification
 from pagein.log.encryption import Key, held
 from pagein.memory._effects import (
     Append,

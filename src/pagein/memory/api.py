@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagein.errors import LogUnreadable, LogUnwritable
-from pagein.events.entries import Body, Compaction, Entry, Erased, FactsShown, Log
+from pagein.events.entries import Body, Compaction, Erased, FactsShown
 from pagein.events.steps import Step
+from pagein.log.base import Entry, Log
 from pagein.log.branch_log import BranchLog
 from pagein.log.snapshots import Shelf, SnapshotLog
 from pagein.memory import checkpoints

@@ -10,9 +10,10 @@ from typing import Any, Self, TypeVar, Unpack
 
 from pagein._common.drive import adrive
 from pagein.context.view.view import View
-from pagein.events.entries import Compaction, Log, Verification
+from pagein.events.entries import Compaction
 from pagein.events.steps import Observation, Step, Usage
 from pagein.formats import keywords
+from pagein.log.base import Log, Verification
 from pagein.memory._effects import Begin, Collect, Effect, Flow
 from pagein.memory.agent_memory import Memory
 from pagein.memory.api import AsyncVerbs

@@ -15,9 +15,10 @@ from typing import Any
 
 from pagein.context.view.fold import Fold
 from pagein.errors import ConfigurationError, LogUnreadable, LogUnwritable, UnknownBranch, UnknownCheckpoint
-from pagein.events.entries import Checkpoint, Entry, Log, Observed
+from pagein.events.entries import Checkpoint, Observed
 from pagein.events.handles import parse_handle, range_handle
 from pagein.events.steps import Step
+from pagein.log.base import Entry, Log
 from pagein.log.branch_log import OWN, REGISTRY, BranchLog, Piece
 from pagein.memory._effects import Effect, Flow, Read
 from pagein.memory._state import Session

@@ -13,8 +13,8 @@ from typing import Any
 
 from pagein.backends.memory import InMemoryLog
 from pagein.errors import ConfigurationError, LogError, LogUnreadable
-from pagein.events.entries import Log
 from pagein.formats import format_named
+from pagein.log.base import Log
 from pagein.log.export import Session, lines_of, session_of
 from pagein.log.raw_rows import RowLog
 from pagein.memory.agent_memory import AgentMemory

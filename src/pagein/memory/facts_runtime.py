@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pagein.errors import ConfigurationError, PageinError
-from pagein.events.entries import Log
+from pagein.log.base import Log
 from pagein.memory._effects import Known
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pagein.events.entries import Entry, Log
+from pagein.log.base import Entry, Log
 from pagein.log.branch_log import BranchLog
 from pagein.memory.branches import OpenLog, beside
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 from pagein.errors import PageinError
-from pagein.events.entries import Log
+from pagein.log.base import Log
 from pagein.search.index import DerivedArchive
 
 AT_ONCE = 2_000

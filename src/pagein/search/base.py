@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from pagein.errors import ConfigurationError
-from pagein.events.entries import Entry, Log
+from pagein.log.base import Entry, Log
 
 Role = Literal["system", "user", "assistant", "tool", "note"]
 """Who said it: ``assistant`` covers the model's words, plans, answers and the calls it made; ``note`` is a pin."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pagein.events.entries import Entry, Observed
+from pagein.events.entries import Observed
 from pagein.events.steps import ActionStep
+from pagein.log.base import Entry
 from pagein.search.index_store import Indexed, Writing
 from pagein.search.passages import CONTENT, passages
 

@@ -7,7 +7,8 @@ from itertools import islice
 from typing import Self, TypeVar
 
 from pagein.errors import LogUnreadable
-from pagein.events.entries import Entry, Erased, Log
+from pagein.events.entries import Erased
+from pagein.log.base import Entry, Log
 from pagein.log.rows import checked_name
 from pagein.search.base import Hit, Query
 from pagein.search.candidates import Counts

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Iterable
 
 from pagein.errors import LogError
-from pagein.events.entries import Entry
+from pagein.log.base import Entry
 from pagein.search.dates import day_said
 from pagein.search.index_store import Indexed, Kept, Row, Writing
 from pagein.search.passage_ids import MOST_PASSAGES, passage_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from pagein.events.entries import Entry, Observed, Pin
+from pagein.events.entries import Observed, Pin
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.identifiers import argument_text
 from pagein.events.steps import (
@@ -17,6 +17,7 @@ from pagein.events.steps import (
     TaskStep,
     as_text,
 )
+from pagein.log.base import Entry
 from pagein.search.base import Role
 
 LONGEST = 1_200

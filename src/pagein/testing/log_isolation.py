@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Protocol
 
-from pagein.events.entries import Log, Pin
+from pagein.events.entries import Pin
 from pagein.events.steps import Image, TaskStep, Text
+from pagein.log.base import Log
 from pagein.testing.strategies import PICTURE
 
 NOON = 1_700_000_000.123456

@@ -24,13 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagein.errors import Conflict, LogClosed, LogError
-from pagein.events.entries import (
-    Body,
-    Entry,
-    Log,
-    Observed,
-    Pin,
-)
+from pagein.events.entries import Body, Observed, Pin
 from pagein.events.steps import (
     ActionStep,
     Image,
@@ -39,6 +33,7 @@ from pagein.events.steps import (
     Text,
     ToolCall,
 )
+from pagein.log.base import Entry, Log
 from pagein.log.codec import encode
 from pagein.log.hash_chain import link, origin
 from pagein.testing.log_isolation import NOON, ApartTests, OpenLog, opened
@@ -46,7 +41,7 @@ from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, PICTURE, bodies, eve
 
 
 class LogTests(ApartTests):
-    """The contract of ``pagein.events.entries.Log``: subclass it, and give the fixture ``open_log``."""
+    """The contract of ``pagein.log.base.Log``: subclass it, and give the fixture ``open_log``."""
 
     durable: ClassVar[bool] = True
     """Opening a session again finds what was written to it."""

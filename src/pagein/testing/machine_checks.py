@@ -15,10 +15,10 @@ from pagein.backends.memory import InMemoryLog
 from pagein.context.compaction.base import Policy
 from pagein.context.view.view import View
 from pagein.errors import Illegal, OverBudget
-from pagein.events.entries import Log
 from pagein.events.messages import Message
 from pagein.events.steps import ActionStep, SystemPromptStep
 from pagein.formats import format_named
+from pagein.log.base import Log
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.branches import Grove, on_branch
 from pagein.memory.options import Options

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from pagein.events.entries import Checkpoint, Compaction, Erased, FactsShown, Log
+from pagein.events.entries import Checkpoint, Compaction, Erased, FactsShown
 from pagein.events.steps import ActionStep, PlanningStep, Step, TaskStep
+from pagein.log.base import Log
 from pagein.testing import promises
 from pagein.testing.machine_branches import Returning
 from pagein.testing.oracle import Oracle

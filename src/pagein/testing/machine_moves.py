@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from pagein.errors import LogUnwritable
-from pagein.events.entries import Body, Entry, Log, Verification
+from pagein.events.entries import Body
 from pagein.events.steps import (
     ActionStep,
     Content,
@@ -22,6 +22,7 @@ from pagein.events.steps import (
     Text,
     ToolCall,
 )
+from pagein.log.base import Entry, Log, Verification
 from pagein.log.erasure import Cut, ErasableLog, Removal
 from pagein.log.raw_rows import Row
 from pagein.log.snapshots import Shelf, Snapshot

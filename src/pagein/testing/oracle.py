@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pagein.events.entries import Body, Compaction, Entry, Erased, Observed, Pin, Undo, Unpin
+from pagein.events.entries import Body, Compaction, Erased, Observed, Pin, Undo, Unpin
 from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, TaskStep
+from pagein.log.base import Entry
 
 
 class Refused(Exception):

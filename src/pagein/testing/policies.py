@@ -25,7 +25,7 @@ from pagein.context.view.fold import is_kept, preview
 from pagein.context.view.stubs import is_thinking
 from pagein.context.view.view import View
 from pagein.errors import PageinError
-from pagein.events.entries import Body, Entry, Observed, Pin
+from pagein.events.entries import Body, Observed, Pin
 from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
@@ -39,6 +39,7 @@ from pagein.events.steps import (
     Text,
     ToolCall,
 )
+from pagein.log.base import Entry
 from pagein.testing.promises import folded, well_formed
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.encodings import Encoding

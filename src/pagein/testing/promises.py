@@ -20,7 +20,7 @@ from pagein.context.view.fold import Fold, undone
 from pagein.context.view.layout import CONTINUE, EARLIER, Aside
 from pagein.context.view.view import Shown, View
 from pagein.errors import UnknownHandle
-from pagein.events.entries import Compaction, Entry, Observed, Pin
+from pagein.events.entries import Compaction, Observed, Pin
 from pagein.events.messages import Message
 from pagein.events.steps import (
     ActionStep,
@@ -36,6 +36,7 @@ from pagein.events.steps import (
     as_text,
 )
 from pagein.formats import format_named
+from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
 from pagein.tokens.requests import message_tokens, request_tokens
 

@@ -10,7 +10,7 @@ import pytest
 
 from pagein.backends.memory import InMemoryLog
 from pagein.errors import LogError
-from pagein.events.entries import Body, Log, Observed, Pin
+from pagein.events.entries import Body, Observed, Pin
 from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
@@ -20,6 +20,7 @@ from pagein.events.steps import (
     TaskStep,
     ToolCall,
 )
+from pagein.log.base import Log
 from pagein.search import Archive, Query
 from pagein.search.tokenizer import STOP_WORDS
 

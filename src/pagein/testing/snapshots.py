@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 import pytest
 
 from pagein.errors import LogClosed, LogErased
-from pagein.events.entries import Erased, Log, Pin
+from pagein.events.entries import Erased, Pin
+from pagein.log.base import Log
 from pagein.log.branch_log import OWN
 from pagein.log.erasure import Cut, ErasableLog, Removal
 from pagein.log.snapshots import Snapshot, SnapshotLog

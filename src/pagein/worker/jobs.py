@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 from pagein.backends.open import open_log
 from pagein.backends.search import archive_of
 from pagein.errors import PageinError
-from pagein.events.entries import Log
 from pagein.facts.owners import Owners, is_reserved
 from pagein.facts.store import Facts
+from pagein.log.base import Log
 from pagein.memory.search_runtime import BATCH, OWN_TOOLS
 from pagein.search.index import DerivedArchive
 

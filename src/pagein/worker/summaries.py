@@ -16,7 +16,8 @@ from typing import Any
 
 from pagein.context.view.view import View
 from pagein.errors import Conflict, PageinError
-from pagein.events.entries import Compaction, Log
+from pagein.events.entries import Compaction
+from pagein.log.base import Log
 from pagein.log.branch_log import run_of
 from pagein.memory._effects import Flow
 from pagein.memory._state import Session

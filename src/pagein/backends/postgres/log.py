@@ -13,7 +13,8 @@ from pagein.errors import (
     LogUnreadable,
     LogUnwritable,
 )
-from pagein.events.entries import Body, Entry, Verification
+from pagein.events.entries import Body
+from pagein.log.base import Entry, Verification
 from pagein.log.codec import blob_names, encode
 from pagein.log.encryption import Key, held, seal_of
 from pagein.log.erasure import Cut, Removal, cut_out, further, is_worth_keeping, refuse_erased, take_out

@@ -17,7 +17,8 @@ from pagein.backends.sqlite.connection import is_busy, open_database, translated
 from pagein.backends.sqlite.rows import ROWS_AT_ONCE, SQLiteRows
 from pagein.backends.sqlite.vacuum import scrub
 from pagein.errors import Conflict, LogClosed, LogUnreadable
-from pagein.events.entries import Body, Entry, Verification
+from pagein.events.entries import Body
+from pagein.log.base import Entry, Verification
 from pagein.log.codec import encode
 from pagein.log.encryption import Key, held, seal_of
 from pagein.log.erasure import Cut, Removal, cut_out, further, is_worth_keeping, refuse_erased, take_out

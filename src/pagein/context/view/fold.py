@@ -20,7 +20,6 @@ from pagein.errors import LogUnreadable
 from pagein.events.entries import (
     Checkpoint,
     Compaction,
-    Entry,
     FactBody,
     FactsShown,
     Observed,
@@ -32,6 +31,7 @@ from pagein.events.entries import (
 )
 from pagein.events.protocol import OpenCall, open_calls, with_observations
 from pagein.events.steps import ActionStep, Observation, SummaryStep, SystemPromptStep, TaskStep
+from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
 from pagein.tokens.cache import Remembering
 from pagein.tokens.requests import message_tokens

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pagein.errors import PageinError
-from pagein.events.entries import Entry, FactRemoved, FactScope, FactsExtracted, Observed, Source
+from pagein.events.entries import FactRemoved, FactScope, FactsExtracted, Observed, Source
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.steps import ActionStep, TaskStep, as_text
 from pagein.facts.contradiction import is_contrary
@@ -23,6 +23,7 @@ from pagein.facts.fact import Fact, parsed_id
 from pagein.facts.ranking import said_in
 from pagein.facts.reconcile import Draft
 from pagein.facts.shelves import Shelves
+from pagein.log.base import Entry
 
 if TYPE_CHECKING:
     from pagein.models import Model

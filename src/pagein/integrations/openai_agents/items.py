@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Unpack, cast
 
 from pagein.errors import Conflict, FormatError, UnknownBranch
-from pagein.events.entries import Checkpoint, Entry, Log
+from pagein.events.entries import Checkpoint
 from pagein.events.steps import SystemPromptStep
 from pagein.formats.openai_responses.outputs import NAME
 from pagein.formats.parsing import plain
 from pagein.integrations._editable_history import EDIT, EditedMemory
+from pagein.log.base import Entry, Log
 from pagein.memory._effects import Flow
 from pagein.memory.branches import MAIN, Asked
 from pagein.memory.operations import load as flows

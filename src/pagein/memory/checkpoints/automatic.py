@@ -8,8 +8,9 @@ from typing import Any, Literal, Self, TypeVar
 
 from pagein._common.lazy import is_of
 from pagein.errors import ConfigurationError, Conflict, PageinError
-from pagein.events.entries import Compaction, Log, Observed
+from pagein.events.entries import Compaction, Observed
 from pagein.events.steps import Step
+from pagein.log.base import Log
 from pagein.memory._effects import Flow, Read
 from pagein.memory._state import Session
 from pagein.memory.operations.load import heed, keep, load

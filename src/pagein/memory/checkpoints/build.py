@@ -8,10 +8,11 @@ from typing import Any
 
 from pagein.context.view.layout import Item as Shows
 from pagein.errors import UnknownCheckpoint
-from pagein.events.entries import Checkpoint, Entry, Observed
+from pagein.events.entries import Checkpoint, Observed
 from pagein.events.handles import step_handle
 from pagein.events.protocol import open_calls, with_observations
 from pagein.events.steps import ActionStep, Observation, Step
+from pagein.log.base import Entry
 from pagein.memory._effects import Append, Flow, Read
 from pagein.memory._state import Session
 from pagein.memory.checkpoints.state import WAITING, Mark, State, as_json, as_mark

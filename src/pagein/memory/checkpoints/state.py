@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pagein.errors import ConfigurationError, FormatError
-from pagein.events.entries import Checkpoint, Entry
+from pagein.events.entries import Checkpoint
 from pagein.events.handles import step_handle
+from pagein.log.base import Entry
 from pagein.summaries.open_work import Live
 from pagein.summaries.summary import Item, Summary, Task, as_value, from_value
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pagein.errors import Conflict
-from pagein.events.entries import FactStated, Log
+from pagein.events.entries import FactStated
+from pagein.log.base import Log
 from pagein.log.branch_log import BranchLog
 from pagein.log.erasure import Cut, ErasableLog
 from pagein.memory.branches import Grove

@@ -10,7 +10,6 @@ from pagein.events.entries import (
     Body,
     Checkpoint,
     Compaction,
-    Entry,
     Erased,
     FactConfirmed,
     FactRemoved,
@@ -20,6 +19,7 @@ from pagein.events.entries import (
 )
 from pagein.events.handles import parse_handle, step_handle
 from pagein.events.steps import ActionStep
+from pagein.log.base import Entry
 from pagein.log.erasure import Cut
 from pagein.memory.erasure.derived import Gone, recovered, unmarked
 from pagein.memory.erasure.redact import emptied, unobserved

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from pagein.errors import ConfigurationError, LogUnwritable
-from pagein.events.entries import Entry, FactStated, Log
+from pagein.events.entries import FactStated
 from pagein.facts.owners import RESERVED, is_reserved
+from pagein.log.base import Entry, Log
 from pagein.log.branch_log import OWN, REGISTRY
 from pagein.log.erasure import Cut, ErasableLog, Removal
 from pagein.memory.erasure.derived import Gone

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pagein.errors import ConfigurationError, UnknownHandle
-from pagein.events.entries import FactScope, Log
+from pagein.events.entries import FactScope
 from pagein.events.handles import Handle, parse_handle
 from pagein.facts.fact import checked_scope
+from pagein.log.base import Log
 from pagein.memory._effects import Flow
 from pagein.memory._state import Session
 from pagein.memory.branches import MAIN, Asked, Moved

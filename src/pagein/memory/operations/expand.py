@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from pagein.errors import UnknownHandle
-from pagein.events.entries import Entry, FactsShown, Observed, Pin
+from pagein.events.entries import FactsShown, Observed, Pin
 from pagein.events.handles import Handle, parse_handle
 from pagein.events.steps import ActionStep, Observation, Step, as_text, kind_name, plain_step
+from pagein.log.base import Entry
 from pagein.memory._effects import Flow, Read
 from pagein.memory._state import Session
 from pagein.memory.operations.history import told

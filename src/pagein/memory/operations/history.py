@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pagein.events.entries import Entry, Log, Observed, Problem, Verification
+from pagein.events.entries import Observed
 from pagein.events.protocol import with_observations
 from pagein.events.steps import ActionStep, Observation, Step
+from pagein.log.base import Entry, Log, Problem, Verification
 from pagein.memory._effects import Flow, Read
 from pagein.memory._state import Session
 

@@ -16,7 +16,7 @@ from typing import Any, assert_never, cast
 
 from pagein.context.view.layout import CONTINUE, EARLIER
 from pagein.errors import FormatError, ProtocolError
-from pagein.events.entries import Body, Checkpoint, Compaction, Entry, FactBody, Observed, Pin, Undo, Unpin
+from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Observed, Pin, Undo, Unpin
 from pagein.events.handles import observation_handle
 from pagein.events.protocol import (
     Kind,
@@ -48,6 +48,7 @@ from pagein.events.steps import (
 from pagein.formats import Format, Item
 from pagein.formats.parsing import rows_of
 from pagein.formats.rendering import CONTINUE as GO_ON
+from pagein.log.base import Entry
 
 ORPHAN = -1
 """The action of an observation that answers no call of this run."""

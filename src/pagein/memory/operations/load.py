@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pagein.context.page_in import Part, Sights
 from pagein.context.view.fold import Fold, undone
 from pagein.errors import LogErased, LogError, LogUnreadable, NothingToUndo, UnknownHandle
-from pagein.events.entries import Body, Compaction, Entry, Erased, Log, Pin, Undo, Unpin
+from pagein.events.entries import Body, Compaction, Erased, Pin, Undo, Unpin
 from pagein.events.handles import Handle, parse_handle
 from pagein.events.steps import Usage
 from pagein.formats import Item
+from pagein.log.base import Entry, Log
 from pagein.log.snapshots import Snapshot
 from pagein.memory._effects import Anew, Append, Attend, Flow, Head, Keep, Look, Read
 from pagein.memory._state import Held, Session
