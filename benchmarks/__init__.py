@@ -1,1 +1,1 @@
-"""What maintainers measure: speed, crashes, load, recall, degradation. ``python -m benchmarks`` in a checkout."""
+"""Benchmarks for maintainers: speed, crashes, load, recall, degradation. Run ``python -m benchmarks`` in a checkout."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: every benchmark as a command, those of ``pagein bench`` included."""
+"""``python -m benchmarks``: every benchmark, including those of ``pagein bench``, as a command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.cli import degrade, durability, facts, frameworks, recall, speed
 from pagein.cli import bench, new_app, run_app
 
 
-def app() -> App:
+def build_app() -> App:
     """Build the command line of the benchmarks."""
     benchmarks = new_app(
         "python -m benchmarks", "The benchmarks of pagein: run them in a checkout of the repository."
@@ -30,7 +30,7 @@ def app() -> App:
         benchmarks.command(command)
     benchmarks.command(facts.measure, name="facts")
     benchmarks.command(durability.opening, name="open")
-    group = App(name="recall", help="How much of what a question needs is found again.")
+    group = App(name="recall", help="Measure the evidence that a search finds.")
     group.command(recall.locomo)
     group.command(recall.longmemeval)
     group.command(recall.runs)
@@ -40,7 +40,7 @@ def app() -> App:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one benchmark; return its exit code."""
-    return run_app(app(), arguments)
+    return run_app(build_app(), arguments)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Whether a turn waits for the model that writes summaries: the time its request takes, with one at work and without.
+"""Measure the time of a turn with a background summarizer, and without one.
 
-The slow summariser is at work whenever it is asked, for as long as 30 seconds are simulated, and answers only between
-two turns: no turn can have its answer, and none may wait for it. The decent one answers after a few turns, as
-one that takes seconds does in a run whose turns take seconds; what the requests keep of one another is measured with it.
+The slow summarizer works at most turns, for a simulated 30 seconds, and answers only between two turns: no turn can have
+its answer, and none may wait for it. The decent one answers after a few turns, as a model that takes seconds does in a
+run whose turns take seconds. The share of each request that the next one keeps is measured with it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from benchmarks.fidelity import turns_of
-from pagein.evaluation.requests import Scale, canonical, prefix_share
+from pagein.evaluation.requests import Scale, canonical_json, prefix_share
 from pagein.evaluation.runs import Run
 from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
-from pagein.testing.scripted_writer import Scripted
+from pagein.testing.scripted_writer import ScriptedModel
 from pagein.tokens import TokenCounter
 
 NOBODY, SLOW, DECENT = "nobody", "slow", "decent"
@@ -35,7 +35,7 @@ Tick = Callable[[], None]
 
 @dataclass(slots=True)
 class Timed:
-    """The requests made with one kind of writer at one budget."""
+    """The requests with one kind of summarizer at one budget."""
 
     seconds: list[float] = field(default_factory=list)
     kept: list[float] = field(default_factory=list)
@@ -44,13 +44,13 @@ class Timed:
     """Requests that were made while the writer was at work."""
 
     def at(self, share: float) -> float:
-        """Milliseconds that this share of the requests took at most."""
-        held = sorted(self.seconds)
-        return 1e3 * held[min(len(held) - 1, int(share * len(held)))] if held else 0.0
+        """The quantile of the request times, in milliseconds."""
+        items = sorted(self.seconds)
+        return 1e3 * items[min(len(items) - 1, int(share * len(items)))] if items else 0.0
 
     @property
     def prefix(self) -> float | None:
-        """The share of each request that the next one begins with, on average."""
+        """The mean share of each request that is a prefix of the next."""
         return sum(self.kept) / len(self.kept) if self.kept else None
 
     def as_dict(self) -> dict[str, Any]:
@@ -70,12 +70,12 @@ def bench_blocking(
     *,
     page_in: float = 0.0,
 ) -> dict[int, dict[str, Timed]]:
-    """By budget and by writer, what the requests of the runs took; ``page_in`` as a memory is told it."""
-    found: dict[int, dict[str, Timed]] = {}
+    """Measure the requests of the runs, by budget and by summarizer. ``page_in``: share of the budget."""
+    results: dict[int, dict[str, Timed]] = {}
     for budget in budgets:
-        found[budget] = {name: Timed() for name in WRITERS}
+        results[budget] = {name: Timed() for name in WRITERS}
         for run in runs:
-            for name, timed in found[budget].items():
+            for name, timed in results[budget].items():
                 options: dict[str, Any] = {
                     "budget": budget,
                     "policy": policy,
@@ -84,11 +84,11 @@ def bench_blocking(
                 }
                 _play(run, name, options, timed)
                 tick()
-    return found
+    return results
 
 
 def _play(run: Run, writer: str, options: dict[str, Any], timed: Timed) -> None:
-    model = Scripted(gate=threading.Event())
+    model = ScriptedModel(gate=threading.Event())
     if writer != NOBODY:
         options = {**options, "summarizer": model}
     scale = Scale(options["counter"], format_named("openai"))
@@ -96,28 +96,28 @@ def _play(run: Run, writer: str, options: dict[str, Any], timed: Timed) -> None:
         earlier: str | None = None
         for new in _between(memory, model, WORKS if writer == SLOW else ANSWERS, turns_of(run)):
             memory.record_messages(new, run.format, whole=False)
-            timed.at_work += not memory.settle(0.0)
+            timed.at_work += not memory.wait(0.0)
             start = time.perf_counter()
             memory.view()
             timed.seconds.append(time.perf_counter() - start)
-            request = canonical(scale.request(memory.to_messages("openai")))
+            request = canonical_json(scale.measure_request(memory.to_messages("openai")))
             if earlier is not None:
                 timed.kept.append(prefix_share(earlier, request))
             earlier = request
-    timed.asked += len(model.asked)
+    timed.asked += len(model.requests)
 
 
 def _between(
-    memory: AgentMemory, model: Scripted, turns: int, given: Iterable[list[dict[str, Any]]]
+    memory: AgentMemory, model: ScriptedModel, turns: int, given: Iterable[list[dict[str, Any]]]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The turns; after so many of them at work, the model answers before the next, and is at work again when asked."""
+    """Yield the turns; after so many turns of work, the model answers before the next one."""
     since = 0
     for each in given:
-        if not memory.settle(0.0):
+        if not memory.wait(0.0):
             since += 1
         if since >= turns and model.gate is not None:
             model.gate.set()
-            memory.settle(30)
+            memory.wait(30)
             model.gate.clear()
             since = 0
         yield each

@@ -1,8 +1,8 @@
-"""What a crash costs: a host is killed at random moments, again and again, and the record is held to its promises.
+"""Kill an application at random moments, again and again, and check that the log keeps its promises.
 
-After each kill: every entry that was acknowledged is there with its digest, ``verify`` is clean, the view is within
-budget and legal for each provider and the same when it is opened again, every handle in it expands, no call was run
-twice or run unrecorded, and the index, brought up to date, holds what one made anew of the record holds.
+After each kill: every acknowledged entry is there with its digest; ``verify`` is clean; the view is within budget, legal
+for each provider, and equal when it is opened again; every handle in it expands; no call was run twice or run without a
+record; and the updated search index equals a rebuilt one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pagein.errors import ConfigurationError, PageinError
 from pagein.events.entries import Compaction, Undo
 from pagein.events.steps import ActionStep, Step
 from pagein.formats import format_named
-from pagein.log.raw_rows import RowLog
+from pagein.log.base import StoredLog
 from pagein.memory.agent_memory import AgentMemory
 
 KILLS_A_SESSION = 20
@@ -46,7 +46,7 @@ PATIENCE = 60.0
 
 
 class Server(Protocol):
-    """A database server that may be killed."""
+    """A database server that the benchmark may kill."""
 
     def kill(self) -> None:
         """Stop it at once."""
@@ -59,10 +59,10 @@ class Server(Protocol):
 
 @dataclass(slots=True)
 class Crashes:
-    """What was found. ``faults`` are broken promises.
+    """The result of the benchmark. ``faults`` are broken promises.
 
-    ``surplus`` entries were written and not acknowledged yet; ``effects`` are calls that were run, ``unknown`` those in
-    flight when the host died; ``highest`` is the largest view, in tokens.
+    ``surplus`` entries were written but not acknowledged; ``effects`` are calls that were run, ``unknown`` those in flight
+    at a kill; ``highest`` is the largest view, in tokens.
     """
 
     kills: int = 0
@@ -98,18 +98,18 @@ def bench_crash(
     server: Server | None = None,
     tick: Callable[[], None] = lambda: None,
 ) -> Crashes:
-    """Kill a host ``kills`` times while it records into the store at ``url``; its tools' effects lie in ``folder``.
+    """Kill an application ``kills`` times while it records into the store at ``url``; its effects are in ``folder``.
 
     ``server`` is killed now and then, too. Raises ConfigurationError where processes cannot be killed.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         raise ConfigurationError("bench crash needs SIGKILL and fork, which this system does not have")
-    return _Bench(url, folder, seed, server).run(kills, tick)
+    return _CrashBench(url, folder, seed, server).measure(kills, tick)
 
 
 @dataclass(slots=True)
-class _Life:
-    """A run through many deaths: what was seen of it so far, which may never change again."""
+class _RunState:
+    """A run through many kills: its entries so far, which may never change again."""
 
     place: Place
     known: dict[int, str] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class _Life:
     unknown: int = 0
 
 
-class _Bench:
+class _CrashBench:
     def __init__(self, url: str, folder: Path, seed: int, server: Server | None) -> None:
         self._url, self._folder, self._server = url, folder, server
         self._chance = random.Random(seed)  # noqa: S311 - when to kill
@@ -127,13 +127,13 @@ class _Bench:
         self._context.set_forkserver_preload(preload + ["pagein.backends.postgres.log"] * is_postgres(url))
         self._found = Crashes()
 
-    def run(self, kills: int, tick: Callable[[], None]) -> Crashes:
+    def measure(self, kills: int, tick: Callable[[], None]) -> Crashes:
         started = time.monotonic()
         life = self._life(0)
         for number in range(kills):
             if number % KILLS_A_SESSION == 0:
                 life = self._life(number // KILLS_A_SESSION)
-            told = dict(self._killed(life.place, number))
+            told = dict(self._run_and_kill(life.place, number))
             self._found.kills += 1
             self._found.acknowledged += len(told)
             for fault in _Inspection(life, told, self._found).faults():
@@ -142,13 +142,13 @@ class _Bench:
         self._found.seconds = time.monotonic() - started
         return self._found
 
-    def _life(self, number: int) -> _Life:
+    def _life(self, number: int) -> _RunState:
         name = f"crash {self._seed}-{number}"
         effects = str(self._folder / f"effects-{self._seed}-{number}.txt")
-        return _Life(Place(self._url, name, effects))
+        return _RunState(Place(self._url, name, effects))
 
-    def _killed(self, place: Place, number: int) -> Iterator[tuple[int, str]]:
-        """One life: what the process acknowledged before it was killed."""
+    def _run_and_kill(self, place: Place, number: int) -> Iterator[tuple[int, str]]:
+        """Run the process, kill it, and yield what it acknowledged."""
         ours, its = self._context.Pipe(duplex=False)
         child = self._context.Process(target=play, args=(place, self._chance.getrandbits(32), its))
         child.start()
@@ -157,8 +157,8 @@ class _Bench:
             server = self._server if number % SERVER_EVERY == SERVER_EVERY - 1 else None
             # A host that begins while there is no server is told so at once, and ends.
             early = self._chance.random() < 0.25 and server is None
-            heard = list(_until(ours, BORN if early else READY))
-            heard += islice(_until(ours), 0 if early else self._chance.randrange(WORDS))
+            heard = list(_receive_until(ours, BORN if early else READY))
+            heard += islice(_receive_until(ours), 0 if early else self._chance.randrange(WORDS))
             time.sleep(self._chance.uniform(0, YOUTH if early else LIFE))
             if server is not None:
                 server.kill()
@@ -168,7 +168,7 @@ class _Bench:
             if child.exitcode is not None:
                 self._found.faults.append(f"kill {number + 1}: the process ended by itself, {child.exitcode}")
             child.kill()
-            heard += _rest(ours)
+            heard += _drain(ours)
         finally:
             child.kill()
             child.join()
@@ -179,8 +179,8 @@ class _Bench:
                 yield from each
 
 
-def _until(pipe: Connection, word: str = "") -> Iterator[str | Acknowledged]:
-    """What is heard up to a word; without one, all that is."""
+def _receive_until(pipe: Connection, word: str = "") -> Iterator[str | Acknowledged]:
+    """Yield messages up to a word; without one, all messages."""
     while pipe.poll(PATIENCE):
         try:
             heard = pipe.recv()
@@ -191,8 +191,8 @@ def _until(pipe: Connection, word: str = "") -> Iterator[str | Acknowledged]:
             return
 
 
-def _rest(pipe: Connection) -> Iterator[str | Acknowledged]:
-    """What the dead has left in the pipe; a message that it did not finish was not told."""
+def _drain(pipe: Connection) -> Iterator[str | Acknowledged]:
+    """Yield the messages that the killed process left in the pipe, without an unfinished one."""
     while True:
         try:
             yield pipe.recv()
@@ -202,14 +202,14 @@ def _rest(pipe: Connection) -> Iterator[str | Acknowledged]:
 
 @dataclass(frozen=True, slots=True)
 class _Inspection:
-    """One look at a record after a crash, as the host that resumes it has it."""
+    """An inspection of a log after a kill, as the resumed application opens it."""
 
-    life: _Life
+    life: _RunState
     told: Mapping[int, str]
     found: Crashes
 
     def faults(self) -> Iterator[str]:
-        """Every broken promise."""
+        """Yield every broken promise."""
         try:
             with closing(self._log()) as log:
                 yield from self._of_record(log)
@@ -223,7 +223,7 @@ class _Inspection:
     def _log(self) -> Any:
         return open_log(self.life.place.url, session=self.life.place.session, timeout=60)
 
-    def _of_record(self, log: RowLog) -> Iterator[str]:
+    def _of_record(self, log: StoredLog) -> Iterator[str]:
         digests = {row.position: row.digest for row in log.rows()}
         for position, digest in {**self.life.known, **self.told}.items():
             if digests.get(position) != digest:
@@ -239,7 +239,7 @@ class _Inspection:
         self.found.surplus += len(new - self.told.keys())
         self.life.known.update(digests)
 
-    def _of_view(self, log: RowLog, memory: AgentMemory) -> Iterator[str]:
+    def _of_view(self, log: StoredLog, memory: AgentMemory) -> Iterator[str]:
         view = memory.view()
         self.life.known.update((row.position, row.digest) for row in log.rows(len(self.life.known)))
         self.found.highest = max(self.found.highest, view.tokens)
@@ -249,7 +249,7 @@ class _Inspection:
         for name in ("openai", "anthropic"):
             form = format_named(name)
             requests[name] = memory.to_request(name)
-            yield from (f"{name}: {each}" for each in form.problems(requests[name]))
+            yield from (f"{name}: {problem}" for problem in form.problems(requests[name]))
         with AgentMemory(self._log(), budget=BUDGET) as again:
             for name, request in requests.items():
                 if again.to_request(name) != request:
@@ -267,7 +267,7 @@ class _Inspection:
         yield from (f"call {each} was run and not recorded" for each in ran if each not in recorded)
         yield from (f"call {each} is recorded {times} times" for each, times in recorded.items() if times > 1)
         acted = [step for step in steps if isinstance(step, ActionStep)]
-        seen = [each for step in acted for each in step.observations if each is not None]
+        seen = [observation for step in acted for observation in step.observations if observation is not None]
         unknown = sum(each.status == "unknown" for each in seen)
         self.found.effects += len(ran) - self.life.effects
         self.found.unknown += unknown - self.life.unknown

@@ -1,4 +1,4 @@
-"""Whether the index that lies beside a record after a crash is the one that the record gives."""
+"""Check that the search index after a crash equals the one built from the log."""
 
 from __future__ import annotations
 
@@ -6,58 +6,61 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-from pagein.backends.search import archive_of
-from pagein.backends.sqlite.search import SqliteArchive
-from pagein.log.raw_rows import RowLog
+from pagein.backends.base import store_of
+from pagein.backends.sqlite.search import SqliteSearchIndex
+from pagein.log.base import StoredLog
 from pagein.memory.search_runtime import OWN_TOOLS
-from pagein.search.index import DerivedArchive
-from pagein.search.index_store import Reading, Scope
-from pagein.search.passage_ids import range_of_session
+from pagein.search.index import SearchIndex
+from pagein.search.index_store import IndexReader, Scope
+from pagein.search.passages import range_of_session
 
-MOST = 100_000
+MAX_PASSAGES_PER_WORD = 100_000
 """Passages that may hold one word."""
 
 
-def index_faults(log: RowLog) -> Iterator[str]:
-    """What the index beside a log, brought up to date, has otherwise than one that is made anew of its entries."""
+def index_faults(log: StoredLog) -> Iterator[str]:
+    """Yield the differences between the updated index of a log and a rebuilt one."""
     named: dict[str, Any] = {"session": log.session, "tenant": log.tenant, "own_tools": OWN_TOOLS}
-    with closing(archive_of(log, own_tools=OWN_TOOLS)) as there, closing(SqliteArchive(**named)) as anew:
+    with (
+        closing(store_of(log).search_index(log.session, own_tools=OWN_TOOLS)) as there,
+        closing(SqliteSearchIndex(**named)) as anew,
+    ):
         indexed = there.watermark()
         if indexed > log.head():
             yield f"the index has {indexed} entries, the record {log.head()}"
         there.catch_up(log)
         anew.catch_up(log)
-        found, expected = _held(there), _held(anew)
+        found, expected = _index_content(there), _index_content(anew)
         for what, value in expected.items():
             if found[what] != value:
                 yield f"the index has other {what} than one made anew"
 
 
-def _held(archive: DerivedArchive) -> dict[str, Any]:
-    """All that an index holds of its session, its passages by their place among them."""
+def _index_content(index: SearchIndex) -> dict[str, Any]:
+    """The whole content of an index for its session, passages numbered from the session's first."""
 
-    def read(reading: Reading) -> dict[str, Any]:
-        known = reading.indexed(archive.session)
+    def read_all(reader: IndexReader) -> dict[str, Any]:
+        known = reader.find_session(index.session)
         if known is None:
             return {"entries": 0}
         first, last = range_of_session(known.key)
         scope = Scope(((first, last),), (known.key,))
-        ids = sorted(reading.places(known, range(known.position)))
-        texts = {id - first: (text, whole, terms) for id, text, whole, terms in reading.texts(ids)}
+        ids = sorted(reader.ids_at(known, range(known.position)))
+        texts = {id - first: (text, whole, terms) for id, text, whole, terms in reader.texts(ids)}
         words = sorted({each for *_, terms in texts.values() for each in terms.split()})
-        holders = reading.holders([(each,) for each in words], scope, MOST)
+        holders = reader.holders([(word,) for word in words], scope, MAX_PASSAGES_PER_WORD)
         return {
             "entries": (known.position, known.digest, known.next),
-            "passages": sorted(_row(each, first) for each in reading.rows(ids)),
+            "passages": sorted(_row(row, first) for row in reader.rows(ids)),
             "texts": texts,
             "words": {
                 word: sorted(id - first for id in each) for word, each in zip(words, holders, strict=True)
             },
-            "totals": tuple(map(int, reading.totals(scope))),
+            "totals": tuple(map(int, reader.totals(scope))),
         }
 
-    return archive._store.read(read)  # noqa: SLF001 - past the archive, as nothing but this asks for all of it
+    return index._store.run_read(read_all)  # noqa: SLF001 - only this check reads everything
 
 
 def _row(row: Any, first: int) -> tuple[Any, ...]:
-    return row.id - first, row.position, row.part, row.role, row.at, row.same
+    return row.id - first, row.position, row.part, row.role, row.at, row.text_hash

@@ -1,8 +1,8 @@
-"""Whether the facts a question needs are in the block: ours beside confidence alone and a TF-IDF fitted at each call.
+"""Measure whether the facts a question needs are in the block, compared with confidence alone and a TF-IDF refit.
 
-Facts are the turns of long conversations (LoCoMo: of both speakers; LongMemEval: the user's, of the sessions that hold
-the answer and of distractors), each with a confidence drawn by its text alone. A question needs those that are its
-evidence. What is measured is the share of them in a block of so many tokens.
+Facts are the turns of long conversations (LoCoMo: of both speakers; LongMemEval: the user's, of the sessions with the
+answer and of distractors), each with a confidence drawn from its text. A question needs the facts that are its evidence.
+The measure is the share of them in a block of so many tokens.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from zlib import crc32
 
 from benchmarks.recall.data import Turn, haystack_of, read_locomo, read_longmemeval, read_pool
 from pagein.errors import ConfigurationError
-from pagein.facts.block import block_of
-from pagein.facts.fact import MOST_CONTENT, Fact
+from pagein.facts.block import build_block
+from pagein.facts.fact import MAX_CONTENT_CHARS, Fact
 from pagein.facts.ranking import Ranking, Weights
 from pagein.search.tfidf import TfIdf, fact_terms
 from pagein.tokens import TokenCounter
@@ -72,7 +72,7 @@ class Speed:
 
     @property
     def times(self) -> float | None:
-        """How many times as much of the processor's time a refit takes."""
+        """The processor time of a refit as a multiple of ours."""
         return None if self.refit_processor is None else self.refit_processor / max(self.processor, 1e-3)
 
 
@@ -84,34 +84,34 @@ def read_asked(path: Path, pool: Path | None = None, haystack: int = 50) -> list
         raise
     except Exception:  # noqa: BLE001 - the other of the two, whose reader says what is wrong with it
         return _of_chats(path, pool, haystack)
-    found = []
-    for each in conversations:
-        facts = _facts(each.turns)
-        asked = [(one.text, one.evidence & facts.keys()) for one in each.questions]
-        found.append(Asked(tuple(facts.values()), tuple((text, ids) for text, ids in asked if ids)))
-    return found
+    results = []
+    for conversation in conversations:
+        facts = _facts(conversation.turns)
+        asked = [(one.text, one.evidence & facts.keys()) for one in conversation.questions]
+        results.append(Asked(tuple(facts.values()), tuple((text, ids) for text, ids in asked if ids)))
+    return results
 
 
 def _of_chats(path: Path, pool: Path | None, haystack: int) -> list[Asked]:
     drawn = read_pool(pool) if pool is not None else None
-    found = []
+    results = []
     for chat in read_longmemeval(path):
         sessions = chat.haystack if drawn is None else haystack_of(chat, drawn, haystack)
-        turns = [turn for each in sessions.values() for turn in each if turn.role == "user"]
+        turns = [turn for session in sessions.values() for turn in session if turn.role == "user"]
         facts = _facts(turns)
         needed = frozenset(turn.id for turn in turns if turn.is_evidence and turn.id in facts)
         if needed:
-            found.append(Asked(tuple(facts.values()), ((chat.question.text, needed),)))
-    return found
+            results.append(Asked(tuple(facts.values()), ((chat.question.text, needed),)))
+    return results
 
 
 def _facts(turns: Sequence[Turn]) -> dict[str, Fact]:
     """A fact a turn, by the turn's id; its confidence is drawn by its text, from 0.7 to 1."""
-    kept = [each for each in turns if each.text.strip()]
+    kept = [turn for turn in turns if turn.text.strip()]
     return {
         each.id: Fact(
             each.id,
-            each.text.strip()[:MOST_CONTENT],
+            each.text.strip()[:MAX_CONTENT_CHARS],
             confidence=0.7 + 0.3 * (crc32(each.text.encode("utf-8", "replace")) % 1_000) / 1_000,
             stated_at=each.at,
         )
@@ -146,8 +146,8 @@ def _choosers(
     facts: Sequence[Fact], counter: TokenCounter, weights: Weights, *, refit: bool
 ) -> Iterator[tuple[str, Chooser]]:
     ranking = Ranking(weights)
-    for each in facts:
-        ranking.put(each)
+    for fact in facts:
+        ranking.add(fact)
     costs: dict[str, int] = {}
 
     def cost(line: str) -> int:
@@ -156,10 +156,10 @@ def _choosers(
         return costs[line]
 
     def block(ranked: Sequence[Fact], budget: int) -> set[str]:
-        return set(block_of(ranked, counter=counter, max_tokens=budget, cost=cost).ids)
+        return set(build_block(ranked, counter=counter, max_tokens=budget, cost=cost).ids)
 
     def ours(text: str, budget: int) -> set[str]:
-        return block([each.fact for each in ranking.ranked(text, now=NOW)], budget)
+        return block([each.fact for each in ranking.rank(text, now=NOW)], budget)
 
     sure = sorted(facts, key=lambda each: -each.confidence)
     lines = [cost(f"- [{each.category} | {each.confidence:.2f}] {each.content}") + 1 for each in sure]
@@ -170,7 +170,7 @@ def _choosers(
     yield OURS, ours
     yield CONFIDENCE, confident
     if refit:
-        by_refit = refitted(facts, weights)
+        by_refit = refit_ranking(facts, weights)
         yield REFIT, lambda text, budget: block(by_refit(text), budget)
 
 
@@ -195,12 +195,12 @@ def _vectorizer() -> Any:
     return TfidfVectorizer
 
 
-def refitted(facts: Sequence[Fact], weights: Weights) -> Callable[[str], list[Fact]]:
-    """Ranks as the seed of this describes it: a TfidfVectorizer fitted on the facts at each call, then its cosine."""
+def refit_ranking(facts: Sequence[Fact], weights: Weights) -> Callable[[str], list[Fact]]:
+    """Rank with a TfidfVectorizer that is fitted on the facts at each call, and its cosine."""
     vectorizer = _vectorizer()
-    texts = [each.content for each in facts]
+    texts = [fact.content for fact in facts]
 
-    def ranked(context: str) -> list[Fact]:
+    def rank(context: str) -> list[Fact]:
         fitted = vectorizer()
         rows = fitted.fit_transform(texts)
         near = (rows @ fitted.transform([context]).T).toarray().ravel()
@@ -211,16 +211,16 @@ def refitted(facts: Sequence[Fact], weights: Weights) -> Callable[[str], list[Fa
         order = sorted(range(len(facts)), key=lambda each: (-scores[each], facts[each].id))
         return [facts[each] for each in order]
 
-    return ranked
+    return rank
 
 
 def _apart(one: Asked, most: int = 20) -> float:
     """The largest difference between our cosines and those of a TfidfVectorizer fitted on the same terms."""
     fitted = _vectorizer()(analyzer=fact_terms)
-    rows = fitted.fit_transform([each.content for each in one.facts])
+    rows = fitted.fit_transform([fact.content for fact in one.facts])
     index = TfIdf()
     for number, each in enumerate(one.facts):
-        index.put(number, each.content)
+        index.add(number, each.content)
     largest = 0.0
     for text, _ in one.questions[:most]:
         theirs = (rows @ fitted.transform([text]).T).toarray().ravel()
@@ -232,8 +232,8 @@ def _apart(one: Asked, most: int = 20) -> float:
 def bench_speed_of_facts(
     sizes: Sequence[int], *, refit: bool = True, repeat: int = 7, tick: Callable[[], object] = lambda: None
 ) -> list[Speed]:
-    """How long one ranking takes, with facts of ten words and contexts of forty, drawn from a vocabulary as language's is."""
-    found = []
+    """Measure the time of one ranking, with facts of ten words and contexts of forty, from a Zipf-like vocabulary."""
+    results = []
     for size in sizes:
         draw = random.Random(size)  # noqa: S311 - a draw, no secret
         words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(20_000)]
@@ -244,24 +244,24 @@ def bench_speed_of_facts(
 
         facts = [Fact(f"fu{at}", text(10), confidence=draw.uniform(0.7, 1)) for at in range(size)]
         ranking = Ranking()
-        for each in facts:
-            ranking.put(each)
-        ranking.ranked(text(40), now=NOW)
-        ours, processor = _medians(lambda: ranking.ranked(text(40), now=NOW), repeat)  # noqa: B023 - called at once
+        for fact in facts:
+            ranking.add(fact)
+        ranking.rank(text(40), now=NOW)
+        ours, processor = _medians(lambda: ranking.rank(text(40), now=NOW), repeat)  # noqa: B023 - called at once
         after = [_one_more(ranking, size + at, text(10), text(40)) for at in range(repeat)]
         again = used = None
         if refit:
-            by_refit = refitted(facts, Weights())
+            by_refit = refit_ranking(facts, Weights())
             again, used = _medians(lambda: by_refit(text(40)), min(repeat, 3))  # noqa: B023 - called at once
-        found.append(Speed(size, ours, processor, sorted(after)[repeat // 2], again, used))
+        results.append(Speed(size, ours, processor, sorted(after)[repeat // 2], again, used))
         tick()
-    return found
+    return results
 
 
 def _one_more(ranking: Ranking, number: int, content: str, context: str) -> float:
     start = time.perf_counter()
-    ranking.put(Fact(f"fu{number}", content, confidence=0.9))
-    ranking.ranked(context, now=NOW)
+    ranking.add(Fact(f"fu{number}", content, confidence=0.9))
+    ranking.rank(context, now=NOW)
     return (time.perf_counter() - start) * 1_000
 
 

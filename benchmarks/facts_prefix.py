@@ -1,8 +1,7 @@
-"""What facts cost of a provider's cache: the share of each request that is the next one's prefix, without and with them.
+"""Measure the cost of facts for a provider's cache: the prefix share of requests, without and with facts.
 
-Recorded runs are played once for each placement, beside each other. The facts are sentences that users said in the
-other runs of the file, so that some of them have to do with what a run is about: many are known when it begins, and
-others are learnt while it goes on.
+Each recorded run is played once per placement. The facts are sentences of users in the other runs of the file, so that
+some are related to the run. Many are known at its start, and others are learnt during it.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from pagein.errors import ConfigurationError
-from pagein.evaluation.faults import Lane, in_openai, measure_run
+from pagein.evaluation.faults import Lane, convert_to_openai, measure_run
 from pagein.evaluation.requests import Scale, Wire
 from pagein.evaluation.runs import Run
-from pagein.evaluation.strategies import Paged
+from pagein.evaluation.strategies import PageinStrategy
 from pagein.evaluation.tally import Tally
 from pagein.facts.settings import Settings
 from pagein.formats import format_named
@@ -36,7 +35,7 @@ SHORTEST, LONGEST = 24, 200
 """Characters of a sentence that is taken for a fact."""
 
 
-class Growing(Paged):
+class Growing(PageinStrategy):
     """pagein, with facts that are known from the start, and one more every so many requests."""
 
     def __init__(self, memory: AgentMemory, known: Sequence[str], later: Sequence[str], every: int) -> None:
@@ -68,11 +67,11 @@ def bench_prefix(
     Raises ConfigurationError where the runs say too little to make facts of.
     """
     form = format_named("openai")
-    spelled = [in_openai(each, form) for each in runs]
+    spelled = [convert_to_openai(run, form) for run in runs]
     said = [list(dict.fromkeys(_sentences(each))) for each in spelled]
     totals = {name: Tally() for name in PLACES}
     for number, run in enumerate(spelled):
-        others = sorted({each for at, texts in enumerate(said) if at != number for each in texts})
+        others = sorted({text for at, texts in enumerate(said) if at != number for text in texts})
         random.Random(run.id).shuffle(others)  # noqa: S311 - a draw, no secret
         if len(others) < known:
             raise ConfigurationError(
@@ -88,7 +87,9 @@ def bench_prefix(
                     )
                 )  # fmt: skip
                 played = (
-                    Paged(memory) if name == OFF else Growing(memory, others[:known], others[known:], every)
+                    PageinStrategy(memory)
+                    if name == OFF
+                    else Growing(memory, others[:known], others[known:], every)
                 )
                 lanes[name] = Lane(played, Scale(counter, form))
             measure_run(run, tuple(lanes.values()), budget, counter, tick)
@@ -98,7 +99,7 @@ def bench_prefix(
 
 
 def _sentences(run: Run) -> Iterator[str]:
-    """What the user says in a run, by sentences that are neither very short nor long."""
+    """The user's sentences in a run that are neither very short nor long."""
     for message in run.wire:
         content: Any = message.get("content")
         if message.get("role") == "user" and isinstance(content, str):
@@ -109,5 +110,5 @@ def _sentences(run: Run) -> Iterator[str]:
 
 
 def as_dict(tallies: Mapping[str, Tally]) -> dict[str, Any]:
-    """What was measured, as JSON-safe values."""
+    """The tallies as JSON-safe values."""
     return {name: each.as_dict() for name, each in tallies.items()}

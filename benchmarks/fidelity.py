@@ -1,8 +1,8 @@
-"""How much of what left a run's view is still in sight, kind by kind, after one compaction and after fifty.
+"""Measure what a request still shows of the steps that left the view, by kind, after 1 to 50 compactions.
 
-A run is played turn by turn. After so many compactions everything that has left by then is held against the request as
-it stands: rules of the user and the host anywhere in the run so far, and errors, decisions, paths, identifiers and
-numbers of the steps that left. Pins have to be word for word in the request.
+A run is played turn by turn. After so many compactions, the request is searched for the rules of the user and the
+application anywhere in the run so far, and for the errors, decisions, paths, identifiers and numbers of the steps that
+left. Pins must be in the request word for word.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from benchmarks.synthetic_run import SyntheticTurn, opening, turns
 from pagein.backends.memory import InMemoryLog
 from pagein.context.view.layout import Item
 from pagein.context.view.view import View
 from pagein.evaluation.runs import Run
-from pagein.events.entries import Compaction, Survival
+from pagein.events.entries import Compaction, RetentionScore
 from pagein.events.identifiers import argument_text
 from pagein.events.steps import Step, SummaryStep, SystemPromptStep, TaskStep, as_text
 from pagein.log.base import Log
 from pagein.memory.agent_memory import AgentMemory
-from pagein.summaries.fidelity import measured
-from pagein.summaries.key_items import mentions
+from pagein.summaries.fidelity import measure_fidelity
+from pagein.summaries.key_items import find_key_items
 from pagein.summaries.sanitize import one_line
-from pagein.summaries.spans import span_of
-from pagein.testing.synthetic_run import Turn, opening, turns
+from pagein.summaries.spans import build_span
 from pagein.tokens import TokenCounter
 
 STRATEGIES: Final = ("rounds", "short_long", "rolling", "tiers", "ladder", "window")
@@ -73,30 +73,30 @@ Tick = Callable[[], None]
 
 
 @dataclass(slots=True)
-class Kept:
-    """What survived so many compactions, over the runs that came so far: by kind, and of the pins."""
+class SurvivalCounts:
+    """Counts of what a request still shows after so many compactions, by kind and for pins, over runs."""
 
     runs: int = 0
-    kinds: dict[str, Survival] = field(default_factory=dict)
+    kinds: dict[str, RetentionScore] = field(default_factory=dict)
     pins: int = 0
     pins_kept: int = 0
 
-    def add(self, found: Iterable[Survival], pins: int, pins_kept: int) -> None:
+    def add(self, found: Iterable[RetentionScore], pins: int, pins_kept: int) -> None:
         """Add one run."""
         self.runs += 1
         self.pins += pins
         self.pins_kept += pins_kept
         for new in found:
-            old = self.kinds.get(new.kind, Survival(new.kind, 0, 0, 0))
+            old = self.kinds.get(new.kind, RetentionScore(new.kind, 0, 0, 0))
             sums = (old.total + new.total, old.in_sight + new.in_sight, old.reachable + new.reachable)
-            self.kinds[new.kind] = Survival(new.kind, *sums)
+            self.kinds[new.kind] = RetentionScore(new.kind, *sums)
 
     def share(self, kind: str) -> float | None:
-        """The share in sight of one kind, or of the pins; None where there was nothing to lose."""
+        """The share in sight of one kind, or of the pins; None if there is none."""
         if kind == "pin":
             return self.pins_kept / self.pins if self.pins else None
-        found = self.kinds.get(kind)
-        return found.share if found is not None and found.total else None
+        result = self.kinds.get(kind)
+        return result.share if result is not None and result.total else None
 
     def as_dict(self) -> dict[str, Any]:
         """The counts as JSON-safe values: by kind total, in sight, in sight or reachable."""
@@ -106,7 +106,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What every strategy is given: tokens, what counts them, who writes (nobody: extracts), and when to look."""
+    """The settings of every strategy: token counter, budget, summarizer (None: extracts), compactions, pins."""
 
     counter: TokenCounter
     budget: int = BUDGET
@@ -117,42 +117,42 @@ class Setting:
 
 def bench_fidelity(
     runs: Sequence[Run], strategies: Iterable[str], setting: Setting, tick: Tick
-) -> dict[str, dict[int, Kept]]:
-    """By strategy and by number of compactions, what survived over the runs that came so far."""
-    found: dict[str, dict[int, Kept]] = {}
+) -> dict[str, dict[int, SurvivalCounts]]:
+    """Measure every strategy over the runs; return counts by number of compactions."""
+    results: dict[str, dict[int, SurvivalCounts]] = {}
     for name in strategies:
-        found[name] = {each: Kept() for each in setting.rounds}
+        results[name] = {round: SurvivalCounts() for round in setting.rounds}
         for run in runs:
-            _play(run, name, setting, found[name])
+            _play(run, name, setting, results[name])
             tick()
-    return found
+    return results
 
 
-def _play(run: Run, policy: str, setting: Setting, into: Mapping[int, Kept]) -> None:
+def _play(run: Run, policy: str, setting: Setting, into: Mapping[int, SurvivalCounts]) -> None:
     options: dict[str, Any] = {"budget": setting.budget, "policy": policy, "counter": setting.counter}
     if setting.summarizer is not None:
         options["summarizer"] = setting.summarizer
     log = InMemoryLog()
     with AgentMemory(log, **options) as memory:
-        for each in setting.pins:
-            memory.pin(each)
+        for pin in setting.pins:
+            memory.pin(pin)
         wanted, done, at = sorted(setting.rounds), 0, 0
         for new in turns_of(run):
             memory.record_messages(new, run.format, whole=False)
             view = memory.view()
-            memory.settle()
+            memory.wait()
             made = sum(isinstance(each.body, Compaction) for each in log.read(at))
             at, done = log.head(), done + made
             while wanted and done >= wanted[0]:
-                into[wanted.pop(0)].add(*survived(memory, log, view, setting.pins))
+                into[wanted.pop(0)].add(*measure_survival(memory, log, view, setting.pins))
             if not wanted:
                 return
 
 
-def survived(
+def measure_survival(
     memory: AgentMemory, log: Log, view: View, pins: Sequence[str]
-) -> tuple[tuple[Survival, ...], int, int]:
-    """Of all that left the view, and of every rule, what its request still holds; pins there are, and pins kept."""
+) -> tuple[tuple[RetentionScore, ...], int, int]:
+    """Measure what the request shows of every rule and of all that left the view; also count pins, and pins shown."""
     text = "\n".join(_texts(view))
     spoken: list[tuple[int, Item]] = []
     left: list[tuple[int, Item]] = []
@@ -162,19 +162,19 @@ def survived(
             spoken.append((entry.position, entry.body))
         elif isinstance(entry.body, Step) and entry.position in out:
             left.append((entry.position, memory.expand(entry.position).steps[0]))
-    found = [each for each in mentions(span_of(spoken, 0, view.head)) if each.kind == "constraint"]
-    found += [each for each in mentions(span_of(left, 0, view.head)) if each.kind != "constraint"]
-    kept = sum(one_line(each) in one_line(text, len(text) + 1) for each in pins)
-    return measured(found, text).kinds, len(pins), kept
+    results = [item for item in find_key_items(build_span(spoken, 0, view.head)) if item.kind == "constraint"]
+    results += [item for item in find_key_items(build_span(left, 0, view.head)) if item.kind != "constraint"]
+    kept = sum(one_line(pin) in one_line(text, len(text) + 1) for pin in pins)
+    return measure_fidelity(results, text).scores, len(pins), kept
 
 
 def _out_of(view: View) -> frozenset[int]:
     """The positions that the view does not show whole."""
     return frozenset(
         position
-        for each in view.run
-        if isinstance(each.item, SummaryStep) or each.stubs
-        for position in range(each.first, max(each.last, each.first + 1))
+        for message in view.run
+        if isinstance(message.item, SummaryStep) or message.stubs
+        for position in range(message.first, max(message.last, message.first + 1))
     )
 
 
@@ -185,24 +185,24 @@ def _texts(view: View) -> Iterator[str]:
 
 
 def turns_of(run: Run) -> Iterator[list[dict[str, Any]]]:
-    """The run's messages as a host hands them over: what came since the last request."""
+    """Yield the new messages of each request of a run."""
     new: list[dict[str, Any]] = []
-    for each in run.wire:
-        if each.get("role") == "assistant" and new:
+    for message in run.wire:
+        if message.get("role") == "assistant" and new:
             yield new
             new = []
-        new.append(dict(each))
+        new.append(dict(message))
     if new:
         yield new
 
 
-def made_up(length: int = TURNS) -> Run:
-    """A run with rules given early and late, decisions, failures and names; the same each time."""
+def make_run(length: int = TURNS) -> Run:
+    """Make a run with rules early and late, decisions, failures and names; the same each time."""
     first = opening()
     first[1] = {**first[1], "content": f"Fix the failing test. {_RULES[0]}"}
     messages = list(first)
     for turn in turns(length):
-        messages.extend(_told(turn))
+        messages.extend(_make_turn(turn))
         if turn.number % EVERY == EVERY - 1 and turn.number // EVERY + 1 < len(_RULES):
             messages.append(
                 {"role": "user", "content": f"One more thing. {_RULES[turn.number // EVERY + 1]}"}
@@ -210,7 +210,7 @@ def made_up(length: int = TURNS) -> Run:
     return Run("made up", tuple(messages))
 
 
-def _told(turn: Turn) -> list[dict[str, Any]]:
+def _make_turn(turn: SyntheticTurn) -> list[dict[str, Any]]:
     number = turn.number
     thought, output = turn.thought, turn.output
     if number % 7 == 3:

@@ -1,8 +1,8 @@
-"""What many writers at once cost: processes on one SQLite file, or sessions on one PostgreSQL server.
+"""Measure many concurrent writers: processes on one SQLite file, or sessions on one PostgreSQL server.
 
-Each writer says afterwards what it was told had been written. Of all that nothing may be missing or there twice, in no
-session may a position be shared, and ``verify`` is clean. The rates stand beside bare INSERTs of the same rows into the
-same kind of store by as many writers in the same minute.
+Each writer reports the entries acknowledged to it. None may be missing or duplicated, no position may be shared in a
+session, and ``verify`` must be clean. For comparison, as many writers insert the same rows into the same kind of store
+with bare INSERTs in the same minute.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Job:
 
 @dataclass(slots=True)
 class Rate:
-    """What a set of writers reached: writes, their latencies in milliseconds, and how often one had to try again."""
+    """The result of a set of writers: writes, their latencies in milliseconds, and retries."""
 
     what: str
     writers: int
@@ -89,7 +89,7 @@ def bench_load(
 
     Raises ConfigurationError where there are no processes that start clean.
     """
-    found = Load()
+    result = Load()
     plans = [("bare INSERT", None), ("own sessions", False)] + [("one session", True)] * shared
     for number, (what, together) in enumerate(plans):
         tick(what, number)
@@ -98,19 +98,19 @@ def bench_load(
             for each in range(writers)
         ]
         told = _all(jobs, bare=together is None)
-        found.rates.append(_rate(what, told, seconds))
-        found.faults += [each.failure for each in told if each.failure]
+        result.rates.append(_rate(what, told, seconds))
+        result.faults += [each.failure for each in told if each.failure]
         if together is not None:
             try:
-                found.faults += _lost(url, jobs, told)
+                result.faults += _find_lost(url, jobs, told)
             except PageinError as error:
-                found.faults.append(f"{what}: {error}")
-    return found
+                result.faults.append(f"{what}: {error}")
+    return result
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What one writer says of its work."""
+class _WriterReport:
+    """The report of one writer."""
 
     writes: int
     latencies: tuple[float, ...]
@@ -119,7 +119,7 @@ class _Told:
     failure: str = ""
 
 
-def _all(jobs: Sequence[Job], *, bare: bool) -> list[_Told]:
+def _all(jobs: Sequence[Job], *, bare: bool) -> list[_WriterReport]:
     """Every writer's word, all of them at work at the same time."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         raise ConfigurationError(
@@ -150,26 +150,26 @@ def _all(jobs: Sequence[Job], *, bare: bool) -> list[_Told]:
     return told
 
 
-def _word(pipe: Connection, job: Job) -> _Told:
+def _word(pipe: Connection, job: Job) -> _WriterReport:
     with suppress(EOFError):
         if pipe.poll(job.seconds + PATIENCE):
-            told: _Told = pipe.recv()
+            told: _WriterReport = pipe.recv()
             return told
-    return _Told(0, (), failure=f"{job.name}: the process ended without a word")
+    return _WriterReport(0, (), failure=f"{job.name}: the process ended without a word")
 
 
 def _write(job: Job, bare: bool, start: Any, told: Connection) -> None:
     """One writer's process: it says when it is ready, waits for the others, and says at the end what it did."""
     try:
         with closing(_Bare(job) if bare else _Appending(job)) as target:
-            told.send(_Told(0, ()))
+            told.send(_WriterReport(0, ()))
             start.wait()
-            told.send(_worked(job, target.write))
+            told.send(_run_writer(job, target.write))
     except Exception as error:  # noqa: BLE001 - told to the parent
-        told.send(_Told(0, (), failure=f"{job.name}: {type(error).__name__}: {error}"))
+        told.send(_WriterReport(0, (), failure=f"{job.name}: {type(error).__name__}: {error}"))
 
 
-def _worked(job: Job, write: Callable[[int], tuple[int, int]]) -> _Told:
+def _run_writer(job: Job, write: Callable[[int], tuple[int, int]]) -> _WriterReport:
     until = time.monotonic() + job.seconds
     latencies: list[float] = []
     conflicts = busy = 0
@@ -180,8 +180,8 @@ def _worked(job: Job, write: Callable[[int], tuple[int, int]]) -> _Told:
             conflicts, busy = conflicts + met[0], busy + met[1]
     except Exception as error:  # noqa: BLE001 - told to the parent
         failure = f"{job.name}: {type(error).__name__}: {error}"
-        return _Told(len(latencies), tuple(latencies), conflicts, busy, failure)
-    return _Told(len(latencies), tuple(latencies), conflicts, busy)
+        return _WriterReport(len(latencies), tuple(latencies), conflicts, busy, failure)
+    return _WriterReport(len(latencies), tuple(latencies), conflicts, busy)
 
 
 class _Appending:
@@ -200,7 +200,7 @@ class _Appending:
             try:
                 self._log.append([body], after=self._head, at=time.time())
             except Conflict as error:
-                conflicts, self._head = conflicts + 1, error.found
+                conflicts, self._head = conflicts + 1, error.head
                 time.sleep(random.uniform(0, PAUSE * min(conflicts, 10)))  # noqa: S311 - who is first
             except LogBusy:
                 busy += 1
@@ -256,8 +256,8 @@ _COLUMNS = """(tenant text NOT NULL, session text NOT NULL, position {0} NOT NUL
     PRIMARY KEY (tenant, session, position))"""
 
 
-def _rate(what: str, told: Sequence[_Told], seconds: float) -> Rate:
-    every = sorted(each for one in told for each in one.latencies)
+def _rate(what: str, told: Sequence[_WriterReport], seconds: float) -> Rate:
+    every = sorted(latency for one in told for latency in one.latencies)
     rate = Rate(what, len(told), seconds, len(every))
     rate.conflicts = sum(each.conflicts for each in told)
     rate.busy = sum(each.busy for each in told)
@@ -267,25 +267,25 @@ def _rate(what: str, told: Sequence[_Told], seconds: float) -> Rate:
     return rate
 
 
-def _lost(url: str, jobs: Sequence[Job], told: Sequence[_Told]) -> Iterator[str]:
-    """What was told as written and is not there once, in its writer's order."""
+def _find_lost(url: str, jobs: Sequence[Job], told: Sequence[_WriterReport]) -> Iterator[str]:
+    """The acknowledged entries that are not in the log exactly once, in their writer's order."""
     expected = {
         f"{job.name} {number}": job.session
         for job, each in zip(jobs, told, strict=True)
         for number in range(each.writes)
     }
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for session in sorted({job.session for job in jobs}):
         with closing(open_log(url, session=session, timeout=30)) as log:
             texts = [step.content.split("\n")[0] for step in _tasks(log)]
-            found.update(texts)
-            yield from (f"{session}: verify: {each.what}" for each in log.verify().problems)
+            result.update(texts)
+            yield from (f"{session}: verify: {problem.what}" for problem in log.verify().problems)
         for job in (each for each in jobs if each.session == session):
             numbers = [int(text.split()[1]) for text in texts if text.split()[0] == job.name]
             if numbers != sorted(numbers):
                 yield f"{session}: what {job.name} wrote is out of order"
-    yield from (f"{name} was acknowledged and is not there" for name in expected if not found[name])
-    yield from (f"{name} is there {times} times" for name, times in found.items() if times > 1)
+    yield from (f"{name} was acknowledged and is not there" for name in expected if not result[name])
+    yield from (f"{name} is there {times} times" for name, times in result.items() if times > 1)
 
 
 def _tasks(log: Log) -> Iterator[Any]:

@@ -1,6 +1,6 @@
-"""What it costs to go on with a long run: opening it, its first view, memory, a fork, and the bytes on the disk.
+"""Measure resuming a long run: opening, first view, memory, fork, and bytes on disk.
 
-Each opening is in a process of its own, as after a crash or on another day: nothing is warm but the store.
+Each opening has its own process, as after a crash or on another day: only the store is warm.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.speed import Row, Tick, peak
+from benchmarks.synthetic_run import opening, turns
 from pagein.backends.open import is_postgres
 from pagein.events.entries import Compaction
 from pagein.events.steps import TaskStep
 from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.options import SHARE
-from pagein.testing.synthetic_run import opening, turns
+from pagein.memory.options import PAGE_IN_SHARE
 
 BUDGETS: Final = (80_000, 500_000)
 FORKS: Final = 5
@@ -34,8 +34,12 @@ _OPEN: Final = "from benchmarks.opening import tell_opening; tell_opening({0!r},
 
 OPENINGS: Final = (
     (0.0, "", "first view"),
-    (SHARE, "", "first view, page-in"),
-    (SHARE, "Go on with the next part, then look at the first again.", "new words and first view, page-in"),
+    (PAGE_IN_SHARE, "", "first view, page-in"),
+    (
+        PAGE_IN_SHARE,
+        "Go on with the next part, then look at the first again.",
+        "new words and first view, page-in",
+    ),
 )
 """The share for what comes back, what the user says before the first view, and what that is called."""
 
@@ -57,8 +61,8 @@ def bench_opening(
         with place() as (url, *_):
             tick(f"{length:,} steps", done, of)
             entries = make(url, length, budgets[0])
-            yield from _opened(Run(url, length, entries, budgets[0]), samples, bare, base)
-            yield from _forked(url, length, budgets[0], samples, base)
+            yield from _measure_opening(Run(url, length, entries, budgets[0]), samples, bare, base)
+            yield from _measure_fork(url, length, budgets[0], samples, base)
     for done, budget in enumerate(budgets, len(lengths)):
         tick(f"storage, {budget:,} tokens", done, of)
         with place() as (url, folder, *_):
@@ -75,7 +79,7 @@ class Run:
     budget: int
 
 
-def make(url: str, length: int, budget: int, every: int = BATCH, page_in: float = SHARE) -> int:
+def make(url: str, length: int, budget: int, every: int = BATCH, page_in: float = PAGE_IN_SHARE) -> int:
     """Make a run of so many steps in a store, with a request ``every`` so many; the number of its entries."""
     with AgentMemory.open(url, budget=budget, page_in=page_in, synchronous="OFF") as memory:
         batch = opening()
@@ -88,14 +92,14 @@ def make(url: str, length: int, budget: int, every: int = BATCH, page_in: float 
         return memory.view().head
 
 
-def _opened(run: Run, samples: int, bare: float, base: dict[str, float]) -> Iterator[Row]:
+def _measure_opening(run: Run, samples: int, bare: float, base: dict[str, float]) -> Iterator[Row]:
     for page_in, words, what in OPENINGS:
-        _told(run, page_in, words)  # what is brought up to date once: the index
-        found = [_told(run, page_in, words) for _ in range(samples)]
+        _measure_calls(run, page_in, words)  # what is brought up to date once: the index
+        results = [_measure_calls(run, page_in, words) for _ in range(samples)]
         for name in ("open", "view", "both", "processor"):
             if what != OPENINGS[0][2] and name == "open":
                 continue
-            value = statistics.median(each[name] for each in found)
+            value = statistics.median(each[name] for each in results)
             spoken = {
                 "open": "open",
                 "view": what,
@@ -105,12 +109,12 @@ def _opened(run: Run, samples: int, bare: float, base: dict[str, float]) -> Iter
             said = f"{spoken[name]}, {run.length:,} steps"
             ratio = value / base.setdefault(f"{name} {what}", value)
             yield Row(said, 1e3 * value, "ms", ratio, "the shortest", samples, f"{run.entries:,} entries")
-        most = statistics.median(each["peak"] for each in found)
+        most = statistics.median(each["peak"] for each in results)
         said = f"memory over the interpreter, {what}, {run.length:,} steps"
         yield Row(said, most - bare, "MB", None, "", samples)
 
 
-def _told(run: Run, page_in: float, words: str) -> dict[str, float]:
+def _measure_calls(run: Run, page_in: float, words: str) -> dict[str, float]:
     code = _OPEN.format(run.url, page_in, run.budget, words)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     told: dict[str, float] = json.loads(done.stdout)
@@ -138,7 +142,7 @@ def _bare() -> float:
     return int(done.stdout) / 2**10 if done.returncode == 0 else 0.0
 
 
-def _forked(url: str, length: int, budget: int, samples: int, base: dict[str, float]) -> Iterator[Row]:
+def _measure_fork(url: str, length: int, budget: int, samples: int, base: dict[str, float]) -> Iterator[Row]:
     spent = []
     with AgentMemory.open(url, budget=budget, page_in=0) as memory:
         memory.fork()
@@ -159,27 +163,27 @@ def storage_rows(url: str, folder: Path, length: int, budget: int) -> Iterator[R
     with AgentMemory.open(url, budget=budget, page_in=0) as memory:
         for number in range(FORKS):
             memory.fork(entries * (number + 1) // (FORKS + 1))
-        compactions = sum(isinstance(each.body, Compaction) for each in memory._log.read())  # noqa: SLF001
-    held = _bytes(url, folder)
+        compactions = sum(isinstance(each.body, Compaction) for each in memory._runtime.log.read())  # noqa: SLF001
+    items = _bytes(url, folder)
     with AgentMemory.open(url, budget=budget, page_in=0) as memory:
         memory.recall("anything")
-    index = _bytes(url, folder) - held
+    index = _bytes(url, folder) - items
     note = "the log: with the snapshot and the database's own indices, without the archive's"
     what = f"{budget:,} tokens, {compactions} compactions, {FORKS} forks"
     yield Row(f"messages, {length:,} steps", raw / 1e6, "MB", 1.0, "")
-    yield Row(f"the log, {what}", held / 1e6, "MB", held / raw, "messages", 1, note)
+    yield Row(f"the log, {what}", items / 1e6, "MB", items / raw, "messages", 1, note)
     yield Row("the index of the archive", index / 1e6, "MB", index / raw, "messages", 1, "can be thrown away")
 
 
 def _bytes(url: str, folder: Path) -> int:
-    """What the store holds on its disk: a file and those beside it, or all that belongs to our tables on a server."""
+    """The bytes of the store on disk: a file and those beside it, or pagein's tables on a server."""
     if not is_postgres(url):
         return sum(each.stat().st_size for each in folder.iterdir())
     import psycopg  # noqa: PLC0415 - of the postgres extra
 
     with psycopg.connect(url) as using:
-        found = using.execute(
+        result = using.execute(
             "SELECT sum(pg_total_relation_size(oid)) FROM pg_class"
             " WHERE relkind = 'r' AND relnamespace = 'pagein'::regnamespace"
         ).fetchone()
-    return int(found[0]) if found else 0
+    return int(result[0]) if result else 0

@@ -1,4 +1,4 @@
-"""What a turn costs in other libraries, where they are installed: their public functions, on the same run."""
+"""Measure a turn in other libraries, if installed: their public functions on the same run."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any, Final
 
-from pagein.testing.synthetic_run import Turn, opening
+from benchmarks.synthetic_run import SyntheticTurn, opening
 from pagein.tokens import TokenCounter
 
 CURE: Final = "pip install 'pagein[bench]'"
 
 
-def installed(module: str) -> bool:
+def is_installed(module: str) -> bool:
     """True where the module can be imported. Imports nothing."""
     return find_spec(module) is not None
 
 
-def trim_messages(run: Sequence[Turn], budget: int, counter: TokenCounter | None) -> Callable[[], object]:
+def trim_messages(
+    run: Sequence[SyntheticTurn], budget: int, counter: TokenCounter | None
+) -> Callable[[], object]:
     """One call of langchain's ``trim_messages`` over the run; without a counter, with its own approximate one."""
     from langchain_core import messages as lc  # noqa: PLC0415 - an extra, and slow to import
 
@@ -39,8 +41,8 @@ def trim_messages(run: Sequence[Turn], budget: int, counter: TokenCounter | None
     )
 
 
-def memory_to_messages(run: Sequence[Turn]) -> Callable[[], object]:
-    """What a smolagents agent does each turn: every step of its memory is made into messages."""
+def memory_to_messages(run: Sequence[SyntheticTurn]) -> Callable[[], object]:
+    """Make messages of every step of a smolagents memory, as its agent does each turn."""
     from smolagents import memory as sm  # noqa: PLC0415 - an extra, and slow to import
     from smolagents.monitoring import Timing  # noqa: PLC0415
 

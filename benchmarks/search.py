@@ -1,4 +1,4 @@
-"""How long a search takes, beside plain FTS5 and tantivy: the same steps, the same questions, the same run."""
+"""Measure the time of a search, compared with plain FTS5 and tantivy on the same steps and questions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from benchmarks.recall.measures import quantile
-from pagein.backends import SqliteArchive
+from pagein.backends import SqliteSearchIndex
 from pagein.events.steps import TaskStep
 from pagein.log.base import Entry
 from pagein.search import Query
@@ -61,7 +61,7 @@ _RHYMES = ("a", "ad", "an", "e", "el", "en", "er", "i", "in", "o", "on", "or", "
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SearchCost:
     """One engine: milliseconds of a search, the share of steps found by their own words, seconds and MB of its index.
 
     ``resident`` is what a search that was just opened adds to the process, in MB, where the system says. Where
@@ -99,8 +99,8 @@ class Steps:
             size = draw.randint(SHORTEST, LONGEST)
             yield " ".join(words[bisect(weights, draw.random() * total)] for _ in range(size))
 
-    def asked(self, queries: int) -> list[tuple[int, str]]:
-        """Which steps are looked for, and by which of their words."""
+    def pick_queries(self, queries: int) -> list[tuple[int, str]]:
+        """Pick the steps to search for, and the words to search by."""
         draw = random.Random(self.seed + 1)  # noqa: S311 - a draw, no secret
         places = frozenset(draw.sample(range(self.count), min(queries, self.count)))
         chosen = [(place, text) for place, text in enumerate(self) if place in places]
@@ -132,22 +132,22 @@ class Engine(Protocol):
 
 def bench_search(
     documents: int, sessions: int, queries: int, tick: Tick, *, vectors: bool = False
-) -> tuple[Measured, ...]:
+) -> tuple[SearchCost, ...]:
     """Measure each engine on the same steps and queries; as many searches before as are counted, so that all are warm."""
     steps = Steps(documents)
-    asked = steps.asked(2 * queries)
+    asked = steps.pick_queries(2 * queries)
     engines: list[Engine] = [Pagein(), BareFts5()]
     if vectors:
         engines.insert(1, Pagein(vectors=True))
-    rows = [_measured(engine, steps, sessions, asked, tick) for engine in engines]
+    rows = [_measure(engine, steps, sessions, asked, tick) for engine in engines]
     if importlib.util.find_spec("tantivy") is None:
-        return (*rows, Measured("tantivy", note="pip install tantivy"))
-    return (*rows, _measured(Tantivy(), steps, sessions, asked, tick))
+        return (*rows, SearchCost("tantivy", note="pip install tantivy"))
+    return (*rows, _measure(Tantivy(), steps, sessions, asked, tick))
 
 
-def _measured(
+def _measure(
     engine: Engine, steps: Steps, sessions: int, asked: Sequence[tuple[int, str]], tick: Tick
-) -> Measured:
+) -> SearchCost:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start = time.perf_counter()
@@ -160,47 +160,47 @@ def _measured(
         hits = 0
         for number, (place, query) in enumerate(asked):
             start = time.perf_counter()
-            found = engine.search(query)
+            result = engine.search(query)
             took.append((time.perf_counter() - start) * 1_000)
-            hits += place in found
+            hits += place in result
             tick(f"{engine.name}: search", number + 1, len(asked))
         after = _resident()
         engine.close()
     warm = took[len(took) // 2 :]
     resident = None if before is None or after is None else max(0.0, after - before)
-    return Measured(
+    return SearchCost(
         engine.name, quantile(warm, 0.5), quantile(warm, 0.95), hits / len(asked), build, disk, resident
     )
 
 
 class Pagein:
-    """An archive, each step a step of a session."""
+    """A search index, each step a step of a session."""
 
     def __init__(self, *, vectors: bool = False) -> None:
         self.name = "pagein with vectors" if vectors else "pagein"
         self._embedder = CallableEmbedder(_made_up, name="made up", dimension=_DIMENSION) if vectors else None
         self._path = Path()
         self._each = 1
-        self._archive: SqliteArchive | None = None
+        self._archive: SqliteSearchIndex | None = None
 
     def build(self, steps: Steps, sessions: int, folder: Path, tick: Callable[[int], object]) -> None:
         """Index the steps, the first part of them in the first session, and embed them."""
         self._path = folder / "archive.db"
         self._each = -(-steps.count // sessions)
-        with SqliteArchive(self._path, embedder=self._embedder) as archive:
+        with SqliteSearchIndex(self._path, embedder=self._embedder) as index:
             batch: list[Entry] = []
             for place, text in enumerate(steps):
                 batch.append(Entry(place % self._each, float(place), TaskStep(text), ""))
                 if len(batch) == _STEPS_AT_ONCE or (place + 1) % self._each == 0 or place + 1 == steps.count:
-                    archive.index(batch, session=self._session(place))
+                    index.index(batch, session=self._session(place))
                     batch = []
                     tick(place + 1)
-            while archive.embed_pending(_STEPS_AT_ONCE):
+            while index.embed_pending(_STEPS_AT_ONCE):
                 pass
 
     def open(self) -> None:
-        """Open the archive again."""
-        self._archive = SqliteArchive(self._path, embedder=self._embedder)
+        """Open the index again."""
+        self._archive = SqliteSearchIndex(self._path, embedder=self._embedder)
 
     def search(self, query: str) -> list[int]:
         """The ten best hits, with text, score and why."""
@@ -210,7 +210,7 @@ class Pagein:
         return [int(hit.session) * self._each + hit.position for hit in hits]
 
     def close(self) -> None:
-        """Close the archive."""
+        """Close the index."""
         if self._archive is not None:
             self._archive.close()
 

@@ -1,6 +1,6 @@
-"""What it costs in time and memory: a turn as a run grows, a durable append, a count, an import; beside the peers.
+"""Measure time and memory: a turn as a run grows, a durable append, a count, an import; compared with peers.
 
-Everything is a ratio to something that was measured here and now, since machines differ.
+Every result is a ratio to something measured at the same time, because machines differ.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import peers
+from benchmarks.synthetic_run import SyntheticTurn, opening, turns
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.events.steps import ActionStep, Observation, ToolCall
 from pagein.log.codec import encode
 from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.options import SHARE
-from pagein.testing.synthetic_run import Turn, opening, turns
-from pagein.tokens.encodings import Encoding, load
+from pagein.memory.options import PAGE_IN_SHARE
+from pagein.tokens.encodings import Encoding, load_tokenizer
 
 BUDGET: Final = 8_000
 LAST: Final = 50
@@ -71,7 +71,7 @@ def bench_speed(tick: Tick, *, quick: bool = False) -> Iterator[Row]:
 
 
 def turn_costs(
-    lengths: Sequence[int], tick: Tick, shares: Sequence[float] = (SHARE, 0.0)
+    lengths: Sequence[int], tick: Tick, shares: Sequence[float] = (PAGE_IN_SHARE, 0.0)
 ) -> tuple[dict[int, list[float]], ...]:
     """Seconds of each of the last 50 turns before each length; every turn is recorded and makes a request.
 
@@ -80,7 +80,8 @@ def turn_costs(
     spent: tuple[list[float], ...] = tuple([] for _ in shares)
     with ExitStack() as opened:
         memories = [
-            opened.enter_context(AgentMemory.open(":memory:", budget=BUDGET, page_in=each)) for each in shares
+            opened.enter_context(AgentMemory.open(":memory:", budget=BUDGET, page_in=share))
+            for share in shares
         ]
         for memory in memories:
             memory.record_messages(opening(), whole=False)
@@ -107,7 +108,7 @@ def _turn_rows(costs: dict[int, list[float]]) -> Iterator[Row]:
 
 
 def _page_in_rows(within: dict[int, list[float]], without: dict[int, list[float]]) -> Iterator[Row]:
-    """What it costs that something comes back by itself: at the longest run, most turns and all of them."""
+    """Measure the cost of page-in at the longest run, for most turns and for all."""
     length = max(within)
     measures: dict[str, Callable[[Iterable[float]], float]]
     measures = {"median": statistics.median, "mean": statistics.fmean}
@@ -120,24 +121,24 @@ def _page_in_rows(within: dict[int, list[float]], without: dict[int, list[float]
 def _peer_rows(length: int, ours: Sequence[float], samples: int, tick: Tick) -> Iterator[Row]:
     run = tuple(turns(length))
     counter = Encoding(ENCODING)
-    found: tuple[tuple[str, str, Callable[[], Callable[[], object]]], ...] = (
+    results: tuple[tuple[str, str, Callable[[], Callable[[], object]]], ...] = (
         ("langchain_core", "langchain exact", lambda: peers.trim_messages(run, BUDGET, counter)),
         ("langchain_core", "langchain approx.", lambda: peers.trim_messages(run, BUDGET, None)),
         ("smolagents", "smolagents", lambda: peers.memory_to_messages(run)),
     )
-    for done, (module, name, prepare) in enumerate(found):
-        tick("peers", done, len(found))
+    for done, (module, name, prepare) in enumerate(results):
+        tick("peers", done, len(results))
         what = f"{name}, {length:,}"
-        if not peers.installed(module):
+        if not peers.is_installed(module):
             yield Row(what, None, "ms", note=f"not installed: {peers.CURE}")
             continue
-        value = statistics.median(_timed(prepare(), samples))
+        value = statistics.median(_time_calls(prepare(), samples))
         # Most turns compact nothing, so the median leaves the compactions out; the mean has them.
         against = f"our median (mean: {value / statistics.fmean(ours):.1f})"
         yield Row(what, 1e3 * value, "ms", value / statistics.median(ours), against, samples)
 
 
-def _timed(call: Callable[[], object], samples: int) -> list[float]:
+def _time_calls(call: Callable[[], object], samples: int) -> list[float]:
     call()  # imports, caches
     spent = []
     for _ in range(samples):
@@ -162,9 +163,9 @@ def append_rows(samples: int, tick: Tick) -> Iterator[Row]:
         memory = AgentMemory.open(str(Path(folder) / "memory.db"), budget=BUDGET)
         for number, body in enumerate(bodies):
             text = encode(body).body
-            spent["bare"].append(_clocked(lambda: _insert(bare, number, text)))  # noqa: B023 - called at once
-            spent["log"].append(_clocked(lambda: log.append((body,), after=number, at=0.0)))  # noqa: B023
-            spent["memory"].append(_clocked(lambda: memory.record(body)))  # noqa: B023
+            spent["bare"].append(_clock(lambda: _insert(bare, number, text)))  # noqa: B023 - called at once
+            spent["log"].append(_clock(lambda: log.append((body,), after=number, at=0.0)))  # noqa: B023
+            spent["memory"].append(_clock(lambda: memory.record(body)))  # noqa: B023
             tick("appends", number + 1, samples)
         memory.close()
         bare.close()
@@ -176,7 +177,7 @@ def append_rows(samples: int, tick: Tick) -> Iterator[Row]:
         yield Row(what, 1e3 * value, "ms", value / base, "bare INSERT", samples)
 
 
-def _action(turn: Turn) -> ActionStep:
+def _action(turn: SyntheticTurn) -> ActionStep:
     call = ToolCall(f"call_{turn.number}", "bash", turn.command)
     return ActionStep(turn.thought, (call,), (Observation(call.id, turn.output),))
 
@@ -196,7 +197,7 @@ def _insert(database: sqlite3.Connection, number: int, body: object) -> None:
     database.execute("COMMIT")
 
 
-def _clocked(call: Callable[[], object]) -> float:
+def _clock(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
@@ -209,7 +210,7 @@ def counting_rows(samples: int, tick: Tick) -> Iterator[Row]:
     """Counting half a megabyte of tool output against the bare tokenizer on the same texts, by turns."""
     texts = [turn.output for turn in turns(500)]
     size = sum(map(len, texts)) / 1e6
-    tokenizer = load(ENCODING)
+    tokenizer = load_tokenizer(ENCODING)
     counts: dict[str, Callable[[str], object]] = {
         "bare": lambda text: len(tokenizer.encode_ordinary(text)),
         "ours": Encoding(ENCODING).text,
@@ -219,7 +220,7 @@ def counting_rows(samples: int, tick: Tick) -> Iterator[Row]:
         tick("counts", done, samples)
         for name, count in counts.items():
             tokenizer.clear_cache()
-            spent[name].append(_clocked(lambda: _each(count, texts)))  # noqa: B023 - called at once
+            spent[name].append(_clock(lambda: _each(count, texts)))  # noqa: B023 - called at once
     base, value = (statistics.median(spent[name][1:]) for name in ("bare", "ours"))
     yield Row("bare tokenizer", 1e3 * base / size, "ms/MB", 1.0, "", samples)
     yield Row("count of a text", 1e3 * value / size, "ms/MB", value / base, "bare tokenizer", samples)
@@ -249,7 +250,7 @@ def import_rows(samples: int, tick: Tick) -> Iterator[Row]:
 
 def memory_rows(length: int, tick: Tick) -> Iterator[Row]:
     """Peak memory of a process that records a long run in a file, against one that only keeps the messages."""
-    if not peers.installed("resource"):
+    if not peers.is_installed("resource"):
         yield Row("peak memory", None, "MB", note="this system does not say")
         return
     tick("memory", 0, 2)
@@ -261,8 +262,8 @@ def memory_rows(length: int, tick: Tick) -> Iterator[Row]:
 
 def hold_messages(length: int) -> None:
     """Keep a run as a list of messages, and print the peak memory of this process in MB."""
-    held = [message for turn in turns(length) for message in turn.messages]
-    print(peak() if held else 0)  # noqa: T201 - read by the process that started this one
+    items = [message for turn in turns(length) for message in turn.messages]
+    print(peak() if items else 0)  # noqa: T201 - read by the process that started this one
 
 
 def hold_memory(length: int) -> None:
@@ -286,8 +287,8 @@ def peak() -> float:
     status = Path("/proc/self/status")
     if status.exists():
         # Not getrusage here: what it gives begins with the peak of the process that started this one.
-        found = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(found.split()[1]) / 2**10
+        result = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(result.split()[1]) / 2**10
     import resource  # noqa: PLC0415 - not on every system
 
     unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, kilobytes elsewhere
@@ -295,6 +296,6 @@ def peak() -> float:
 
 
 def _fresh(code: str) -> float:
-    """What a fresh interpreter prints."""
+    """Run code in a fresh interpreter and return its output."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     return float(done.stdout)

@@ -1,4 +1,4 @@
-"""What every test may lean on."""
+"""Fixtures and settings of all tests."""
 
 import pytest
 from hypothesis import settings
@@ -6,27 +6,37 @@ from hypothesis import settings
 from pagein.backends.memory import InMemoryLog
 from pagein.memory.agent_memory import AgentMemory
 
-# A busy machine is no failure, and what CI tests of a commit is the same each time.
+# No deadline, so that a busy machine fails no test; the same examples in every run.
 settings.register_profile("pagein", deadline=None, derandomize=True)
 settings.load_profile("pagein")
 
 
+SERVER_FIXTURES = {"postgres", "schema"}
+
+
+def pytest_collection_modifyitems(items):
+    """Mark every test that starts a server, so that ``-m "not server"`` leaves them out."""
+    for item in items:
+        if SERVER_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("server")
+
+
 @pytest.fixture
 def log():
-    """A log of this test alone."""
+    """A new log."""
     return InMemoryLog()
 
 
 @pytest.fixture
 def memory(log):
-    """A memory on ``log`` with room for everything."""
-    with AgentMemory(log, budget=100_000, clock=lambda: 0.0) as opened:
-        yield opened
+    """A memory on ``log`` with a large budget."""
+    with AgentMemory(log, budget=100_000, clock=lambda: 0.0) as memory:
+        yield memory
 
 
 @pytest.fixture(scope="session")
 def postgres():
-    """A PostgreSQL server that all tests share: started when the first of them asks."""
+    """A PostgreSQL server that all tests share, started at first use."""
     from tests._support.postgres_server import PostgresServer
 
     with PostgresServer() as server:
@@ -35,6 +45,6 @@ def postgres():
 
 @pytest.fixture
 def schema(postgres):
-    """The name of a schema of this test alone."""
+    """The name of a new schema."""
     with postgres.schema() as name:
         yield name

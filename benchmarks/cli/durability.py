@@ -1,4 +1,4 @@
-"""``python -m benchmarks crash`` and ``python -m benchmarks load``: what the record stands."""
+"""``python -m benchmarks crash``, ``load`` and ``open``: durability and the cost of resuming."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from cyclopts import Parameter
 
 from benchmarks.crash import Crashes, bench_crash
 from benchmarks.load import Load, bench_load
-from pagein.cli import _output as screen
+from pagein.cli import _output
 from pagein.cli._options import AsJson, check_budget
 from pagein.errors import ConfigurationError
 
 StoreName = Annotated[
-    Literal["sqlite", "postgres"], Parameter(help="A file, or a server that is started for it.")
+    Literal["sqlite", "postgres"], Parameter(help="A file, or a server that is started for the benchmark.")
 ]
 
 
 def crash(
     *,
     store: StoreName = "sqlite",
-    kills: Annotated[int, Parameter(help="How often the host is killed.")] = 100,
-    seed: Annotated[int, Parameter(help="When to kill, and what to do meanwhile.")] = 0,
+    kills: Annotated[int, Parameter(help="Number of kills.")] = 100,
+    seed: Annotated[int, Parameter(help="Seed of the kills and of the work.")] = 0,
     json: AsJson = False,
 ) -> int:
-    """Kill a host at random moments, and look whether the record kept its word.
+    """Kill an application at random moments, and check that its log keeps its promises.
 
-    A process records, views, compacts and undoes, and says through a pipe what it
-    was told is durable. It is killed with SIGKILL, and resumed, again and again.
-    After each kill every acknowledged entry must be there, verify clean, the view
-    within budget, legal and the same when opened again, every handle expand, and
-    no call have been run twice or unrecorded. With PostgreSQL every tenth kill
-    takes the server down as well. Exit code 1 where anything is broken.
+    A process records, views, compacts and undoes, and acknowledges through a pipe
+    what is durable. It is killed with SIGKILL and resumed, again and again. After
+    each kill, every acknowledged entry must be there, verify must be clean, the
+    view within budget, legal and the same when opened again, every handle must
+    expand, and no call may have run twice or without a record. With PostgreSQL,
+    every tenth kill also stops the server. Exit code 1 if anything is broken.
 
     For example:
 
@@ -46,28 +46,30 @@ def crash(
         raise ConfigurationError(f"--kills must be 1 or more, not {kills}")
     with (
         _place(store) as (url, folder, server),
-        screen.progress(f"kills, {store}", kills) as advance,
+        _output.progress_bar(f"kills, {store}", kills) as advance,
     ):
-        found = bench_crash(url, folder, kills, seed=seed, server=server, tick=advance)
+        result = bench_crash(url, folder, kills, seed=seed, server=server, tick=advance)
     if json:
-        screen.show_json(found.as_dict() | {"store": store, "ok": found.ok})
+        _output.print_json(result.as_dict() | {"store": store, "ok": result.ok})
     else:
-        _print_crashes(store, found)
-    return 0 if found.ok else 1
+        _print_crashes(store, result)
+    return 0 if result.ok else 1
 
 
 def load(
     *,
     store: StoreName = "sqlite",
-    seconds: Annotated[float, Parameter(help="How long each measurement lasts.")] = 60.0,
-    writers: Annotated[int | None, Parameter(help="Processes; 8 on a file, 32 on a server.")] = None,
+    seconds: Annotated[float, Parameter(help="Duration of each measurement.")] = 60.0,
+    writers: Annotated[
+        int | None, Parameter(help="Number of processes. Default: 8 on a file, 32 on a server.")
+    ] = None,
     json: AsJson = False,
 ) -> int:
-    """Write from many processes at once, and look whether anything is lost or there twice.
+    """Write from many processes at once, and check that nothing is lost or duplicated.
 
-    Bare INSERTs of the same size by as many writers first, then each writer into
-    a session of its own, then all of them into one session, where each must see
-    what the others wrote before it can write. Exit code 1 where anything is lost.
+    First as many writers make bare INSERTs of the same size, then each writer
+    writes to its own session, then all write to one session, where each must read
+    the others' entries before it can write. Exit code 1 if anything is lost.
 
     For example:
 
@@ -77,15 +79,19 @@ def load(
     many = (8 if store == "sqlite" else 32) if writers is None else writers
     if seconds <= 0 or many < 1:
         raise ConfigurationError("--seconds must be above 0 and --writers 1 or more")
-    with _place(store) as (url, _, _), screen.progress("load", 3) as advance:
-        found = bench_load(
-            url, seconds, writers=many, shared=True, tick=lambda what, done: advance(done, of=3, what=what)
+    with _place(store) as (url, _, _), _output.progress_bar("load", 3) as advance:
+        result = bench_load(
+            url,
+            seconds,
+            writers=many,
+            shared=True,
+            tick=lambda what, done: advance(done, total=3, label=what),
         )
     if json:
-        screen.show_json(found.as_dict() | {"store": store, "ok": found.ok})
+        _output.print_json(result.as_dict() | {"store": store, "ok": result.ok})
     else:
-        _print_load(store, found)
-    return 0 if found.ok else 1
+        _print_load(store, result)
+    return 0 if result.ok else 1
 
 
 def opening(
@@ -93,15 +99,16 @@ def opening(
     store: StoreName = "sqlite",
     quick: Annotated[bool, Parameter(help="Shorter runs, fewer samples.", show_default=False)] = False,
     budget: Annotated[
-        tuple[int, ...], Parameter(help="Tokens; opening is measured under the first.", consume_multiple=True)
+        tuple[int, ...],
+        Parameter(help="Budgets in tokens. Opening is measured with the first.", consume_multiple=True),
     ] = (80_000, 500_000),
     json: AsJson = False,
 ) -> int:
-    """Measure what it costs to go on with a run of 100, 1,000 and 10,000 steps.
+    """Measure resuming a run of 100, 1,000 and 10,000 steps.
 
-    Each is opened in processes of their own, and makes its first request, with
-    and without what comes back by itself. Beside it: memory, a fork, and, under
-    each budget, the bytes on the disk against the messages as JSON.
+    Each run is opened in new processes and makes its first request, with and
+    without page-in. The benchmark also measures memory, a fork, and, for each
+    budget, the bytes on disk relative to the messages as JSON.
 
     For example:
 
@@ -117,15 +124,15 @@ def opening(
     for each in budget:
         check_budget(each)
     lengths, samples = ((20, 100), 1) if quick else ((100, 1_000, 10_000), 5)
-    with screen.progress("opening", None) as advance:
+    with _output.progress_bar("opening", None) as advance:
 
         def tick(what: str, done: int, of: int) -> None:
-            advance(done, of=of, what=what)
+            advance(done, total=of, label=what)
 
         rows = tuple(bench_opening(lambda: _place(store), lengths, samples, budget, tick))
     if json:
         told = {"store": store, "budgets": budget, "quick": quick}
-        screen.show_json(told | {"rows": [each.as_dict() for each in rows]})
+        _output.print_json(told | {"rows": [row.as_dict() for row in rows]})
     else:
         show_rows(f"open, {store}", rows)
     return 0
@@ -133,7 +140,7 @@ def opening(
 
 @contextmanager
 def _place(store: str) -> Iterator[tuple[str, Path, Any]]:
-    """A store's address, a folder, and the server behind the address where there is one; gone afterwards."""
+    """Yield the address of a new store, a folder, and the server, if there is one; remove all afterwards."""
     with tempfile.TemporaryDirectory(prefix="pagein-bench-") as folder:
         if store == "sqlite":
             yield str(Path(folder) / "run.db"), Path(folder), None
@@ -145,39 +152,39 @@ def _place(store: str) -> Iterator[tuple[str, Path, Any]]:
 
 
 def _print_crashes(store: str, found: Crashes) -> None:
-    made = screen.table(f"{found.kills:,} kills, {store}", "what", "count")
+    table = _output.new_table(f"{found.kills:,} kills, {store}", "what", "count")
     told = {
         "entries acknowledged": found.acknowledged,
-        "written, not acknowledged yet": found.surplus,
+        "written, not yet acknowledged": found.surplus,
         "compactions": found.compactions,
         "undos": found.undos,
         "calls run": found.effects,
-        "calls in flight when it died": found.unknown,
+        "calls in flight at a kill": found.unknown,
         "handles expanded": found.expanded,
         "largest view, tokens": found.highest,
         "times the server was killed": found.server_kills,
         "broken promises": len(found.faults),
     }
     for what, count in told.items():
-        screen.row(made, what, screen.number(count))
-    screen.console().print(made)
+        _output.add_row(table, what, _output.format_count(count))
+    _output.console().print(table)
     for fault in found.faults[:20]:
-        screen.complain(fault)
+        _output.print_error(fault)
 
 
 def _print_load(store: str, found: Load) -> None:
     bare = found.rates[0].rate
-    made = screen.table(
+    table = _output.new_table(
         f"{found.rates[0].writers} writers, {store}, {found.rates[0].seconds:g} s each",
         "what", "a second", "of bare", "p50 ms", "p95 ms", "longest ms", "conflicts", "busy",
     )  # fmt: skip
-    for each in found.rates:
-        ratio = f"{each.rate / bare:.2f}" if bare else "-"
-        times = (f"{value:,.1f}" for value in (each.p50, each.p95, each.longest))
-        counts = (screen.number(each.conflicts), screen.number(each.busy))
-        screen.row(made, each.what, f"{each.rate:,.0f}", ratio, *times, *counts)
-    out = screen.console()
-    out.print(made)
+    for rate in found.rates:
+        ratio = f"{rate.rate / bare:.2f}" if bare else "-"
+        times = (f"{value:,.1f}" for value in (rate.p50, rate.p95, rate.longest))
+        counts = (_output.format_count(rate.conflicts), _output.format_count(rate.busy))
+        _output.add_row(table, rate.what, f"{rate.rate:,.0f}", ratio, *times, *counts)
+    out = _output.console()
+    out.print(table)
     out.print("Lost or there twice: " + ("none." if found.ok else f"{len(found.faults):,}."))
     for fault in found.faults[:20]:
-        screen.complain(fault)
+        _output.print_error(fault)

@@ -1,4 +1,4 @@
-"""``python -m benchmarks facts``: what of the facts is in the block, what they cost of a prefix, and how fast they are ranked."""
+"""``python -m benchmarks facts``: facts in the block, their cost for the prefix, and the time of a ranking."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from benchmarks import facts as bench
 from benchmarks import facts_prefix as prefix
-from pagein.cli import _output as screen
-from pagein.cli._options import AsJson, BudgetTokens, LimitRuns, ModelName, check_budget, counter_of
+from pagein.cli import _output
+from pagein.cli._options import AsJson, BudgetTokens, LimitRuns, ModelName, check_budget, resolve_counter
 from pagein.evaluation.faults import request_points
 from pagein.evaluation.runs import read_runs
 from pagein.evaluation.tally import Tally
@@ -23,32 +23,31 @@ def measure(
         Path | None, Parameter(help="Sessions by id to draw LongMemEval's distractors from.")
     ] = None,
     haystack: Annotated[int, Parameter(help="Sessions of a LongMemEval question, with a pool.")] = 50,
-    limit: Annotated[int | None, Parameter(help="Only so many questions of each conversation.")] = None,
-    refit: Annotated[bool, Parameter(negative="--no-refit", help="Beside scikit-learn, too.")] = True,
-    speed: Annotated[bool, Parameter(negative="--no-speed", help="How long a ranking takes, too.")] = True,
+    limit: Annotated[int | None, Parameter(help="Maximum questions of each conversation.")] = None,
+    refit: Annotated[bool, Parameter(negative="--no-refit", help="Compare with scikit-learn.")] = True,
+    speed: Annotated[bool, Parameter(negative="--no-speed", help="Measure the time of a ranking.")] = True,
     runs: Annotated[
         tuple[Path, ...],
-        Parameter(
-            consume_multiple=True, help="Recorded runs: what facts cost of their requests' prefix, too."
-        ),
+        Parameter(consume_multiple=True, help="Recorded runs, for the cost of facts for the prefix."),
     ] = (),
     budget: BudgetTokens = 8_000,
-    known: Annotated[int, Parameter(help="Facts that are known when a run begins.")] = 200,
+    known: Annotated[int, Parameter(help="Facts known at the start of a run.")] = 200,
     limit_runs: LimitRuns = None,
     model: ModelName = None,
     json: AsJson = False,
 ) -> int:
-    """Measure whether the facts that a question needs are in the block, and how fast they are ranked.
+    """Measure whether the facts that a question needs are in the block, and the time of a ranking.
 
-    Turns are the facts (of LongMemEval the user's), the evidence is what is needed.
-    The share of it is measured inside blocks of 500, 1,000 and 2,000 tokens: ours;
-    confidence alone, filled to the first that does not fit (deer-flow as it is);
-    and a TfidfVectorizer of scikit-learn's, fitted at each call. "Apart" is the
-    largest difference between our cosines and scikit-learn's on the same terms.
+    The facts are turns (in LongMemEval the user's), and the needed ones are the
+    evidence. Their share is measured in blocks of 500, 1,000 and 2,000 tokens, for
+    pagein; for confidence alone, filled up to the first that does not fit (deer-flow
+    as it is); and for scikit-learn's TfidfVectorizer, fitted at each call. "Apart"
+    is the largest difference between our cosines and scikit-learn's on the same
+    terms.
 
-    With --runs: the share of each request that is the next one's prefix, without
-    facts, with facts in the run and with facts frozen at its head; sentences of the
-    other runs' users are the facts, one more is learnt every five requests.
+    --runs measures the share of each request that is a prefix of the next: without
+    facts, with facts in the run, and with facts frozen at its head. The facts are
+    sentences of the other runs' users, with a new one every five requests.
 
     For example:
 
@@ -58,25 +57,25 @@ def measure(
       python -m benchmarks facts
     """
     check_budget(budget)
-    counter = counter_of(model)
+    counter = resolve_counter(model)
     shares: dict[str, bench.Shares] = {}
     for file in files:
         asked = bench.read_asked(file, pool, haystack)
         if limit is not None:
             asked = [bench.Asked(each.facts, each.questions[: max(1, limit)]) for each in asked]
-        with screen.progress(file.name, sum(len(each.questions) for each in asked)) as advance:
+        with _output.progress_bar(file.name, sum(len(each.questions) for each in asked)) as advance:
             shares[file.name] = bench.bench_facts(asked, counter, refit=refit, tick=advance)
     costs = {}
     for file in runs:
         played = read_runs(file, limit=limit_runs)
-        with screen.progress(file.name, sum(map(request_points, played))) as advance:
+        with _output.progress_bar(file.name, sum(map(request_points, played))) as advance:
             costs[file.name] = prefix.bench_prefix(played, budget, counter, known=known, tick=advance)
     sizes = (10_000, 100_000) if speed else ()
-    with screen.progress("ranking", len(sizes)) as advance:
+    with _output.progress_bar("ranking", len(sizes)) as advance:
         speeds = bench.bench_speed_of_facts(sizes, refit=refit, tick=advance)
     if json:
         kept = {name: prefix.as_dict(each) for name, each in costs.items()}
-        screen.show_json(bench.as_dict(shares, speeds) | {"prefix": kept})
+        _output.print_json(bench.as_dict(shares, speeds) | {"prefix": kept})
         return 0
     for name, each in costs.items():
         _print_prefix(f"{name}, {budget:,} tokens, {known:,} facts and more", each)
@@ -88,35 +87,39 @@ def measure(
 
 def _print_shares(name: str, shares: bench.Shares) -> None:
     title = f"{name}: {shares.questions:,} questions, share of the needed facts in the block"
-    made = screen.table(title, "system", *(f"{budget:,} tokens" for budget in bench.BUDGETS))
+    table = _output.new_table(title, "system", *(f"{budget:,} tokens" for budget in bench.BUDGETS))
     for system in (bench.OURS, bench.CONFIDENCE, bench.REFIT):
         if (system, bench.BUDGETS[0]) in shares.sums:
-            screen.row(made, system, *(screen.rate(shares.mean(system, budget)) for budget in bench.BUDGETS))
-    screen.console().print(made)
-    screen.console().print(f"Apart from scikit-learn on the same terms: {shares.apart:.1e}")
+            _output.add_row(
+                table,
+                system,
+                *(_output.format_share(shares.mean(system, budget)) for budget in bench.BUDGETS),
+            )
+    _output.console().print(table)
+    _output.console().print(f"Apart from scikit-learn on the same terms: {shares.apart:.1e}")
 
 
 def _print_prefix(title: str, tallies: Mapping[str, Tally]) -> None:
-    made = screen.table(
+    table = _output.new_table(
         title, "facts", "prefix kept", "above budget", "tokens a request", "requests", "over, illegal, raised"
     )
     for name, each in tallies.items():
         wrong = f"{each.over}, {each.illegal + each.orphans}, {len(each.raised)}"
-        tokens = screen.number(each.tokens // max(1, each.requests))
-        kept = screen.rate(each.prefix), screen.rate(each.prefix_above)
-        screen.row(made, name, *kept, tokens, screen.number(each.requests), wrong)
-    screen.console().print(made)
+        tokens = _output.format_count(each.tokens // max(1, each.requests))
+        kept = _output.format_share(each.prefix), _output.format_share(each.prefix_above)
+        _output.add_row(table, name, *kept, tokens, _output.format_count(each.requests), wrong)
+    _output.console().print(table)
 
 
 def _print_speeds(speeds: Sequence[bench.Speed]) -> None:
     if not speeds:
         return
-    made = screen.table(
+    table = _output.new_table(
         "one ranking, ms (medians)", "facts", "ours", "of the processor", "after one more", "refit", "times"
     )
-    for each in speeds:
-        again: Any = "-" if each.refit is None else f"{each.refit:,.0f}"
-        times = "-" if each.times is None else f"{each.times:,.0f}"
-        took = (f"{ms:.1f}" for ms in (each.ours, each.processor, each.after_one_more))
-        screen.row(made, screen.number(each.facts), *took, again, times)
-    screen.console().print(made)
+    for speed in speeds:
+        again: Any = "-" if speed.refit is None else f"{speed.refit:,.0f}"
+        times = "-" if speed.times is None else f"{speed.times:,.0f}"
+        took = (f"{ms:.1f}" for ms in (speed.ours, speed.processor, speed.after_one_more))
+        _output.add_row(table, _output.format_count(speed.facts), *took, again, times)
+    _output.console().print(table)

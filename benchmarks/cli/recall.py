@@ -1,4 +1,4 @@
-"""``python -m benchmarks recall`` and ``python -m benchmarks search``: how much is found again, and how fast."""
+"""``python -m benchmarks recall`` and ``python -m benchmarks search``: quality and time of search."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from benchmarks.recall.data import Chat, haystack_of, read_locomo, read_longmeme
 from benchmarks.recall.measures import BUDGETS
 from benchmarks.recall.runs import bench_runs
 from benchmarks.recall.searchers import searchers
-from benchmarks.search import Measured, bench_search
-from pagein.cli import _output as screen
+from benchmarks.search import SearchCost, bench_search
+from pagein.cli import _output
 from pagein.cli._options import (
     AsJson,
     BudgetTokens,
@@ -25,7 +25,7 @@ from pagein.cli._options import (
     PolicyName,
     check_budget,
     check_page_in,
-    counter_of,
+    resolve_counter,
 )
 from pagein.cli.recall import EmbedderName
 from pagein.context.compaction.registry import policy_named
@@ -33,12 +33,12 @@ from pagein.errors import ConfigurationError
 from pagein.evaluation.faults import request_points
 from pagein.evaluation.runs import read_runs
 from pagein.evaluation.tally import Tally
-from pagein.memory.options import SHARE
+from pagein.memory.options import PAGE_IN_SHARE
 from pagein.search.embedders import embedder_named
 
 Systems = Annotated[
     tuple[str, ...],
-    Parameter(consume_multiple=True, help="Only these: words, words and meaning, bare FTS5, newest."),
+    Parameter(consume_multiple=True, help="Measure only these: words, words and meaning, bare FTS5, newest."),
 ]
 
 
@@ -50,13 +50,13 @@ def locomo(
     systems: Systems = (),
     json: AsJson = False,
 ) -> int:
-    """Measure how much of a question's evidence is found among a conversation's turns.
+    """Measure the share of a question's evidence found among a conversation's turns.
 
-    A turn is "(date) Speaker said, "text" and shared caption". R@k is the mean
-    over all questions that have evidence of the share of it among the first k
-    turns; E@b the share in a context of b tokens (four characters each) of whole
-    turns packed by score, what does not fit skipped; E/@b packed by score /
-    tokens ** 0.3. Search is the time of one search, of the conversation's index.
+    A turn is "(date) Speaker said, "text" and shared caption". R@k is the mean share
+    of the evidence among the first k turns, over all questions that have evidence.
+    E@b is the share in a context of b tokens (four characters each) of whole turns,
+    packed by score, skipping turns that do not fit; E/@b is packed by score /
+    tokens ** 0.3. Search is the time of one search in the conversation's index.
 
     For example:
 
@@ -64,13 +64,13 @@ def locomo(
       python -m benchmarks recall locomo locomo10.json --embedder none --json
     """
     conversations = read_locomo(file)
-    questions = sum(len(locomo_bench.asked(each)) for each in conversations)
-    results: dict[str, locomo_bench.Result] = {}
+    questions = sum(len(locomo_bench.questions_with_evidence(conversation)) for conversation in conversations)
+    results: dict[str, locomo_bench.LocomoResult] = {}
     for name, opened in _systems(embedder, systems).items():
-        with screen.progress(name, questions) as advance:
+        with _output.progress_bar(name, questions) as advance:
             results[name] = locomo_bench.bench_locomo(conversations, opened, advance)
     if json:
-        screen.show_json(
+        _output.print_json(
             {"file": str(file), "systems": {name: each.as_dict() for name, each in results.items()}}
         )
         return 0
@@ -93,7 +93,9 @@ def longmemeval(
     *,
     pool: Annotated[
         Path | None,
-        Parameter(help="Sessions by id to draw distractors from; without it each question's own haystack."),
+        Parameter(
+            help="Sessions by id, from which distractors are drawn. Default: each question's own haystack."
+        ),
     ] = None,
     haystack: Annotated[
         str, Parameter(name="--haystack", help="Sessions in a haystack: a number, or all.")
@@ -102,23 +104,22 @@ def longmemeval(
         bool | None,
         Parameter(
             negative="--no-turns",
-            help="Measure by turn, too; by default up to 50 sessions, where it takes minutes.",
+            help="Measure by turn, too. Default: only up to 50 sessions, because it takes minutes.",
         ),
     ] = None,
     embedder: EmbedderName = "auto",
     systems: Systems = (),
     json: AsJson = False,
 ) -> int:
-    """Measure how many sessions and turns that hold the answer are found among distractors.
+    """Measure the share of sessions and turns with the answer found among distractors.
 
-    By session, as the official protocol has it: user-side text only; questions
-    with _abs, or without evidence in a user's turn, left out; all@k is 1 where
-    every evidence session is among the first k, any@k where one is (never to be
-    compared), NDCG@k the official gain. By turn: E@b is the share of the evidence
-    turns, either's, in a context of b tokens (four characters each) of whole
-    turns packed by score, E/@b by score / tokens ** 0.3. The distractors of a
-    haystack are drawn by random.Random('lme-v1:' + question_id), so that they are
-    the same for everyone.
+    By session, as in the official protocol: user-side text only, without questions
+    with _abs or without evidence in a user's turn. all@k is 1 if every evidence
+    session is among the first k, any@k if one is (do not compare them), NDCG@k the
+    official gain. By turn: E@b is the share of the evidence turns, of user and
+    assistant, in a context of b tokens (four characters each) of whole turns packed
+    by score, E/@b by score / tokens ** 0.3. random.Random('lme-v1:' + question_id)
+    draws the distractors of a haystack, so that everyone measures the same ones.
 
     For example:
 
@@ -127,16 +128,18 @@ def longmemeval(
     """
     size = _size(haystack)
     chats = read_longmemeval(file)
-    drawn = _haystack(read_pool(pool) if pool is not None else None, size)
+    draw_haystack = _haystack(read_pool(pool) if pool is not None else None, size)
     by_turn = turns if turns is not None else (size is not None and size <= _BY_TURN)
     questions = len(longmemeval_bench.by_session(chats)) + by_turn * len(longmemeval_bench.by_turn(chats))
-    results: dict[str, longmemeval_bench.Result] = {}
+    results: dict[str, longmemeval_bench.LongMemEvalResult] = {}
     for name, opened in _systems(embedder, systems).items():
-        with screen.progress(name, questions) as advance:
-            results[name] = longmemeval_bench.bench_longmemeval(chats, drawn, opened, advance, turns=by_turn)
+        with _output.progress_bar(name, questions) as advance:
+            results[name] = longmemeval_bench.bench_longmemeval(
+                chats, draw_haystack, opened, advance, turns=by_turn
+            )
     if json:
         given = {"file": str(file), "haystack": haystack if pool is not None else "own"}
-        screen.show_json(given | {"systems": {name: each.as_dict() for name, each in results.items()}})
+        _output.print_json(given | {"systems": {name: each.as_dict() for name, each in results.items()}})
         return 0
     _print_longmemeval(results, f"{haystack} sessions" if pool is not None else "their own haystacks")
     return 0
@@ -146,18 +149,18 @@ def runs(
     *files: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
     budget: BudgetTokens,
     policy: PolicyName = "ladder",
-    page_in: PageIn = SHARE,
+    page_in: PageIn = PAGE_IN_SHARE,
     model: ModelName = None,
     limit_runs: LimitRuns = None,
     json: AsJson = False,
 ) -> int:
-    """Measure what comes back by itself: what recorded runs need, and miss, with it and without.
+    """Measure page-in: the needs and faults of recorded runs, with it and without.
 
-    Needs, far needs and faults as in bench faults. Of the far needs, met is the
-    share that the request holds: of identifiers, and of all (identifiers
-    grounded, and lines). What comes back stands behind the run and is made afresh
-    each turn, so it costs prefix: the share of each request that is the beginning
-    of the next, over requests whose history exceeds the budget, and over all.
+    Needs, far needs and faults are those of bench faults. Met is the share of the
+    far needs that the request has: of identifiers, and of all (identifiers grounded,
+    and lines). The page-in is at the end of the request and new at each turn, so it
+    shortens the prefix: the share of each request that the next one begins with,
+    over requests whose history exceeds the budget, and over all.
 
     For example:
 
@@ -167,49 +170,51 @@ def runs(
     check_budget(budget)
     check_page_in(page_in)
     policy_named(policy)
-    counter = counter_of(model)
+    counter = resolve_counter(model)
     if not files:
         raise ConfigurationError("give at least one file of recorded runs")
     if limit_runs is not None and limit_runs < 1:
         raise ConfigurationError(f"--limit-runs must be 1 or more, not {limit_runs}")
-    found: dict[str, dict[str, Tally]] = {}
+    results: dict[str, dict[str, Tally]] = {}
     for path in files:
         played = read_runs(path, limit=limit_runs)
-        with screen.progress(path.name, 2 * sum(map(request_points, played))) as advance:
-            found[str(path)] = bench_runs(
+        with _output.progress_bar(path.name, 2 * sum(map(request_points, played))) as advance:
+            results[str(path)] = bench_runs(
                 played, budget, counter, policy=policy, page_in=page_in, tick=advance
             )
     if json:
         tallies = {
-            name: {each: tally.as_dict() for each, tally in both.items()} for name, both in found.items()
+            name: {each: tally.as_dict() for each, tally in both.items()} for name, both in results.items()
         }
-        screen.show_json({"budget": budget, "policy": policy, "page_in": page_in, "files": tallies})
+        _output.print_json({"budget": budget, "policy": policy, "page_in": page_in, "files": tallies})
         return 0
-    for name, both in found.items():
-        made = screen.table(f"{Path(name).name}, {budget:,} tokens, {policy}", "page-in", "without", "with")
+    for name, both in results.items():
+        table = _output.new_table(
+            f"{Path(name).name}, {budget:,} tokens, {policy}", "page-in", "without", "with"
+        )
         for what, cell in _RUN_ROWS.items():
-            screen.row(made, what, *map(cell, both.values()))
-        screen.console().print(made)
+            _output.add_row(table, what, *map(cell, both.values()))
+        _output.console().print(table)
     return 0
 
 
 _RUN_ROWS: Mapping[str, Callable[[Tally], str]] = {
-    "identifiers missing": lambda each: screen.rate(each.needs.rates()["bare"]),
-    "identifiers not grounded": lambda each: screen.rate(each.needs.rates()["grounded"]),
-    "lines missing": lambda each: screen.rate(each.needs.rates()["lines"]),
-    "far needs": lambda each: screen.number(each.far.identifiers + each.far.lines),
-    "far identifiers met": lambda each: screen.rate(each.far.met_bare),
-    "far needs met": lambda each: screen.rate(each.far.met),
-    "prefix kept, above budget": lambda each: screen.rate(each.prefix_above),
-    "prefix kept, all requests": lambda each: screen.rate(each.prefix),
-    "requests over budget": lambda each: screen.number(each.over),
+    "identifiers missing": lambda each: _output.format_share(each.needs.rates()["bare"]),
+    "identifiers not grounded": lambda each: _output.format_share(each.needs.rates()["grounded"]),
+    "lines missing": lambda each: _output.format_share(each.needs.rates()["lines"]),
+    "far needs": lambda each: _output.format_count(each.far.identifiers + each.far.lines),
+    "far identifiers met": lambda each: _output.format_share(each.far.met_bare_share),
+    "far needs met": lambda each: _output.format_share(each.far.met_share),
+    "prefix kept, above budget": lambda each: _output.format_share(each.prefix_above),
+    "prefix kept, all requests": lambda each: _output.format_share(each.prefix),
+    "requests over budget": lambda each: _output.format_count(each.over),
     "ms a step": lambda each: "-" if each.milliseconds is None else f"{each.milliseconds:.2f}",
 }
 
 _BY_TURN = 50
 
 
-def _print_longmemeval(results: Mapping[str, longmemeval_bench.Result], among: str) -> None:
+def _print_longmemeval(results: Mapping[str, longmemeval_bench.LongMemEvalResult], among: str) -> None:
     first = next(iter(results.values()))
     means = {name: each.sessions for name, each in results.items()}
     columns = ["all@5", "all@10", "any@5", "any@10", "NDCG@5", "NDCG@10"]
@@ -242,47 +247,50 @@ def _haystack(pool: Any, size: int | None) -> longmemeval_bench.Haystack:
     def own(chat: Chat) -> Mapping[str, Any]:
         return chat.haystack
 
-    def drawn(chat: Chat) -> Mapping[str, Any]:
+    def draw(chat: Chat) -> Mapping[str, Any]:
         return haystack_of(chat, pool, size)
 
-    return own if pool is None else drawn
+    return own if pool is None else draw
 
 
 def _print(title: str, rows: Mapping[str, Mapping[str, float]], columns: Sequence[str]) -> None:
-    made = screen.table(title, "", *columns)
+    table = _output.new_table(title, "", *columns)
     for name, means in rows.items():
         cells = [
-            f"{means[each]:.0f}" if each == "questions" else screen.rate(means.get(each)) for each in columns
+            f"{means[column]:.0f}" if column == "questions" else _output.format_share(means.get(column))
+            for column in columns
         ]
-        screen.row(made, name, *cells)
-    screen.console().print(made)
+        _output.add_row(table, name, *cells)
+    _output.console().print(table)
 
 
-def _print_times(results: Mapping[str, locomo_bench.Result] | Mapping[str, longmemeval_bench.Result]) -> None:
-    """By itself: beside six measures a terminal of 80 columns has no room for it."""
-    made = screen.table("one search", "", "median ms", "95 % ms")
+def _print_times(
+    results: Mapping[str, locomo_bench.LocomoResult] | Mapping[str, longmemeval_bench.LongMemEvalResult],
+) -> None:
+    """Print the search times in a table of their own, because 80 columns have no room for more."""
+    table = _output.new_table("one search", "", "median ms", "95 % ms")
     for name, each in results.items():
-        screen.row(made, name, f"{each.p50:.1f}", f"{each.p95:.1f}")
-    screen.console().print(made)
+        _output.add_row(table, name, f"{each.p50:.1f}", f"{each.p95:.1f}")
+    _output.console().print(table)
 
 
 def search(
     *,
-    documents: Annotated[int, Parameter(help="Steps in the archive.")] = 100_000,
-    sessions: Annotated[int, Parameter(help="Sessions they are spread over.")] = 1,
-    queries: Annotated[int, Parameter(help="Searches measured, after as many that are not.")] = 200,
+    documents: Annotated[int, Parameter(help="Number of steps.")] = 100_000,
+    sessions: Annotated[int, Parameter(help="Number of sessions.")] = 1,
+    queries: Annotated[int, Parameter(help="Measured searches, after as many for warming up.")] = 200,
     vectors: Annotated[
         bool,
-        Parameter(help="Measure pagein with vectors, too: made up, 384 numbers a step.", show_default=False),
+        Parameter(help="Measure pagein with made-up vectors of 384 numbers, too.", show_default=False),
     ] = False,
     json: AsJson = False,
 ) -> int:
-    """Measure how long a search takes, beside plain FTS5 and tantivy.
+    """Measure the time of a search, compared with plain FTS5 and tantivy.
 
-    Steps of 12 to 45 made-up words, as frequent as words are in English; a query
-    is six words of one of them. All engines are asked the same: pagein for ten
-    hits with text, score and reason; bare FTS5 (Porter) and tantivy, where it is
-    installed, for the ids of the ten best that hold any of the words.
+    Steps have 12 to 45 made-up words, with the frequencies of English words. A query
+    is six words of one step. All engines get the same queries: pagein returns ten
+    hits with text, score and reason; bare FTS5 (Porter) and tantivy, if installed,
+    return the ids of the ten best with any of the words.
 
     For example:
 
@@ -292,25 +300,25 @@ def search(
     for option, given in (("--documents", documents), ("--sessions", sessions), ("--queries", queries)):
         if given < 1:
             raise ConfigurationError(f"{option} must be 1 or more, not {given}")
-    with screen.progress("index", None) as advance:
+    with _output.progress_bar("index", None) as advance:
         rows = bench_search(
             documents,
             sessions,
             queries,
-            lambda what, done, of: advance(done, of=of, what=what),
+            lambda what, done, of: advance(done, total=of, label=what),
             vectors=vectors,
         )
     if json:
-        screen.show_json(
-            {"documents": documents, "sessions": sessions, "rows": [each.as_dict() for each in rows]}
+        _output.print_json(
+            {"documents": documents, "sessions": sessions, "rows": [row.as_dict() for row in rows]}
         )
         return 0
     _print_search(rows, documents)
     return 0
 
 
-def _print_search(rows: Sequence[Measured], documents: int) -> None:
-    made = screen.table(
+def _print_search(rows: Sequence[SearchCost], documents: int) -> None:
+    table = _output.new_table(
         f"search among {documents:,} steps",
         "",
         "p50 ms",
@@ -320,18 +328,18 @@ def _print_search(rows: Sequence[Measured], documents: int) -> None:
         "disk MB",
         "resident MB",
     )
-    for each in rows:
-        if each.note:
-            screen.row(made, each.name, "-", "-", "-", "-", "-", each.note)
+    for row in rows:
+        if row.note:
+            _output.add_row(table, row.name, "-", "-", "-", "-", "-", row.note)
             continue
-        screen.row(
-            made,
-            each.name,
-            f"{each.p50:.2f}",
-            f"{each.p95:.2f}",
-            screen.rate(each.found),
-            f"{each.build:.1f}",
-            f"{each.disk:.0f}",
-            screen.number(each.resident),
+        _output.add_row(
+            table,
+            row.name,
+            f"{row.p50:.2f}",
+            f"{row.p95:.2f}",
+            _output.format_share(row.found),
+            f"{row.build:.1f}",
+            f"{row.disk:.0f}",
+            _output.format_count(row.resident),
         )
-    screen.console().print(made)
+    _output.console().print(table)

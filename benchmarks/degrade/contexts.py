@@ -1,4 +1,4 @@
-"""What decides what an agent sees: all of it, plain recency, masking, and every policy of ours by its name."""
+"""The contexts to compare: everything, plain recency, masking, and every policy by name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 from pagein.context.compaction.registry import POLICIES
 from pagein.errors import ConfigurationError
-from pagein.evaluation.requests import Said, Scale, Wire
-from pagein.evaluation.strategies import BASELINES, Baseline, Paged, Strategy, recent
+from pagein.evaluation.requests import MeasuredMessage, Scale, Wire
+from pagein.evaluation.strategies import BASELINES, Baseline, PageinStrategy, Strategy, recency_start
 from pagein.memory.agent_memory import AgentMemory
 
 FULL: Final = "full context"
@@ -23,59 +23,59 @@ RUNGS_ONLY: Final = frozenset({"clip", "reasoning", "users"})
 
 
 class Full:
-    """Everything, always: what the budget costs is measured against it."""
+    """The full context, for comparison."""
 
     def __init__(self) -> None:
         self._messages: list[Wire] = []
 
     def take(self, messages: Sequence[Wire]) -> None:
-        """Take in what is new."""
+        """Record new messages."""
         self._messages.extend(messages)
 
     def request(self) -> Sequence[Wire]:
-        """All that was ever said."""
+        """All messages."""
         return list(self._messages)
 
 
 class Sliding:
-    """Plain recency: the system prompt, and the newest turns that fit; the task goes like all else."""
+    """Plain recency: the system prompt and the newest turns that fit."""
 
     def __init__(self, budget: int, scale: Scale) -> None:
         self._budget = budget
         self._scale = scale
-        self._system: list[Said] = []
-        self._said: list[Said] = []
+        self._system: list[MeasuredMessage] = []
+        self._said: list[MeasuredMessage] = []
 
     def take(self, messages: Sequence[Wire]) -> None:
-        """Take in what is new."""
-        for each in self._scale.request(messages):
+        """Record new messages."""
+        for each in self._scale.measure_request(messages):
             (self._system if each.role == "system" else self._said).append(each)
 
     def request(self) -> Sequence[Wire]:
-        """The system prompt, and as much of the rest as fits behind it."""
+        """The system prompt, and the newest turns that fit after it."""
         room = self._budget - sum(each.tokens for each in self._system)
-        return [each.wire for each in (*self._system, *self._said[recent(self._said, room) :])]
+        return [each.wire for each in (*self._system, *self._said[recency_start(self._said, room) :])]
 
 
 def known_contexts() -> tuple[str, ...]:
-    """Every name there is: full context, the baselines, and the policies."""
+    """The names of all contexts: full context, baselines, policies."""
     return (FULL, SLIDING, *RIVALS, *POLICIES)
 
 
 def default_contexts() -> tuple[str, ...]:
-    """What is measured unless told otherwise: all but the policies that are mere rungs."""
-    return tuple(each for each in known_contexts() if each not in RUNGS_ONLY)
+    """The default contexts: all but the policies that need a ladder."""
+    return tuple(context for context in known_contexts() if context not in RUNGS_ONLY)
 
 
 def check_contexts(names: Sequence[str]) -> None:
-    """Raises ConfigurationError for a name that there is not."""
-    for each in names:
-        if each not in known_contexts():
-            raise ConfigurationError(f"no policy {each!r}; there are {', '.join(known_contexts())}")
+    """Raise ConfigurationError for an unknown name."""
+    for name in names:
+        if name not in known_contexts():
+            raise ConfigurationError(f"no policy {name!r}; there are {', '.join(known_contexts())}")
 
 
 def context(name: str, budget: int, scale: Scale) -> AbstractContextManager[Strategy]:
-    """The context of that name, under a budget; what it holds open is closed behind the block."""
+    """Open the context of that name under a budget."""
     if name == FULL:
         return nullcontext(Full())
     if name == SLIDING:
@@ -86,13 +86,13 @@ def context(name: str, budget: int, scale: Scale) -> AbstractContextManager[Stra
 
 
 class _Memory(AbstractContextManager[Strategy]):
-    """A memory for as long as a run takes."""
+    """A context manager that opens a strategy and closes its memory."""
 
     def __init__(self, memory: AgentMemory) -> None:
         self._memory = memory
 
-    def __enter__(self) -> Paged:
-        return Paged(self._memory)
+    def __enter__(self) -> PageinStrategy:
+        return PageinStrategy(self._memory)
 
     def __exit__(self, *error: object) -> None:
         self._memory.close()

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from benchmarks.degrade.prose import Score, Writer, opening
-from benchmarks.degrade.reader import Act, Answer, Decision, Patterns, Seen
+from benchmarks.degrade.reader import Act, Answer, Decision, Patterns, ReadFacts
 from pagein.evaluation.requests import Wire
 
 _WHO = r"((?:[A-Z][a-z]+)(?: [A-Z]\.)? [A-Z][a-z]+)"
@@ -65,14 +65,14 @@ class Case:
 
     def booking(self, desk: Desk) -> dict[str, str]:
         """The exchange as the customer and the rules have it."""
-        found = {
+        results = {
             "order": self.order,
             "item": self.item,
             "reservation": self.reservation,
             "payment": self.card,
             "label": desk.label if self.tier == desk.tier else "standard",
         }
-        return found | ({"approval": desk.approval} if self.paid > desk.limit else {})
+        return results | ({"approval": desk.approval} if self.paid > desk.limit else {})
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Desk:
     at: int = 0
     right: int = 0
     done: set[str] = field(default_factory=set)
-    finished: bool = False
+    is_finished: bool = False
 
     @property
     def opening(self) -> tuple[Wire, ...]:
@@ -99,16 +99,16 @@ class Desk:
         return opening(SYSTEM, self.task)
 
     def act(self, act: Act) -> str:
-        """What a tool answers."""
+        """Run a tool and return its result."""
         given = act.arguments
         key = f"{act.tool} {sorted(given.items())}"
         known = key in self.done
         self.done.add(key)
         case = next(
             (
-                each
-                for each in self.cases
-                if given.get("order") == each.order or given.get("customer") == each.customer
+                case
+                for case in self.cases
+                if given.get("order") == case.order or given.get("customer") == case.customer
             ),
             None,
         )
@@ -134,7 +134,7 @@ class Desk:
 
     def answer(self, text: str) -> None:
         """Take the last words of the shift."""
-        self.finished = True
+        self.is_finished = True
         said = self.phrase in text
         self.score.drift += not said
         self.score.success = said and self.right == len(self.cases)
@@ -160,7 +160,7 @@ class Desk:
         rules = ("label", "approval")
         if given == right:
             self.right += 1
-        elif any(given.get(each) != right.get(each) for each in rules):
+        elif any(given.get(rule) != right.get(rule) for rule in rules):
             self.score.drift += 1
         return self._close(
             case, f"The exchange of order {case.order} for {case.customer} is booked.", agreed=True
@@ -229,10 +229,10 @@ def _case(write: Writer) -> Case:
 # -- the agent
 
 
-def decide(seen: Seen) -> Decision:
-    """What a clerk does who knows what the request says, and no more."""
+def decide(seen: ReadFacts) -> Decision:
+    """Decide as a clerk who knows only the request."""
     events = ("opens", "agrees", "empty", "sent", "booked")
-    event = next((each for each in reversed(seen.facts) if each.kind in events), None)
+    event = next((fact for fact in reversed(seen.facts) if fact.kind in events), None)
     if event is not None and event.kind == "empty":
         phrase = seen.last("phrase")
         return Answer(f"All is answered: {phrase[0]}." if phrase else "All is answered.")
@@ -241,7 +241,7 @@ def decide(seen: Seen) -> Decision:
     return _case_step(seen, event.values[0], agreed=event.kind == "agrees")
 
 
-def _case_step(seen: Seen, customer: str, *, agreed: bool) -> Decision:
+def _case_step(seen: ReadFacts, customer: str, *, agreed: bool) -> Decision:
     """The next thing to do for a customer."""
     wish = seen.table("wish").get(customer)
     if wish is None:
@@ -261,7 +261,7 @@ def _case_step(seen: Seen, customer: str, *, agreed: bool) -> Decision:
     return Act(f"{customer} agreed.", "exchange", _booking(seen, order, row, reserved[1]))
 
 
-def _reserve(seen: Seen, order: str, wishes: list[str]) -> Act:
+def _reserve(seen: ReadFacts, order: str, wishes: list[str]) -> Act:
     numbers = {look: number for at, look, number in seen.all("variant") if at == order}
     refused = {number for at, number in seen.all("refused") if at == order}
     for look in wishes:
@@ -272,7 +272,7 @@ def _reserve(seen: Seen, order: str, wishes: list[str]) -> Act:
     return Act(f"Everything is sold out for {order}? I look again.", "order", {"order": order}, order)
 
 
-def _booking(seen: Seen, order: str, row: tuple[str, ...], reservation: str) -> dict[str, str]:
+def _booking(seen: ReadFacts, order: str, row: tuple[str, ...], reservation: str) -> dict[str, str]:
     """The exchange as the rules in sight have it."""
     item, paid, card, tier = row
     express = seen.last("express")

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from benchmarks.degrade.prose import Score, Writer, opening
-from benchmarks.degrade.reader import Act, Decision, Patterns, Seen
+from benchmarks.degrade.reader import Act, Decision, Patterns, ReadFacts
 from pagein.evaluation.requests import Wire
 
 _NAME = r"([a-z]+/[a-z]+_\d+\.c)"
@@ -61,12 +61,12 @@ class Hunt:
         return opening(SYSTEM, self.task)
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True once something was repaired: there is nothing left to do."""
         return any(each.startswith("repair") for each in self.done)
 
     def act(self, act: Act) -> str:
-        """What a command prints."""
+        """Run a command and return its output."""
         command = act.arguments.get("command", "")
         verb, *rest = command.split()
         known = command in self.done
@@ -79,15 +79,15 @@ class Hunt:
                 self.score.success = (name, case, ticket) == (self.culprit, self.case, [self.ticket])
                 return "The repair was handed in."
             case "source", [name] if name in self.sources:
-                found = self.sources[name]
+                result = self.sources[name]
             case "suspects", []:
-                found = self.listing
+                result = self.listing
             case "reproduce", []:
-                found = self.report
+                result = self.report
             case _:
                 return f"No such command or file: {command}"
         self.score.again += known
-        return found
+        return result
 
     def answer(self, text: str) -> None:
         """Take an answer; none is asked for."""
@@ -106,7 +106,9 @@ class Hunt:
     def open(self) -> list[str]:
         """The suspects that were not probed and may be."""
         return [
-            each for each in self.suspects if each not in self.probed and not each.startswith(self.frozen)
+            suspect
+            for suspect in self.suspects
+            if suspect not in self.probed and not suspect.startswith(self.frozen)
         ]
 
 
@@ -128,10 +130,10 @@ def make(length: int, seed: int) -> Hunt:
         "When the failure is gone without a file, repair that file, with the failing case.\n"
         f"Every repair names the ticket {ticket}."
     )
-    logs = {each: tuple(write.around((), 5, 18, log=True)) for each in suspects}
-    sources = {each: _source(write, each, suspects) for each in suspects}
+    logs = {suspect: tuple(write.around((), 5, 18, log=True)) for suspect in suspects}
+    sources = {suspect: _source(write, suspect, suspects) for suspect in suspects}
     listing = "\n".join(
-        f"suspect {each}, changed by {write.chance.randint(2, 90)} lines" for each in suspects
+        f"suspect {suspect}, changed by {write.chance.randint(2, 90)} lines" for suspect in suspects
     )
     report = "\n".join(
         write.around([f"ERROR: 1 of 412 cases fails; the failing case is {case}"], 12, 24, log=True)
@@ -162,8 +164,8 @@ def _source(write: Writer, name: str, suspects: list[str]) -> str:
 # -- the agent
 
 
-def decide(seen: Seen) -> Decision:
-    """What a developer does who knows what the request says, and no more."""
+def decide(seen: ReadFacts) -> Decision:
+    """Decide as a developer who knows only the request."""
     gone = seen.last("gone")
     case = seen.last("case")
     out = seen.names("out")
@@ -183,7 +185,7 @@ def decide(seen: Seen) -> Decision:
     return _shell(f"probe {name}", f"{said}I try without it.")
 
 
-def _next(seen: Seen, out: dict[str, None], frozen: tuple[str, ...]) -> str | None:
+def _next(seen: ReadFacts, out: dict[str, None], frozen: tuple[str, ...]) -> str | None:
     """The newest lead that is not ruled out; else the suspect after the one tried last; None where none is seen."""
     for (name,) in reversed(list(seen.all("lead"))):
         if name not in out and not name.startswith(frozen or ("\0",)):

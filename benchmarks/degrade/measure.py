@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.degrade.contexts import FULL, check_contexts, context, default_contexts
-from benchmarks.degrade.play import WORLDS, Outcome, play
+from benchmarks.degrade.play import WORLDS, Outcome, play_run
 from pagein.errors import ConfigurationError
 from pagein.evaluation.requests import Scale
 from pagein.formats import format_named
@@ -20,9 +20,9 @@ from pagein.tokens import TokenCounter
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What is played: every world at every length, seed, and share of the full length as budget.
+    """The runs to play: every world at every length, seed, and share of the full length as budget.
 
-    Raises ConfigurationError for what cannot be played.
+    Raises ConfigurationError for an impossible experiment.
     """
 
     worlds: tuple[str, ...] = tuple(WORLDS)
@@ -34,9 +34,9 @@ class Experiment:
 
     def __post_init__(self) -> None:
         check_contexts(self.policies)
-        for each in self.worlds:
-            if each not in WORLDS:
-                raise ConfigurationError(f"no world {each!r}; there are {', '.join(WORLDS)}")
+        for world in self.worlds:
+            if world not in WORLDS:
+                raise ConfigurationError(f"no world {world!r}; there are {', '.join(WORLDS)}")
         for length in self.lengths:
             if not 20 <= length <= 1_000:
                 raise ConfigurationError(f"a length is 20 to 1,000 steps, not {length}")
@@ -53,8 +53,8 @@ class Experiment:
 
     @property
     def plays(self) -> int:
-        """How many runs it has."""
-        paged = sum(each != FULL for each in self.policies)
+        """The number of runs."""
+        paged = sum(policy != FULL for policy in self.policies)
         return len(self.worlds) * len(self.lengths) * self.seeds * (1 + paged * len(self.shares))
 
 
@@ -72,7 +72,7 @@ class Played:
 
     @property
     def row(self) -> dict[str, float | None]:
-        """What is averaged over runs; the share of prefix kept is None where there was one request only."""
+        """The values to average over runs; the prefix share is None for a single request."""
         out, full = self.outcome, self.full
         return {
             "success": float(out.score.success),
@@ -94,11 +94,11 @@ def bench_degrade(
 ) -> tuple[Played, ...]:
     """Every run of an experiment, in its order; ``tick`` is called behind each. Raises BudgetError."""
     return tuple(
-        each
+        game
         for world in experiment.worlds
         for length in experiment.lengths
         for seed in range(experiment.seeds)
-        for each in _games(experiment, world, length, seed, counter, tick)
+        for game in _games(experiment, world, length, seed, counter, tick)
     )
 
 
@@ -113,13 +113,13 @@ def _games(
     """One world, with full context first: what it takes is what the budgets are shares of."""
     kind, scale = WORLDS[world], Scale(counter, format_named("openai"))
     with context(FULL, 1, scale) as strategy:
-        full = play(kind, length, seed, strategy, scale)
+        full = play_run(kind, length, seed, strategy, scale)
     tick(world)
     yield Played(world, length, seed, FULL, 1.0, full, full)
     for policy in experiment.policies:
         for share in experiment.shares if policy != FULL else ():
             with context(policy, max(1, int(full.longest * share)), scale) as strategy:
-                out = play(kind, length, seed, strategy, scale, expand=experiment.expand)
+                out = play_run(kind, length, seed, strategy, scale, expand=experiment.expand)
             tick(world)
             yield Played(world, length, seed, policy, share, out, full)
 
@@ -128,8 +128,8 @@ def averages(played: Iterable[Played]) -> dict[str, float | None]:
     """The mean of each figure over runs; None where no run has it."""
     rows = [each.row for each in played]
     names = rows[0] if rows else {}
-    found = {name: [each[name] for each in rows] for name in names}
-    return {name: _mean([each for each in values if each is not None]) for name, values in found.items()}
+    results = {name: [row[name] for row in rows] for name in names}
+    return {name: _mean([value for value in values if value is not None]) for name, values in results.items()}
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -138,7 +138,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 def summary(played: Sequence[Played]) -> list[dict[str, Any]]:
     """The averages by budget share and policy: over all worlds, and of each world and each length by itself."""
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for share, policy in dict.fromkeys((each.share, each.policy) for each in played):
         here = [each for each in played if (each.share, each.policy) == (share, policy)]
         groups: list[tuple[str, int | None, list[Played]]] = [("all", None, here)]
@@ -150,9 +150,9 @@ def summary(played: Sequence[Played]) -> list[dict[str, Any]]:
             ("all", length, [each for each in here if each.length == length])
             for length in dict.fromkeys(each.length for each in here)
         ]
-        found += [
+        results += [
             {"budget_share": share, "policy": policy, "world": world, "length": length, "runs": len(group)}
             | averages(group)
             for world, length, group in groups
         ]
-    return found
+    return results

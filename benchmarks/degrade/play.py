@@ -12,8 +12,8 @@ from benchmarks.degrade import desk, hunt, search
 from benchmarks.degrade.prose import Score
 from benchmarks.degrade.reader import Act, Answer, Decide, Patterns, Reader
 from pagein.errors import OverBudget, UnknownHandle
-from pagein.evaluation.requests import Said, Scale, Wire, tokens_of
-from pagein.evaluation.strategies import Paged, Strategy
+from pagein.evaluation.requests import MeasuredMessage, Scale, Wire, request_tokens
+from pagein.evaluation.strategies import PageinStrategy, Strategy
 
 CACHED, WRITTEN = 0.1, 1.25
 """What a token read from a prompt cache costs, and one written to it, where one without a cache costs 1.
@@ -23,7 +23,7 @@ Anthropic's published ratios for its models (Claude API documentation, "Prompt c
 
 
 class World(Protocol):
-    """What a scripted agent works in."""
+    """The world of a scripted agent."""
 
     score: Score
 
@@ -33,12 +33,12 @@ class World(Protocol):
         ...
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """True once there is nothing more to do."""
         ...
 
     def act(self, act: Act) -> str:
-        """What a tool call comes to."""
+        """Run a tool and return its result."""
         ...
 
     def answer(self, text: str) -> None:
@@ -67,7 +67,7 @@ WORLDS: Mapping[str, Kind] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one run went, and what its requests came to."""
+    """The outcome of one run, and the cost of its requests."""
 
     score: Score
     steps: int
@@ -97,11 +97,11 @@ class Meter:
     kept: int = 0
     previous: int = 0
     longest: int = 0
-    _last: Sequence[Said] = ()
+    _last: Sequence[MeasuredMessage] = ()
 
-    def take(self, request: Sequence[Said]) -> None:
+    def take(self, request: Sequence[MeasuredMessage]) -> None:
         """Take in one request, as it is sent."""
-        size = tokens_of(request)
+        size = request_tokens(request)
         if self._last:
             self.previous += sum(each.tokens for each in self._last)
         # A cache is looked up block by block; a message is the block here.
@@ -119,22 +119,22 @@ def step_limit(length: int) -> int:
     return 2 * length + 20
 
 
-def play(
+def play_run(
     kind: Kind, length: int, seed: int, strategy: Strategy, scale: Scale, *, expand: bool = False
 ) -> Outcome:
-    """How one agent comes through one world with one context. Equal arguments give equal outcomes."""
+    """Play one agent in one world with one context. Equal arguments give equal outcomes."""
     world, reader, meter = kind.make(length, seed), Reader(kind.patterns), Meter()
-    memory = strategy.memory if expand and isinstance(strategy, Paged) else None
+    memory = strategy.memory if expand and isinstance(strategy, PageinStrategy) else None
     steps = expanded = over = 0
     strategy.take(world.opening)
-    while not world.finished and steps < step_limit(length):
+    while not world.is_finished and steps < step_limit(length):
         try:
-            request = scale.request(strategy.request())
+            request = scale.measure_request(strategy.request())
         except OverBudget:
             over += 1
             break
         meter.take(request)
-        decision = kind.decide(reader.read(request))
+        decision = kind.decide(reader.parse(request))
         steps += 1
         if isinstance(decision, Answer):
             world.answer(decision.text)
@@ -144,22 +144,22 @@ def play(
             expanded += 1
             decision = Act(f"I have lost {decision.seeks}.", "expand", {"handle": handle})
             try:
-                result = f"Behind {handle}:\n" + _quoted(memory.expand(handle))
+                result = f"Behind {handle}:\n" + _quote(memory.expand(handle))
             except UnknownHandle as error:
                 result = f"Behind {handle}:\n{error}"
         else:
             result = world.act(decision)
-        strategy.take(_said(steps, decision, result))
+        strategy.take(_call_messages(steps, decision, result))
     return Outcome(
         world.score, steps, meter.tokens, meter.kept, meter.previous, meter.longest, expanded, over
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "\n".join(f"| {line}" for line in text.splitlines())
 
 
-def _said(number: int, act: Act, result: str) -> tuple[Wire, Wire]:
+def _call_messages(number: int, act: Act, result: str) -> tuple[Wire, Wire]:
     """A tool call and its result, as OpenAI chat has them."""
     id = f"call_{number}"
     function = {"name": act.tool, "arguments": json.dumps(dict(act.arguments))}

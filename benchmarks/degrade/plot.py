@@ -65,7 +65,7 @@ def _look(policy: str, number: int, policies: Sequence[str]) -> dict[str, Any]:
     if policy in theirs:
         shade = ("0.25", "0.45", "0.62")[theirs.index(policy)]
         return {"color": shade, "linestyle": "--", "marker": markers[theirs.index(policy)], "markersize": 5}
-    ours = [each for each in policies if each not in theirs]
+    ours = [policy for policy in policies if policy not in theirs]
     return {
         "color": f"C{ours.index(policy) % 10}",
         "linewidth": 3 if policy == "ladder" else 1.4,

@@ -106,7 +106,7 @@ class Writer:
 
 @dataclass(slots=True)
 class Score:
-    """What an agent came to in a world."""
+    """The score of an agent in a world."""
 
     success: bool = False
     dead_ends: int = 0

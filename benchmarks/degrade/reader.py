@@ -1,7 +1,7 @@
-"""What an agent reads in a request, and what it may do: the same facts in the same order, the same action.
+"""The facts that an agent reads in a request, and its possible actions.
 
-An agent is a pure function of the facts that its world's patterns find in the lines of the request. What stands in no
-line it can read, it does not know; nothing is carried from one step to the next.
+An agent is a pure function of the facts that its world's patterns find in the lines of the request. It knows nothing
+else, and keeps nothing from one step to the next.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
-from pagein.evaluation.requests import Said
+from pagein.evaluation.requests import MeasuredMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +50,29 @@ Decision = Act | Answer
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReadFacts:
     """The facts of one request, in its order."""
 
     facts: tuple[Fact, ...]
 
     def all(self, kind: str) -> Iterator[tuple[str, ...]]:
         """The values of every fact of a kind, in order."""
-        return (each.values for each in self.facts if each.kind == kind)
+        return (fact.values for fact in self.facts if fact.kind == kind)
 
     def last(self, kind: str) -> tuple[str, ...] | None:
         """The values of the newest fact of a kind."""
-        return next((each.values for each in reversed(self.facts) if each.kind == kind), None)
+        return next((fact.values for fact in reversed(self.facts) if fact.kind == kind), None)
 
     def names(self, *kinds: str) -> dict[str, None]:
         """The first words of every fact of these kinds, each once, as they came first."""
-        return dict.fromkeys(each.values[0] for each in self.facts if each.kind in kinds)
+        return dict.fromkeys(fact.values[0] for fact in self.facts if fact.kind in kinds)
 
     def table(self, kind: str) -> dict[str, tuple[str, ...]]:
         """The facts of a kind by their first word; of two with the same, the newer."""
-        return {each.values[0]: each.values[1:] for each in self.facts if each.kind == kind}
+        return {fact.values[0]: fact.values[1:] for fact in self.facts if fact.kind == kind}
 
 
-Decide = Callable[[Seen], Decision]
+Decide = Callable[[ReadFacts], Decision]
 """An agent."""
 
 
@@ -93,16 +93,16 @@ _EXPANDED = re.compile(r"^Behind (s\d+(?:\.\d+)?):$")
 
 def trails_of(text: str) -> tuple[tuple[str, str], ...]:
     """The handles in a text, each with a line beside it: what a reader may guess to be behind it."""
-    found = []
+    results = []
     handle = ""
     for line in text.splitlines():
         if headed := _HEADED.match(line):
             handle = headed[1]
         elif stubbed := _STUBBED.search(line):
-            found.append((stubbed[1], line))
+            results.append((stubbed[1], line))
         elif handle:
-            found.append((handle, line))
-    return tuple(found)
+            results.append((handle, line))
+    return tuple(results)
 
 
 @dataclass(slots=True)
@@ -113,24 +113,24 @@ class Reader:
     _facts: dict[str, tuple[Fact, ...]] = field(default_factory=dict)
     _trails: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
-    def read(self, request: Iterable[Said]) -> Seen:
+    def parse(self, request: Iterable[MeasuredMessage]) -> ReadFacts:
         """All facts in a request, the oldest first: what is marked as recalled is older than what never left."""
-        held = sorted(request, key=lambda said: not said.reading.text.startswith(RECALLED))
-        return Seen(tuple(chain.from_iterable(map(self._of, held))))
+        items = sorted(request, key=lambda said: not said.reading.text.startswith(RECALLED))
+        return ReadFacts(tuple(chain.from_iterable(map(self._of, items))))
 
-    def _of(self, said: Said) -> tuple[Fact, ...]:
+    def _of(self, said: MeasuredMessage) -> tuple[Fact, ...]:
         text = said.reading.text
         if text not in self._facts:
             self._facts[text] = facts_of(text, self.patterns)
         return self._facts[text]
 
-    def handle(self, request: Iterable[Said], sought: str) -> str | None:
+    def handle(self, request: Iterable[MeasuredMessage], sought: str) -> str | None:
         """The newest handle beside which stands what is sought, and which the request does not show expanded."""
-        held = tuple(request)
+        items = tuple(request)
         expanded = {
-            found[1] for said in held for line in said.reading.lines if (found := _EXPANDED.match(line))
+            match[1] for said in items for line in said.reading.lines if (match := _EXPANDED.match(line))
         }
-        for said in reversed(held):
+        for said in reversed(items):
             text = said.reading.text
             if text not in self._trails:
                 self._trails[text] = trails_of(text)

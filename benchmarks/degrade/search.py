@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from benchmarks.degrade.prose import Score, Writer, opening
-from benchmarks.degrade.reader import Act, Answer, Decision, Patterns, Seen
+from benchmarks.degrade.reader import Act, Answer, Decision, Patterns, ReadFacts
 from pagein.evaluation.requests import Wire
 
 PAGE = 25
@@ -61,7 +61,7 @@ class Search:
     word: str
     score: Score = field(default_factory=Score)
     done: set[str] = field(default_factory=set)
-    finished: bool = False
+    is_finished: bool = False
 
     @property
     def opening(self) -> tuple[Wire, ...]:
@@ -69,7 +69,7 @@ class Search:
         return opening(SYSTEM, self.task)
 
     def act(self, act: Act) -> str:
-        """What a command prints."""
+        """Run a command and return its output."""
         command = act.arguments.get("command", "")
         verb, *rest = command.split()
         match verb, rest:
@@ -81,8 +81,8 @@ class Search:
                 return self.records[name]
             case "grep", [locker]:
                 self._once(command)
-                found = [name for name, text in self.records.items() if locker in text]
-                return "\n".join(f"{locker} is named in {name}" for name in found) or "Nothing was found."
+                results = [name for name, text in self.records.items() if locker in text]
+                return "\n".join(f"{locker} is named in {name}" for name in results) or "Nothing was found."
             case "open", [locker, code] if locker in self.codes:
                 return self._open(locker, code, command)
             case _:
@@ -90,7 +90,7 @@ class Search:
 
     def answer(self, text: str) -> None:
         """Take the report."""
-        self.finished = True
+        self.is_finished = True
         self.score.drift += not text.startswith(self.word)
         self.score.success = text.split()[-ASKED:] == [self.slips[each] for each in self.chain[:ASKED]]
 
@@ -186,11 +186,11 @@ def _records(
 # -- the agent
 
 
-def decide(seen: Seen) -> Decision:
-    """What an archivist does who knows what the request says, and no more."""
+def decide(seen: ReadFacts) -> Decision:
+    """Decide as an archivist who knows only the request."""
     opened = seen.table("opened")
     done = _is_done(seen)
-    target = _asked(seen, opened) if done else _ahead(seen, opened)
+    target = _report_or_target(seen, opened) if done else _ahead(seen, opened)
     if isinstance(target, Answer):
         return target
     decision = _read_on(seen, done=done) if target is None else _towards(seen, target)
@@ -198,12 +198,12 @@ def decide(seen: Seen) -> Decision:
     return replace(decision, thought=f"{ALL_OPEN} {decision.thought}") if done else decision
 
 
-def _is_done(seen: Seen) -> bool:
+def _is_done(seen: ReadFacts) -> bool:
     """True where the last locker was opened, as far as can be told."""
     return seen.last("done") is not None or any(after == "none" for _, _, after in seen.all("opened"))
 
 
-def _towards(seen: Seen, target: str) -> Act:
+def _towards(seen: ReadFacts, target: str) -> Act:
     """The next thing to do to open a locker."""
     unread = _unread(seen, target)
     if unread:
@@ -217,25 +217,25 @@ def _towards(seen: Seen, target: str) -> Act:
     return _shell(f"grep {target}", f"I do not know the code for {target} any more.", target)
 
 
-def _unread(seen: Seen, locker: str) -> list[str]:
+def _unread(seen: ReadFacts, locker: str) -> list[str]:
     """The records that were found to name the locker, less those that were read since."""
-    found: dict[str, None] = {}
-    for each in seen.facts:
-        if each.kind == "named" and each.values[0] == locker:
-            found[each.values[1]] = None
-        elif each.kind == "read":
-            found.pop(each.values[0], None)
-    return list(found)
+    results: dict[str, None] = {}
+    for fact in seen.facts:
+        if fact.kind == "named" and fact.values[0] == locker:
+            results[fact.values[1]] = None
+        elif fact.kind == "read":
+            results.pop(fact.values[0], None)
+    return list(results)
 
 
-def _ahead(seen: Seen, opened: dict[str, tuple[str, ...]]) -> str | None:
+def _ahead(seen: ReadFacts, opened: dict[str, tuple[str, ...]]) -> str | None:
     """The locker that was named last and is not open; None where the records have to say."""
     first = seen.last("first")
     shut = [after for _, _, after in seen.all("opened") if after not in opened]
     return shut[-1] if shut else first[0] if first and first[0] not in opened else None
 
 
-def _asked(seen: Seen, opened: dict[str, tuple[str, ...]]) -> str | Answer | None:
+def _report_or_target(seen: ReadFacts, opened: dict[str, tuple[str, ...]]) -> str | Answer | None:
     """The report; or the first locker whose slip is not known any more; None where that cannot be told."""
     first = seen.last("first")
     if first is None:
@@ -249,7 +249,7 @@ def _asked(seen: Seen, opened: dict[str, tuple[str, ...]]) -> str | Answer | Non
     return Answer(" ".join((*(seen.last("word") or ("Done:",)), *slips)))
 
 
-def _read_on(seen: Seen, *, done: bool) -> Act:
+def _read_on(seen: ReadFacts, *, done: bool) -> Act:
     """The record after the one that was read last, and after the last the first; the last, to start again."""
     counted = seen.last("listed") or seen.last("place")
     count = int(counted[1]) if counted else 0
@@ -259,19 +259,19 @@ def _read_on(seen: Seen, *, done: bool) -> Act:
     return _record(seen, 1 if at > count else at, count)
 
 
-def _last_read(seen: Seen) -> int:
+def _last_read(seen: ReadFacts) -> int:
     """The number of the record that was read last, as far as it can be told; 0 where none was."""
     places = {name: int(at) for at, _, name in seen.all("listed")}
     last = 0
-    for each in seen.facts:
-        if each.kind == "place":
-            last = int(each.values[0])
-        elif each.kind == "read":
-            last = places.get(each.values[0], last)
+    for fact in seen.facts:
+        if fact.kind == "place":
+            last = int(fact.values[0])
+        elif fact.kind == "read":
+            last = places.get(fact.values[0], last)
     return last
 
 
-def _record(seen: Seen, at: int, count: int, seeks: str = "") -> Act:
+def _record(seen: ReadFacts, at: int, count: int, seeks: str = "") -> Act:
     name = next((name for number, _, name in seen.all("listed") if int(number) == at), None)
     if name is None:
         return _shell(f"ls {at}", "I need the list.")

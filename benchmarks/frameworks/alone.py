@@ -12,7 +12,7 @@ from pagein.memory.agent_memory import AgentMemory
 def play(calls: int, budget: int | None, meter: Meter) -> None:
     """So many calls, and an answer; without a budget it keeps every message in a list."""
     if budget is None:
-        return _listed(calls, meter)
+        return _play_without_memory(calls, meter)
     with AgentMemory.open(":memory:", budget=budget) as memory:
         memory.record(SystemPromptStep("You read pages."), TaskStep(TASK))
         for number in range(calls + 1):
@@ -25,7 +25,7 @@ def play(calls: int, budget: int | None, meter: Meter) -> None:
     return None
 
 
-def _listed(calls: int, meter: Meter) -> None:
+def _play_without_memory(calls: int, meter: Meter) -> None:
     rows = [TASK]
     for number in range(calls + 1):
         with meter.request(rows.copy):

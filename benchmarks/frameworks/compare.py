@@ -45,7 +45,7 @@ class Cost:
 
     @property
     def share(self) -> float:
-        """What of the bare framework's tokens is sent."""
+        """The tokens sent, as a share of the bare framework's."""
         return self.tokens / self.tokens_bare if self.tokens_bare else 0.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def bench_frameworks(
     """
     if unknown := [name for name in names if name not in FRAMEWORKS]:
         raise ConfigurationError(f"no framework {unknown[0]!r}; there are {', '.join(FRAMEWORKS)}")
-    core = _run(alone.play, steps, BUDGET).total / steps
+    core = _run_framework(alone.play, steps, BUDGET).total / steps
     for at, name in enumerate(names):
         tick(name, at, len(names))
         try:
@@ -70,16 +70,16 @@ def bench_frameworks(
         except (ImportError, ConfigurationError):
             yield Cost(name, note=f"pip install 'pagein[{name}]'")
             continue
-        yield _cost(name, player.play, getattr(player, "trimmed", None), core, steps, long)
+        yield _cost(name, player.play, getattr(player, "run_trimmed", None), core, steps, long)
     tick("", len(names), len(names))
 
 
 def _cost(name: str, play: Play, own: Play | None, core: float, steps: int, long: int) -> Cost:
     play(3, BUDGET, Meter())  # what loads once
-    sent_bare, sent = (_run(play, CALLS, budget, counts=True) for budget in (None, BUDGET))
-    bare, ours = (_run(play, steps, budget) for budget in (None, BUDGET))
+    sent_bare, sent = (_run_framework(play, CALLS, budget, counts=True) for budget in (None, BUDGET))
+    bare, ours = (_run_framework(play, steps, budget) for budget in (None, BUDGET))
     long_bare, long_ours = (
-        (_run(play, long, budget).total for budget in (None, BUDGET)) if long else (0.0, 0.0)
+        (_run_framework(play, long, budget).total for budget in (None, BUDGET)) if long else (0.0, 0.0)
     )
     return Cost(
         name,
@@ -90,13 +90,13 @@ def _cost(name: str, play: Play, own: Play | None, core: float, steps: int, long
         core=core,
         long_bare=long_bare,
         long=long_ours,
-        long_own=_run(own, long, BUDGET).total if own is not None and long else 0.0,
+        long_own=_run_framework(own, long, BUDGET).total if own is not None and long else 0.0,
         tokens_bare=sum(sent_bare.tokens),
         tokens=sum(sent.tokens),
     )
 
 
-def _run(play: Play, calls: int, budget: int | None, *, counts: bool = False) -> Meter:
+def _run_framework(play: Play, calls: int, budget: int | None, *, counts: bool = False) -> Meter:
     meter = Meter(counts)
     play(calls, budget, meter)
     return meter

@@ -54,12 +54,12 @@ def _texts(messages: list[BaseMessage]) -> Iterator[str]:
 def play(calls: int, budget: int | None, meter: Meter) -> None:
     """So many calls, and an answer."""
     pages = [] if budget is None else [PageinMiddleware(":memory:", budget=budget)]
-    _played(calls, meter, pages)
-    for each in pages:
-        each.close()
+    _run_agent(calls, meter, pages)
+    for middleware in pages:
+        middleware.close()
 
 
-def trimmed(calls: int, budget: int | None, meter: Meter) -> None:
+def run_trimmed(calls: int, budget: int | None, meter: Meter) -> None:
     """The same, kept within the budget by LangChain's ``trim_messages``, counting approximately as its pages advise."""
 
     class Trims(AgentMiddleware):
@@ -73,10 +73,10 @@ def trimmed(calls: int, budget: int | None, meter: Meter) -> None:
             )
             return handler(request.override(messages=kept))
 
-    _played(calls, meter, [Trims()])
+    _run_agent(calls, meter, [Trims()])
 
 
-def _played(calls: int, meter: Meter, middleware: list[Any]) -> None:
+def _run_agent(calls: int, meter: Meter, middleware: list[Any]) -> None:
     model = _Model(calls=calls, meter=meter)
     agent = create_agent(model, [look], middleware=middleware, system_prompt="You read pages.")
     agent.invoke({"messages": [HumanMessage(TASK)]}, {"recursion_limit": 10 * calls + 50})

@@ -1,4 +1,4 @@
-"""What is measured of a run at each of its requests, the measuring itself left out."""
+"""Measure each request of a run, without the cost of measuring."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Meter:
         begun = time.process_time()
         self.marks.append(begun - self._own)
         if self.counts:
-            self.tokens.append(sum(self._counter.text(each) + 4 for each in texts()))
+            self.tokens.append(sum(self._counter.text(text) + 4 for text in texts()))
         try:
             yield len(self.marks) - 1
         finally:
@@ -52,7 +52,7 @@ TASK = "Read every page of the report, then say who signed page 3."
 
 
 def page(number: int) -> str:
-    """What the tool of every agent here returns: some 400 tokens."""
+    """The result of every agent's tool: some 400 tokens."""
     return "\n".join(
         f"page {number} line {line}: value {(number * 7919 + line) % 1000}" for line in range(30)
     )

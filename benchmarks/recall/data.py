@@ -23,7 +23,7 @@ _TIMES = ("%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", _LOCOMO_TIME)
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One thing said. ``id`` is what evidence names it by, ``at`` seconds since the epoch."""
+    """One turn. ``id`` is its name in evidence, ``at`` seconds since the epoch."""
 
     id: str
     session: str
@@ -35,7 +35,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, when, and the ids of the turns (or sessions) in which the answer is."""
+    """A question with its time, and the ids of the turns (or sessions) that answer it."""
 
     id: str
     text: str
@@ -55,7 +55,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """LongMemEval: one question, with the sessions that hold its answer."""
+    """LongMemEval: one question, with the sessions that answer it."""
 
     question: Question
     sessions: Mapping[str, tuple[Turn, ...]]
@@ -64,7 +64,7 @@ class Chat:
 
     @property
     def gold(self) -> frozenset[str]:
-        """The sessions in which a turn of the user's is evidence: what the official protocol asks for."""
+        """The sessions with a turn of the user that is evidence, as in the official protocol."""
         return frozenset(
             name
             for name, turns in self.sessions.items()
@@ -78,9 +78,9 @@ KINDS = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversar
 
 def read_locomo(path: Path) -> tuple[Conversation, ...]:
     """The conversations of a LoCoMo file. Raises FormatError for a file that is none, ConfigurationError."""
-    found = _read(path)
+    result = _read_json(path)
     try:
-        return tuple(_conversation(index, each) for index, each in enumerate(found))
+        return tuple(_conversation(index, each) for index, each in enumerate(result))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(
             f"this is no LoCoMo file: {type(error).__name__} {error}", path=str(path)
@@ -89,9 +89,9 @@ def read_locomo(path: Path) -> tuple[Conversation, ...]:
 
 def read_longmemeval(path: Path) -> tuple[Chat, ...]:
     """The questions of a LongMemEval file, in their order. Raises FormatError, ConfigurationError."""
-    found = _read(path)
+    result = _read_json(path)
     try:
-        return tuple(_chat(each) for each in found)
+        return tuple(_chat(each) for each in result)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(
             f"this is no LongMemEval file: {type(error).__name__} {error}", path=str(path)
@@ -100,9 +100,9 @@ def read_longmemeval(path: Path) -> tuple[Chat, ...]:
 
 def read_pool(path: Path) -> dict[str, tuple[Turn, ...]]:
     """The distractor sessions of a pool file, by id. Raises FormatError, ConfigurationError."""
-    found = _read(path)
+    result = _read_json(path)
     try:
-        return {name: _turns(name, each["turns"], each.get("date", "")) for name, each in found.items()}
+        return {name: _turns(name, each["turns"], each.get("date", "")) for name, each in result.items()}
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(
             f"this is no pool of sessions: {type(error).__name__} {error}", path=str(path)
@@ -122,7 +122,7 @@ def haystack_of(
     return {**chat.sessions, **{name: pool[name] for name in drawn}}
 
 
-def _read(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     try:
         data = path.read_bytes()
         if data.startswith(b"\x1f\x8b"):
@@ -136,7 +136,7 @@ def _read(path: Path) -> Any:
 
 def _conversation(index: int, each: Mapping[str, Any]) -> Conversation:
     said = each["conversation"]
-    numbers = sorted(int(found[1]) for key in said if (found := _SESSION.fullmatch(key)))
+    numbers = sorted(int(match[1]) for key in said if (match := _SESSION.fullmatch(key)))
     turns: list[Turn] = []
     for number in numbers:
         date = str(said.get(f"session_{number}_date_time", ""))

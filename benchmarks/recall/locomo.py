@@ -8,15 +8,15 @@ from functools import partial
 
 from benchmarks.recall.data import Conversation, Question
 from benchmarks.recall.measures import BUDGETS, DENSITY, Averages, quantile, recall, within
-from benchmarks.recall.searchers import Opened, timed
+from benchmarks.recall.searchers import OpenSearcher, measure_time
 
 CUTS = (5, 10, 25, 50)
 _TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What one system found: means over all questions, by kind of question, and how long a search took (ms)."""
+class LocomoResult:
+    """The result of one system: means over all questions and by kind, and search times (ms)."""
 
     questions: int
     means: Mapping[str, float]
@@ -35,9 +35,9 @@ class Result:
 
 
 def bench_locomo(
-    conversations: Sequence[Conversation], opened: Opened, tick: Callable[[], object] = lambda: None
-) -> Result:
-    """How much of each question's evidence one system finds among its conversation's turns.
+    conversations: Sequence[Conversation], opened: OpenSearcher, tick: Callable[[], object] = lambda: None
+) -> LocomoResult:
+    """Measure the share of each question's evidence that one system finds among its conversation's turns.
 
     R@k is the mean over questions of the share of the evidence among the first k turns. E@b is the share in a context
     of b tokens (four characters each) of whole turns in order of score, E/@b by score / tokens ** 0.3.
@@ -46,25 +46,23 @@ def bench_locomo(
     for conversation in conversations:
         searcher = opened(conversation.turns)
         tokens = {turn.id: len(turn.text) / _TOKEN for turn in conversation.turns}
-        for question in asked(conversation):
-            found = timed(partial(searcher.turns, question.text, question.at), took)
-            measured = _measured(found, tokens, question)
+        for question in questions_with_evidence(conversation):
+            result = measure_time(partial(searcher.turns, question.text, question.at), took)
+            measured = _measure(result, tokens, question)
             every.add(measured)
             kinds.setdefault(question.kind, Averages()).add(measured)
             tick()
         searcher.close()
     by_kind = {kind: each.means() | {"questions": float(each.count)} for kind, each in sorted(kinds.items())}
-    return Result(every.count, every.means(), by_kind, quantile(took, 0.5), quantile(took, 0.95))
+    return LocomoResult(every.count, every.means(), by_kind, quantile(took, 0.5), quantile(took, 0.95))
 
 
-def asked(conversation: Conversation) -> tuple[Question, ...]:
+def questions_with_evidence(conversation: Conversation) -> tuple[Question, ...]:
     """The questions that have evidence among the turns."""
-    return tuple(each for each in conversation.questions if each.evidence)
+    return tuple(question for question in conversation.questions if question.evidence)
 
 
-def _measured(
-    found: Mapping[str, float], tokens: Mapping[str, float], question: Question
-) -> dict[str, float]:
+def _measure(found: Mapping[str, float], tokens: Mapping[str, float], question: Question) -> dict[str, float]:
     ranked = sorted(found, key=lambda each: -found[each])
     measured = {f"R@{k}": recall(ranked, question.evidence, k) for k in CUTS}
     measured |= {f"E@{b}": within(found, tokens, question.evidence, b, density=0.0) for b in BUDGETS}

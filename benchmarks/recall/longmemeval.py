@@ -17,15 +17,15 @@ from benchmarks.recall.measures import (
     recall_any,
     within,
 )
-from benchmarks.recall.searchers import Opened, timed
+from benchmarks.recall.searchers import OpenSearcher, measure_time
 
 CUTS = (1, 3, 5, 10, 30, 50)
 _TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What one system found: by session, by turn (empty where not measured), and how long a search took (ms)."""
+class LongMemEvalResult:
+    """The result of one system: by session, by turn (empty if not measured), and search times (ms)."""
 
     questions: int
     sessions: Mapping[str, float]
@@ -50,26 +50,26 @@ Haystack = Callable[[Chat], Mapping[str, tuple[Turn, ...]]]
 
 def by_session(chats: Iterable[Chat]) -> list[Chat]:
     """The questions measured by session: no ``_abs``, and a turn of the user's is evidence (419 of the 500)."""
-    return [each for each in chats if not each.question.id.endswith("_abs") and each.gold]
+    return [chat for chat in chats if not chat.question.id.endswith("_abs") and chat.gold]
 
 
 def by_turn(chats: Iterable[Chat]) -> list[Chat]:
     """The questions measured by turn: no ``_abs``, and any turn is evidence (470 of the 500)."""
-    return [each for each in chats if not each.question.id.endswith("_abs") and each.question.evidence]
+    return [chat for chat in chats if not chat.question.id.endswith("_abs") and chat.question.evidence]
 
 
 def bench_longmemeval(
     chats: Sequence[Chat],
     haystack: Haystack,
-    opened: Opened,
+    opened: OpenSearcher,
     tick: Callable[[], object] = lambda: None,
     *,
     turns: bool = True,
-) -> Result:
-    """What one system finds of each question's evidence in a private corpus, the question's haystack.
+) -> LongMemEvalResult:
+    """Measure the share of each question's evidence that one system finds in the question's haystack.
 
-    By session as the official protocol has it: user-side text only, the gold is the sessions in which a turn of the
-    user's is evidence; all@k, any@k, NDCG@k. With ``turns``, E@b: the share of the evidence turns, either's, in a
+    By session as in the official protocol: user-side text only, the gold is the sessions with a turn of the user that is
+    evidence; all@k, any@k, NDCG@k. With ``turns``, E@b: the share of the evidence turns, of user and assistant, in a
     context of b tokens (four characters each) of whole turns in order of score, E/@b by score / tokens ** 0.3.
     """
     sessions, packed, took = Averages(), Averages(), list[float]()
@@ -77,14 +77,14 @@ def bench_longmemeval(
         hay = haystack(chat)
         said = [turn for each in hay.values() for turn in each if turn.role == "user"]
         searcher = opened(said)
-        ranked = timed(partial(searcher.sessions, chat.question.text, chat.question.at), took)
+        ranked = measure_time(partial(searcher.sessions, chat.question.text, chat.question.at), took)
         sessions.add(_of_sessions(ranked, chat))
         searcher.close()
         tick()
     for chat in by_turn(chats) if turns else ():
         packed.add(_of_turns(opened, haystack(chat), chat, took))
         tick()
-    return Result(
+    return LongMemEvalResult(
         sessions.count,
         sessions.means(),
         packed.count,
@@ -101,13 +101,13 @@ def _of_sessions(ranked: Sequence[str], chat: Chat) -> dict[str, float]:
 
 
 def _of_turns(
-    opened: Opened, hay: Mapping[str, tuple[Turn, ...]], chat: Chat, took: list[float]
+    opened: OpenSearcher, hay: Mapping[str, tuple[Turn, ...]], chat: Chat, took: list[float]
 ) -> dict[str, float]:
     said = [turn for each in hay.values() for turn in each]
     tokens = {turn.id: len(turn.text) / _TOKEN for turn in said}
     searcher = opened(said)
-    found = timed(partial(searcher.turns, chat.question.text, chat.question.at), took)
+    result = measure_time(partial(searcher.turns, chat.question.text, chat.question.at), took)
     searcher.close()
-    wanted = chat.question.evidence
-    measured = {f"E@{b}": within(found, tokens, wanted, b, density=0.0) for b in BUDGETS}
-    return measured | {f"E/@{b}": within(found, tokens, wanted, b, density=DENSITY) for b in BUDGETS}
+    expected = chat.question.evidence
+    measured = {f"E@{b}": within(result, tokens, expected, b, density=0.0) for b in BUDGETS}
+    return measured | {f"E/@{b}": within(result, tokens, expected, b, density=DENSITY) for b in BUDGETS}

@@ -1,4 +1,4 @@
-"""What recorded runs need from far back, with what comes back by itself and without it, side by side."""
+"""Measure the needs of recorded runs from far back, with page-in and without it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pagein.evaluation.faults import PAGEIN, Tick, bench_faults
 from pagein.evaluation.runs import Run
 from pagein.evaluation.tally import Tally
-from pagein.memory.options import SHARE
+from pagein.memory.options import PAGE_IN_SHARE
 from pagein.tokens import TokenCounter
 
 
@@ -17,17 +17,17 @@ def bench_runs(
     counter: TokenCounter,
     *,
     policy: str = "ladder",
-    page_in: float = SHARE,
+    page_in: float = PAGE_IN_SHARE,
     tick: Tick = lambda: None,
 ) -> dict[str, Tally]:
     """The tallies of the runs without page-in and with it, under these names; a tick for each request of either.
 
     Raises ConfigurationError, BudgetError.
     """
-    found = {}
+    results = {}
     for name, share in (("without", 0.0), ("with", page_in)):
         tallies = bench_faults(
             runs, budget, counter, policy=policy, page_in=share, baselines=False, tick=tick
         )
-        found[name] = tallies[PAGEIN]
-    return found
+        results[name] = tallies[PAGEIN]
+    return results

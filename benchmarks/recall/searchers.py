@@ -1,4 +1,4 @@
-"""What is measured: pagein by words, pagein by words and meaning; beside them bare FTS5, and the newest."""
+"""The searchers to compare: pagein by words, pagein by words and meaning, bare FTS5, and the newest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from benchmarks.recall.data import Turn
-from pagein.backends import SqliteArchive
+from pagein.backends import SqliteSearchIndex
 from pagein.events.handles import parse_handle
 from pagein.events.steps import FinalAnswerStep, TaskStep
 from pagein.log.base import Entry
@@ -36,12 +36,12 @@ class Searcher(Protocol):
         ...
 
 
-Opened = Callable[[Sequence[Turn]], Searcher]
+OpenSearcher = Callable[[Sequence[Turn]], Searcher]
 
 
-def searchers(embedder: Embedder | None) -> dict[str, Opened]:
+def searchers(embedder: Embedder | None) -> dict[str, OpenSearcher]:
     """Every system that is measured, by name: the best of ours first."""
-    ours: dict[str, Opened] = {"words": lambda turns: PageinSearcher(turns, None)}
+    ours: dict[str, OpenSearcher] = {"words": lambda turns: PageinSearcher(turns, None)}
     if embedder is not None:
         kept = Remembering(embedder)
         ours = {"words and meaning": lambda turns: PageinSearcher(turns, kept), **ours}
@@ -49,10 +49,10 @@ def searchers(embedder: Embedder | None) -> dict[str, Opened]:
 
 
 class PageinSearcher:
-    """An archive in memory that holds each turn as a step."""
+    """A search index in memory that holds each turn as a step."""
 
     def __init__(self, turns: Sequence[Turn], embedder: Embedder | None) -> None:
-        self._archive = SqliteArchive(embedder=embedder)
+        self._archive = SqliteSearchIndex(embedder=embedder)
         self._ids: dict[tuple[str, int], str] = {}
         for session, said in _by_session(turns).items():
             entries = [Entry(place, turn.at, _step(turn), "") for place, turn in enumerate(said)]
@@ -63,20 +63,20 @@ class PageinSearcher:
 
     def turns(self, question: str, at: float | None) -> dict[str, float]:
         """A turn's score is that of its best passage."""
-        found: dict[str, float] = {}
+        results: dict[str, float] = {}
         for hit in self._archive.search(Query(question, limit=MOST, now=at)):
             handle = parse_handle(hit.handle)
             if handle is not None:
                 id = self._ids[hit.session, handle.first]
-                found[id] = max(found.get(id, 0.0), hit.score)
-        return found
+                results[id] = max(results.get(id, 0.0), hit.score)
+        return results
 
     def sessions(self, question: str, at: float | None) -> list[str]:
-        """As the archive ranks them."""
+        """As the search index ranks them."""
         return [name for name, _ in self._archive.sessions(Query(question, limit=MOST, now=at))]
 
     def close(self) -> None:
-        """Let go of the archive."""
+        """Release the index."""
         self._archive.close()
 
 
@@ -92,18 +92,21 @@ class BareSearcher:
         self._database.execute("CREATE VIRTUAL TABLE chats USING fts5(text, tokenize='porter unicode61')")
         self._insert(
             "chats",
-            ((place, " ".join(each.text for each in said)) for place, (_, said) in enumerate(self._together)),
+            (
+                (place, " ".join(message.text for message in said))
+                for place, (_, said) in enumerate(self._together)
+            ),
         )
 
     def turns(self, question: str, at: float | None) -> dict[str, float]:
         """By SQLite's own BM25."""
         del at
-        return {self._turns[place].id: score for place, score in self._ranked("said", question)}
+        return {self._turns[place].id: score for place, score in self._rank("said", question)}
 
     def sessions(self, question: str, at: float | None) -> list[str]:
         """By SQLite's own BM25 over each session's text."""
         del at
-        return [self._together[place][0] for place, _ in self._ranked("chats", question)]
+        return [self._together[place][0] for place, _ in self._rank("chats", question)]
 
     def close(self) -> None:
         """Let go of the table."""
@@ -112,7 +115,7 @@ class BareSearcher:
     def _insert(self, table: str, rows: Iterable[tuple[int, str]]) -> None:
         self._database.executemany(f"INSERT INTO {table} (rowid, text) VALUES (?, ?)", rows)  # noqa: S608 - ours
 
-    def _ranked(self, table: str, question: str) -> list[tuple[int, float]]:
+    def _rank(self, table: str, question: str) -> list[tuple[int, float]]:
         match = any_of(question)
         if not match:
             return []
@@ -145,7 +148,7 @@ class NewestSearcher:
 
 
 class Remembering:
-    """An embedder that embeds each text once, however many archives it is in."""
+    """An embedder that embeds each text once, however many indexes it is in."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -167,8 +170,8 @@ def any_of(question: str) -> str:
     return " OR ".join(f'"{word}"' for word in telling)
 
 
-def timed(work: Callable[[], Any], into: list[float]) -> Any:
-    """What the work gives; how long it took goes ``into`` the list, in milliseconds."""
+def measure_time(work: Callable[[], Any], into: list[float]) -> Any:
+    """Return the result of the work; append its time in milliseconds to ``into``."""
     start = time.perf_counter()
     given = work()
     into.append((time.perf_counter() - start) * 1_000)
@@ -176,10 +179,10 @@ def timed(work: Callable[[], Any], into: list[float]) -> Any:
 
 
 def _by_session(turns: Iterable[Turn]) -> Mapping[str, list[Turn]]:
-    found: dict[str, list[Turn]] = {}
+    results: dict[str, list[Turn]] = {}
     for turn in turns:
-        found.setdefault(turn.session, []).append(turn)
-    return found
+        results.setdefault(turn.session, []).append(turn)
+    return results
 
 
 def _step(turn: Turn) -> TaskStep | FinalAnswerStep:

@@ -1,24 +1,24 @@
-"""Every error of ours, each with its facts and with what to do.
+"""The error tree. Each error carries its facts, and its message says what to do.
 
 * PageinError
-  + ProtocolError           a step that may not follow what came before
-  + FormatError             a message or part that is not of the provider's shape
+  + ProtocolError           a step that may not follow the previous one
+  + FormatError             a message or part not in the provider's documented shape
     - Illegal               a rendered request that its provider would refuse
-  + BudgetError             a budget that is no budget
-    - OverBudget            nothing more may leave the view
-  + LogError                the record
-    - Conflict              another writer was first
+  + BudgetError             an invalid budget
+    - OverBudget            the view cannot be made small enough
+  + LogError                the log cannot be read or written
+    - Conflict              another writer appended first
     - LogBusy               another process holds the database
-    - LogUnreadable         not a database of ours, truncated, damaged
+    - LogUnreadable         not a pagein database, truncated, or damaged
     - LogTooNew             written by a later release
     - LogUnwritable         read-only, or the disk is full
-    - LogUnreachable        the server does not answer, or lets nobody in
-      . LogUncertain        the connection was lost for good while a write was under way
+    - LogUnreachable        the server does not answer, or refuses the login
+      . LogUncertain        the connection was lost during a write
     - LogClosed             used after close()
-  + UnknownHandle           a handle that names nothing in this log
+  + UnknownHandle           no entry of this log has the handle
   + NothingToUndo           no compaction is left to undo
-  + UnknownCheckpoint       a name that no checkpoint has
-  + UnknownBranch           a name that no branch has
+  + UnknownCheckpoint       no checkpoint has the name
+  + UnknownBranch           no branch has the name
   + ConfigurationError      an option that does not exist, or an extra that is not installed
 """
 
@@ -28,17 +28,17 @@ from collections.abc import Sequence
 
 
 class PageinError(Exception):
-    """The root: catching it catches everything this library raises on purpose."""
+    """The base of every error this library raises on purpose."""
 
 
 class ProtocolError(PageinError):
-    """The step may not follow what was recorded before it. Nothing was recorded."""
+    """The step may not follow the previous entry. Nothing was recorded."""
 
 
 class FormatError(PageinError):
-    """A message is not of the shape its provider documents. Nothing was recorded.
+    """A message is not in the shape its provider documents. Nothing was recorded.
 
-    ``path`` says where, as ``messages[3].tool_calls[0].function``.
+    ``path`` is the place of the fault, such as ``messages[3].tool_calls[0].function``.
     """
 
     def __init__(self, message: str, *, path: str = "") -> None:
@@ -47,7 +47,7 @@ class FormatError(PageinError):
 
 
 class Illegal(FormatError):
-    """A request that its provider would refuse, with every rule it breaks in ``problems``."""
+    """The provider would refuse the request. ``problems`` lists every rule it breaks."""
 
     def __init__(self, format: str, problems: Sequence[str]) -> None:
         self.format = format
@@ -56,13 +56,13 @@ class Illegal(FormatError):
 
 
 class BudgetError(PageinError):
-    """A budget that cannot be one: negative, zero, or reserves larger than the window."""
+    """The budget is invalid: negative, zero, or with reserves larger than the window."""
 
 
 class OverBudget(BudgetError):
-    """Nothing left may leave the view. Raise the budget, unpin, or shorten what is named.
+    """The view exceeds the budget and no more steps may be removed. Raise the budget, unpin, or shorten ``steps``.
 
-    ``needed`` and ``limit`` in tokens; ``steps`` are the handles that may not leave.
+    ``needed`` and ``limit`` are in tokens; ``steps`` are the handles of the steps that must stay.
     """
 
     def __init__(self, needed: int, limit: int, steps: Sequence[str]) -> None:
@@ -74,55 +74,55 @@ class OverBudget(BudgetError):
 
 
 class LogError(PageinError):
-    """The record cannot be read or written as asked."""
+    """The log cannot be read or written."""
 
 
 class Conflict(LogError):
-    """Another writer appended first. Nothing was written: what it wrote starts at ``expected``."""
+    """Another writer appended first, from position ``expected`` on; ``head`` is the log's head now. Nothing was written."""
 
-    def __init__(self, expected: int, found: int) -> None:
-        self.expected, self.found = expected, found
+    def __init__(self, expected: int, head: int) -> None:
+        self.expected, self.head = expected, head
         super().__init__(
-            f"the log's head is {found}, this writer expected {expected}: another writer was first. "
+            f"the log's head is {head}, this writer expected {expected}: another writer was first. "
             "Nothing of this call was written. A memory has folded in what the other recorded: look, and call again."
         )
 
 
 class LogBusy(LogError):
-    """Another process holds the database for longer than the timeout. Nothing was written."""
+    """Another process held the database for longer than the timeout. Nothing was written."""
 
 
 class LogUnreadable(LogError):
-    """The file is not a log of ours, or is damaged. Nothing was changed."""
+    """The file is not a pagein log, or is damaged. Nothing was changed."""
 
 
 class LogTooNew(LogError):
-    """The log was written by a later release of pagein. Upgrade to read it; nothing was changed."""
+    """A later release of pagein wrote the log. Upgrade to read it. Nothing was changed."""
 
 
-class LogSealed(LogError):
-    """The log is encrypted and the key is missing or another, or it was recorded without one. Nothing was changed."""
+class LogEncrypted(LogError):
+    """The key is missing or wrong, or the log was recorded without one. Nothing was changed."""
 
 
 class LogErased(LogError):
-    """What this writer goes on from was erased, whole, by another, who had the right to. Nothing was written.
+    """Another process erased the whole session that this writer has open. Nothing was written.
 
-    A memory goes on with an empty run then; a log is opened again.
+    A memory continues with an empty run; a log must be opened again.
     """
 
 
 class LogUnwritable(LogError):
-    """The file, the folder or the disk does not take the write. Nothing was half-written."""
+    """The file, the folder or the disk refuses the write. Nothing was written in part."""
 
 
 class LogUnreachable(LogError):
-    """The database server does not answer, or does not let this user in. Nothing was written."""
+    """The database server does not answer, or refuses the login. Nothing was written."""
 
 
 class LogUncertain(LogUnreachable):
-    """The connection was lost while a write was under way, and the server did not come back in time to be asked.
+    """The connection was lost during a write, and the server did not return in time to check the result.
 
-    Either all of it was written or none. The next call that gets through tells: what was written is folded in then.
+    All of the write is stored, or none of it. The next call that reaches the server reads what was stored.
     """
 
 
@@ -131,7 +131,7 @@ class LogClosed(LogError):
 
 
 class UnknownHandle(PageinError):
-    """The handle names nothing in this log."""
+    """No entry of this log has the handle."""
 
     def __init__(self, handle: str, head: int) -> None:
         self.handle = handle
@@ -141,25 +141,27 @@ class UnknownHandle(PageinError):
 
 
 class NothingToUndo(PageinError):
-    """There is no compaction that was not undone already."""
+    """Every compaction is undone already, or there is none."""
 
 
 class UnknownCheckpoint(PageinError):
-    """No checkpoint of this run has that name; ``known`` are those there are."""
+    """No checkpoint of this run has the name; ``existing`` lists the names in use."""
 
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        self.name, self.known = name, tuple(known)
-        there = ", ".join(map(repr, self.known[-8:])) or "none"
-        super().__init__(f"no checkpoint {name!r} in this run; there are {there}")
+    def __init__(self, name: str, existing: Sequence[str]) -> None:
+        self.name, self.existing = name, tuple(existing)
+        names = ", ".join(map(repr, self.existing[-8:])) or "none"
+        super().__init__(f"no checkpoint {name!r} in this run; there are {names}")
 
 
 class UnknownBranch(PageinError):
-    """No branch of this run has that name; ``known`` are those there are."""
+    """No branch of this run has the name; ``existing`` lists the names in use."""
 
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        self.name, self.known = name, tuple(known)
-        super().__init__(f"no branch {name!r} in this run; there are {', '.join(map(repr, self.known[-8:]))}")
+    def __init__(self, name: str, existing: Sequence[str]) -> None:
+        self.name, self.existing = name, tuple(existing)
+        super().__init__(
+            f"no branch {name!r} in this run; there are {', '.join(map(repr, self.existing[-8:]))}"
+        )
 
 
 class ConfigurationError(PageinError):
-    """An unknown name, a value out of range, or an extra that is not installed; the message names the cure."""
+    """An unknown name, a value out of range, or an extra that is not installed. The message says what to do."""

@@ -1,7 +1,7 @@
 """A real model on loopback, over OpenAI's protocol: two wheels from the package index, one process, no key.
 
     with LocalModel.installed() as served:
-        OpenAIModel(served.name, base_url=served.openai, window=served.window).write(Ask.of("Hello."))
+        OpenAIModel(served.name, base_url=served.openai, window=served.window).write(ModelRequest.from_text("Hello."))
 
 SmolLM2-135M writes no useful summary: it proves the wire, not the quality. Its wheel may not pull in what it depends
 on, and no extra can say that, so both go into a folder of their own, once, with the installer of this interpreter.

@@ -1,13 +1,18 @@
-"""Count what the shape of the code is: names, docstrings, sizes, the files a call enters. ``python -m tests._support.shape``."""
+"""Measure the readability of the code: names, docstrings, sizes, files entered by a call.
+
+Run ``python -m tests._support.shape``.
+"""
 
 from __future__ import annotations
 
 import ast
 import functools
 import sys
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pagein
 
@@ -27,24 +32,25 @@ PARTICIPLES = frozenset(
     split spoken stated stored stood stripped stubbed summarised swapped taken taught tested thought thrown tiled told
     tried trimmed turned typed undone unheard unmarked unpacked unpinned unsaid used verified walked wanted warned
     watched weighed withdrawn worked wrapped written undisturbed thrown_away dumped checked
-    """.split()
+    """.split()  # noqa: SIM905 - easier to read
 )
-"""Words that name what was done to a thing: as the whole name of a function they say neither what it does nor gives."""
+"""Participles: as the whole name of a function, they say neither its action nor its result."""
 
 VAGUE = frozenset(
     """
     each found held given kept made told said asked done gone known left laid seen shown spoken stood taken heard drawn
     chosen wanted looked put written sent met begun
-    """.split()
+    """.split()  # noqa: SIM905 - easier to read
 )
-"""Names of locals that say nothing of the element."""
+"""Names of locals that do not name their element."""
 
 QUESTIONS = ("What", "Whether", "Who", "How", "Where", "Which", "When")
+"""First words of docstrings that do not name their subject."""
 
 
 @functools.cache
 def tree(path: Path) -> ast.Module:
-    """The syntax tree of a file."""
+    """Parse a file."""
     return ast.parse(path.read_text("utf-8"))
 
 
@@ -54,7 +60,7 @@ def modules() -> list[Path]:
 
 
 def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Every function and method of the package, with its file."""
+    """Yield every function and method of the package, with its file."""
     for path in modules():
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -62,7 +68,7 @@ def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]
 
 
 def is_participle(name: str) -> bool:
-    """True for a name that is a participle and nothing else."""
+    """True for a name that consists of one participle."""
     bare = name.strip("_")
     return bare in PARTICIPLES or (
         "_" not in bare and bare.endswith("ed") and bare not in ("need", "speed", "feed", "seed", "embed")
@@ -70,13 +76,13 @@ def is_participle(name: str) -> bool:
 
 
 def participle_share() -> float:
-    """The share of functions that are named by a bare participle."""
+    """The share of functions named by a bare participle."""
     names = [node.name for _, node in functions()]
     return sum(map(is_participle, names)) / len(names)
 
 
 def vague_share() -> float:
-    """The share of the names read that are locals named for nothing."""
+    """The share of names read that are vague locals."""
     names = [
         node.id
         for path in modules()
@@ -87,7 +93,7 @@ def vague_share() -> float:
 
 
 def docstrings() -> Iterator[tuple[Path, str]]:
-    """Every docstring, with its file."""
+    """Yield every docstring, with its file."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     for path in modules():
         for node in ast.walk(tree(path)):
@@ -102,7 +108,7 @@ def question_share() -> float:
 
 
 def repeated_classes() -> dict[str, list[str]]:
-    """The names of classes that are defined more than once, with where; evaluation and testing aside."""
+    """Classes defined more than once, with their modules, outside evaluation and testing."""
     places = defaultdict(list)
     for path in modules():
         name = path.relative_to(SOURCE).as_posix()
@@ -111,29 +117,30 @@ def repeated_classes() -> dict[str, list[str]]:
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(name)
-    return {name: found for name, found in sorted(places.items()) if len(found) > 1}
+    return {name: modules for name, modules in sorted(places.items()) if len(modules) > 1}
 
 
 def lines() -> int:
-    """Lines of Python in the wheel."""
+    """The number of lines of Python in the wheel."""
     return sum(len(path.read_text("utf-8").splitlines()) for path in modules())
 
 
 def top_entries() -> list[str]:
-    """What lies at the top of the package: folders and modules, its ``__init__`` and ``__main__`` aside."""
-    aside = ("__init__.py", "__main__.py", "py.typed", "__pycache__")
-    return sorted(path.name for path in SOURCE.iterdir() if path.name not in aside)
+    """The top-level folders and modules of the package, without ``__init__`` and ``__main__``."""
+    ignored = ("__init__.py", "__main__.py", "py.typed", "__pycache__")
+    return sorted(path.name for path in SOURCE.iterdir() if path.name not in ignored)
 
 
 def files_entered(call: Callable[[], object]) -> list[str]:
-    """The files of the package that a call enters."""
+    """Run a call; return the files of the package that it enters."""
     entered: Counter[str] = Counter()
 
-    def note(frame, event, argument):
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        del argument
         if event == "call":
             entered[frame.f_code.co_filename] += 1
 
-    sys.setprofile(note)
+    sys.setprofile(count)
     try:
         call()
     finally:
@@ -142,7 +149,7 @@ def files_entered(call: Callable[[], object]) -> list[str]:
 
 
 def warm_memory(folder: Path) -> pagein.AgentMemory:
-    """A memory on a file, with a few turns behind it, so that a call does what it does every time."""
+    """Open a memory on a file with a few turns, so that later calls load nothing for the first time."""
     memory = pagein.AgentMemory.open(folder / "run.db", budget=8_000)
     memory.record(pagein.SystemPromptStep("You are terse."), pagein.TaskStep("Fix the failing test."))
     for number in range(4):
@@ -155,9 +162,7 @@ def warm_memory(folder: Path) -> pagein.AgentMemory:
 
 
 def figures() -> dict[str, str]:
-    """Every figure, by what it counts."""
-    import tempfile  # noqa: PLC0415
-
+    """All measurements, by description."""
     top = top_entries()
     with tempfile.TemporaryDirectory() as folder, warm_memory(Path(folder)) as memory:
         recording = files_entered(lambda: memory.record(pagein.TaskStep("And now?")))
@@ -174,8 +179,8 @@ def figures() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for what, figure in figures().items():
-        print(f"{what:55} {figure}")
+    for description, figure in figures().items():
+        print(f"{description:55} {figure}")  # noqa: T201
     if "--classes" in sys.argv:
-        for name, places in repeated_classes().items():
-            print(name, *places)
+        for class_name, class_modules in repeated_classes().items():
+            print(class_name, *class_modules)  # noqa: T201

@@ -13,7 +13,7 @@ from pagein import (
     ActionStep,
     AgentMemory,
     AsyncAgentMemory,
-    Automatic,
+    AutoCheckpoint,
     Observation,
     TaskStep,
     ToolCall,
@@ -26,12 +26,12 @@ from pagein.backends.sqlite.log import SQLiteLog
 from pagein.cli import main
 from pagein.errors import ConfigurationError, Conflict, LogUnwritable, NothingToUndo
 from pagein.events.entries import Compaction, Pin
-from pagein.log.branch_log import BranchLog, Piece
+from pagein.log.branch_log import BranchLog, BranchPiece
 from pagein.log.raw_rows import Row
 from pagein.memory.export import export_session, import_session
 from pagein.models.errors import ModelError
-from pagein.summaries.job import Written
-from pagein.summaries.summary import Item, Summary
+from pagein.summaries.job import SummaryRecord
+from pagein.summaries.summary import SummaryItem, Summary
 from pagein.testing.logs import LogTests, OpenLog
 
 
@@ -45,7 +45,7 @@ def turn(number, words="word"):
 
 
 def opened(path=None, **options):
-    options = {"budget": 1_500, "page_in": 0, "checkpoints": Automatic(close=False)} | options
+    options = {"budget": 1_500, "page_in": 0, "checkpoints": AutoCheckpoint(close=False)} | options
     return AgentMemory.open(":memory:" if path is None else path, **options)
 
 
@@ -97,7 +97,7 @@ def test_compactions_and_pins_of_a_branch_are_its_own_and_undo_reaches_behind_th
     memory = opened(tmp_path / "run.db")
     played(memory, 20)
     memory.view()
-    made = [each for each in memory._log.read() if isinstance(each.body, Compaction)]
+    made = [each for each in memory._runtime.log.read() if isinstance(each.body, Compaction)]
     assert made
     before = memory.to_messages()
     memory.fork(name="other")
@@ -131,8 +131,8 @@ def test_a_summary_that_one_branch_wrote_is_never_seen_in_another():
     memory.fork(name="other")
     for number in range(4, 30):
         memory.record(*turn(number))
-        written = Written(1, memory._log.head(), Summary(state=Item(secret, author="silent")))
-        memory._session.written.append(written)
+        written = SummaryRecord(1, memory._runtime.log.head(), Summary(state=SummaryItem(secret, author="silent")))
+        memory._runtime.state.summaries.records.append(written)
         memory.view()
     assert secret in str(memory.to_messages()), (
         "the test shows nothing: the summary is not even in its own branch"
@@ -141,7 +141,7 @@ def test_a_summary_that_one_branch_wrote_is_never_seen_in_another():
     for number in range(4, 30):
         memory.record(*turn(number, "other"))
         assert secret not in str(memory.to_messages())
-    assert any(isinstance(each.body, Compaction) for each in memory._log.read())
+    assert any(isinstance(each.body, Compaction) for each in memory._runtime.log.read())
     memory.switch("main")
     assert secret in str(memory.to_messages())
 
@@ -158,7 +158,7 @@ def test_recall_finds_what_was_before_the_fork_and_nothing_after_it(tmp_path):
         assert all("mainly" not in each.text for each in memory.recall("mainly_50"))
         assert "otherwise_60" in memory.recall("otherwise_60")[0].text
         across = {each.session for each in memory.recall("early_1 mainly_50", across=True)}
-        assert across == {"default", memory._log.session}
+        assert across == {"default", memory._runtime.log.session}
         memory.switch("main")
         assert "mainly_50" in memory.recall("mainly_50")[0].text
         assert all("otherwise" not in each.text for each in memory.recall("otherwise_60"))
@@ -169,7 +169,7 @@ def test_places_are_positions_checkpoints_and_handles():
     played(memory, 4)
     memory.checkpoint("half way")
     memory.record(*turn(9))
-    assert memory.fork().at == memory._log.head()
+    assert memory.fork().at == memory._runtime.log.head()
     assert memory.fork(at=0).at == 0
     assert memory.fork(at="half way").at == 10
     assert memory.fork(at="s3").at == 5, "a step without its result was forked off"
@@ -190,7 +190,7 @@ def test_a_branch_of_nothing_and_a_branch_of_a_branch_of_a_branch():
     assert memory.steps == ()
     memory.record(TaskStep("From nothing."))
     for depth in range(30):
-        memory.rewind(memory._log.head())
+        memory.rewind(memory._runtime.log.head())
         memory.record(TaskStep(f"depth {depth}"))
     assert [each.content for each in memory.steps] == ["From nothing.", *(f"depth {n}" for n in range(30))]
     low = memory.rewind("s4")
@@ -258,7 +258,7 @@ def test_damage_before_the_fork_and_behind_it_is_named_by_the_branch(tmp_path):
         memory.fork(at=3, name="other")
         memory.switch("other")
         memory.record(TaskStep("Here."), TaskStep("And here."))
-        own = memory._log.own.session
+        own = memory._runtime.log.own.session
     for session, position, expected in (("default", 5, None), (own, 1, 4), ("default", 1, 1)):
         with SQLiteLog(path, session=session)._using(writing=True) as database:
             database.execute(
@@ -266,7 +266,7 @@ def test_damage_before_the_fork_and_behind_it_is_named_by_the_branch(tmp_path):
                 (session, position),
             )
         log = SQLiteLog(path)
-        found = BranchLog((Piece(log, 0, 0, 3),), SQLiteLog(path, session=own)).verify()
+        found = BranchLog((BranchPiece(log, 0, 0, 3),), SQLiteLog(path, session=own)).verify()
         assert (expected is None) == found.ok
         assert expected is None or expected in {each.position for each in found.problems}
 
@@ -276,14 +276,14 @@ def test_another_history_before_the_fork_does_not_pass():
     trunk.append([TaskStep("a"), TaskStep("b")], after=0, at=0)
     own.append([TaskStep("mine")], after=0, at=0)
     digest = [each.digest for each in trunk.read()][-1]
-    assert BranchLog((Piece(trunk, 0, 0, 2, digest),), own).verify().ok
+    assert BranchLog((BranchPiece(trunk, 0, 0, 2, digest),), own).verify().ok
     other = InMemoryLog()
     other.append([TaskStep("a"), TaskStep("changed")], after=0, at=0)
-    assert [each.position for each in BranchLog((Piece(other, 0, 0, 2, digest),), own).verify().problems] == [
+    assert [each.position for each in BranchLog((BranchPiece(other, 0, 0, 2, digest),), own).verify().problems] == [
         1
     ]
     short = InMemoryLog()
-    assert not BranchLog((Piece(short, 0, 0, 2, digest),), own).verify().ok
+    assert not BranchLog((BranchPiece(short, 0, 0, 2, digest),), own).verify().ok
 
 
 def test_a_branch_is_exported_as_a_session_of_its_own(tmp_path):
@@ -292,7 +292,7 @@ def test_a_branch_is_exported_as_a_session_of_its_own(tmp_path):
         memory.rewind("s2")
         memory.record(TaskStep("Another way."))
         steps = memory.steps
-        export_session(memory._log, tmp_path / "branch.jsonl")
+        export_session(memory._runtime.log, tmp_path / "branch.jsonl")
     log = SQLiteLog(tmp_path / "other.db", session="copy")
     import_session(tmp_path / "branch.jsonl", log)
     memory = AgentMemory(log, budget=5_000)
@@ -375,7 +375,7 @@ def test_any_walk_over_branches_keeps_each_as_it_was(tmp_path, seed):
             wanted[current] = memory.steps
             assert memory.steps[-2].content == f"said {said}"
         elif move in ("fork", "rewind"):
-            at = chance.randint(0, memory._log.head())
+            at = chance.randint(0, memory._runtime.log.head())
             made = memory.fork(at=at) if move == "fork" else memory.rewind(at)
             with opened(path, branch=made.name, readonly=True) as other:
                 wanted[made.name] = other.steps
@@ -414,7 +414,7 @@ def test_branches_and_checkpoints_on_a_server(postgres):
         memory.record(TaskStep("Another way."))
     with opened(postgres.url, session="branches", resume=True) as memory:
         assert memory.steps[-1] == TaskStep("Another way.")
-        assert memory.standing().unknown[0].id == "c1"
+        assert memory.status().unknown[0].id == "c1"
         assert [each.name for each in memory.branches()] == ["main", "branch-1"]
         assert memory.compare("main", "branch-1").common == 3
         assert memory.verify().ok
@@ -495,7 +495,7 @@ class Behind:
         try:
             return tuple(map(self._to, self.log.append(bodies, after=after + self.by, at=at)))
         except Conflict as error:
-            raise Conflict(error.expected - self.by, error.found - self.by) from error
+            raise Conflict(error.expected - self.by, error.head - self.by) from error
 
     def read(self, start=0, stop=None):
         return map(
@@ -519,7 +519,7 @@ class TestBranchLog(LogTests):
 
         def open_log(session="default", tenant=""):
             own = SQLiteLog(tmp_path / "own.db", session=session, tenant=tenant, synchronous="OFF")
-            return Behind(BranchLog((Piece(trunk, 0, 0, 3),), own), 3)
+            return Behind(BranchLog((BranchPiece(trunk, 0, 0, 3),), own), 3)
 
         return open_log
 
@@ -540,7 +540,7 @@ def test_the_rows_of_a_branch_are_in_order():
     trunk, own = InMemoryLog(), InMemoryLog(session="own")
     trunk.append([TaskStep("a"), TaskStep("b")], after=0, at=1.0)
     own.append([TaskStep("c")], after=0, at=2.0)
-    rows = list(BranchLog((Piece(trunk, 0, 0, 1),), own).rows())
+    rows = list(BranchLog((BranchPiece(trunk, 0, 0, 1),), own).rows())
     assert [(each.position, each.at) for each in rows] == [(0, 1.0), (1, 2.0)]
     assert all(isinstance(each, Row) for each in rows)
 

@@ -13,7 +13,7 @@ from pagein import (
     ActionStep,
     AgentMemory,
     AsyncAgentMemory,
-    Automatic,
+    AutoCheckpoint,
     Observation,
     SystemPromptStep,
     TaskStep,
@@ -24,7 +24,7 @@ from pagein.backends.memory import InMemoryLog
 from pagein.cli import main
 from pagein.errors import ConfigurationError, LogUnwritable, ProtocolError
 from pagein.events.entries import Checkpoint, Compaction, Observed
-from pagein.memory.checkpoints.state import as_state
+from pagein.memory.checkpoints.state import state_from_json
 
 TASK = "Build the shop in src/shop.py. Never touch prod.\n- [ ] T-1: fix the parser\n- [x] T-2: set up"
 
@@ -53,7 +53,7 @@ def opened(**options):
 
 
 def bodies(memory, kind):
-    return [each.body for each in memory._log.read() if isinstance(each.body, kind)]
+    return [each.body for each in memory._runtime.log.read() if isinstance(each.body, kind)]
 
 
 def test_the_state_says_what_was_done_ruled_out_decided_and_is_live():
@@ -77,7 +77,7 @@ def test_the_state_says_what_was_done_ruled_out_decided_and_is_live():
 
 
 def test_equal_logs_give_equal_states_and_many_checkpoints_the_same_as_one():
-    one, many = opened(), opened(checkpoints=Automatic(every=5))
+    one, many = opened(), opened(checkpoints=AutoCheckpoint(every=5))
     played(one)
     played(many)
     one.checkpoint("end")
@@ -96,9 +96,9 @@ def test_equal_logs_give_equal_states_and_many_checkpoints_the_same_as_one():
 
 
 def test_one_that_nobody_asked_for_reads_so_much_and_the_next_reads_the_rest(tmp_path, monkeypatch):
-    monkeypatch.setattr("pagein.memory.checkpoints.automatic.AT_CLOSE", 60)
+    monkeypatch.setattr("pagein.memory._turn.UNASKED_CHECKPOINT_MAX_ENTRIES", 60)
     path = tmp_path / "run.db"
-    with AgentMemory.open(path, budget=20_000, checkpoints=Automatic(close=True)) as memory:
+    with AgentMemory.open(path, budget=20_000, checkpoints=AutoCheckpoint(close=True)) as memory:
         memory.record(TaskStep(TASK))
         for turn in range(60):
             memory.record(call(turn, command=f"make {turn}"), Observation(f"c{turn}", "error: no", "error"))
@@ -139,9 +139,9 @@ def test_a_result_that_comes_after_a_checkpoint_belongs_to_the_next():
 
 def test_resume_marks_what_was_in_flight_as_unknown_and_takes_a_late_result_once(tmp_path):
     path = tmp_path / "run.db"
-    with AgentMemory.open(path, budget=2_500, checkpoints=Automatic(close=False)) as memory:
+    with AgentMemory.open(path, budget=2_500, checkpoints=AutoCheckpoint(close=False)) as memory:
         played(memory)
-    with AgentMemory.open(path, budget=2_500, resume=True, checkpoints=Automatic(close=False)) as memory:
+    with AgentMemory.open(path, budget=2_500, resume=True, checkpoints=AutoCheckpoint(close=False)) as memory:
         assert [each.observation.status for each in bodies(memory, Observed)][-1] == "unknown"
         assert "may have run" in str(memory.to_messages())
         stands = memory.resume()
@@ -203,10 +203,10 @@ def test_a_name_that_no_checkpoint_has_says_which_there_are():
     memory = opened()
     memory.record(TaskStep("Hello."))
     memory.checkpoint("one")
-    head = memory._log.head()
+    head = memory._runtime.log.head()
     with pytest.raises(UnknownCheckpoint, match="'one'"):
         memory.resume("two", fresh=True)
-    assert memory._log.head() == head
+    assert memory._runtime.log.head() == head
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "host:edit", "pagein:x", "x" * 201, None, "\ud800"])
@@ -214,7 +214,7 @@ def test_what_is_no_name_is_refused(name):
     memory = opened()
     with pytest.raises(ConfigurationError):
         memory.checkpoint(name)
-    assert memory._log.head() == 0
+    assert memory._runtime.log.head() == 0
 
 
 @pytest.mark.parametrize("state", [object(), float("nan"), {1: object()}, "\ud800"])
@@ -222,7 +222,7 @@ def test_a_state_that_json_cannot_say_is_refused(state):
     memory = opened()
     with pytest.raises(ConfigurationError):
         memory.checkpoint("x", state)
-    assert memory._log.head() == 0
+    assert memory._runtime.log.head() == 0
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_state_that_others_wrote_is_no_reason_to_fail(text):
     memory = AgentMemory(log, budget=2_500)
     assert [each.name for each in memory.checkpoints()] == ["theirs"]
     memory.checkpoint("ours")
-    assert as_state(text).summary.is_empty
+    assert state_from_json(text).summary.is_empty
     assert memory.resume(fresh=True).head >= 3
 
 
@@ -252,7 +252,7 @@ def test_the_state_is_data_and_ends_no_frame():
 
 def test_automatic_ones_come_after_steps_behind_compactions_and_at_close(tmp_path):
     path = tmp_path / "run.db"
-    automatic = Automatic(every=10, compaction=True, close=True)
+    automatic = AutoCheckpoint(every=10, compaction=True, close=True)
     with AgentMemory.open(path, budget=1_200, page_in=0, checkpoints=automatic) as memory:
         played(memory)
         every = len(memory.checkpoints())
@@ -270,15 +270,15 @@ def test_automatic_ones_come_after_steps_behind_compactions_and_at_close(tmp_pat
 
 
 def test_one_that_cannot_be_written_fails_nothing(tmp_path, caplog):
-    memory = AgentMemory.open(tmp_path / "run.db", budget=1_200, checkpoints=Automatic(every=1))
-    write = memory._log.append
+    memory = AgentMemory.open(tmp_path / "run.db", budget=1_200, checkpoints=AutoCheckpoint(every=1))
+    write = memory._runtime.log.append
 
     def full(bodies, **rest):
         if any(isinstance(each, Checkpoint) for each in bodies):
             raise LogUnwritable("the disk is full")
         return write(bodies, **rest)
 
-    memory._log.append = full
+    memory._runtime.log.append = full
     memory.record(TaskStep("Hello."))
     memory.record(TaskStep("Again."))
     assert [each for each in memory.report().problems if "no checkpoint was made" in each] != []
@@ -292,7 +292,7 @@ def test_both_colours_do_the_same():
         await memory.record(TaskStep(TASK), call(1, command="make"), Observation("c1", "x " * 900))
         await memory.record(call(2, command="make install"))
         handle = await memory.checkpoint("one", [1])
-        told = await memory.standing()
+        told = await memory.status()
         stands = await memory.resume(fresh=True)
         return handle, told, stands, await memory.checkpoints()
 
@@ -300,7 +300,7 @@ def test_both_colours_do_the_same():
     memory.record(TaskStep(TASK), call(1, command="make"), Observation("c1", "x " * 900))
     memory.record(call(2, command="make install"))
     assert asyncio.run(twin()) == (
-        memory.checkpoint("one", [1]), memory.standing(), memory.resume(fresh=True), memory.checkpoints()
+        memory.checkpoint("one", [1]), memory.status(), memory.resume(fresh=True), memory.checkpoints()
     )  # fmt: skip
 
 
@@ -309,7 +309,7 @@ def test_options_that_are_none_are_refused():
         with pytest.raises(ConfigurationError):
             opened(**options)
     with pytest.raises(ConfigurationError):
-        Automatic(every=-1)
+        AutoCheckpoint(every=-1)
 
 
 HOST = """
@@ -351,8 +351,8 @@ def test_a_run_that_was_killed_goes_on_from_the_command_line(tmp_path, capsys):
     assert "after the crash" in capsys.readouterr().out
     with AgentMemory.open(db, budget=4_000) as memory:
         memory.record(Observation("c5", "built 5 after all"))
-        assert memory.standing().unknown == ()
-        assert memory.standing().checkpoint.name == "after the crash"
+        assert memory.status().unknown == ()
+        assert memory.status().checkpoint.name == "after the crash"
         assert memory.verify().ok
     assert main(["verify", db]) == 0
 
@@ -362,7 +362,7 @@ def test_the_commands_say_what_is_wrong(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
     db = str(tmp_path / "run.db")
     for session in ("a", "b"):
-        with AgentMemory.open(db, session=session, budget=400, checkpoints=Automatic(close=True)) as memory:
+        with AgentMemory.open(db, session=session, budget=400, checkpoints=AutoCheckpoint(close=True)) as memory:
             memory.record(TaskStep("Hello."))
     assert main(["resume", db]) == 1
     assert "--session" in capsys.readouterr().err

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from benchmarks.synthetic_run import opening, turns
 from pagein.cli import main
 from pagein.memory.agent_memory import AgentMemory
-from pagein.testing.synthetic_run import opening, turns
 
 MESSAGES = [*opening(), *(message for turn in turns(12) for message in turn.messages)]
 
@@ -223,6 +223,13 @@ def test_bench_faults_has_pagein_beside_the_baselines(run, runs):
 def test_usage_is_exit_code_2(run, arguments):
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
+    assert is_one_line(err)
+
+
+def test_a_benchmark_of_the_repository_is_told_with_its_command(run):
+    code, out, err = run("bench", "degrade")
+    assert (code, out) == (2, "")
+    assert "run python -m benchmarks degrade in a checkout" in err
     assert is_one_line(err)
 
 

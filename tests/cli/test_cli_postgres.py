@@ -40,7 +40,7 @@ def test_every_command_takes_an_address(database, tmp_path, capsys):
     assert "E4711" in run("expand", database, "s1")
     assert "web: 3 entries, ok" in run("verify", database)
     assert run("recall", database, "hawser").startswith("s1 ")
-    assert "the index was built anew: 3 entries" in run("verify", database, "--rebuild-index")
+    assert "the search index was rebuilt: 3 entries" in run("verify", database, "--rebuild-index")
     assert json.loads(run("recall", database, "hawser", "--json"))[0]["handle"] == "s1"
     assert "s3" in run("checkpoint", database, "and fast")
     assert "and fast" in run("resume", database, "--look")

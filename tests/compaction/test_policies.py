@@ -69,4 +69,4 @@ class TestRelevance(Named):
 
 
 def test_every_named_policy_is_tried():
-    assert {each.named for each in Named.__subclasses__()} == set(POLICIES)
+    assert {suite.named for suite in Named.__subclasses__()} == set(POLICIES)

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from pagein.context.compaction.base import Plan, actions, newest_user
+from pagein.context.compaction.base import Plan, actions, newest_user_position
 from pagein.context.view.cuts import cuts
 from pagein.events.entries import Replacement, Stub
 from pagein.events.steps import ActionStep, SummaryStep, TaskStep
@@ -20,27 +20,29 @@ class Honest:
     def __call__(self, view, budget):
         if view.tokens <= view.limit:
             return None
-        return self.planned(view, self.fold(view))
+        return self.plan_of(view, self.fold(view))
 
     def fold(self, view):
         acted = actions(view)
-        stop = max((each for each in cuts(view) if acted and each <= acted[-1].first), default=0)
-        run = [each for each in view.run if each.first < stop]
-        for is_task, group in itertools.groupby(run, key=lambda each: isinstance(each.item, TaskStep)):
-            held = list(group)
-            first = held[0].first
-            if is_task or all(isinstance(each.item, SummaryStep) or each.tier == "pin" for each in held):
+        stop = max((cut for cut in cuts(view) if acted and cut <= acted[-1].first), default=0)
+        run = [entry for entry in view.run if entry.first < stop]
+        for is_task, group in itertools.groupby(run, key=lambda entry: isinstance(entry.item, TaskStep)):
+            stretch = list(group)
+            first = stretch[0].first
+            if is_task or all(
+                isinstance(entry.item, SummaryStep) or entry.tier == "pin" for entry in stretch
+            ):
                 continue
-            last = next((each.first for each in view.run if each.first > held[-1].first), view.head)
-            if sum(each.tokens for each in held) > 200:
+            last = next((entry.first for entry in view.run if entry.first > stretch[-1].first), view.head)
+            if sum(entry.tokens for entry in stretch) > 200:
                 yield Replacement(first, last, summary=self.text(first, last))
 
     def text(self, first, last):
         return f"s{first}-{last - 1}"
 
-    def planned(self, view, found):
-        found = tuple(found)
-        return Plan(found, self.name, "because") if found else None
+    def plan_of(self, view, replacements):
+        replacements = tuple(replacements)
+        return Plan(replacements, self.name, "because") if replacements else None
 
 
 class Moody(Honest):
@@ -55,7 +57,7 @@ class Moody(Honest):
 
 class Scribbler(Honest):
     def __call__(self, view, budget):
-        view.memo.turn = 0
+        view.tracker.turn = 0
         return super().__call__(view, budget)
 
 
@@ -63,19 +65,19 @@ class FoldsWhatWaits(Honest):
     """Folds an action whose result has not come."""
 
     def fold(self, view):
-        waits = [each for each in actions(view) if None in seen_of(each) and not thinks(each)]
+        waits = [entry for entry in actions(view) if None in seen_of(entry) and not thinks(entry)]
         yield from super().fold(view)
-        for each in waits:
-            yield Replacement(each.first, view.head, summary="gone")
+        for entry in waits:
+            yield Replacement(entry.first, view.head, summary="gone")
 
 
-def seen_of(shown):
-    step = shown.item
+def seen_of(entry):
+    step = entry.item
     return [*step.observations, *[None] * (len(step.tool_calls) - len(step.observations))]
 
 
-def thinks(shown):
-    return isinstance(shown.item.content, tuple) and any(hasattr(each, "kind") for each in shown.item.content)
+def thinks(entry):
+    return isinstance(entry.item.content, tuple) and any(hasattr(part, "kind") for part in entry.item.content)
 
 
 class Verbose(Honest):
@@ -86,20 +88,24 @@ class Verbose(Honest):
 class ForgetsTheUser(Honest):
     def fold(self, view):
         yield from super().fold(view)
-        newest = newest_user(view)
+        newest = newest_user_position(view)
         yield Replacement(newest, newest + 1, (Stub("content", 0, "", "clip"),))
 
     def __call__(self, view, budget):
-        if newest_user(view) < 0 or not isinstance(view.run[0].item, TaskStep) or view.tokens <= view.limit:
+        if (
+            newest_user_position(view) < 0
+            or not isinstance(view.run[0].item, TaskStep)
+            or view.tokens <= view.limit
+        ):
             return super().__call__(view, budget)
-        return self.planned(view, self.fold(view)) if list(super().fold(view)) else None
+        return self.plan_of(view, self.fold(view)) if list(super().fold(view)) else None
 
 
 class ForgetsThinking(Honest):
     def fold(self, view):
-        found = list(super().fold(view))
-        yield from found
-        if found and thinks(actions(view)[-1]):
+        folds = list(super().fold(view))
+        yield from folds
+        if folds and thinks(actions(view)[-1]):
             last = actions(view)[-1]
             yield Replacement(last.first, last.last, (Stub("thinking", 0, "", "reasoning"),))
 
@@ -108,21 +114,21 @@ class NibblesForEver(Honest):
     """Takes one more line out of the newest result, each time it is asked."""
 
     def __call__(self, view, budget):
-        for each in actions(view)[:1]:
-            seen = each.item.observations[0]
-            text = seen.content
+        for entry in actions(view)[:1]:
+            result = entry.item.observations[0]
+            text = result.content
             if len(text) > 400:
-                return self.planned(
-                    view, [Replacement(each.first, each.last, (Stub("observation", 0, text[20:], "clip"),))]
+                return self.plan_of(
+                    view, [Replacement(entry.first, entry.last, (Stub("observation", 0, text[20:], "clip"),))]
                 )
         return None
 
 
 class NamesNoCall(Honest):
     def fold(self, view):
-        found = list(super().fold(view))
-        yield from found
-        if found:
+        folds = list(super().fold(view))
+        yield from folds
+        if folds:
             last = actions(view)[-1]
             yield Replacement(last.first, last.last, (Stub("arguments", 99, "{}", "clip"),))
 
@@ -146,29 +152,29 @@ BROKEN = {
 TESTS = sorted(name for name, _ in inspect.getmembers(PolicyTests) if name.startswith("test_"))
 
 
-def failed(policy):
+def failing_tests(policy):
     """The tests of the suite that a policy fails."""
-    found = set()
+    names = set()
     for name in TESTS:
         try:
             getattr(PolicyTests(), name)(policy())
         except (AssertionError, pytest.fail.Exception):
-            found.add(name)
-    return found
+            names.add(name)
+    return names
 
 
 def test_an_honest_policy_passes():
-    assert failed(Honest) == set()
+    assert failing_tests(Honest) == set()
 
 
 def test_an_honest_policy_plans_something():
     assert len(list(PolicyTests().plans(Honest()))) >= 5
-    assert any(isinstance(each.item, ActionStep) for view, _ in PolicyTests().views() for each in view.run)
+    assert any(isinstance(entry.item, ActionStep) for view, _ in PolicyTests().views() for entry in view.run)
 
 
-@pytest.mark.parametrize("policy", BROKEN, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("policy", BROKEN, ids=lambda policy: policy.__name__)
 def test_a_broken_policy_fails_the_test_that_names_its_fault(policy):
-    assert failed(policy) == {BROKEN[policy]}
+    assert failing_tests(policy) == {BROKEN[policy]}
 
 
 def test_every_test_is_needed():

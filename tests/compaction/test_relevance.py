@@ -1,9 +1,10 @@
-"""What is least related to the newest steps leaves first; what is marked stays."""
+"""Relevance: the steps least related to the newest leave first; protected entries stay."""
 
 import math
 
 from pagein.backends.memory import InMemoryLog
-from pagein.context.compaction.policies.relevance import Relevance, by_words
+from pagein.context.compaction.policies.relevance import Relevance
+from pagein.context.compaction.step_scores import word_relevance
 from pagein.context.view.fold import preview
 from pagein.events.steps import ActionStep, FinalAnswerStep, Observation, PlanningStep, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
@@ -27,13 +28,15 @@ def full_view(*more, topics=(DOCK, BAKE) * 10):
         memory.record(TaskStep("Where does the crane stand at the berth?"), *more)
         memory.record(*(about(topic, number) for number, topic in enumerate(topics)))
         memory.record(*(about(DOCK, 90 + number) for number in range(3)))
-        return memory._session.fold.view(BUDGET.limit)
+        return memory._runtime.state.fold.view(BUDGET.limit)
 
 
 def whole(view, topic):
-    """How many actions on one topic stand as they were recorded."""
+    """Count the actions on a topic that are shown as recorded."""
     first = topic.split()[0]
-    return sum(first in str(each.item.observations) for each in view.run if isinstance(each.item, ActionStep))
+    return sum(
+        first in str(entry.item.observations) for entry in view.run if isinstance(entry.item, ActionStep)
+    )
 
 
 def test_what_has_to_do_with_the_newest_steps_stays_longest():
@@ -48,19 +51,19 @@ def test_by_meaning_where_an_embedder_is_given_and_each_text_once():
     class Contrary:
         """Takes what is baked for what is near to the harbour."""
 
-        asked = 0
+        embedded = 0
 
         def embed(self, texts):
-            Contrary.asked += len(texts)
-            return [[1.0, 0.1] if "oven" in each or "Where does" in each else [0.0, 1.0] for each in texts]
+            Contrary.embedded += len(texts)
+            return [[1.0, 0.1] if "oven" in text or "Where does" in text else [0.0, 1.0] for text in texts]
 
     view, policy = full_view(), Relevance(embedder=Contrary())
     after = preview(view, policy(view, BUDGET).replacements)
     assert whole(after, BAKE) > 2
     assert whole(after, DOCK) == 3
-    asked = Contrary.asked
+    embedded = Contrary.embedded
     assert policy(view, BUDGET) == policy(view, BUDGET)
-    assert Contrary.asked == asked
+    assert Contrary.embedded == embedded
 
 
 def test_an_embedder_that_fails_costs_nothing():
@@ -76,22 +79,22 @@ def test_final_answers_stay_and_plans_may_leave():
     answer = FinalAnswerStep("Bread is done. " * 20)
     view = full_view(PlanningStep("Bake first. " * 20), answer, TaskStep("Now the crane."))
     scores = Relevance().scores(view)
-    items = {each.first: each.item for each in view.run}
+    items = {entry.first: entry.item for entry in view.run}
     assert answer not in [items[first] for first in scores]
     assert any(isinstance(items[first], PlanningStep) for first in scores)
 
 
 def test_what_the_user_gives_weight_stays():
     view = full_view()
-    chosen = next(each for each in view.run if "oven" in str(getattr(each.item, "observations", "")))
+    weighted = next(entry for entry in view.run if "oven" in str(getattr(entry.item, "observations", "")))
 
-    def weight(shown):
-        return math.inf if shown.first == chosen.first else 0.0
+    def weight(entry):
+        return math.inf if entry.first == weighted.first else 0.0
 
     plain = preview(view, Relevance()(view, BUDGET).replacements)
-    kept = preview(view, Relevance(weight=weight)(view, BUDGET).replacements)
-    assert chosen not in plain.run
-    assert chosen in kept.run
+    after = preview(view, Relevance(weight=weight)(view, BUDGET).replacements)
+    assert weighted not in plain.run
+    assert weighted in after.run
 
 
 def test_it_does_nothing_below_the_high_mark():
@@ -100,7 +103,7 @@ def test_it_does_nothing_below_the_high_mark():
 
 
 def test_rare_words_count_most():
-    near, far = by_words(
+    near, far = word_relevance(
         "the crane of the zeppelin", ["the crane stands", "the zeppelin"] + ["the crane"] * 8
     )[:2]
     assert 0 < near < far <= 1

@@ -1,4 +1,4 @@
-"""Tiers keep what has most to do with now, where they are told to: by the same scores as the policy ``relevance``."""
+"""Tiers with ``relevant`` keep the most relevant steps, scored as in the policy ``relevance``."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from pagein.backends.memory import InMemoryLog
 from pagein.context.compaction.policies.relevance import Relevance
 from pagein.context.compaction.policies.tiers import Tiers
-from pagein.context.compaction.step_scores import kept_best
+from pagein.context.compaction.step_scores import select_best
 from pagein.context.view.fold import preview
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
@@ -39,15 +39,15 @@ def view():
         memory.record(TaskStep("Where does the crane stand at the berth?"))
         memory.record(*(about((DOCK, BAKE)[number % 2], number) for number in range(24)))
         memory.record(*(about(DOCK, 90 + number) for number in range(5)))
-        return memory._session.fold.view(BUDGET.limit)
+        return memory._runtime.state.fold.view(BUDGET.limit)
 
 
 def whole(view, policy, topic):
-    """How many actions on one topic stand as they were recorded after a policy had its way."""
+    """Count the actions on a topic that are shown as recorded after a policy was applied."""
     after = preview(view, policy(view, BUDGET).replacements)
     assert after.tokens <= view.limit
-    shown = [str(each.item.observations) for each in after.run if isinstance(each.item, ActionStep)]
-    return sum(topic.split()[0] in each for each in shown)
+    results = [str(entry.item.observations) for entry in after.run if isinstance(entry.item, ActionStep)]
+    return sum(topic.split()[0] in entry for entry in results)
 
 
 def test_what_has_to_do_with_now_keeps_its_place(view):
@@ -59,18 +59,18 @@ def test_what_has_to_do_with_now_keeps_its_place(view):
 
 def test_it_is_scored_as_the_policy_relevance_scores(view):
     scores = Relevance(keep=5).scores(view)
-    costs = {each.first: each.tokens for each in view.run}
-    kept = {each.first for each in preview(view, Tiers(relevant=0.3)(view, BUDGET).replacements).run}
-    best = kept_best(scores, costs, view.limit * 0.3)
+    costs = {entry.first: entry.tokens for entry in view.run}
+    staying = {entry.first for entry in preview(view, Tiers(relevant=0.3)(view, BUDGET).replacements).run}
+    best = select_best(scores, costs, view.limit * 0.3)
     assert best
-    assert best <= kept
+    assert best <= staying
 
 
 def test_what_the_user_gives_weight_keeps_its_place(view):
-    chosen = next(each for each in view.run if "oven" in str(getattr(each.item, "observations", "")))
+    weighted = next(entry for entry in view.run if "oven" in str(getattr(entry.item, "observations", "")))
 
-    def weight(shown):
-        return math.inf if shown.first == chosen.first else 0.0
+    def weight(entry):
+        return math.inf if entry.first == weighted.first else 0.0
 
     after = preview(view, Tiers(weight=weight)(view, BUDGET).replacements)
-    assert chosen in after.run
+    assert weighted in after.run

@@ -41,7 +41,7 @@ class Two:
     def says(self):
         """All that it gives out."""
         told = [self.call("to_messages"), self.call("steps"), self.call("recall", SECRET)]
-        return f"{told} {[each.body for each in self.other._log.read()]}"
+        return f"{told} {[each.body for each in self.other._runtime.log.read()]}"
 
 
 async def _awaited(given):
@@ -90,7 +90,7 @@ def test_the_next_view_says_it_no_more_and_the_next_step_is_recorded(two):
     assert SECRET not in two.says()
     assert two.call("expand", "s1.0") == "[erased]"
     written = two.call("record", TaskStep("Go on."))
-    assert written.last == two.eraser._log.head()
+    assert written.last == two.eraser._runtime.log.head()
     fresh = two.stack.enter_context(contextlib.closing(two.opened(AgentMemory)))
     assert two.call("view").entries == fresh.view().entries
     found = two.call("verify")
@@ -121,9 +121,9 @@ def test_what_another_host_said_beside_it_is_still_told_of_by_a_conflict(two):
 def test_a_list_that_is_handed_over_again_brings_nothing_back(two):
     two.call("record_messages", MESSAGES)
     two.eraser.erase("s0")
-    head = two.eraser._log.head()
+    head = two.eraser._runtime.log.head()
     two.call("record_messages", [*MESSAGES, {"role": "user", "content": "Go on."}])
-    assert two.eraser._log.head() == head + 1
+    assert two.eraser._runtime.log.head() == head + 1
     assert SECRET not in two.says()
 
 
@@ -141,7 +141,7 @@ def test_a_run_that_was_erased_whole_is_told_of_once_and_begun_anew(two):
 
 def test_a_run_that_was_erased_whole_and_begun_anew_by_another_is_not_mixed_with_it(two):
     filled(two, 3)
-    head = two.other._log.head()
+    head = two.other._runtime.log.head()
     two.eraser.erase_session()
     two.eraser.record(*(TaskStep(f"new {number}") for number in range(head + 3)))
     with pytest.raises(LogErased, match="call again"):
@@ -212,8 +212,8 @@ def test_a_memory_that_may_only_read_says_it_no_more(path):
             memory.record(*turn(number, f"part {number}"))
         with AgentMemory.open(path, budget=600, readonly=True) as reader:
             assert SECRET in str(reader.to_messages()) + str(reader.recall(SECRET))
-            head = reader._session.fold.head
-            assert head > memory._log.head(), "nothing left its view"
+            head = reader._runtime.state.fold.head
+            assert head > memory._runtime.log.head(), "nothing left its view"
             memory.erase("s1")
             assert SECRET not in str(reader.to_messages())
             assert SECRET not in str(reader.recall(SECRET))

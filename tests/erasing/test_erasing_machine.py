@@ -46,7 +46,7 @@ class Play:
         self.keep(at, {said[0], asked[0], seen[0]})
 
     def keep(self, position, words):
-        self.made[self.memory._branches.current, position] = words
+        self.made[self.memory._runtime.branches.current, position] = words
 
     def look(self):
         self.memory.to_messages(self.chance.choice(promises.FORMATS))
@@ -80,10 +80,10 @@ class Play:
         self.memory = self.open()
 
     def log(self):
-        return list(self.memory._log.read())
+        return list(self.memory._runtime.log.read())
 
     def erase(self):
-        current = self.memory._branches.current
+        current = self.memory._runtime.branches.current
         mine = [place for place in self.made if place[0] == current]
         if not mine:
             return
@@ -94,7 +94,7 @@ class Play:
         self.check()
 
     def check(self):
-        here = self.memory._branches.current
+        here = self.memory._runtime.branches.current
         for branch in self.memory.branches():
             self.memory.switch(branch.name)
             found = self.memory.verify()

@@ -27,8 +27,10 @@ LARGE = f"row {SECRET} " * 5_000
 def everything(memory):
     """All that a memory gives out, as one text."""
     said = [str(memory.to_messages()), str(memory.get_full_steps()), str(memory.recall(SECRET))]
-    said += [str(memory.expand(at)) for at in range(len(list(memory._log.read()))) if _is_step(memory, at)]
-    said += [str(entry.body) for entry in memory._log.read()]
+    said += [
+        str(memory.expand(at)) for at in range(len(list(memory._runtime.log.read()))) if _is_step(memory, at)
+    ]
+    said += [str(entry.body) for entry in memory._runtime.log.read()]
     return "\n".join(said)
 
 
@@ -123,10 +125,10 @@ def test_a_handle_of_nothing_erases_nothing(tmp_path, handle):
 
     with AgentMemory.open(tmp_path / "run.db") as memory:
         memory.record(TaskStep("here"))
-        before = list(memory._log.read())
+        before = list(memory._runtime.log.read())
         with pytest.raises(PageinError):
             memory.erase("s0", handle)
-        assert list(memory._log.read()) == before
+        assert list(memory._runtime.log.read()) == before
         with pytest.raises(PageinError):
             memory.erase()
 
@@ -200,7 +202,7 @@ def test_facts_that_came_of_it_alone_go_with_it(tmp_path):
         assert {each.content for each in memory.facts.list()} == {"Likes tea.", "Likes quiet."}
         assert memory.erase_facts("user").facts == 2
         assert memory.facts.list() == ()
-    for each in open_log(path).sessions():
+    for each in open_log(path).store.sessions():
         with contextlib.closing(open_log(path, session=each)) as log:
             assert log.verify().ok
 
@@ -283,9 +285,9 @@ def test_a_host_that_hands_its_list_over_again_brings_nothing_back(tmp_path):
     with AgentMemory.open(tmp_path / "run.db") as memory:
         memory.record_messages(messages)
         memory.erase("s0")
-        head = len(list(memory._log.read()))
+        head = len(list(memory._runtime.log.read()))
         memory.record_messages([*messages, {"role": "user", "content": "Go on."}])
-        assert len(list(memory._log.read())) == head + 1
+        assert len(list(memory._runtime.log.read())) == head + 1
         assert SECRET not in everything(memory)
 
 

@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from pagein import AgentMemory, ConfigurationError, LogSealed, LogUnreadable, TaskStep
+from pagein import AgentMemory, ConfigurationError, LogEncrypted, LogUnreadable, TaskStep
 from pagein.backends.open import open_log
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.events.entries import Pin
@@ -59,8 +59,14 @@ def test_a_memory_with_a_key_says_nothing_on_disk(tmp_path):
         memory.checkpoint(SECRET)
         assert memory.recall(SECRET)
         assert memory.verify().ok
-        log = memory._log
-        shown = repr(vars(log)) + repr(log) + repr(memory._knowledge.open_log) + repr(vars(memory))
+        log = memory._runtime.log
+        shown = (
+            repr(vars(log))
+            + repr(log)
+            + repr(memory._runtime.facts.store)
+            + repr(vars(memory._runtime.facts.store))
+            + repr(vars(memory))
+        )
         assert repr(KEY)[2:-1] not in shown
     for plain in (SECRET.encode(), b"xanthippe", PICTURE[:64]):
         assert plain not in on_disk(path)
@@ -81,12 +87,12 @@ def test_without_its_key_nothing_is_read_and_nothing_changed(tmp_path, key, monk
     with contextlib.closing(SQLiteLog(path, key=KEY)) as log:
         log.append([TaskStep("one")], after=0, at=NOON)
     before = path.read_bytes()
-    with pytest.raises(LogSealed) as refused:
+    with pytest.raises(LogEncrypted) as refused:
         AgentMemory.open(path, key=key)
     assert KEY.hex() not in str(refused.value)
     with contextlib.closing(SQLiteLog(path, key=key)) as log:
         for use in (lambda: list(log.read()), lambda: log.append([Pin("a")], after=1, at=NOON)):
-            with pytest.raises(LogSealed):
+            with pytest.raises(LogEncrypted):
                 use()
     assert path.read_bytes() == before
 
@@ -94,7 +100,7 @@ def test_without_its_key_nothing_is_read_and_nothing_changed(tmp_path, key, monk
 def test_a_key_for_what_was_recorded_without_is_refused(tmp_path):
     with contextlib.closing(SQLiteLog(tmp_path / "run.db")) as log:
         log.append([TaskStep("one")], after=0, at=NOON)
-    with pytest.raises(LogSealed, match="without a key"):
+    with pytest.raises(LogEncrypted, match="without a key"):
         AgentMemory.open(tmp_path / "run.db", key=KEY)
 
 
@@ -112,7 +118,7 @@ def test_the_key_may_come_from_the_environment(tmp_path, monkeypatch):
         memory.record(TaskStep(SECRET))
     monkeypatch.delenv("PAGEIN_KEY")
     assert SECRET.encode() not in on_disk(tmp_path / "run.db")
-    with pytest.raises(LogSealed):
+    with pytest.raises(LogEncrypted):
         AgentMemory.open(tmp_path / "run.db")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pagein import AgentMemory, ConfigurationError, TaskStep
 from pagein.backends.open import open_log
-from pagein.memory.erasure.sessions import DAY, erase_session, erase_user, retain
+from pagein.memory.erasure.sessions import DAY_SECONDS, erase_session, erase_user, retain
 
 SECRET = "xanthippe-4711"
 NOW = 1_800_000_000.0
@@ -22,7 +22,7 @@ def on_disk(path):
 @pytest.fixture
 def store(tmp_path):
     path = tmp_path / "run.db"
-    for session, at in (("old", NOW - 100 * DAY), ("new", NOW - DAY)):
+    for session, at in (("old", NOW - 100 * DAY_SECONDS), ("new", NOW - DAY_SECONDS)):
         with AgentMemory.open(path, session=session, user="alice", clock=lambda at=at: at) as memory:
             memory.record(TaskStep(f"{session} {SECRET if session == 'old' else 'words'}"))
             memory.facts.add(f"Heard in {session}.", sources=["s0"])
@@ -33,20 +33,20 @@ def store(tmp_path):
 
 
 def sound(path):
-    for name in open_log(path).sessions():
+    for name in open_log(path).store.sessions():
         with contextlib.closing(open_log(path, session=name)) as log:
             assert log.verify().ok, name
 
 
 def test_old_sessions_go_and_new_ones_stay(store):
-    planned = retain(store, 90 * DAY, dry_run=True, now=NOW)
+    planned = retain(store, 90 * DAY_SECONDS, dry_run=True, now=NOW)
     assert [name for name, _ in planned.sessions] == ["old"]
     assert SECRET.encode() in on_disk(store)
-    done = retain(store, 90 * DAY, now=NOW)
+    done = retain(store, 90 * DAY_SECONDS, now=NOW)
     assert done.sessions == planned.sessions
     assert (done.erasure.entries, done.erasure.facts) == (1, 1)
     assert SECRET.encode() not in on_disk(store)
-    assert retain(store, 90 * DAY, now=NOW).sessions == ()
+    assert retain(store, 90 * DAY_SECONDS, now=NOW).sessions == ()
     with AgentMemory.open(store, session="new", user="alice") as memory:
         assert [each.content for each in memory.facts.list()] == ["Heard in new."]
         assert memory.recall(SECRET, across=True) == ()
@@ -59,7 +59,7 @@ def test_old_sessions_go_and_new_ones_stay(store):
 def test_a_session_goes_without_a_trace(store):
     done = erase_session(store, "old", trace=False)
     assert done.entries == 1
-    assert "old" not in open_log(store).sessions()
+    assert "old" not in open_log(store).store.sessions()
     sound(store)
 
 
@@ -98,7 +98,7 @@ def test_what_is_known_of_a_user_goes(store):
         lambda path: erase_user(path, " "),
         lambda path: retain(path, 0),
         lambda path: retain(path, "90d"),
-        lambda _: retain(":memory:", DAY),
+        lambda _: retain(":memory:", DAY_SECONDS),
     ],
 )
 def test_what_is_not_there_erases_nothing(store, call):

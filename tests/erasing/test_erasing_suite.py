@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 from psycopg import sql
 
-from pagein.backends.memory import InMemoryLog
+from pagein.backends.memory import InMemoryStore
 from pagein.backends.postgres.log import PostgresLog
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.testing.erasure import ErasingTests
@@ -18,30 +18,28 @@ KEY = bytes(range(32))
 class TestInMemoryForgets(ErasingTests):
     @pytest.fixture
     def open_log(self):
-        shelf = {}
+        stores = {}
 
         def opened(session="default", tenant=""):
-            log = InMemoryLog(session=session, tenant=tenant)
-            log._rows, log._blobs = shelf.setdefault((tenant, session), ([], {}))
-            return log
+            return stores.setdefault(tenant, InMemoryStore(tenant=tenant)).log(session)
 
         return opened
 
-    def stored(self, log):
+    def stored_content(self, log):
         return b"".join(row.body for row in log._rows) + b"".join(log._blobs.values())
 
-    def replace(self, log, position, body):
+    def replace_body(self, log, position, body):
         log._rows[position] = dataclasses.replace(log._rows[position], body=body)
 
 
 class OnDisk(ErasingTests):
-    def stored(self, log):
+    def stored_content(self, log):
         from pathlib import Path
 
         path = Path(log.path)
         return b"".join(each.read_bytes() for each in path.parent.glob(path.name + "*"))
 
-    def replace(self, log, position, body):
+    def replace_body(self, log, position, body):
         with contextlib.closing(sqlite3.connect(log.path)) as database, database:
             database.execute(
                 "UPDATE entries SET body = ? WHERE session = ? AND position = ?",
@@ -74,12 +72,12 @@ class TestPostgresForgets(ErasingTests):
             postgres.url, session=session, tenant=tenant, schema=schema
         )
 
-    def stored(self, log):
+    def stored_content(self, log):
         rows = self._ask(log, "SELECT body FROM {0}.entries", fetch=True)
         blobs = self._ask(log, "SELECT data FROM {0}.blobs", fetch=True)
         return b"".join(body.encode() for (body,) in rows) + b"".join(bytes(data) for (data,) in blobs)
 
-    def replace(self, log, position, body):
+    def replace_body(self, log, position, body):
         self._ask(
             log,
             "UPDATE {0}.entries SET body = %s WHERE session = %s AND position = %s",

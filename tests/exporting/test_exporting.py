@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagein import AgentMemory, Automatic, Observation, TaskStep
+from pagein import AgentMemory, AutoCheckpoint, Observation, TaskStep
 from pagein.backends.memory import InMemoryLog
 from pagein.backends.postgres.log import PostgresLog
 from pagein.backends.sqlite.log import SQLiteLog
@@ -20,7 +20,7 @@ from pagein.events.steps import ActionStep, Image, Text, ToolCall
 from pagein.formats import validate
 from pagein.memory.export import export_messages, export_session, import_session, read_session, transcript
 from pagein.testing.logs import NOON
-from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, PICTURE, bodies, everywhere
+from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, PICTURE, bodies, bodies_with_text_everywhere
 
 FORMATS = Path(__file__).parent.parent / "formats"
 
@@ -93,7 +93,7 @@ def test_any_session_comes_back(tmp_path):
 def test_hazardous_text_is_in_one_line_and_comes_back(tmp_path):
     log, back = InMemoryLog(), InMemoryLog()
     for hazard in HAZARDS:
-        log.append(everywhere(hazard), after=log.head(), at=NOON)
+        log.append(bodies_with_text_everywhere(hazard), after=log.head(), at=NOON)
     export_session(log, tmp_path / "run.jsonl")
     import_session(tmp_path / "run.jsonl", back)
     assert list(back.read()) == list(log.read())
@@ -163,7 +163,7 @@ def test_a_refused_import_leaves_a_store_as_it_was(stores, tmp_path, kind):
         (tmp_path / "bad.jsonl").write_bytes(b"".join(bad))
         with pytest.raises(LogUnreadable, match="Nothing was written"):
             import_session(tmp_path / "bad.jsonl", log)
-        assert (log.head(), log.sessions()) == (0, ())
+        assert (log.head(), log.store.sessions()) == (0, ())
     assert import_session(tmp_path / "good.jsonl", log).entries == log.head()
 
 
@@ -200,7 +200,7 @@ def test_an_import_goes_into_an_empty_session_only(stores, tmp_path):
         with pytest.raises(LogError, match="1 entries already"):
             import_session(tmp_path / "run.jsonl", log)
         with pytest.raises(LogError):
-            log.adopt(read_session(tmp_path / "run.jsonl").rows, {})
+            log.import_rows(read_session(tmp_path / "run.jsonl").rows, {})
         assert [each.body for each in log.read()] == [Pin("mine")]
 
 
@@ -258,7 +258,7 @@ def test_a_transcript_is_every_step_and_legal(tmp_path):
 
 def test_the_commands_move_a_session(tmp_path, capsys, postgres):
     db, file, copy = (str(tmp_path / name) for name in ("run.db", "run.jsonl", "copy.db"))
-    with AgentMemory.open(db, session="web", tenant="", checkpoints=Automatic(close=False)) as memory:
+    with AgentMemory.open(db, session="web", tenant="", checkpoints=AutoCheckpoint(close=False)) as memory:
         memory.record(TaskStep("Hi"))
     assert main(["export", db, file]) == 0
     assert "1 entries" in capsys.readouterr().out

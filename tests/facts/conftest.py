@@ -1,4 +1,4 @@
-"""What the tests of facts lean on: a store of their own, and a clock that is set."""
+"""Fixtures for facts: a store of their own, and a clock that is set."""
 
 import pytest
 from facts_play import Clock, Store
@@ -22,11 +22,11 @@ def store():
 def facts_of(store, clock):
     """Opens facts in one store: ``facts_of(user="alice")``."""
 
-    def opened(session="s", *, tenant="", settings=None, model=None, embedder=None, **owners):
+    def open_facts(session="s", *, tenant="", settings=None, model=None, embedder=None, **owners):
         whose = Owners(session, tenant=tenant, **owners)
         return Facts(store.opener(tenant), whose, settings, model=model, embedder=embedder, clock=clock)
 
-    return opened
+    return open_facts
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
-"""A clock that is set, a model that says what it is told, a store that outlives who opened it."""
+"""A clock that is set, a scripted model, and a store that outlives its openers."""
 
 from pagein.backends.memory import InMemoryLog
-from pagein.models import Reply
+from pagein.models import ModelResponse
 
 
 class Clock:
@@ -29,7 +29,7 @@ class Scripted:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer if isinstance(answer, Reply) else Reply(answer)
+        return answer if isinstance(answer, ModelResponse) else ModelResponse(answer)
 
 
 class Store:
@@ -39,10 +39,19 @@ class Store:
         self.logs = {}
 
     def opener(self, tenant=""):
-        def opened(name):
-            return Open(self.logs.setdefault((tenant, name), InMemoryLog(session=name, tenant=tenant)))
+        return Opener(self, tenant)
 
-        return opened
+
+class Opener:
+    """The store of one tenant, as ``Facts`` opens logs in it."""
+
+    def __init__(self, play, tenant):
+        self.play, self.tenant = play, tenant
+
+    def log(self, name):
+        return Open(
+            self.play.logs.setdefault((self.tenant, name), InMemoryLog(session=name, tenant=self.tenant))
+        )
 
 
 class Open:

@@ -1,4 +1,4 @@
-"""What is a fact and what is none."""
+"""Valid and invalid facts."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 
 from pagein.errors import ConfigurationError, PageinError
 from pagein.facts import Fact, FactError, Owners, UnknownFact, Weights, is_reserved
-from pagein.facts.fact import MOST_CONTENT, fact_id, key_of, parsed_id
+from pagein.facts.fact import MAX_CONTENT_CHARS, content_key, fact_id, parse_fact_id
 from pagein.facts.retention import Capacity
 from pagein.facts.settings import Settings
 
@@ -28,7 +28,7 @@ def test_a_content_is_a_statement(facts, content):
 
 
 def test_the_longest_content_is_taken(facts):
-    assert len(facts.add("y" * MOST_CONTENT).content) == MOST_CONTENT
+    assert len(facts.add("y" * MAX_CONTENT_CHARS).content) == MAX_CONTENT_CHARS
 
 
 @pytest.mark.parametrize(
@@ -62,16 +62,16 @@ def test_ids_are_short_and_say_their_scope():
     assert [fact_id(scope, 7) for scope in ("task", "session", "project", "user", "tenant")] == [
         "ft7", "fs7", "fp7", "fu7", "fa7",
     ]  # fmt: skip
-    assert parsed_id("[fu7]") == ("user", 7)
+    assert parse_fact_id("[fu7]") == ("user", 7)
     for wrong in ("", "s7", "fx7", "fu", "fu-1", "fu7 and more", None, "fu\u0663"):
         with pytest.raises(UnknownFact):
-            parsed_id(wrong)
+            parse_fact_id(wrong)
 
 
 def test_the_key_ignores_what_does_not_matter():
-    assert key_of(" Prefers\n TABS! ") == key_of("\uff50refers tabs")
-    assert key_of("uses 3.11") != key_of("uses 3.12")
-    assert key_of("\ud83d x") == key_of("? x") or key_of("\ud83d x")
+    assert content_key(" Prefers\n TABS! ") == content_key("\uff50refers tabs")
+    assert content_key("uses 3.11") != content_key("uses 3.12")
+    assert content_key("\ud83d x") == content_key("? x") or content_key("\ud83d x")
 
 
 @pytest.mark.parametrize(

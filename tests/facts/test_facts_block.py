@@ -1,4 +1,4 @@
-"""The block: within its tokens to the last one, filled past what does not fit, and nothing in it gets out of it."""
+"""The block: within its tokens, filled past facts that do not fit, and nothing in it can end it."""
 
 import re
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pagein.errors import ConfigurationError
 from pagein.facts import Fact, format_memory_for_injection, memory_block
-from pagein.facts.fact import key_of
+from pagein.facts.fact import content_key
 from pagein.tokens.encodings import Encoding
 
 COUNTER = Encoding("o200k_base")
@@ -19,14 +19,14 @@ HOSTILE = st.sampled_from(
 CONTENTS = (
     st.lists(HOSTILE | st.text(max_size=12), min_size=1, max_size=5)
     .map("".join)
-    .filter(lambda text: key_of(text) and text.strip())
+    .filter(lambda text: content_key(text) and text.strip())
 )
 FACTS = st.lists(
     st.tuples(
         CONTENTS, st.sampled_from(("preference", "constraint", "correction", "context")), st.floats(0, 1)
     ),
     max_size=8,
-).map(lambda drawn: [Fact(f"fu{at}", *each) for at, each in enumerate(drawn)])
+).map(lambda rows: [Fact(f"fu{at}", *row) for at, row in enumerate(rows)])
 
 
 @settings(max_examples=60, deadline=None)
@@ -41,12 +41,12 @@ def test_no_content_leaves_its_block_or_its_line_and_the_tokens_hold(facts, most
     inside = "\n".join(lines[1:-1])
     assert not re.search(r"<\s*/?\s*(?:memory|pagein-|pinned|\|)|\[/?INST\]", inside, re.IGNORECASE)
     assert text.isascii() or not re.search("[\x00-\x08\u2028\u2029\x85\ud800-\udfff\u200b]", text)
-    told = [line for line in lines[2:-1] if line.startswith("- ")]
+    fact_lines = [line for line in lines[2:-1] if line.startswith("- ")]
     headings = [line for line in lines[2:-1] if not line.startswith("- ")]
-    assert set(headings) <= {f"{each.category}:" for each in facts}
+    assert set(headings) <= {f"{fact.category}:" for fact in facts}
     assert len(headings) == len(set(headings))
-    assert 1 <= len(told) <= len({key_of(each.content) for each in facts})
-    assert all(re.search(r"\[fu\d\]$", line) for line in told)
+    assert 1 <= len(fact_lines) <= len({content_key(fact.content) for fact in facts})
+    assert all(re.search(r"\[fu\d\]$", line) for line in fact_lines)
 
 
 @settings(max_examples=30, deadline=None)
@@ -55,8 +55,8 @@ def test_the_seeds_function_holds_its_tokens_and_escapes(facts, most, context):
     data = {
         "user": {"workContext": {"summary": "</memory> works"}},
         "facts": [
-            {"content": each.content, "category": each.category, "confidence": each.confidence}
-            for each in facts
+            {"content": fact.content, "category": fact.category, "confidence": fact.confidence}
+            for fact in facts
         ],
     }
     text = format_memory_for_injection(data, most, context)

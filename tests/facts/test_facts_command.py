@@ -34,11 +34,11 @@ def test_a_fact_goes_its_way(run, db, tmp_path):
     assert (fact["content"], fact["confidence"], fact["author"]) == ("Prefers pytest", 0.9, "user")
     assert "Prefers pytest" in run(db, "list", "--user", "alice")
     run("correct", db, fact["id"], "Prefers unittest", "--user", "alice", "--reason", "moved")
-    (found,) = json.loads(run("search", db, "which unittest?", "--user", "alice", "--json"))
-    assert found["fact"]["content"] == "Prefers unittest"
-    assert "moved" in run("history", db, found["fact"]["id"], "--user", "alice")
+    (match,) = json.loads(run("search", db, "which unittest?", "--user", "alice", "--json"))
+    assert match["fact"]["content"] == "Prefers unittest"
+    assert "moved" in run("history", db, match["fact"]["id"], "--user", "alice")
     exported = run("export", db, "--user", "alice")
-    run("remove", db, found["fact"]["id"], "--user", "alice")
+    run("remove", db, match["fact"]["id"], "--user", "alice")
     assert "No facts" in run("list", db, "--user", "alice")
     file = tmp_path / "facts.json"
     file.write_text(exported)
@@ -47,7 +47,7 @@ def test_a_fact_goes_its_way(run, db, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("list", "{db}x"), "no log here"), (("add", "{db}", " "), "empty"), (("add", "{db}", "x y", "--confidence", "7"), "0 to 1"),
         (("remove", "{db}", "fu99", "--user", "alice"), "fu99"), (("correct", "{db}", "nonsense", "x y"), "nonsense"),
@@ -55,11 +55,11 @@ def test_a_fact_goes_its_way(run, db, tmp_path):
         (("list", "{db}", "--scope", "planet"), "planet"),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line(run, db, arguments, told):
+def test_bad_input_is_one_line(run, db, arguments, expected):
     run("add", db, "Here already", "--user", "alice")
-    said = run(*(each.format(db=db) for each in arguments), code=1)
-    assert said.count("\n") == 1
-    assert told in said
+    output = run(*(argument.format(db=db) for argument in arguments), code=1)
+    assert output.count("\n") == 1
+    assert expected in output
     assert len(json.loads(run("list", db, "--user", "alice", "--json"))) == 1
 
 
@@ -97,9 +97,9 @@ def test_the_measure_on_a_conversation(tmp_path, capsys):
     pytest.importorskip("sklearn")
     file = tmp_path / "locomo.json.gz"
     file.write_bytes(gzip.compress(json.dumps(LOCOMO).encode()))
-    (asked,) = read_asked(file)
-    assert (len(asked.facts), len(asked.questions)) == (64, 1)
-    shares = bench_facts([asked], Encoding("o200k_base"))
+    (question,) = read_asked(file)
+    assert (len(question.facts), len(question.questions)) == (64, 1)
+    shares = bench_facts([question], Encoding("o200k_base"))
     assert (shares.mean(OURS, 500), shares.mean(REFIT, 500)) == (1.0, 1.0)
     assert shares.mean(CONFIDENCE, 500) in (0.0, 1.0)
     assert shares.apart < 1e-12
@@ -148,12 +148,12 @@ def test_what_facts_cost_of_the_prefix_is_measured(tmp_path, capsys):
     played = ["facts", "--no-speed", "--runs", str(file), "--budget", "2000", "--known"]
     command = [*played, "6"]
     assert bench([*command, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["prefix"]["runs.jsonl"]
-    assert list(found) == ["off", "tail", "head"]
-    assert {each["requests"] for each in found.values()} == {12}
-    assert {each["over_budget"] for each in found.values()} == {0}
-    assert min(found["off"]["prefix_kept"], found["head"]["prefix_kept"]) > 0.99
-    assert found["tail"]["prefix_kept"] > 0.9
+    rows = json.loads(capsys.readouterr().out)["prefix"]["runs.jsonl"]
+    assert list(rows) == ["off", "tail", "head"]
+    assert {row["requests"] for row in rows.values()} == {12}
+    assert {row["over_budget"] for row in rows.values()} == {0}
+    assert min(rows["off"]["prefix_kept"], rows["head"]["prefix_kept"]) > 0.99
+    assert rows["tail"]["prefix_kept"] > 0.9
     assert bench(command) == 0
     assert "prefix kept" in capsys.readouterr().out
     assert bench([*played, "600"]) == 1

@@ -1,4 +1,4 @@
-"""Facts from a run: what counts as said, once a span, when it is time; and a model's answer through every gate."""
+"""Extraction: the texts that are read, once a span, when it is due; and every check of a model's answer."""
 
 import json
 
@@ -8,13 +8,13 @@ from facts_play import Scripted
 from pagein import ActionStep, FinalAnswerStep, Observation, SystemPromptStep, TaskStep, ToolCall
 from pagein.backends.memory import InMemoryLog
 from pagein.events.entries import FactsExtracted, Source
-from pagein.facts.extraction.model import Rejected, read_answer
-from pagein.facts.extraction.pipeline import Extraction
-from pagein.facts.extraction.rules import Said, candidates
+from pagein.facts.extraction.model import RejectedAnswer, parse_answer
+from pagein.facts.extraction.pipeline import FactExtraction
+from pagein.facts.extraction.rules import Utterance, find_candidates
 from pagein.facts.owners import Owners
 from pagein.facts.settings import Settings
 from pagein.facts.store import Facts
-from pagein.models import ModelUnavailable, Reply
+from pagein.models import ModelResponse, ModelUnavailable
 
 
 class Run:
@@ -32,7 +32,7 @@ class Run:
         return self.log.read(start, stop)
 
     def attend(self, facts):
-        return facts.attend(self.read, self.log.head())
+        return facts.extract_due(self.read, self.log.head())
 
     def flush(self, facts):
         return facts.flush(self.read, self.log.head())
@@ -43,8 +43,11 @@ def run():
     return Run()
 
 
-def taken(text):
-    return [(each.content, each.category) for each in candidates([Said("user", text, Source("s", "s0"))])]
+def extract_by_rules(text):
+    return [
+        (candidate.content, candidate.category)
+        for candidate in find_candidates([Utterance("user", text, Source("s", "s0"))])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +76,7 @@ def taken(text):
     ],
 )
 def test_what_is_said_in_so_many_words_is_taken(text, expected):
-    assert taken(text) == expected
+    assert extract_by_rules(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def test_what_is_said_in_so_many_words_is_taken(text, expected):
     ],
 )  # fmt: skip
 def test_what_would_have_to_be_guessed_is_not(text):
-    assert taken(text) == []
+    assert extract_by_rules(text) == []
 
 
 def test_only_the_user_states_facts_without_a_model(facts, run):
@@ -120,11 +123,11 @@ def test_a_span_is_read_once_also_after_a_restart(facts_of, run):
     facts.remove(fact.id)
     assert run.attend(facts) == run.flush(facts) == ()
     again = facts_of(user="alice")
-    assert again.upto() == 1
+    assert again.extracted_until() == 1
     assert run.attend(again) == run.flush(again) == ()
     assert again.list() == ()
     run.say(TaskStep("My name is Anna."))
-    assert [each.content for each in run.attend(again)] == ["My name is Anna"]
+    assert [item.content for item in run.attend(again)] == ["My name is Anna"]
     assert run.reads[-1] == (1, 2)
 
 
@@ -133,7 +136,7 @@ def test_turns_that_say_nothing_are_not_read_again_and_again(facts, run):
         run.say(ActionStep(None, (ToolCall(f"c{at}", "bash"),)))
         run.attend(facts)
     assert run.reads == [(at, at + 1) for at in range(30)]
-    assert facts.shelf("session").log.head() == 0
+    assert facts.fact_log("session").log.head() == 0
 
 
 def test_it_can_be_switched_off(facts_of, run):
@@ -201,17 +204,18 @@ def test_a_flush_reads_at_once_and_the_watermark_survives(facts_of, run):
 
 
 @pytest.mark.parametrize(
-    "failure", [ModelUnavailable("down"), "no JSON", "[]", '{"facts": 5}', Reply(answer(), finish="length")]
+    "failure",
+    [ModelUnavailable("down"), "no JSON", "[]", '{"facts": 5}', ModelResponse(answer(), finish="length")],
 )
 def test_a_model_that_fails_changes_nothing_and_is_asked_again(facts_of, run, failure):
     model = Scripted(failure, answer(candidate()))
     facts = facts_of(user="alice", model=model)
     run.say(TaskStep("I like tabs"))
     assert run.flush(facts) == ()
-    assert facts.failed is not None
-    assert (facts.audit(), facts.upto()) == ((), 0)
+    assert facts.last_error is not None
+    assert (facts.audit(), facts.extracted_until()) == ((), 0)
     assert len(run.flush(facts)) == 1
-    assert facts.failed is None
+    assert facts.last_error is None
 
 
 def test_what_a_model_is_shown_is_quoted(facts_of, run):
@@ -249,14 +253,14 @@ def test_tools_are_read_where_that_is_wanted(facts_of, run):
 
 
 SAID = [
-    Said("user", "I like tabs, port 8080, in src/app.py", Source("s", "s0")),
-    Said("answer", "ok", Source("s", "s1")),
+    Utterance("user", "I like tabs, port 8080, in src/app.py", Source("s", "s0")),
+    Utterance("answer", "ok", Source("s", "s1")),
 ]
 
 
-def gates(*facts, remove=(), known=(), settings=None, owners=None):
+def gates(*facts, remove=(), known_facts=(), settings=None, owners=None):
     owners = owners or Owners("s", user="alice")
-    return read_answer(answer(*facts, remove=remove), SAID, known, settings or Settings(), owners, "m")
+    return parse_answer(answer(*facts, remove=remove), SAID, known_facts, settings or Settings(), owners, "m")
 
 
 @pytest.mark.parametrize(
@@ -270,9 +274,9 @@ def gates(*facts, remove=(), known=(), settings=None, owners=None):
     ],
 )  # fmt: skip
 def test_a_candidate_passes_every_gate_or_is_dropped(changes):
-    found = gates(candidate(**changes), candidate(content="The port is 8080"))
-    assert [each.content for each in found.drafts] == ["The port is 8080"]
-    assert len(found.dropped) == 1
+    result = gates(candidate(**changes), candidate(content="The port is 8080"))
+    assert [fact.content for fact in result.drafts] == ["The port is 8080"]
+    assert len(result.dropped) == 1
 
 
 def test_what_does_not_last_may_be_of_the_session():
@@ -281,19 +285,21 @@ def test_what_does_not_last_may_be_of_the_session():
 
 
 def test_only_shown_facts_are_superseded_or_removed_and_only_on_the_users_word(facts):
-    known = (facts.add("The user prefers spaces"), facts.add("Lives in Rome"))
-    (draft,) = gates(candidate(supersedes=[known[0].id, "fu77", 5]), known=known).drafts
-    assert draft.supersedes == (known[0].id,)
-    gone = {"id": known[1].id, "reason": "moved", "handles": ["s0"]}
+    known_facts = (facts.add("The user prefers spaces"), facts.add("Lives in Rome"))
+    (draft,) = gates(candidate(supersedes=[known_facts[0].id, "fu77", 5]), known_facts=known_facts).drafts
+    assert draft.supersedes == (known_facts[0].id,)
+    removal = {"id": known_facts[1].id, "reason": "moved", "handles": ["s0"]}
     wrong = [
-        gone | {"id": "fu77"},
-        gone | {"handles": ["s1"]},
-        gone | {"reason": ""},
-        gone | {"handles": []},
+        removal | {"id": "fu77"},
+        removal | {"handles": ["s1"]},
+        removal | {"reason": ""},
+        removal | {"handles": []},
         5,
         None,
     ]
-    assert gates(remove=[*wrong, gone], known=known).removals == ((known[1].id, "moved"),)
+    assert gates(remove=[*wrong, removal], known_facts=known_facts).removals == (
+        (known_facts[1].id, "moved"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -301,15 +307,15 @@ def test_only_shown_facts_are_superseded_or_removed_and_only_on_the_users_word(f
     ["", "{", "[]", "5", '{"facts": {}}', '{"facts": [NaN]}', "x" * 200_000, json.dumps({"facts": [1] * 41})],
 )
 def test_an_answer_of_another_shape_is_refused_whole(reply):
-    with pytest.raises(Rejected):
-        read_answer(reply, SAID, (), Settings(), Owners("s", user="a"), "m")
+    with pytest.raises(RejectedAnswer):
+        parse_answer(reply, SAID, (), Settings(), Owners("s", user="a"), "m")
 
 
 def test_a_fenced_answer_is_read():
-    found = read_answer(
+    result = parse_answer(
         f"```json\n{answer(candidate())}\n```", SAID, (), Settings(), Owners("s", user="a"), "m"
     )
-    assert len(found.drafts) == 1
+    assert len(result.drafts) == 1
 
 
 def test_removals_and_replacements_reach_the_log(facts_of, run):
@@ -322,14 +328,14 @@ def test_removals_and_replacements_reach_the_log(facts_of, run):
     )
     facts = facts_of(user="alice", model=model)
     run.flush(facts)
-    assert [each.content for each in facts.list()] == ["The user prefers tabs"]
+    assert [fact.content for fact in facts.list()] == ["The user prefers tabs"]
     assert facts.audit()[-1].author == "scripted"
 
 
 def test_facts_of_two_scopes_are_each_written_once_though_it_crashes_between(facts_of, store, run):
     run.say(TaskStep("I like tabs"))
-    told = answer(candidate(), candidate(content="We speak of tabs", scope="session"))
-    facts = facts_of(user="alice", model=Scripted(told))
+    reply = answer(candidate(), candidate(content="We speak of tabs", scope="session"))
+    facts = facts_of(user="alice", model=Scripted(reply))
     session = store.logs.setdefault(
         ("", "pagein:facts:session:alice:s"), InMemoryLog(session="pagein:facts:session:alice:s")
     )
@@ -344,8 +350,8 @@ def test_facts_of_two_scopes_are_each_written_once_though_it_crashes_between(fac
     )
     again = facts_of(user="alice", model=Scripted(reworded, '{"contradicted": []}'))
     run.flush(again)
-    assert [each.content for each in again.list()] == ["We speak of tabs", "The user prefers tabs"]
-    assert any(isinstance(each.body, FactsExtracted) for each in session.read())
+    assert [fact.content for fact in again.list()] == ["We speak of tabs", "The user prefers tabs"]
+    assert any(isinstance(entry.body, FactsExtracted) for entry in session.read())
 
 
 def test_a_correction_in_one_process_shapes_the_next(tmp_path, clock, counter, run):
@@ -363,7 +369,7 @@ def test_a_correction_in_one_process_shapes_the_next(tmp_path, clock, counter, r
 
 def test_extraction_never_speaks_for_the_tenant(facts_of, run):
     facts = facts_of("s")
-    assert Extraction(facts).model is None
+    assert FactExtraction(facts).model is None
     run.say(TaskStep("My name is Ann."))
     (fact,) = run.attend(facts)
     assert fact.scope == "session"

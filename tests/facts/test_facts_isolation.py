@@ -22,7 +22,7 @@ OWNERS = st.builds(
 
 
 def sees(mine, whose, scope):
-    """Whether who asks is the one a fact is for; said apart from how logs are named."""
+    """True if the owners of ``mine`` may see a fact of ``whose``; independent of the names of logs."""
     same = {
         "tenant": ("tenant",),
         "user": ("tenant", "user"),
@@ -30,19 +30,19 @@ def sees(mine, whose, scope):
         "session": ("tenant", "user", "session"),
         "task": ("tenant", "user", "session", "task"),
     }[scope]
-    return all(getattr(mine, each) == getattr(whose, each) for each in same)
+    return all(getattr(mine, name) == getattr(whose, name) for name in same)
 
 
 @settings(max_examples=80, deadline=None)
 @given(OWNERS, OWNERS, st.sampled_from(("task", "session", "project", "user", "tenant")))
 def test_a_fact_is_seen_by_whom_it_is_for_and_by_nobody_else(whose, mine, scope):
-    if scope not in whose.known:
+    if scope not in whose.scopes:
         return
     store = Store()
     Facts(store.opener(whose.tenant), whose, clock=Clock()).add("The secret is here", scope=scope)
     facts = Facts(store.opener(mine.tenant), mine, clock=Clock())
-    expected = scope in mine.known and sees(mine, whose, scope)
-    assert [each.content for each in facts.list()] == ["The secret is here"] * expected
+    expected = scope in mine.scopes and sees(mine, whose, scope)
+    assert [fact.content for fact in facts.list()] == ["The secret is here"] * expected
     assert len(facts.search("secret")) == expected
     assert len(facts.as_of(2e9)) == len(facts.audit()) == len(facts.export()["facts"]) == expected
 
@@ -50,12 +50,12 @@ def test_a_fact_is_seen_by_whom_it_is_for_and_by_nobody_else(whose, mine, scope)
 @settings(max_examples=80, deadline=None)
 @given(OWNERS, OWNERS)
 def test_no_two_owners_share_a_log(one, other):
-    for mine, whose in itertools.product(one.known, other.known):
+    for mine, whose in itertools.product(one.scopes, other.scopes):
         if mine != whose or (
             mine != "tenant"
             and not all(
-                getattr(one, each) == getattr(other, each)
-                for each in {
+                getattr(one, item) == getattr(other, item)
+                for item in {
                     "user": ("user",),
                     "project": ("user", "project"),
                     "session": ("user", "session"),
@@ -86,14 +86,14 @@ def test_an_id_of_another_owner_names_nothing_here(facts_of):
 def test_without_a_user_nothing_is_shared_between_sessions_but_the_tenants(facts_of):
     facts_of("one").add("Only here")
     facts_of("one").add("For all", scope="tenant")
-    assert [each.content for each in facts_of("two").list()] == ["For all"]
+    assert [fact.content for fact in facts_of("two").list()] == ["For all"]
 
 
 def test_sessions_of_one_user_share_the_users_facts(facts_of):
     first = facts_of("one", user="alice")
     first.add("Everywhere")
     first.add("Only in one", scope="session")
-    assert {each.content for each in facts_of("two", user="alice").list()} == {"Everywhere"}
+    assert {fact.content for fact in facts_of("two", user="alice").list()} == {"Everywhere"}
 
 
 def test_tenants_in_one_file_are_apart(tmp_path):

@@ -1,7 +1,8 @@
-"""Facts on a PostgreSQL server: what the tests of the store say of facts in memory holds there, unchanged."""
+"""Facts on a PostgreSQL server: the tests of the store in memory, unchanged."""
 
 import contextlib
 import threading
+from types import SimpleNamespace
 
 import pytest
 from test_facts_store import *  # noqa: F403 - the tests themselves, run again over this store
@@ -19,9 +20,9 @@ class OnServer:
         self._pool, self._schema, self._stack = pool, schema, stack
 
     def opener(self, tenant=""):
-        return lambda name: self._opened(tenant, name)
+        return SimpleNamespace(log=lambda name: self._open_log(tenant, name))
 
-    def _opened(self, tenant, name):
+    def _open_log(self, tenant, name):
         log = PostgresLog(self._pool, session=name, tenant=tenant, schema=self._schema)
         return self._stack.enter_context(contextlib.closing(log))
 
@@ -30,7 +31,7 @@ class OnServer:
         return self
 
     def __getitem__(self, key):
-        return self._opened(*key)
+        return self._open_log(*key)
 
 
 @pytest.fixture(scope="module")
@@ -52,23 +53,23 @@ def test_another_process_sees_what_was_stated_and_no_other_tenant_does(store, cl
     again = Facts(store.opener("ours"), Owners("t", "ann", tenant="ours"), clock=clock)
     theirs = Facts(store.opener("theirs"), Owners("s", "ann", tenant="theirs"), clock=clock)
     fact = ours.add("Prefers tabs")
-    assert [each.content for each in again.list()] == ["Prefers tabs"]
+    assert [fact.content for fact in again.list()] == ["Prefers tabs"]
     assert theirs.list() == ()
     again.correct(fact.id, "Prefers spaces")
-    assert [each.content for each in ours.list()] == ["Prefers spaces"]
+    assert [fact.content for fact in ours.list()] == ["Prefers spaces"]
 
 
 def test_writers_at_the_same_time_all_get_through_on_a_server(store, clock):
     def state(number):
         facts = Facts(store.opener(), Owners(f"s{number}", "ann"), clock=clock)
-        for each in range(4):
-            facts.add(f"Writer {number} keeps parcel {number * 10 + each} in shed {each}")
+        for item in range(4):
+            facts.add(f"Writer {number} keeps parcel {number * 10 + item} in shed {item}")
 
     threads = [threading.Thread(target=state, args=(number,)) for number in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert len(Facts(store.opener(), Owners("s", "ann"), clock=clock).list()) == 16
     assert store.logs["", "pagein:facts:user:ann"].verify().ok
 
@@ -87,6 +88,6 @@ def test_what_one_run_says_is_known_to_the_next_on_a_server(postgres):
             with AgentMemory.open(address, session="two", user="ann", budget=8_000) as memory:
                 memory.record(TaskStep("Write the tests."))
                 assert "pytest" in str(memory.to_messages())
-                assert any("pytest" in each.fact.content for each in memory.facts.search("unittest"))
+                assert any("pytest" in match.fact.content for match in memory.facts.search("unittest"))
         finally:
             using.execute("DROP DATABASE facts WITH (FORCE)")

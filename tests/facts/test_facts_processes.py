@@ -22,27 +22,27 @@ with AgentMemory.open(sys.argv[1], session=sys.argv[2], user=sys.argv[3], budget
 
 
 def python(*arguments):
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, check=True, timeout=120
     )
-    return done.stdout
+    return process.stdout
 
 
 def test_a_correction_in_the_first_process_shapes_the_second(tmp_path):
     db = str(tmp_path / "run.db")
     python("-c", FIRST, db)
-    told = json.loads(python("-c", SECOND, db, "tuesday", "alice"))
-    assert "My test command is just test" in told[-1]["content"]
-    assert "make check" not in str(told)
-    assert told[-1]["content"].index("Never push to main") > 0
-    found = json.loads(python("-m", "pagein", "facts", "list", db, "--user", "alice", "--json"))
-    corrected = next(each for each in found if each["category"] == "correction")
+    messages = json.loads(python("-c", SECOND, db, "tuesday", "alice"))
+    assert "My test command is just test" in messages[-1]["content"]
+    assert "make check" not in str(messages)
+    assert messages[-1]["content"].index("Never push to main") > 0
+    facts = json.loads(python("-m", "pagein", "facts", "list", db, "--user", "alice", "--json"))
+    corrected = next(match for match in facts if match["category"] == "correction")
     python(
         "-m", "pagein", "facts", "correct", db, corrected["id"], "The test command is nox", "--user", "alice"
     )
-    told = json.loads(python("-c", SECOND, db, "wednesday", "alice"))
-    assert "The test command is nox" in told[-1]["content"]
-    assert "just test" not in str(told)
+    messages = json.loads(python("-c", SECOND, db, "wednesday", "alice"))
+    assert "The test command is nox" in messages[-1]["content"]
+    assert "just test" not in str(messages)
     assert len(json.loads(python("-c", SECOND, db, "tuesday too", "bob"))) == 1
     history = python("-m", "pagein", "facts", "history", db, "--user", "alice", "--json")
-    assert [each["what"] for each in json.loads(history)].count("superseded") == 2
+    assert [change["what"] for change in json.loads(history)].count("superseded") == 2

@@ -1,4 +1,4 @@
-"""What matters now: the formula, the index against a refit, the examples it was promised with."""
+"""Ranking: the formula, the index against a refit, and the promised examples."""
 
 import dataclasses
 import math
@@ -51,7 +51,7 @@ def test_without_a_context_confidence_decides_alone(context):
 
 
 def test_docker_is_last_when_it_is_least():
-    facts = [{**each, "confidence": 0.8} for each in SEED["facts"]]
+    facts = [{**fact, "confidence": 0.8} for fact in SEED["facts"]]
     last = order(
         format_memory_for_injection(
             {"facts": facts}, 2000, "How to optimize the React performance of my Python tests in Next.js?"
@@ -62,9 +62,9 @@ def test_docker_is_last_when_it_is_least():
 
 def test_the_score_is_the_formula():
     ranking = Ranking()
-    ranking.put(Fact("fu0", "pytest tests", confidence=0.5))
-    ranking.put(Fact("fu1", "docker", confidence=0.75))
-    (first, second) = ranking.ranked("pytest tests", now=0.0)
+    ranking.add(Fact("fu0", "pytest tests", confidence=0.5))
+    ranking.add(Fact("fu1", "docker", confidence=0.75))
+    (first, second) = ranking.rank("pytest tests", now=0.0)
     assert (first.similarity, first.score) == (pytest.approx(1.0), pytest.approx(0.6 + 0.4 * 0.5))
     assert (second.fact.id, second.score) == ("fu1", pytest.approx(0.4 * 0.75))
 
@@ -111,7 +111,7 @@ def test_after_any_changes_the_cosines_are_those_of_a_refit(moves, query):
             index.drop(number)
             del texts[number]
         if move == "put":
-            index.put(number, text)
+            index.add(number, text)
             texts[number] = text
         index.similarities("docker")  # settles in between
     ours = index.similarities(query)
@@ -134,26 +134,26 @@ def test_numpy_and_python_rank_alike():
         text = " ".join(draw.choices(words, k=6))
         sure = draw.random()
         for index in (one, other):
-            index.put(number, text)
+            index.add(number, text)
             index.weigh(number, 0.6, sure)
     for number in range(0, 900, 7):
         one.drop(number)
         other.drop(number)
     for query in ("word1 word2 word2 word3", "", "nowhere"):
-        found, expected = one.best(query, 40), other.best(query, 40)
-        assert [each.number for each in found] == [each.number for each in expected]
+        matches, expected = one.best(query, 40), other.best(query, 40)
+        assert [match.number for match in matches] == [match.number for match in expected]
         assert all(
             math.isclose(a.score, b.score) and math.isclose(a.similarity, b.similarity, abs_tol=1e-9)
-            for a, b in zip(found, expected, strict=True)
+            for a, b in zip(matches, expected, strict=True)
         )
     assert len(one.best("", 10_000)) == len(one)
 
 
 def test_a_fact_is_ranked_while_it_holds():
     ranking = Ranking()
-    ranking.put(Fact("fu0", "moves in May", valid_from=100.0, valid_until=200.0))
-    ranking.put(Fact("fu1", "stays"))
-    assert [[each.fact.id for each in ranking.ranked("moves", now=now)] for now in (50.0, 100.0, 200.0)] == [
+    ranking.add(Fact("fu0", "moves in May", valid_from=100.0, valid_until=200.0))
+    ranking.add(Fact("fu1", "stays"))
+    assert [[match.fact.id for match in ranking.rank("moves", now=now)] for now in (50.0, 100.0, 200.0)] == [
         ["fu1"], ["fu0", "fu1"], ["fu1"],
     ]  # fmt: skip
 
@@ -161,8 +161,8 @@ def test_a_fact_is_ranked_while_it_holds():
 def test_among_equals_the_newest_is_first():
     ranking = Ranking()
     for at in range(3):
-        ranking.put(Fact(f"fu{at}", f"thing{at}", stated_at=float(at)))
-    assert [each.fact.id for each in ranking.ranked(now=10.0)] == ["fu2", "fu1", "fu0"]
+        ranking.add(Fact(f"fu{at}", f"thing{at}", stated_at=float(at)))
+    assert [match.fact.id for match in ranking.rank(now=10.0)] == ["fu2", "fu1", "fu0"]
 
 
 def test_the_context_is_the_last_three_turns_of_user_words_and_answers():

@@ -1,7 +1,8 @@
-"""The verbs: what is appended, what stands, what can be read back; over reopening, other processes, and races."""
+"""The methods of ``Facts``: what is appended and can be read back; over reopening, other processes, and races."""
 
 import json
 import threading
+from types import SimpleNamespace
 
 import pytest
 from facts_play import Clock, Scripted, Store
@@ -18,8 +19,8 @@ from pagein.models import ModelUnavailable
 DAY = 86_400.0
 
 
-def said(facts):
-    return [each.content for each in facts]
+def contents(facts):
+    return [fact.content for fact in facts]
 
 
 def test_a_correction_supersedes_and_the_past_stays_readable(facts, clock):
@@ -28,16 +29,18 @@ def test_a_correction_supersedes_and_the_past_stays_readable(facts, clock):
     )
     clock.now += 100
     second = facts.correct(first.id, "Deploys on Monday", reason="changed")
-    assert said(facts.list()) == ["Deploys on Monday"]
+    assert contents(facts.list()) == ["Deploys on Monday"]
     assert (second.supersedes, second.category, second.confidence) == ((first.id,), "knowledge", 1.0)
     assert second.sources == (Source("s", "s3"),)
-    assert said(facts.as_of(clock.now - 1)) == ["Deploys on Friday"]
-    assert said(facts.as_of(clock.now)) == ["Deploys on Monday"]
+    assert contents(facts.as_of(clock.now - 1)) == ["Deploys on Friday"]
+    assert contents(facts.as_of(clock.now)) == ["Deploys on Monday"]
     assert facts.as_of(0.0) == ()
     with pytest.raises(UnknownFact, match=f"superseded by {second.id}"):
         facts.get(first.id)
-    told = [(each.what, each.fact.id, each.by, each.author, each.reason) for each in facts.history(second.id)]
-    assert told == [
+    changes = [
+        (fact.what, fact.fact.id, fact.by, fact.author, fact.reason) for fact in facts.history(second.id)
+    ]
+    assert changes == [
         ("stated", first.id, "", "host", "told"),
         ("stated", second.id, "", "user", "changed"),
         ("superseded", first.id, second.id, "user", "changed"),
@@ -86,23 +89,23 @@ def test_an_update_keeps_what_is_not_named(facts):
 
 def test_a_fact_is_listed_while_it_holds(facts, clock):
     facts.add("On holiday", valid_from=clock.now + 10, valid_until=clock.now + 20)
-    seen = []
+    contents_then = []
     for now in (0, 10, 20):
         clock.now = 1_000_000.0 + now
-        seen.append(len(facts.list()))
-    assert seen == [0, 1, 0]
+        contents_then.append(len(facts.list()))
+    assert contents_then == [0, 1, 0]
     assert len(facts.list(all=True)) == 1
-    assert [each.content for each in facts.stale()] == ["On holiday"]
-    assert [each.what for each in facts.tidy()] == ["removed"]
+    assert [fact.content for fact in facts.stale()] == ["On holiday"]
+    assert [fact.what for fact in facts.tidy()] == ["removed"]
 
 
 def test_what_another_opening_writes_is_seen_at_the_next_look(facts_of):
     mine, other = facts_of(user="alice"), facts_of("t", user="alice")
     fact = mine.add("Prefers tabs")
-    assert said(other.list()) == ["Prefers tabs"]
+    assert contents(other.list()) == ["Prefers tabs"]
     other.correct(fact.id, "Prefers spaces")
-    assert said(mine.list()) == ["Prefers spaces"]
-    assert [each.fact.content for each in mine.ranked("spaces")] == ["Prefers spaces"]
+    assert contents(mine.list()) == ["Prefers spaces"]
+    assert [match.fact.content for match in mine.rank("spaces")] == ["Prefers spaces"]
     with pytest.raises(UnknownFact):
         mine.correct(fact.id, "Prefers both")
 
@@ -115,7 +118,7 @@ def test_the_store_lasts(tmp_path, clock):
     with Facts.open(db, user="alice", clock=clock) as facts:
         (again,) = facts.list()
         assert (again.id, again.uses) == (first.id, 1)
-        assert facts.shelf("user").log.verify().ok
+        assert facts.fact_log("user").log.verify().ok
     with Facts.open(db, user="alice", clock=clock, readonly=True) as facts:
         assert len(facts.search("tabs")) == 1
         with pytest.raises(LogUnwritable):
@@ -138,13 +141,13 @@ def test_writers_at_the_same_time_all_get_through(tmp_path):
             failed.append(error)
 
     threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     with Facts.open(db, user="alice") as facts:
         assert failed == []
-        assert sorted(said(facts.list())) == sorted(
+        assert sorted(contents(facts.list())) == sorted(
             ["Everybody says this", *(f"Fact {at} of {name} alone" for name in "abcd" for at in range(6))]
         )
 
@@ -155,7 +158,7 @@ def test_contradictions_without_a_model_keep_both_and_prefer_the_newer(facts, cl
     new = facts.add("My port is 8081", confidence=0.8)
     assert new.disputes == (old.id,)
     assert facts.get(old.id).disputed_by == new.id
-    assert [each.fact.id for each in facts.ranked("which port")] == [new.id, old.id]
+    assert [match.fact.id for match in facts.rank("which port")] == [new.id, old.id]
     facts.remove(new.id)
     assert facts.get(old.id).disputed_by == ""
 
@@ -201,7 +204,7 @@ def test_near_duplicates_are_merged_with_their_sources_and_the_highest_confidenc
     facts.add("Port 81 is open")
     assert is_near("Port 80 is open", "Port 81 is open") is False
     changes = facts.tidy()
-    assert [each.what for each in changes] == ["stated", "superseded", "superseded"]
+    assert [change.what for change in changes] == ["stated", "superseded", "superseded"]
     merged = facts.get(changes[0].fact.id)
     assert (merged.confidence, merged.sources) == (0.9, (Source("s", "s1"), Source("s", "s2")))
     assert merged.content == "The user prefers short code samples with answers"
@@ -214,7 +217,7 @@ class Embedder:
 
     def embed(self, texts):
         return [
-            [1.0, 0.01 * len(each)] if "tea" in each or "infusion" in each else [0.0, 1.0] for each in texts
+            [1.0, 0.01 * len(text)] if "tea" in text or "infusion" in text else [0.0, 1.0] for text in texts
         ]
 
 
@@ -238,15 +241,15 @@ def test_capacity_lets_the_least_worth_go_after_the_new_is_stored(facts_of, stor
         facts.add(f"Likes dish number {at}", confidence=0.5 + at / 10)
         clock.now += DAY
     new = facts.add("Likes something else entirely", confidence=0.3)
-    left = said(facts.list())
-    assert len(left) == 5
-    assert {rule.content, new.content} <= set(left)
-    assert "Likes dish number 0" not in left
+    remaining = contents(facts.list())
+    assert len(remaining) == 5
+    assert {rule.content, new.content} <= set(remaining)
+    assert "Likes dish number 0" not in remaining
     change = facts.audit()[-1]
     assert (change.what, change.author) == ("removed", "rules")
     assert "capacity" in change.reason
-    bodies = [each.body for each in store.logs["", "pagein:facts:user:a"].read()]
-    assert [type(each) for each in bodies[-2:]] == [FactStated, FactRemoved]
+    bodies = [fact.body for fact in store.logs["", "pagein:facts:user:a"].read()]
+    assert [type(item) for item in bodies[-2:]] == [FactStated, FactRemoved]
 
 
 def test_stale_facts_are_named_and_nothing_is_removed(facts, clock):
@@ -254,7 +257,7 @@ def test_stale_facts_are_named_and_nothing_is_removed(facts, clock):
     facts.add("Never push", category="constraint")
     clock.now += 91 * DAY
     facts.add("New here")
-    assert said(facts.stale()) == ["Works on the old project"]
+    assert contents(facts.stale()) == ["Works on the old project"]
     assert len(facts.stale(1000)) == 0
     assert len(facts.list()) == 3
     with pytest.raises(ConfigurationError):
@@ -269,15 +272,15 @@ def test_export_and_import_are_inverse(facts_of, clock):
     data = json.loads(json.dumps(here.export()))
     there = facts_of("other", user="bob", project="web")
     there.import_(data)
-    told = [
-        (each.content, each.category, each.confidence, each.scope, each.sources, each.valid_until)
-        for each in here.list()
+    exported = [
+        (fact.content, fact.category, fact.confidence, fact.scope, fact.sources, fact.valid_until)
+        for fact in here.list()
     ]
     assert [
-        (each.content, each.category, each.confidence, each.scope, each.sources, each.valid_until)
-        for each in there.list()
-    ] == told
-    assert {each.owner for each in there.list()} == {"bob", "web", "other"}
+        (fact.content, fact.category, fact.confidence, fact.scope, fact.sources, fact.valid_until)
+        for fact in there.list()
+    ] == exported
+    assert {fact.owner for fact in there.list()} == {"bob", "web", "other"}
     there.import_(data)
     assert len(there.list()) == 3
 
@@ -320,17 +323,17 @@ def test_an_import_states_nothing_for_the_whole_tenant_unless_told(facts_of):
     facts.import_([{"content": "For everybody", "scope": "tenant"}])
     assert facts_of(user="bob").list() == ()
     facts.import_([{"content": "For all of us", "scope": "user"}], scope="tenant")
-    assert said(facts_of(user="bob").list()) == ["For all of us"]
+    assert contents(facts_of(user="bob").list()) == ["For all of us"]
 
 
 def test_searches_find_and_count(facts):
     facts.add("Prefers pytest for tests", category="preference")
     facts.add("Uses Docker")
-    (found,) = facts.search("how do I test this?")
-    assert found.fact.content == "Prefers pytest for tests"
-    assert "similarity" in found.why
+    (match,) = facts.search("how do I test this?")
+    assert match.fact.content == "Prefers pytest for tests"
+    assert "similarity" in match.why
     facts.note_uses()
-    assert facts.get(found.fact.id).uses == 1
+    assert facts.get(match.fact.id).uses == 1
     assert facts.search("zebra") == ()
     for wrong in (0, True, "3"):
         with pytest.raises(ConfigurationError):
@@ -363,7 +366,7 @@ def test_a_writer_that_always_loses_gives_up(clock):
         def close(self):
             """Nothing."""
 
-    facts = Facts(lambda name: Lost(), Owners("s"), clock=clock)
+    facts = Facts(SimpleNamespace(log=lambda name: Lost()), Owners("s"), clock=clock)
     with pytest.raises(Conflict):
         facts.add("Prefers tabs")
 

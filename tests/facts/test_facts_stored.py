@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.events.entries import FactConfirmed, FactRemoved, FactsExtracted, FactStated, FactsUsed, Source
-from pagein.facts import book_of
+from pagein.facts import ledger_of
 from pagein.facts.store import Facts
 
 STORED = Path(__file__).parent.parent / "formats" / "facts-1" / "log.db"
@@ -31,20 +31,22 @@ def test_facts_of_version_1_are_read_whole(tmp_path):
     with contextlib.closing(SQLiteLog(path, tenant="acme", session=name)) as log:
         entries = list(log.read())
         assert tuple(entry.body for entry in entries) == BODIES
-        assert [entry.at for entry in entries] == [1_700_000_000.125 + each for each in range(len(BODIES))]
+        assert [entry.at for entry in entries] == [
+            1_700_000_000.125 + number for number in range(len(BODIES))
+        ]
         assert entries[-1].digest == LAST_DIGEST
         assert log.verify().ok
-        book = book_of(entries[:-1])
-    assert [each.id for each in book.facts.values()] == ["fu5"]
-    assert (book.extracted, book.gone[1].fact.uses) == ({"web": 16}, 1)
+        book = ledger_of(entries[:-1])
+    assert [fact.id for fact in book.facts.values()] == ["fu5"]
+    assert (book.extracted, book.removals[1].fact.uses) == ({"web": 16}, 1)
 
 
 def test_facts_of_version_1_are_written_on(tmp_path):
     path = str(shutil.copy(STORED, tmp_path / "log.db"))
     entries = list(SQLiteLog(path, tenant="acme", session="pagein:facts:user:alice", readonly=True).read())
-    assert book_of(entries, until=entries[0].at).facts[0].content == "Prefers tabs."
+    assert ledger_of(entries, until=entries[0].at).facts[0].content == "Prefers tabs."
     with contextlib.closing(SQLiteLog(path, tenant="acme", session="pagein:facts:user:bob")) as log:
         log.append([BODIES[0]], after=0, at=5.0)
     with Facts.open(path, user="bob", tenant="acme", clock=lambda: 9.0) as facts:
-        assert [each.content for each in facts.list()] == ["Prefers tabs."]
+        assert [fact.content for fact in facts.list()] == ["Prefers tabs."]
         assert facts.correct("fu0", "Prefers spaces.").supersedes == ("fu0",)

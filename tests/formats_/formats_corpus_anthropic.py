@@ -205,12 +205,12 @@ def canonical(request):
     """Strings are one block, messages of one role in a row are one, nulls and defaults are absent, silence is marked."""
     messages = []
     for message in request["messages"]:
-        content = [block(given) for given in as_blocks(message["content"])]
+        content = [block(row) for row in as_blocks(message["content"])]
         if messages and messages[-1]["role"] == message["role"]:
             messages[-1]["content"] += content
         else:
             messages.append({"role": message["role"], "content": content})
-    system = [block(given) for given in as_blocks(request.get("system", []))]
+    system = [block(row) for row in as_blocks(request.get("system", []))]
     return {"system": system, "messages": messages} if system else {"messages": messages}
 
 
@@ -218,14 +218,14 @@ def as_blocks(content):
     return [text(content)] if isinstance(content, str) else content
 
 
-def block(given):
-    if given["type"] not in {"text", "image", "tool_use", "tool_result"}:
-        return given
-    known = {
-        key: value
-        for key, value in given.items()
-        if value is not None and (key, value) != ("is_error", False)
+def block(row):
+    if row["type"] not in {"text", "image", "tool_use", "tool_result"}:
+        return row
+    fields = {
+        key: value for key, value in row.items() if value is not None and (key, value) != ("is_error", False)
     }
     return (
-        {**known, "content": known.get("content", "(no output)")} if given["type"] == "tool_result" else known
+        {**fields, "content": fields.get("content", "(no output)")}
+        if row["type"] == "tool_result"
+        else fields
     )

@@ -38,8 +38,8 @@ from pagein.events.steps import (
 )
 from pagein.events.tool_call_encoding import wire_id
 from pagein.formats.anthropic.wire import Anthropic
-from pagein.formats.parsing import compact
-from pagein.testing.formats import FormatTests, paired
+from pagein.formats.parsing import compact_json
+from pagein.testing.formats import FormatTests, items_to_messages
 
 
 class TestAnthropic(FormatTests):
@@ -74,11 +74,11 @@ class TestAnthropic(FormatTests):
         return canonical(request)
 
 
-def parsed(*rows, **more):
+def parse(*rows, **more):
     return Anthropic().parse({"messages": list(rows), **more})
 
 
-def rendered(*messages):
+def render(*messages):
     return Anthropic().render(messages)["messages"]
 
 
@@ -92,7 +92,7 @@ HELLO = Message("user", "Hello")
 
 
 def test_what_each_message_becomes():
-    items = parsed(
+    items = parse(
         user(text("Hi", **MARK)),
         assistant(thinking(), text("a"), use("t1", "f", {"x": None}), text("b"), use("t2", "g", {})),
         user(result("t1", [IMAGE], is_error=False), text("and"), result("t2", None, is_error=True), IMAGE),
@@ -106,7 +106,7 @@ def test_what_each_message_becomes():
             (Text("Hi", Opaque("anthropic", "cache_control", '{"cache_control":{"type":"ephemeral"}}')),)
         ),
         ActionStep(
-            (Opaque("anthropic", "thinking", compact(thinking()), "Hm."), Text("a"), Text("b")),
+            (Opaque("anthropic", "thinking", compact_json(thinking()), "Hm."), Text("a"), Text("b")),
             (ToolCall("t1", "f", '{"x":null}', at=2), ToolCall("t2", "g", "{}")),
         ),
         Observation("t1", (image,)),
@@ -117,29 +117,29 @@ def test_what_each_message_becomes():
 
 
 def test_of_a_response_its_model_and_usage_are_kept_and_its_envelope_is_not():
-    step = parsed(*NAMED["a whole response"]["messages"])[1]
+    step = parse(*NAMED["a whole response"]["messages"])[1]
     assert (step.model, step.usage) == ("claude-opus-5", Usage(115, 3, 100))
     assert step.extra is None
-    assert parsed({"role": "user", "content": "x", "seen": 1})[0].extra.body == '{"seen":1}'
+    assert parse({"role": "user", "content": "x", "seen": 1})[0].extra.body == '{"seen":1}'
     odd = {
         "role": "assistant",
         "content": "x",
         "model": 3,
         "usage": {"input_tokens": "many", "output_tokens": -1},
     }
-    assert parsed(odd)[0].usage == Usage(0)
-    assert parsed({**odd, "usage": 3})[0].usage is None
+    assert parse(odd)[0].usage == Usage(0)
+    assert parse({**odd, "usage": 3})[0].usage is None
 
 
 def test_a_count_that_is_no_number_is_none():
-    (said,) = parsed({**assistant(text("Hi")), "usage": {"input_tokens": True, "output_tokens": 3}})
-    assert repr(said.usage) == repr(Usage(0, 3))
+    (turn,) = parse({**assistant(text("Hi")), "usage": {"input_tokens": True, "output_tokens": 3}})
+    assert repr(turn.usage) == repr(Usage(0, 3))
 
 
 def test_an_answer_of_nothing_is_read_and_marked():
-    assert parsed({"role": "assistant", "content": []}) == (ActionStep(()),)
-    assert parsed({"role": "user", "content": []}) == (TaskStep(()),)
-    assert rendered(HELLO, Message("assistant", ()), Message("user", ()))[1:] == [
+    assert parse({"role": "assistant", "content": []}) == (ActionStep(()),)
+    assert parse({"role": "user", "content": []}) == (TaskStep(()),)
+    assert render(HELLO, Message("assistant", ()), Message("user", ()))[1:] == [
         assistant(text("(no content)")),
         user(text("(no content)")),
     ]
@@ -152,7 +152,7 @@ def test_a_document_has_its_text_and_a_scan_has_none():
         "title": "Plan",
         "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE" * 99},
     }
-    found = {
+    search_result = {
         **FOUND,
         "content": [{"type": "web_search_result", "title": "Rain", "encrypted_content": "ZW5j" * 99}],
     }
@@ -160,8 +160,8 @@ def test_a_document_has_its_text_and_a_scan_has_none():
     run = {"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {"code": "print()" * 99}}
     texts = [
         part.text
-        for part in parsed(
-            user(DOCUMENT, scan, found, long, run, SEARCH, thinking("Hm. " * 99, "c2ln" * 99))
+        for part in parse(
+            user(DOCUMENT, scan, search_result, long, run, SEARCH, thinking("Hm. " * 99, "c2ln" * 99))
         )[0].content
     ]
     assert texts == ["Plan\nShip.", "", "", "Plan\n" + "Ship. " * 99, "", "web_search\nrain", "Hm. " * 99]
@@ -171,7 +171,7 @@ def test_a_document_has_its_text_and_a_scan_has_none():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "given"),
+    ("arguments", "parsed_input"),
     [
         ("", {}),
         (" \n", {}),
@@ -187,9 +187,9 @@ def test_a_document_has_its_text_and_a_scan_has_none():
         ('{"\\ud800": "\\ud800"}', {"\ufffd": "\ufffd"}),
     ],
 )
-def test_arguments_are_an_object_whatever_the_model_wrote(arguments, given):
-    block_ = rendered(Message("assistant", None, (ToolCall("a", "f", arguments),)))[0]["content"][0]
-    assert block_["input"] == given
+def test_arguments_are_an_object_whatever_the_model_wrote(arguments, parsed_input):
+    block_ = render(Message("assistant", None, (ToolCall("a", "f", arguments),)))[0]["content"][0]
+    assert block_["input"] == parsed_input
 
 
 # -- order
@@ -197,12 +197,12 @@ def test_arguments_are_an_object_whatever_the_model_wrote(arguments, given):
 
 def test_calls_stand_where_they_stood_and_never_overtake():
     calls = (ToolCall("a", "f", at=1), ToolCall("b", "f", at=0), ToolCall("c", "f", at=9), ToolCall("d", "f"))
-    blocks = rendered(Message("assistant", (Text("1"), Text(" "), Text("2")), calls))[0]["content"]
+    blocks = render(Message("assistant", (Text("1"), Text(" "), Text("2")), calls))[0]["content"]
     assert [block_.get("text") or block_["id"] for block_ in blocks] == ["1", "a", "b", "2", "c", "d"]
 
 
 def test_messages_of_one_role_merge_and_results_come_first():
-    turns = rendered(
+    turns = render(
         HELLO,
         Message("user", "again"),
         Message("assistant", "I"),
@@ -216,7 +216,7 @@ def test_messages_of_one_role_merge_and_results_come_first():
 
 
 def test_thinking_is_not_pushed_behind_an_earlier_answer():
-    turns = rendered(
+    turns = render(
         HELLO,
         Message("assistant", "Plan."),
         Message("assistant", (opaque(thinking()),), (ToolCall("a", "f"),)),
@@ -226,7 +226,7 @@ def test_thinking_is_not_pushed_behind_an_earlier_answer():
 
 
 def test_thinking_that_opened_the_turn_goes_on_in_it():
-    turns = rendered(
+    turns = render(
         HELLO,
         Message("assistant", (opaque(thinking()), Text("a"))),
         Message("assistant", (opaque(thinking()), Text("b"))),
@@ -236,18 +236,18 @@ def test_thinking_that_opened_the_turn_goes_on_in_it():
 
 def test_thinking_alone_gets_an_answer_behind_it():
     for block_ in (thinking(), REDACTED):
-        assert rendered(HELLO, Message("assistant", (opaque(block_),)))[1] == assistant(
+        assert render(HELLO, Message("assistant", (opaque(block_),)))[1] == assistant(
             block_, text("(no content)")
         )
 
 
 def test_thinking_without_a_signature_is_left_out():
     for block_ in ({"type": "thinking", "thinking": "x"}, thinking(signature=""), thinking(signature=None)):
-        assert rendered(HELLO, Message("assistant", (opaque(block_), Text("a"))))[1] == assistant(text("a"))
+        assert render(HELLO, Message("assistant", (opaque(block_), Text("a"))))[1] == assistant(text("a"))
 
 
 def test_thinking_loses_a_cache_marker_and_nothing_else():
-    assert rendered(HELLO, Message("assistant", (opaque({**thinking(), **MARK}), Text("a"))))[1] == assistant(
+    assert render(HELLO, Message("assistant", (opaque({**thinking(), **MARK}), Text("a"))))[1] == assistant(
         thinking(), text("a")
     )
 
@@ -260,7 +260,7 @@ def test_thinking_loses_a_cache_marker_and_nothing_else():
 )
 def test_a_silent_tool_gets_a_marker(silence):
     for failed in (False, True):
-        block_ = rendered(Message("tool", silence, call_id="a", is_error=failed))[0]["content"][0]
+        block_ = render(Message("tool", silence, call_id="a", is_error=failed))[0]["content"][0]
         assert block_["content"] == "(no output)"
         assert block_.get("is_error", False) is failed
 
@@ -269,11 +269,11 @@ def test_a_failed_result_with_a_picture_says_error_in_words():
     message = Message(
         "tool", (Text("Crash."), Image(base64.b64decode(PNG), "image/png")), call_id="a", is_error=True
     )
-    assert rendered(message) == [user(result("a", [text("(error)"), text("Crash."), IMAGE]))]
+    assert render(message) == [user(result("a", [text("(error)"), text("Crash."), IMAGE]))]
 
 
 def test_instructions_are_text_alone_and_may_be_none():
-    said = Message(
+    turn = Message(
         "system",
         (
             Text(" "),
@@ -282,7 +282,7 @@ def test_instructions_are_text_alone_and_may_be_none():
             Image(b"x", "image/png"),
         ),
     )
-    request = Anthropic().render([Message("system", ""), said, HELLO])
+    request = Anthropic().render([Message("system", ""), turn, HELLO])
     assert request["system"][0] == text("a", **MARK)
     assert [block_["type"] for block_ in request["system"]] == ["text", "text"]
     assert "system" not in Anthropic().render([Message("system", " "), HELLO])
@@ -293,7 +293,7 @@ def test_instructions_are_text_alone_and_may_be_none():
     [Image(b"x", "image/bmp"), Image(b"x"), Image(url="http://e.org/a.png"), Image(url="gs://b/a"), Image()],
 )
 def test_an_image_the_api_does_not_take_is_named_by_its_hash(image):
-    assert rendered(Message("user", (image,))) == [user(text(f"[image {image.digest[:12]}]"))]
+    assert render(Message("user", (image,))) == [user(text(f"[image {image.digest[:12]}]"))]
 
 
 @pytest.mark.parametrize("place", ["user", "tool", "assistant", "system"])
@@ -341,9 +341,9 @@ def test_the_last_cache_markers_stay():
     for markers in range(8):
         request = Anthropic(cache_markers=markers).render(messages)
         assert json.dumps(request).count("cache_control") == markers
-    kept = Anthropic().render(messages)["messages"]
-    assert "cache_control" not in json.dumps(kept[0])
-    assert kept[2]["content"][0]["cache_control"] == MARK["cache_control"]
+    rows = Anthropic().render(messages)["messages"]
+    assert "cache_control" not in json.dumps(rows[0])
+    assert rows[2]["content"][0]["cache_control"] == MARK["cache_control"]
     assert Anthropic().problems(Anthropic().render(messages)) == ()
     assert Anthropic().problems(Anthropic(cache_markers=5).render(messages))
 
@@ -353,7 +353,7 @@ def test_a_cache_marker_inside_arguments_is_no_marker():
         ToolCall(f"t{n}", "edit", json.dumps({"cache_control": {"a": n}, "content": [MARK]}))
         for n in range(6)
     )
-    blocks = rendered(Message("assistant", None, calls))[0]["content"]
+    blocks = render(Message("assistant", None, calls))[0]["content"]
     assert all(block_["input"]["cache_control"] for block_ in blocks)
     assert (
         Anthropic().problems(
@@ -378,7 +378,7 @@ def test_ids_of_any_letters_reach_the_wire_and_stay_apart():
         " ",
     ]
     calls = tuple(ToolCall(call_id, "a.b") for call_id in ids)
-    turns = rendered(
+    turns = render(
         HELLO, Message("assistant", None, calls), *(Message("tool", "x", call_id=call_id) for call_id in ids)
     )
     assert Anthropic().problems(turns) == ()
@@ -391,38 +391,44 @@ def test_a_refusal_made_elsewhere_is_said_and_reasoning_is_not():
         Opaque("openai", "refusal", "{}", "No."),
         Text("x", Opaque("openai", "t", '{"k":1}')),
     )
-    assert rendered(HELLO, Message("assistant", content))[1] == assistant(text("No."), text("x"))
+    assert render(HELLO, Message("assistant", content))[1] == assistant(text("No."), text("x"))
 
 
 @given(st.lists(st.text(alphabet=st.sampled_from("a2-:f\ud800é_")), unique=True, max_size=6))
 def test_two_ids_never_become_one(ids):
-    written = [wire_id(f"{prefix}{given_}") for given_ in ids for prefix in ("", "pagein-")]
-    assert len(set(written)) == len({f"{prefix}{given_}" for given_ in ids for prefix in ("", "pagein-")})
-    assert all(re.fullmatch("[a-zA-Z0-9_-]+", each) for each in written)
-    assert all(len(each) <= 64 for each in map(wire_id, ("é" * 500, "a." * 500, "pagein-" * 100)))
+    wire_ids = [wire_id(f"{prefix}{call_id}") for call_id in ids for prefix in ("", "pagein-")]
+    assert len(set(wire_ids)) == len({f"{prefix}{call_id}" for call_id in ids for prefix in ("", "pagein-")})
+    assert all(re.fullmatch("[a-zA-Z0-9_-]+", call_id) for call_id in wire_ids)
+    assert all(len(call_id) <= 64 for call_id in map(wire_id, ("é" * 500, "a." * 500, "pagein-" * 100)))
 
 
 def test_a_search_result_without_its_search_leaves_what_can_be_read_in_it():
-    found = {**FOUND, "content": [{"type": "web_search_result", "title": "Rain", "url": "https://e.org"}]}
-    for row, words in ((found, ["Rain\nhttps://e.org", "So."]), ({**found, "content": []}, ["So."])):
-        said = assistant(row, text("So."))
-        turns = rendered(*paired(Anthropic().parse([user(text("Hi")), said, user(text("?"))])))
+    search_result = {
+        **FOUND,
+        "content": [{"type": "web_search_result", "title": "Rain", "url": "https://e.org"}],
+    }
+    for row, words in (
+        (search_result, ["Rain\nhttps://e.org", "So."]),
+        ({**search_result, "content": []}, ["So."]),
+    ):
+        turn = assistant(row, text("So."))
+        turns = render(*items_to_messages(Anthropic().parse([user(text("Hi")), turn, user(text("?"))])))
         assert [block["text"] for block in turns[1]["content"]] == words
         assert Anthropic().problems(turns) == ()
-    whole = rendered(HELLO, Message("assistant", (opaque(SEARCH), opaque(FOUND), Text("So."))), HELLO)
+    whole = render(HELLO, Message("assistant", (opaque(SEARCH), opaque(FOUND), Text("So."))), HELLO)
     assert whole[1]["content"] == [SEARCH, FOUND, text("So.")]
 
 
 def test_empty_text_and_unsigned_thinking_are_not_in_the_way_of_thinking():
     unsigned = {"type": "thinking", "thinking": "hm", "signature": ""}
     rows = [user(), assistant(text(" "), unsigned, thinking(), use("toolu_a")), user(result("toolu_a"))]
-    turns = rendered(*paired(Anthropic().parse(rows)))
+    turns = render(*items_to_messages(Anthropic().parse(rows)))
     assert turns[1]["content"] == [thinking(), use("toolu_a")]
 
 
 def test_thinking_a_host_put_behind_its_text_is_left_out():
     call = (ToolCall("a", "f"),)
-    turns = rendered(
+    turns = render(
         HELLO,
         Message("assistant", (Text("So."), opaque(thinking())), call),
         Message("tool", "x", call_id="a"),
@@ -432,9 +438,9 @@ def test_thinking_a_host_put_behind_its_text_is_left_out():
 
 
 def test_a_call_does_not_join_a_turn_that_thought_behind_its_text():
-    said = Message("assistant", (Text("So."), opaque(thinking()), Text("Yes.")))
+    turn = Message("assistant", (Text("So."), opaque(thinking()), Text("Yes.")))
     call = Message("assistant", None, (ToolCall("a", "f"),))
-    turns = rendered(HELLO, said, call, Message("tool", "x", call_id="a"))
+    turns = render(HELLO, turn, call, Message("tool", "x", call_id="a"))
     assert [turn["role"] for turn in turns] == ["user", "assistant", "user", "assistant", "user"]
     assert Anthropic().problems(turns) == ()
 
@@ -448,5 +454,5 @@ def test_a_call_does_not_join_a_turn_that_thought_behind_its_text():
     ],
 )
 def test_a_block_recorded_before_it_was_refused_blocks_nothing(row):
-    turns = rendered(Message("user", (opaque(row),)), Message("assistant", (opaque(row),)), HELLO)
+    turns = render(Message("user", (opaque(row),)), Message("assistant", (opaque(row),)), HELLO)
     assert Anthropic().problems(turns) == ()

@@ -18,8 +18,8 @@ from pagein.errors import FormatError, ProtocolError
 from pagein.events.steps import ActionStep, TaskStep
 from pagein.formats.anthropic.wire import Anthropic
 from pagein.formats.openai_chat.wire import OpenAIChat
-from pagein.formats.parsing import plain, readable
-from pagein.testing.formats import paired
+from pagein.formats.parsing import readable_text, to_plain_json
+from pagein.testing.formats import items_to_messages
 
 FORMATS = {"openai": OpenAIChat(), "anthropic": Anthropic()}
 
@@ -45,14 +45,14 @@ class Answer:
         self.fields = fields
 
     def model_dump(self, *, exclude_none=False):
-        def dumped(value):
+        def dump(value):
             return value.model_dump(exclude_none=exclude_none) if isinstance(value, Answer) else value
 
-        shown = {
-            key: [dumped(item) for item in value] if isinstance(value, list) else dumped(value)
+        fields = {
+            key: [dump(item) for item in value] if isinstance(value, list) else dump(value)
             for key, value in self.fields.items()
         }
-        return {key: value for key, value in shown.items() if value is not None or not exclude_none}
+        return {key: value for key, value in fields.items() if value is not None or not exclude_none}
 
 
 def deep(levels):
@@ -321,18 +321,16 @@ _garbage = st.sampled_from(
 )
 
 
-def mutated(draw, value, chance):
+def mutate(draw, value, chance):
     """A transcript with something else where something was."""
     if draw(st.integers(0, chance)) == 0:
         return draw(_garbage)
     if isinstance(value, dict):
         return {
-            key: mutated(draw, item, chance)
-            for key, item in value.items()
-            if draw(st.integers(0, 3 * chance))
+            key: mutate(draw, item, chance) for key, item in value.items() if draw(st.integers(0, 3 * chance))
         }
     if isinstance(value, list):
-        return [mutated(draw, item, chance) for item in value]
+        return [mutate(draw, item, chance) for item in value]
     return value
 
 
@@ -344,7 +342,7 @@ def test_no_mutilated_transcript_raises_anything_else(name):
     @given(st.data())
     def check(data):
         transcript = data.draw(st.sampled_from(transcripts))
-        broken = mutated(data.draw, transcript, data.draw(st.sampled_from([6, 20, 60])))
+        broken = mutate(data.draw, transcript, data.draw(st.sampled_from([6, 20, 60])))
         problems = format_.problems(broken)
         assert all(isinstance(problem, str) for problem in problems)
         try:
@@ -352,7 +350,7 @@ def test_no_mutilated_transcript_raises_anything_else(name):
         except FormatError:
             return
         try:
-            messages = paired(items)
+            messages = items_to_messages(items)
         except ValueError:
             return
         json.dumps(format_.render(messages), ensure_ascii=False, allow_nan=False).encode()
@@ -374,7 +372,7 @@ def test_ten_thousand_parallel_calls_take_no_time(name):
         rows.append({"role": "user", "content": [result(call_id) for call_id in ids]})
     format_ = FORMATS[name]
     started = time.perf_counter()
-    messages = paired(format_.parse(rows))
+    messages = items_to_messages(format_.parse(rows))
     assert len(messages) == 10_002
     assert format_.problems(rows) == format_.problems(format_.render(messages)) == ()
     assert time.perf_counter() - started < 30  # a square of ten thousand takes minutes
@@ -439,9 +437,9 @@ def test_parsing_changes_nothing_and_shares_nothing():
             format_.parse(transcript)
             format_.problems(transcript)
             assert transcript == before
-    given = {"a": [{"b": 1}]}
-    assert plain(given) == given
-    assert plain(given)["a"] is not given["a"]
+    value = {"a": [{"b": 1}]}
+    assert to_plain_json(value) == value
+    assert to_plain_json(value)["a"] is not value["a"]
 
 
 def test_only_what_concerns_us_is_read_of_a_request():
@@ -452,15 +450,16 @@ def test_only_what_concerns_us_is_read_of_a_request():
 
 def test_reading_finds_words_and_no_cipher():
     assert (
-        readable(
+        readable_text(
             [text("a"), {"type": "x", "encrypted_content": "zzz", "content": [{"title": "t", "url": "u"}, 3]}]
         )
         == "a\nt\nu"
     )
     assert (
-        readable({"input": {"query": "q"}, "data": "zzz", "source": {"type": "base64", "data": "zzz"}}) == "q"
+        readable_text({"input": {"query": "q"}, "data": "zzz", "source": {"type": "base64", "data": "zzz"}})
+        == "q"
     )
-    assert readable(None) == ""
+    assert readable_text(None) == ""
 
 
 def test_an_action_without_anything_is_still_an_action():
@@ -482,14 +481,14 @@ def places(value, path=()):
 
 
 @st.composite
-def damaged(draw, transcripts):
+def damage(draw, transcripts):
     """A transcript somebody else wrote, with a few of its values lost, moved or made into others."""
     rows = copy.deepcopy(draw(st.sampled_from(transcripts)))
     for _ in range(draw(st.integers(1, 3))):
-        known = list(places(rows))
-        if not known:
+        paths = list(places(rows))
+        if not paths:
             break
-        *path, last = draw(st.sampled_from(known))
+        *path, last = draw(st.sampled_from(paths))
         inner = rows
         for key in path:
             inner = inner[key]
@@ -508,12 +507,12 @@ def damaged(draw, transcripts):
 @settings(max_examples=400, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 def test_what_is_taken_in_can_be_sent(name, transcripts, data):
     """A message no request can carry would block the run for ever, so it is refused when it is recorded."""
-    rows = data.draw(damaged(transcripts))
+    rows = data.draw(damage(transcripts))
     with AgentMemory.open(":memory:", budget=100_000, format=name) as memory:
         memory.record(TaskStep("Go."))
         try:
             memory.record_messages(rows, name, whole=False)
         except (FormatError, ProtocolError):
             return
-        for each in FORMATS.values():
-            assert each.problems(each.render(memory.view().messages())) == ()
+        for form in FORMATS.values():
+            assert form.problems(form.render(memory.view().messages())) == ()

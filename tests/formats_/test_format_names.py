@@ -75,9 +75,9 @@ def test_a_whole_request_to_the_responses_api_is_recorded_and_recorded_once():
         assert memory.record_messages(request).last == 4
         assert memory.record_messages(request).last == 4
         assert memory.system_prompt == "Be brief."
-        shown = memory.to_request()
+        sent_request = memory.to_request()
         answer = {"role": "assistant", "content": "Done.", "type": "message"}
-        assert memory.record_messages({**shown, "input": [*shown["input"], answer]}).last == 5
+        assert memory.record_messages({**sent_request, "input": [*sent_request["input"], answer]}).last == 5
         assert memory.record_messages({"input": "And now?"}, whole=False).last == 6
 
 
@@ -109,8 +109,8 @@ def test_what_is_no_transcript_is_not_guessed(garbage):
 
 def test_importing_the_formats_does_nothing_and_needs_no_sdk():
     code = "import sys, pagein.formats; print(sorted({'openai', 'anthropic', 'pydantic', 'hypothesis', 'pytest'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (process.stdout, process.stderr) == ("[]\n", "")
 
 
 class Dumps:

@@ -16,7 +16,7 @@ from pagein.events.messages import Message
 from pagein.events.steps import ActionStep, Image, ToolCall
 from pagein.formats import validate
 from pagein.formats.openai_responses.wire import OpenAIResponses
-from pagein.testing.formats import FormatTests, paired
+from pagein.testing.formats import FormatTests, items_to_messages
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
@@ -25,7 +25,7 @@ def user(content="Go.", **fields):
     return {"role": "user", "content": content, **fields}
 
 
-def said(*texts, number=1, **fields):
+def model_message(*texts, number=1, **fields):
     parts = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
     return {
         "id": f"msg_{number}",
@@ -60,10 +60,10 @@ REASONING = {
 LAST = user("And now?")
 
 TRANSCRIPTS = {
-    "plain": [{"role": "developer", "content": "Be brief."}, user(), said("Hello."), LAST],
+    "plain": [{"role": "developer", "content": "Be brief."}, user(), model_message("Hello."), LAST],
     "spelled shortly": [user(), {"role": "assistant", "content": "Hello."}, LAST],
     "a message with a type": [user(type="message"), {"type": "message", "role": "assistant", "content": "Hi"}, LAST],
-    "two messages of the model's": [user(), said("One."), said("Two.", number=2), LAST],
+    "two messages of the model's": [user(), model_message("One."), model_message("Two.", number=2), LAST],
     "two short ones behind a call": [
         user(),
         call(),
@@ -71,20 +71,20 @@ TRANSCRIPTS = {
         {"role": "assistant", "content": "b"},
         output(),
     ],
-    "one message of two parts": [user(), said("One.", "Two."), LAST],
+    "one message of two parts": [user(), model_message("One.", "Two."), LAST],
     "a refusal": [
         user(),
-        said("Well.", content=[{"type": "refusal", "refusal": "No."}, {"type": "output_text", "text": "Sorry."}]),
+        model_message("Well.", content=[{"type": "refusal", "refusal": "No."}, {"type": "output_text", "text": "Sorry."}]),
         LAST,
     ],
-    "a message of nothing": [user(), said("x", content=[]), LAST],
-    "a message of parts nobody knows": [user(), said("x", content=[{"type": "output_hologram", "h": [1]}]), LAST],
+    "a message of nothing": [user(), model_message("x", content=[]), LAST],
+    "a message of parts nobody knows": [user(), model_message("x", content=[{"type": "output_hologram", "h": [1]}]), LAST],
     "reasoning, parallel calls, text between": [
         user(),
         REASONING,
-        said("I look."),
+        model_message("I look."),
         call(1, id="fc_1", status="completed"),
-        said("And there.", number=2),
+        model_message("And there.", number=2),
         call(2, arguments='{"path" : "a.py"}', id="fc_2", namespace="files"),
         output(1),
         output(2, [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": PNG, "detail": "low"}]),
@@ -117,7 +117,7 @@ TRANSCRIPTS = {
         user(),
         {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
         {"type": "mcp_call", "id": "mcp_1", "name": "n", "server_label": "s", "arguments": "{}", "output": "o"},
-        said("Found."),
+        model_message("Found."),
         LAST,
     ],
     "approvals and references": [
@@ -127,7 +127,7 @@ TRANSCRIPTS = {
         {"type": "item_reference", "id": "msg_9"},
         LAST,
     ],
-    "kinds nobody knows": [user(), {"type": "hologram_call", "id": "h", "deep": [{"a": None}]}, said("Done."), LAST],
+    "kinds nobody knows": [user(), {"type": "hologram_call", "id": "h", "deep": [{"a": None}]}, model_message("Done."), LAST],
     "parts of a user": [
         user(
             [
@@ -166,37 +166,37 @@ class TestOpenAIResponses(FormatTests):
         return [{"messages": rows} for rows in TRANSCRIPTS.values()]
 
 
-def parsed(*rows):
+def parse(*rows):
     return OpenAIResponses().parse(list(rows))
 
 
-def rendered(*rows):
-    return OpenAIResponses().render(paired(parsed(*rows)))["messages"]
+def render(*rows):
+    return OpenAIResponses().render(items_to_messages(parse(*rows)))["messages"]
 
 
 def test_a_turn_of_the_model_is_one_step():
-    items = parsed(*TRANSCRIPTS["reasoning, parallel calls, text between"])
-    assert [type(each) for each in items] == [TaskStep, ActionStep, Observation, Observation]
-    assert [(each.name, each.at) for each in items[1].tool_calls] == [("look", 2), ("look", 3)]
+    items = parse(*TRANSCRIPTS["reasoning, parallel calls, text between"])
+    assert [type(item) for item in items] == [TaskStep, ActionStep, Observation, Observation]
+    assert [(item.name, item.at) for item in items[1].tool_calls] == [("look", 2), ("look", 3)]
     assert items[1].content[0].kind == "reasoning"
 
 
 def test_reasoning_comes_back_byte_for_byte():
-    _, shown, *_ = rendered(user(), REASONING, call(), output())
-    assert json.dumps(shown) == json.dumps(REASONING)
+    _, reasoning, *_ = render(user(), REASONING, call(), output())
+    assert json.dumps(reasoning) == json.dumps(REASONING)
 
 
 def test_what_came_with_reasoning_loses_its_id_with_it():
-    turn = parsed(user(), REASONING, said("I look."), call(id="fc_1"), output())
+    turn = parse(user(), REASONING, model_message("I look."), call(id="fc_1"), output())
     without = ActionStep(turn[1].content[1:], turn[1].tool_calls)
-    rows = OpenAIResponses().render(paired([turn[0], without, turn[2]]))["messages"]
+    rows = OpenAIResponses().render(items_to_messages([turn[0], without, turn[2]]))["messages"]
     assert [row.get("id") for row in rows] == [None, None, None, None]
-    plain = rendered(user(), said("I look."), call(id="fc_1"), output())
+    plain = render(user(), model_message("I look."), call(id="fc_1"), output())
     assert [row.get("id") for row in plain] == [None, "msg_1", "fc_1", None]
 
 
 def test_reasoning_that_led_to_nothing_is_not_sent():
-    assert REASONING not in rendered(user(), REASONING, user())
+    assert REASONING not in render(user(), REASONING, user())
     with pytest.raises(Illegal, match="reasoning without the item"):
         validate([user(), REASONING, user()], "openai-responses")
 
@@ -204,10 +204,10 @@ def test_reasoning_that_led_to_nothing_is_not_sent():
 @pytest.mark.parametrize("name", ["a computer", "shells", "a tool of text"])
 def test_an_output_that_left_the_view_still_has_the_shape_of_one(name):
     items = [
-        Observation(each.call_id, "[s2.0 left]", extra=each.extra) if isinstance(each, Observation) else each
-        for each in parsed(*TRANSCRIPTS[name])
+        Observation(item.call_id, "[s2.0 left]", extra=item.extra) if isinstance(item, Observation) else item
+        for item in parse(*TRANSCRIPTS[name])
     ]
-    rows = OpenAIResponses().render(paired(items))["messages"]
+    rows = OpenAIResponses().render(items_to_messages(items))["messages"]
     validate(rows, "openai-responses")
     assert [row.get("type") for row in rows] == [row.get("type") for row in TRANSCRIPTS[name]]
     assert [row.keys() - {"output"} for row in rows] == [row.keys() - {"output"} for row in TRANSCRIPTS[name]]
@@ -223,7 +223,7 @@ def test_a_call_without_a_record_of_its_result_is_answered_in_its_own_kind():
 
 
 def test_a_whole_request_and_what_the_sdk_returns_are_read():
-    assert OpenAIResponses().parse({"input": "Hi", "instructions": "Be brief.", "model": object()}) == parsed(
+    assert OpenAIResponses().parse({"input": "Hi", "instructions": "Be brief.", "model": object()}) == parse(
         {"role": "system", "content": "Be brief."}, user("Hi")
     )
     answered = [

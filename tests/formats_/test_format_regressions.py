@@ -7,10 +7,10 @@ import json
 
 import pytest
 from formats_corpus_anthropic import FOUND, SEARCH, canonical, thinking, use
-from formats_corpus_anthropic import assistant as said
+from formats_corpus_anthropic import assistant as model_turn
 from formats_corpus_anthropic import result as res
 from formats_corpus_anthropic import text as block
-from formats_corpus_anthropic import user as asked
+from formats_corpus_anthropic import user as user_turn
 from formats_corpus_openai import assistant, call, system, text, tool, user
 
 from pagein.errors import Illegal
@@ -19,7 +19,7 @@ from pagein.events.steps import Opaque, Text, ToolCall
 from pagein.formats import validate
 from pagein.formats.anthropic.wire import Anthropic
 from pagein.formats.openai_chat.wire import OpenAIChat
-from pagein.testing.formats import paired
+from pagein.testing.formats import items_to_messages
 
 CUT = {
     "langchain#34282, deepagents#270: results without their calls": [
@@ -83,37 +83,37 @@ def test_a_cut_transcript_is_refused_by_the_other_provider_too(name):
 
 
 def test_langchain_34794_thinking_survives_beside_its_call():
-    rows = [asked(), said(thinking(), use("toolu_a")), asked(res("toolu_a"))]
-    request = Anthropic().render(paired(Anthropic().parse(rows)))
+    rows = [user_turn(), model_turn(thinking(), use("toolu_a")), user_turn(res("toolu_a"))]
+    request = Anthropic().render(items_to_messages(Anthropic().parse(rows)))
     assert request["messages"][1]["content"][0] == thinking()
 
 
 def test_claude_code_13376_thinking_of_another_provider_is_not_sent():
     rows = [user(), assistant("Hi", reasoning_content="secret"), user()]
-    request = Anthropic().render(paired(OpenAIChat().parse(rows)))
+    request = Anthropic().render(items_to_messages(OpenAIChat().parse(rows)))
     assert "secret" not in json.dumps(request)
     assert Anthropic().problems(request) == ()
 
 
 def test_headroom_2438_the_providers_own_calls_stay_with_their_results():
-    rows = [asked(), said(SEARCH, FOUND, block("It rained.")), asked()]
-    assert Anthropic().render(paired(Anthropic().parse(rows))) == canonical({"messages": rows})
-    assert Anthropic().problems([asked(), said(FOUND, block("It rained.")), asked()])
+    rows = [user_turn(), model_turn(SEARCH, FOUND, block("It rained.")), user_turn()]
+    assert Anthropic().render(items_to_messages(Anthropic().parse(rows))) == canonical({"messages": rows})
+    assert Anthropic().problems([user_turn(), model_turn(FOUND, block("It rained.")), user_turn()])
 
 
 def test_claude_code_6774_an_empty_block_never_reaches_the_api():
     rows = [
-        asked(block("")),
-        said(block("")),
-        asked(block(" ")),
-        said(use("toolu_a")),
-        asked(res("toolu_a", [block("")])),
+        user_turn(block("")),
+        model_turn(block("")),
+        user_turn(block(" ")),
+        model_turn(use("toolu_a")),
+        user_turn(res("toolu_a", [block("")])),
     ]
-    assert Anthropic().problems(Anthropic().render(paired(Anthropic().parse(rows)))) == ()
+    assert Anthropic().problems(Anthropic().render(items_to_messages(Anthropic().parse(rows)))) == ()
 
 
 def test_home_assistant_118577_no_empty_list_of_calls():
-    (row,) = OpenAIChat().render(paired(OpenAIChat().parse([assistant("Hi", tool_calls=[])])))["messages"]
+    (row,) = OpenAIChat().render(items_to_messages(OpenAIChat().parse([assistant("Hi", tool_calls=[])])))["messages"]
     assert "tool_calls" not in row
 
 
@@ -138,7 +138,7 @@ def test_claude_code_59812_more_than_four_cache_markers():
 
 def test_deepseek_739_empty_reasoning_goes_back_with_its_call():
     rows = [user(), assistant("", reasoning_content="", tool_calls=[call("a")]), tool("a")]
-    assert OpenAIChat().render(paired(OpenAIChat().parse(rows)))["messages"] == rows
+    assert OpenAIChat().render(items_to_messages(OpenAIChat().parse(rows)))["messages"] == rows
 
 
 def test_llumiverse_462_half_a_character():
@@ -158,8 +158,8 @@ def test_a_run_changes_its_provider_in_the_middle_and_stays_legal():
         assistant(None, refusal="No."),
         user("Go on."),
     ]
-    request = Anthropic().render(paired(OpenAIChat().parse(rows)))
+    request = Anthropic().render(items_to_messages(OpenAIChat().parse(rows)))
     assert Anthropic().problems(request) == ()
-    returned = OpenAIChat().render(paired(Anthropic().parse(request)))
+    returned = OpenAIChat().render(items_to_messages(Anthropic().parse(request)))
     assert OpenAIChat().problems(returned) == ()
     assert "No." in json.dumps(returned)

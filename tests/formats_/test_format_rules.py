@@ -7,11 +7,11 @@ import sys
 import pytest
 from formats_corpus_anthropic import DOCUMENT, FOUND, IMAGE, MARK, REDACTED, thinking, use
 from formats_corpus_anthropic import TRANSCRIPTS as ANTHROPIC
-from formats_corpus_anthropic import assistant as said
+from formats_corpus_anthropic import assistant as model_turn
 from formats_corpus_anthropic import canonical as canonical_anthropic
 from formats_corpus_anthropic import result as res
 from formats_corpus_anthropic import text as block
-from formats_corpus_anthropic import user as asked
+from formats_corpus_anthropic import user as user_turn
 from formats_corpus_openai import TRANSCRIPTS as OPENAI
 from formats_corpus_openai import assistant, call, system, text, tool, user
 
@@ -25,12 +25,12 @@ def image(url="https://e.org/a.png", **more):
     return {"type": "image_url", "image_url": {"url": url, **more}}
 
 
-def called(*calls):
+def tool_call(*calls):
     """A user, an assistant with these calls, and an answer to each."""
     return [
         user(),
         assistant(tool_calls=list(calls)),
-        *(tool(given["id"]) for given in calls if given.get("id")),
+        *(tool(call["id"]) for call in calls if call.get("id")),
     ]
 
 
@@ -48,23 +48,23 @@ OPENAI_ILLEGAL = {
     "unhashable role": ([user(), {"role": [], "content": "x"}, user()], "messages[1].role"),
     "call without answer": ([user(), assistant(tool_calls=[call("a")]), user()], "messages[1]: call 'a' is not answered"),
     "one of two calls without answer": ([user(), assistant(tool_calls=[call("a"), call("b")]), tool("b"), user()], "call 'a' is not answered"),
-    "call without answer at the end": ([*called(call("a")), assistant(tool_calls=[call("b"), call("c")]), tool("c")], "messages[3]: call 'b'"),
+    "call without answer at the end": ([*tool_call(call("a")), assistant(tool_calls=[call("b"), call("c")]), tool("c")], "messages[3]: call 'b'"),
     "answer without call": ([user(), tool("a")], "messages[1]: an answer to 'a'"),
-    "second answer": ([*called(call("a")), tool("a")], "messages[3]: a second answer"),
-    "answer without id": ([*called(call("a")), {"role": "tool", "content": "x"}], "messages[3].tool_call_id"),
-    "answer with an empty id": ([*called(call("a")), tool("")], "messages[3].tool_call_id"),
-    "empty id": (called(call("a"), call("")), "messages[1].tool_calls[1].id: missing"),
+    "second answer": ([*tool_call(call("a")), tool("a")], "messages[3]: a second answer"),
+    "answer without id": ([*tool_call(call("a")), {"role": "tool", "content": "x"}], "messages[3].tool_call_id"),
+    "answer with an empty id": ([*tool_call(call("a")), tool("")], "messages[3].tool_call_id"),
+    "empty id": (tool_call(call("a"), call("")), "messages[1].tool_calls[1].id: missing"),
     "one id twice in a message": ([user(), assistant(tool_calls=[call("a"), call("a")]), tool("a")], "tool_calls[1].id: 'a' is used twice"),
-    "one id twice in a request": ([*called(call("a")), assistant(tool_calls=[call("a")]), user()], "messages[3].tool_calls[0].id: 'a' is used twice"),
-    "arguments as an object": (called(call("a", arguments={})), "function.arguments: expected text, not dict"),
-    "no function": (called({"id": "a", "type": "function"}), "tool_calls[0].function: missing"),
-    "no type": (called({"id": "a", "function": {"name": "n", "arguments": ""}}), "tool_calls[0].type: missing"),
-    "empty name": (called(call("a", name="")), "function.name"),
-    "a name with a dot": (called(call("a", name="files.read")), "function.name"),
-    "a name too long": (called(call("a", name="n" * 65)), "function.name"),
-    "custom without input": (called({"id": "a", "type": "custom", "custom": {"name": "n"}}), "custom.input"),
+    "one id twice in a request": ([*tool_call(call("a")), assistant(tool_calls=[call("a")]), user()], "messages[3].tool_calls[0].id: 'a' is used twice"),
+    "arguments as an object": (tool_call(call("a", arguments={})), "function.arguments: expected text, not dict"),
+    "no function": (tool_call({"id": "a", "type": "function"}), "tool_calls[0].function: missing"),
+    "no type": (tool_call({"id": "a", "function": {"name": "n", "arguments": ""}}), "tool_calls[0].type: missing"),
+    "empty name": (tool_call(call("a", name="")), "function.name"),
+    "a name with a dot": (tool_call(call("a", name="files.read")), "function.name"),
+    "a name too long": (tool_call(call("a", name="n" * 65)), "function.name"),
+    "custom without input": (tool_call({"id": "a", "type": "custom", "custom": {"name": "n"}}), "custom.input"),
     "tool_calls that are no list": ([user(), assistant("x", tool_calls={"a": 1}), user()], "tool_calls: must be a list"),
-    "answer with an id of a wrong type": ([*called(call("a")), tool(["a"])], "messages[3].tool_call_id"),
+    "answer with an id of a wrong type": ([*tool_call(call("a")), tool(["a"])], "messages[3].tool_call_id"),
     "call that is no object": ([user(), assistant(tool_calls=["a"]), user()], "tool_calls[0]: expected an object, not str"),
     "no call in tool_calls": ([user(), assistant("x", tool_calls=[]), user()], "tool_calls: must be a list"),
     "tool_calls of null": ([user(), assistant("x", tool_calls=None), user()], "tool_calls: must be a list"),
@@ -78,7 +78,7 @@ OPENAI_ILLEGAL = {
     "part without type": ([user([{"text": "x"}])], "content[0]: not an object with a type"),
     "part that is no object": ([user(["x"])], "content[0]: not an object with a type"),
     "image from the assistant": ([user(), assistant([image()]), user()], "image_url may not stand in a assistant message"),
-    "image in a result": ([*called(call("a"))[:-1], tool("a", [image()])], "image_url may not stand in a tool message"),
+    "image in a result": ([*tool_call(call("a"))[:-1], tool("a", [image()])], "image_url may not stand in a tool message"),
     "file in instructions": ([system([{"type": "file", "file": {"file_id": "f"}}]), user()], "file may not stand in a system message"),
     "refusal from the user": ([user([{"type": "refusal", "refusal": "no"}])], "refusal may not stand in a user message"),
     "image as a string": ([user([{"type": "image_url", "image_url": "https://e.org/a.png"}])], "image_url: expected an object"),
@@ -88,71 +88,71 @@ OPENAI_ILLEGAL = {
     "lone surrogate": ([user("\ud800")], "lone surrogate"),
 }  # fmt: skip
 
-CALL = [asked(), said(use("a"))]
+CALL = [user_turn(), model_turn(use("a"))]
 ANTHROPIC_ILLEGAL = {
     "no list": (b"x", "expected a list of messages"),
     "no message at all": ({"messages": []}, "there is none"),
     "a message that is no object": ([3], "messages[0]: expected an object"),
-    "role system": ([{"role": "system", "content": "x"}, asked()], "messages[0].role: system is no role here"),
-    "unknown role": ([asked(), {"role": "tool", "content": "x"}], "messages[1].role: 'tool'"),
+    "role system": ([{"role": "system", "content": "x"}, user_turn()], "messages[0].role: system is no role here"),
+    "unknown role": ([user_turn(), {"role": "tool", "content": "x"}], "messages[1].role: 'tool'"),
     "no content": ([{"role": "user"}], "messages[0].content: expected text or a list of blocks, not null"),
-    "block without type": ([asked({"text": "x"})], "messages[0].content[0]: not an object with a type"),
-    "two users in a row": ([asked(), asked()], "messages[1]: two user messages"),
-    "two assistants in a row": ([asked(), said(), said(), asked()], "messages[2]: two assistant messages"),
-    "assistant first": ([said(), asked()], "begins with assistant"),
-    "assistant last": ([asked(), said()], "ends with assistant"),
+    "block without type": ([user_turn({"text": "x"})], "messages[0].content[0]: not an object with a type"),
+    "two users in a row": ([user_turn(), user_turn()], "messages[1]: two user messages"),
+    "two assistants in a row": ([user_turn(), model_turn(), model_turn(), user_turn()], "messages[2]: two assistant messages"),
+    "assistant first": ([model_turn(), user_turn()], "begins with assistant"),
+    "assistant last": ([user_turn(), model_turn()], "ends with assistant"),
     "empty content": ([{"role": "user", "content": []}], "messages[0].content: there is none"),
     "empty string": ([{"role": "user", "content": ""}], "content[0].text: empty"),
-    "empty text": ([asked(block(""), block("x"))], "content[0].text: empty"),
-    "white space": ([asked(block("\n ")) ], "content[0].text: empty"),
-    "text of a wrong type": ([asked(block(3))], "content[0].text: expected text, not int"),
-    "call without result": ([*CALL, asked()], "messages[2]: call 'a' has no result"),
-    "call without result before the assistant": ([*CALL, said(), asked()], "two assistant messages"),
+    "empty text": ([user_turn(block(""), block("x"))], "content[0].text: empty"),
+    "white space": ([user_turn(block("\n ")) ], "content[0].text: empty"),
+    "text of a wrong type": ([user_turn(block(3))], "content[0].text: expected text, not int"),
+    "call without result": ([*CALL, user_turn()], "messages[2]: call 'a' has no result"),
+    "call without result before the assistant": ([*CALL, model_turn(), user_turn()], "two assistant messages"),
     "call without result at the end": (CALL, "ends with assistant"),
-    "one of two calls without result": ([asked(), said(use("a"), use("b")), asked(res("b"))], "call 'a' has no result"),
-    "result without call": ([asked(res("a"))], "a result for 'a', no call"),
-    "result two messages later": ([*CALL, asked(res("a")), said(), asked(res("a"))], "messages[4].content[0]: a result for 'a'"),
-    "second result": ([*CALL, asked(res("a"), res("a"))], "content[1]: a second result"),
-    "result behind text": ([*CALL, asked(block("x"), res("a"))], "content[1]: a result behind other content"),
-    "id of other letters": ([asked(), said(use("a"), use("b:1")), asked(res("a"))], "content[1].id: 'b:1'"),
-    "empty id": ([asked(), said(use("")), asked()], "content[0].id: ''"),
-    "one id twice": ([*CALL, asked(res("a")), said(use("a")), asked()], "messages[3].content[0].id: 'a' is used twice"),
-    "name of other letters": ([asked(), said(use("a", "x.y")), asked(res("a"))], "content[0].name: 'x.y'"),
-    "input as text": ([asked(), said(use("a", arguments="{}")), asked(res("a"))], "content[0].input: expected an object, not str"),
-    "call from the user": ([asked(use("a"))], "tool_use may not stand in a message of the user"),
-    "thinking from the user": ([asked(thinking())], "thinking may not stand in a message of the user"),
-    "image from the assistant": ([asked(), said(IMAGE), asked()], "image may not stand in a message of the assistant"),
-    "result of the wrong kind": ([*CALL, asked(res("a", [use("b")]))], "content[0].content[0]: tool_use may not stand in a result"),
-    "result content of a wrong type": ([*CALL, asked(res("a", 3))], "content[0].content: expected text or a list"),
-    "result block without type": ([*CALL, asked(res("a", ["x"]))], "content[0].content[0]: not an object with a type"),
-    "empty text in a result": ([*CALL, asked(res("a", [block("")]))], "content[0].content[0].text: empty"),
-    "failed result without content": ([*CALL, asked(res("a", "", is_error=True))], "empty, though the result is an error"),
-    "failed result with a picture": ([*CALL, asked(res("a", [IMAGE], is_error=True))], "image in a failed result"),
-    "thinking without signature": ([asked(), said({"type": "thinking", "thinking": "x"}, block("x")), asked()], "content[0].signature"),
-    "thinking with an empty signature": ([asked(), said(thinking(signature=""), block("x")), asked()], "content[0].signature"),
-    "thinking without thought": ([asked(), said({"type": "thinking", "signature": "x"}, block("x")), asked()], "content[0].thinking"),
-    "redacted thinking without data": ([asked(), said({"type": "redacted_thinking"}, block("x")), asked()], "content[0].data"),
-    "thinking with a cache marker": ([asked(), said({**thinking(), **MARK}, block("x")), asked()], "content[0].cache_control"),
-    "thinking behind text": ([asked(), said(block("x"), thinking(), use("a")), asked(res("a"))], "thinking must come before"),
-    "thinking behind a call": ([asked(), said(use("a"), REDACTED, block("x")), asked(res("a"))], "thinking must come before"),
-    "thinking last": ([asked(), said(block("x"), thinking()), asked()], "the last block may not be thinking"),
-    "five markers": ([asked(*[block("x", **MARK)] * 5)], "5 cache_control markers"),
-    "five markers, one on a tool": ({"tools": [{"name": "n", **MARK}], "messages": [asked(*[block("x", **MARK)] * 4)]}, "5 cache_control"),
-    "five markers, one on the request": ({**MARK, "messages": [asked(*[block("x", **MARK)] * 4)]}, "5 cache_control"),
+    "one of two calls without result": ([user_turn(), model_turn(use("a"), use("b")), user_turn(res("b"))], "call 'a' has no result"),
+    "result without call": ([user_turn(res("a"))], "a result for 'a', no call"),
+    "result two messages later": ([*CALL, user_turn(res("a")), model_turn(), user_turn(res("a"))], "messages[4].content[0]: a result for 'a'"),
+    "second result": ([*CALL, user_turn(res("a"), res("a"))], "content[1]: a second result"),
+    "result behind text": ([*CALL, user_turn(block("x"), res("a"))], "content[1]: a result behind other content"),
+    "id of other letters": ([user_turn(), model_turn(use("a"), use("b:1")), user_turn(res("a"))], "content[1].id: 'b:1'"),
+    "empty id": ([user_turn(), model_turn(use("")), user_turn()], "content[0].id: ''"),
+    "one id twice": ([*CALL, user_turn(res("a")), model_turn(use("a")), user_turn()], "messages[3].content[0].id: 'a' is used twice"),
+    "name of other letters": ([user_turn(), model_turn(use("a", "x.y")), user_turn(res("a"))], "content[0].name: 'x.y'"),
+    "input as text": ([user_turn(), model_turn(use("a", arguments="{}")), user_turn(res("a"))], "content[0].input: expected an object, not str"),
+    "call from the user": ([user_turn(use("a"))], "tool_use may not stand in a message of the user"),
+    "thinking from the user": ([user_turn(thinking())], "thinking may not stand in a message of the user"),
+    "image from the assistant": ([user_turn(), model_turn(IMAGE), user_turn()], "image may not stand in a message of the assistant"),
+    "result of the wrong kind": ([*CALL, user_turn(res("a", [use("b")]))], "content[0].content[0]: tool_use may not stand in a result"),
+    "result content of a wrong type": ([*CALL, user_turn(res("a", 3))], "content[0].content: expected text or a list"),
+    "result block without type": ([*CALL, user_turn(res("a", ["x"]))], "content[0].content[0]: not an object with a type"),
+    "empty text in a result": ([*CALL, user_turn(res("a", [block("")]))], "content[0].content[0].text: empty"),
+    "failed result without content": ([*CALL, user_turn(res("a", "", is_error=True))], "empty, though the result is an error"),
+    "failed result with a picture": ([*CALL, user_turn(res("a", [IMAGE], is_error=True))], "image in a failed result"),
+    "thinking without signature": ([user_turn(), model_turn({"type": "thinking", "thinking": "x"}, block("x")), user_turn()], "content[0].signature"),
+    "thinking with an empty signature": ([user_turn(), model_turn(thinking(signature=""), block("x")), user_turn()], "content[0].signature"),
+    "thinking without thought": ([user_turn(), model_turn({"type": "thinking", "signature": "x"}, block("x")), user_turn()], "content[0].thinking"),
+    "redacted thinking without data": ([user_turn(), model_turn({"type": "redacted_thinking"}, block("x")), user_turn()], "content[0].data"),
+    "thinking with a cache marker": ([user_turn(), model_turn({**thinking(), **MARK}, block("x")), user_turn()], "content[0].cache_control"),
+    "thinking behind text": ([user_turn(), model_turn(block("x"), thinking(), use("a")), user_turn(res("a"))], "thinking must come before"),
+    "thinking behind a call": ([user_turn(), model_turn(use("a"), REDACTED, block("x")), user_turn(res("a"))], "thinking must come before"),
+    "thinking last": ([user_turn(), model_turn(block("x"), thinking()), user_turn()], "the last block may not be thinking"),
+    "five markers": ([user_turn(*[block("x", **MARK)] * 5)], "5 cache_control markers"),
+    "five markers, one on a tool": ({"tools": [{"name": "n", **MARK}], "messages": [user_turn(*[block("x", **MARK)] * 4)]}, "5 cache_control"),
+    "five markers, one on the request": ({**MARK, "messages": [user_turn(*[block("x", **MARK)] * 4)]}, "5 cache_control"),
     "five markers, one inside a document": (
-        [asked(*[block("x", **MARK)] * 4, {**DOCUMENT, "source": {"type": "content", "content": [block("y", **MARK)]}})],
+        [user_turn(*[block("x", **MARK)] * 4, {**DOCUMENT, "source": {"type": "content", "content": [block("y", **MARK)]}})],
         "5 cache_control",
     ),
-    "system of a wrong type": ({"system": 3, "messages": [asked()]}, "system: expected text or a list of blocks"),
-    "image in system": ({"system": [IMAGE], "messages": [asked()]}, "system[0]: only text"),
-    "empty text in system": ({"system": [block(" ")], "messages": [asked()]}, "system[0].text: empty"),
-    "image of another type": ([asked({"type": "image", "source": {**IMAGE["source"], "media_type": "image/bmp"}})], "'image/bmp' is none of"),
-    "image that is no base64": ([asked({"type": "image", "source": {**IMAGE["source"], "data": "!"}})], "source.data: no base64"),
-    "image over http": ([asked({"type": "image", "source": {"type": "url", "url": "http://e.org"}})], "only https"),
-    "image without source": ([asked({"type": "image"})], "content[0].source: not an object"),
-    "server result without call": ([asked(), said(FOUND, block("x")), asked()], "which nothing before it called"),
-    "lone surrogate": ([asked(block("\ud800"))], "messages: contains a lone surrogate"),
-    "too many": ([asked(), said()] * 50_000 + [asked()], "100001 of them"),
+    "system of a wrong type": ({"system": 3, "messages": [user_turn()]}, "system: expected text or a list of blocks"),
+    "image in system": ({"system": [IMAGE], "messages": [user_turn()]}, "system[0]: only text"),
+    "empty text in system": ({"system": [block(" ")], "messages": [user_turn()]}, "system[0].text: empty"),
+    "image of another type": ([user_turn({"type": "image", "source": {**IMAGE["source"], "media_type": "image/bmp"}})], "'image/bmp' is none of"),
+    "image that is no base64": ([user_turn({"type": "image", "source": {**IMAGE["source"], "data": "!"}})], "source.data: no base64"),
+    "image over http": ([user_turn({"type": "image", "source": {"type": "url", "url": "http://e.org"}})], "only https"),
+    "image without source": ([user_turn({"type": "image"})], "content[0].source: not an object"),
+    "server result without call": ([user_turn(), model_turn(FOUND, block("x")), user_turn()], "which nothing before it called"),
+    "lone surrogate": ([user_turn(block("\ud800"))], "messages: contains a lone surrogate"),
+    "too many": ([user_turn(), model_turn()] * 50_000 + [user_turn()], "100001 of them"),
 }  # fmt: skip
 
 
@@ -195,7 +195,9 @@ def test_openai_answers_may_come_in_any_order_and_images_of_any_shape_we_know():
 
 
 def test_an_image_of_a_source_from_tomorrow_is_not_judged():
-    assert anthropic_rules.problems([asked({"type": "image", "source": {"type": "drive", "id": "1"}})]) == ()
+    assert (
+        anthropic_rules.problems([user_turn({"type": "image", "source": {"type": "drive", "id": "1"}})]) == ()
+    )
 
 
 @pytest.mark.parametrize(

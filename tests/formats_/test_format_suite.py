@@ -11,8 +11,15 @@ from pagein.events.messages import Message
 from pagein.events.steps import Observation, Text
 from pagein.formats.openai_chat.wire import OpenAIChat
 from pagein.testing import formats as suite
-from pagein.testing.conversations import facts
-from pagein.testing.formats import ILLEGAL, LOSSES, FormatTests, every_feature, legal_conversations, paired
+from pagein.testing.conversations import statements
+from pagein.testing.formats import (
+    ILLEGAL,
+    LOSSES,
+    FormatTests,
+    every_feature,
+    items_to_messages,
+    legal_conversations,
+)
 
 TESTS = sorted(name for name in dir(FormatTests) if name.startswith("test_"))
 
@@ -33,6 +40,30 @@ class Faulty:
 
     def problems(self, request):
         return self.sound.problems(request)
+
+    def keywords(self, request):
+        return self.sound.keywords(request)
+
+    def render_tool(self, definition):
+        return self.sound.render_tool(definition)
+
+    def count_signs(self, request, rows):
+        return self.sound.count_signs(request, rows)
+
+
+class LosesTheMessages(Faulty):
+    def keywords(self, request):
+        return {key: value for key, value in request.items() if key != "messages"}
+
+
+class LosesToolParameters(Faulty):
+    def render_tool(self, definition):
+        return {"type": "function", "function": {**definition, "parameters": {}}}
+
+
+class ClaimsPlainMessages(Faulty):
+    def count_signs(self, request, rows):
+        return sum("role" in row for row in rows if isinstance(row, dict))
 
 
 class SwapsParallelResults(Faulty):
@@ -80,13 +111,13 @@ class Counts(Faulty):
 
 
 class HandsOutWhatItKeeps(Faulty):
-    kept = None
+    cached = None
 
     def render(self, messages):
         request = super().render(messages)
-        if self.kept is None or self.kept[0] != messages:
-            self.kept = messages, request
-        return self.kept[1]
+        if self.cached is None or self.cached[0] != messages:
+            self.cached = messages, request
+        return self.cached[1]
 
 
 class NumbersTheFirst(Faulty):
@@ -196,11 +227,14 @@ FAULTS = {
     Raises: {"test_garbage_raises_nothing_but_format_errors"},
     Walks: {"test_a_cycle_is_a_format_error"},
     RefusesAll: {"test_every_request_is_legal", "test_transcripts_are_legal"},
+    LosesTheMessages: {"test_keywords_hold_every_value_of_the_request"},
+    LosesToolParameters: {"test_a_tool_keeps_its_name_description_and_parameters"},
+    ClaimsPlainMessages: {"test_plain_messages_have_no_sign_of_a_format"},
     AllowsAll: {"test_the_rules_refuse_what_no_provider_takes"},
 }
 
 
-def tried(name, format_, tests=None, examples=150):
+def run_suite_test(name, format_, tests=None, examples=150):
     """Runs one test of the suite against a format; hypothesis only searches, as nobody reads the example."""
     tests = tests or Declared()
     test = getattr(type(tests), name)
@@ -219,7 +253,7 @@ def tried(name, format_, tests=None, examples=150):
             suppress_health_check=list(HealthCheck),
         )
         inner = test.hypothesis.inner_test
-        quick(given(**{key: given_})(lambda **drawn: inner(tests, format_, **drawn)))()
+        quick(given(**{key: given_})(lambda **example: inner(tests, format_, **example)))()
     elif "transcripts" in test.__code__.co_varnames[:3]:
         test(tests, format_, TRANSCRIPTS)
     else:
@@ -231,12 +265,12 @@ def tried(name, format_, tests=None, examples=150):
 )
 def test_a_fault_fails_the_test_that_names_it(fault, test):
     with pytest.raises((AssertionError, KeyError, TypeError, IndexError, ValueError, RecursionError)):
-        tried(test, fault())
+        run_suite_test(test, fault())
 
 
 @pytest.mark.parametrize("test", TESTS)
 def test_a_sound_format_passes_through_the_same_door(test):
-    tried(test, Faulty(), examples=10)
+    run_suite_test(test, Faulty(), examples=10)
 
 
 def test_every_test_is_needed():
@@ -251,7 +285,7 @@ def test_a_loss_that_does_not_happen_may_not_be_declared(loss):
         cannot_carry = Declared.cannot_carry | {loss}
 
     with pytest.raises(AssertionError, match=f"'{loss}' is carried after all"):
-        tried("test_every_declared_loss_is_real", OpenAIChat(), Excused())
+        run_suite_test("test_every_declared_loss_is_real", OpenAIChat(), Excused())
 
 
 @pytest.mark.parametrize("loss", sorted(Declared.cannot_carry))
@@ -260,12 +294,12 @@ def test_a_loss_that_happens_must_be_declared(loss):
         cannot_carry = Declared.cannot_carry - {loss}
 
     before = every_feature()
-    after = paired(OpenAIChat().parse(OpenAIChat().render(before)))
-    kept = [
-        [fact for fact in facts(given_, "openai") if not fact.losses & Silent.cannot_carry]
+    after = items_to_messages(OpenAIChat().parse(OpenAIChat().render(before)))
+    cached = [
+        [fact for fact in statements(given_, "openai") if not fact.losses & Silent.cannot_carry]
         for given_ in (before, after)
     ]
-    assert kept[0] != kept[1]
+    assert cached[0] != cached[1]
 
 
 def test_a_loss_has_a_name():
@@ -273,7 +307,7 @@ def test_a_loss_has_a_name():
 
 
 def test_the_losses_are_said_aloud(capsys):
-    tried("test_every_declared_loss_is_real", OpenAIChat())
+    run_suite_test("test_every_declared_loss_is_real", OpenAIChat())
     assert "openai cannot carry: what was said before a call" in capsys.readouterr().out
 
 
@@ -282,11 +316,11 @@ def test_pairing_names_the_call_that_has_no_result_and_the_result_that_has_no_ca
 
     parse = OpenAIChat().parse
     with pytest.raises(ValueError, match="call 'a' has no result"):
-        paired(parse([assistant(tool_calls=[call("a")]), user()]))
+        items_to_messages(parse([assistant(tool_calls=[call("a")]), user()]))
     with pytest.raises(ValueError, match="result for 'a' answers no call"):
-        paired(parse([user(), tool("a")]))
+        items_to_messages(parse([user(), tool("a")]))
     with pytest.raises(ValueError, match="result for 'a' answers no call"):
-        paired(parse([assistant(tool_calls=[call("a")]), tool("a"), tool("a")]))
+        items_to_messages(parse([assistant(tool_calls=[call("a")]), tool("a"), tool("a")]))
 
 
 def test_pairing_gives_every_call_an_id_of_its_own():
@@ -299,7 +333,7 @@ def test_pairing_gives_every_call_an_id_of_its_own():
         assistant(tool_calls=[call("a")]),
         tool("a", "3"),
     ]
-    messages = paired(OpenAIChat().parse(rows))
+    messages = items_to_messages(OpenAIChat().parse(rows))
     assert [message.content for message in messages] == [None, "1", "2", None, "3"]
     assert len({message.call_id for message in messages if message.role == "tool"}) == 3
 
@@ -307,7 +341,7 @@ def test_pairing_gives_every_call_an_id_of_its_own():
 def test_steps_of_every_kind_become_messages():
     from pagein.events.steps import FinalAnswerStep, PlanningStep, SummaryStep
 
-    assert paired([PlanningStep("p"), SummaryStep("s"), FinalAnswerStep("f")]) == (
+    assert items_to_messages([PlanningStep("p"), SummaryStep("s"), FinalAnswerStep("f")]) == (
         Message("assistant", "p"),
         Message("user", "s"),
         Message("assistant", "f"),

@@ -1,4 +1,4 @@
-"""The same recorded run gives the same requests, byte for byte, in every process and on every machine.
+"""Golden requests: one recorded run gives the same requests, byte for byte, on every machine.
 
 A trace has one line a request: its number, tokens, messages, the compactions so far, and the hash of its JSON. A change
 of behaviour shows as a changed line; ``python tests/golden/test_golden.py`` writes the traces anew.
@@ -20,7 +20,7 @@ CASES = [(budget, format) for budget in (4_000, 8_000) for format in ("openai", 
 
 
 def trace(budget, format):
-    """One line a request of the bundled run, each made as a host makes it."""
+    """Return one line for each request of the bundled run."""
     lines = []
     with AgentMemory.open(":memory:", budget=budget, format=format, clock=lambda: 0.0) as memory:
         for message in demo_run().messages:
@@ -28,14 +28,16 @@ def trace(budget, format):
                 request = memory.to_request()
                 digest = hashlib.sha256(json.dumps(request, ensure_ascii=False).encode()).hexdigest()[:16]
                 out = len(memory.report().out)
-                tokens, shown = memory.view().tokens, len(request["messages"])
-                lines.append(f"{len(lines):3} {tokens:6} tokens {shown:3} messages {out:3} out {digest}")
+                tokens, message_count = memory.view().tokens, len(request["messages"])
+                lines.append(
+                    f"{len(lines):3} {tokens:6} tokens {message_count:3} messages {out:3} out {digest}"
+                )
             memory.record_messages([message], "openai", whole=False)
     return lines
 
 
 def path(budget, format):
-    """Where a trace is kept."""
+    """Return the path of a trace."""
     return HERE / f"demo-{budget}-{format}.txt"
 
 
@@ -46,36 +48,36 @@ def test_the_bundled_run_gives_the_requests_it_gave(budget, format):
 
 def test_the_requests_do_not_depend_on_the_hash_seed():
     code = f"import sys; sys.path.insert(0, {str(HERE)!r}); from test_golden import trace; print(trace(4000, 'openai'))"
-    said = {
+    traces = {
         subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
         ).stdout
         for seed in ("1", "2", "3")
     }
-    assert len(said) == 1
+    assert len(traces) == 1
 
 
 def without_tail(request):
-    """The messages up to what is made afresh for each request."""
+    """Return the messages without the recalled block, which is rebuilt for each request."""
     return request[:-1] if '<memory kind="recalled"' in str(request[-1]["content"]) else request
 
 
 def test_every_request_between_two_compactions_starts_with_the_one_before():
     with AgentMemory.open(":memory:", budget=5_000) as memory:
-        before, passes, kept, tails = [], 0, 0, 0
+        before, passes, unchanged, tails = [], 0, 0, 0
         for message in demo_run().messages:
             if message["role"] == "assistant":
                 request = memory.to_messages()
-                bodies = [entry.body for entry in memory._log.read()]
+                bodies = [entry.body for entry in memory._runtime.log.read()]
                 now = sum(isinstance(body, Compaction) for body in bodies)
                 if now == passes:
                     assert request[: len(before)] == before
-                    kept += 1
+                    unchanged += 1
                 before, passes = without_tail(request), now
                 tails += len(before) < len(request)
             memory.record_messages([message], whole=False)
     assert passes > 2
-    assert kept > 10
+    assert unchanged > 10
     assert tails > 10
 
 

@@ -24,10 +24,16 @@ from pagein.events.steps import (
     Usage,
 )
 from pagein.log import codec as codec_module
-from pagein.log.blobs import INLINE_BYTES, INLINE_COMPACTION, INLINE_TEXT, MOST_INFLATED
+from pagein.log.blobs import (
+    INFLATED_MAX_BYTES,
+    INLINE_COMPACTION_MAX_BYTES,
+    INLINE_IMAGE_MAX_BYTES,
+    INLINE_TEXT_MAX_BYTES,
+    hash_bytes,
+)
 from pagein.log.codec import KINDS, UPCASTERS, blob_names, decode, encode
-from pagein.log.hash_chain import blob_name, link, origin
-from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, bodies, everywhere
+from pagein.log.hash_chain import link, origin
+from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, bodies, bodies_with_text_everywhere
 
 
 def again(record):
@@ -53,7 +59,7 @@ def test_any_body_comes_back_equal_and_of_the_same_bytes(body):
 
 @pytest.mark.parametrize("hazard", HAZARDS, ids=lambda text: repr(text[:20]))
 def test_hazards_come_back_unchanged_in_every_place(hazard):
-    for body in everywhere(hazard):
+    for body in bodies_with_text_everywhere(hazard):
         assert again(encode(body)) == body
 
 
@@ -109,7 +115,7 @@ STORED = {
     ("Replacement", 2): "first last stubs summary author record",
     ("Source", 1): "session handle",
     ("Stub", 1): "slot index text tier",
-    ("Survival", 1): "kind total in_sight reachable",
+    ("RetentionScore", 1): "kind total in_sight reachable",
     ("Text", 1): "text extra",
     ("ToolCall", 1): "id name arguments at extra",
     ("Usage", 1): "input_tokens output_tokens cached_tokens",
@@ -119,13 +125,12 @@ STORED = {
 
 def test_no_stored_shape_changes_without_a_new_version():
     """Fails when a field is added: raise the version of the kind, write the upcaster, add a line above."""
-    from pagein.events import entries as log
-    from pagein.events import steps
+    from pagein.events import entries, steps
 
     for kind in KINDS:
         assert " ".join(each.name for each in dataclasses.fields(kind.of)) == STORED[kind.name, kind.version]
     for name, stored in {name: stored for (name, _), stored in sorted(STORED.items())}.items():  # the latest
-        nested = getattr(steps, name, None) or getattr(log, name, None)
+        nested = getattr(steps, name, None) or getattr(entries, name, None)
         if nested:
             assert " ".join(each.name for each in dataclasses.fields(nested)) == stored
 
@@ -173,20 +178,24 @@ def test_images_leave_the_body_above_a_kibibyte_and_large_texts_above_thirty_two
     def blobs(body):
         return [blob.data for blob in encode(body).blobs]
 
-    assert blobs(TaskStep((Image(b"x" * INLINE_BYTES),))) == []
-    assert blobs(TaskStep((Image(b"x" * (INLINE_BYTES + 1)),))) == [b"x" * (INLINE_BYTES + 1)]
+    assert blobs(TaskStep((Image(b"x" * INLINE_IMAGE_MAX_BYTES),))) == []
+    assert blobs(TaskStep((Image(b"x" * (INLINE_IMAGE_MAX_BYTES + 1)),))) == [
+        b"x" * (INLINE_IMAGE_MAX_BYTES + 1)
+    ]
     picture = Image(b"x" * 2_000)
     assert blobs(Observed(0, 0, Observation("c", (picture,)))) == [picture.data]
     assert blobs(ActionStep(None, (ToolCall("c", "n"),), (Observation("c", (picture,)),))) == [picture.data]
-    assert blobs(TaskStep("x" * INLINE_TEXT)) == []
-    assert blobs(TaskStep("\u20ac" * (INLINE_TEXT // 3))) == []
-    assert blobs(TaskStep("\u20ac" * (INLINE_TEXT // 3 + 1))) == ["\u20ac".encode() * (INLINE_TEXT // 3 + 1)]
-    assert blobs(TaskStep("\0" * INLINE_TEXT)) == []
-    assert blobs(TaskStep("\ud83d" * INLINE_TEXT)) == [b"\xed\xa0\xbd" * INLINE_TEXT]
+    assert blobs(TaskStep("x" * INLINE_TEXT_MAX_BYTES)) == []
+    assert blobs(TaskStep("\u20ac" * (INLINE_TEXT_MAX_BYTES // 3))) == []
+    assert blobs(TaskStep("\u20ac" * (INLINE_TEXT_MAX_BYTES // 3 + 1))) == [
+        "\u20ac".encode() * (INLINE_TEXT_MAX_BYTES // 3 + 1)
+    ]
+    assert blobs(TaskStep("\0" * INLINE_TEXT_MAX_BYTES)) == []
+    assert blobs(TaskStep("\ud83d" * INLINE_TEXT_MAX_BYTES)) == [b"\xed\xa0\xbd" * INLINE_TEXT_MAX_BYTES]
     assert blobs(Observed(0, 0, Observation("c", (Text("x" * 40_000), Text("x" * 40_000))))) == [
         b"x" * 40_000
     ]
-    for place in everywhere("y" * 40_000):
+    for place in bodies_with_text_everywhere("y" * 40_000):
         assert blobs(place) == [b"y" * 40_000]
         assert len(encode(place).body) < 3_000
 
@@ -315,7 +324,7 @@ def test_only_what_lies_in_a_store_imports_msgspec():
 
 
 def test_a_blob_is_named_by_its_hash():
-    assert blob_name(b"") == "s2:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert hash_bytes(b"") == "s2:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
 def masked(count, text="[4 characters masked: s2.0]"):
@@ -330,7 +339,7 @@ def masked(count, text="[4 characters masked: s2.0]"):
 def test_a_long_compaction_is_one_deflated_blob_and_comes_back_equal(text):
     record = encode(masked(300, text))
     assert len(record.body) < 1_000
-    assert len(record.blobs[-1].data) < INLINE_COMPACTION * 2
+    assert len(record.blobs[-1].data) < INLINE_COMPACTION_MAX_BYTES * 2
     assert again(record) == masked(300, text)
     assert blob_names(record.body) == tuple(each.name for each in record.blobs)
 
@@ -348,7 +357,7 @@ def test_a_short_compaction_is_readable_in_its_row():
         (zlib.compress(b"{}")[:-3], "cut off"),
         (zlib.compress(b"no json"), "malformed"),
         (zlib.compress(b"[1]"), "compaction"),
-        (zlib.compress(b" " * (MOST_INFLATED + 1)), "longer than any"),
+        (zlib.compress(b" " * (INFLATED_MAX_BYTES + 1)), "longer than any"),
     ],
 )
 def test_a_deflated_body_that_is_none_is_refused(data, what):

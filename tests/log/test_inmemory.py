@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pagein.backends.base import BareLog
 from pagein.backends.memory import InMemoryLog
 from pagein.testing.logs import LogTests, OpenLog
 
@@ -21,3 +22,13 @@ class TestInMemoryLog(LogTests):
     def tamper(self, log, position):
         row = log._rows[position]
         log._rows[position] = replace(row, body=row.body.replace(b'content":"', b'content":" '))
+
+
+class TestBareLog(LogTests):
+    """The adapter of a log with five methods keeps the contract, too."""
+
+    durable = raw = False
+
+    @pytest.fixture
+    def open_log(self) -> OpenLog:
+        return lambda session="default", tenant="": BareLog(InMemoryLog(session=session, tenant=tenant))

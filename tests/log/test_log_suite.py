@@ -14,8 +14,7 @@ from pagein.errors import Conflict, LogClosed, LogError
 from pagein.events.steps import ActionStep, Image, Observation, PlanningStep, TaskStep, Text
 from pagein.log.base import Verification
 from pagein.log.codec import encode
-from pagein.log.hash_chain import origin
-from pagein.log.rows import seal, written
+from pagein.log.hash_chain import chain_rows, make_entries, origin
 from pagein.testing.logs import LogTests
 
 
@@ -318,7 +317,7 @@ class SwapsTheHeads(GoodLog):
         try:
             return super().append(bodies, after=after, at=at)
         except Conflict as error:
-            raise Conflict(error.found, error.expected) from error
+            raise Conflict(error.head, error.expected) from error
 
 
 @breaks("test_a_writer_ahead_of_the_log_is_refused")
@@ -462,11 +461,13 @@ class DoesNotChain(GoodLog):
         if after != len(self._rows):
             raise Conflict(after, len(self._rows))
         start = origin(self.tenant, self.session)
-        rows = [seal([each], after=after + n, at=at, previous=start)[0] for n, each in enumerate(records)]
+        rows = [
+            chain_rows([each], after=after + n, at=at, previous=start)[0] for n, each in enumerate(records)
+        ]
         for record in records:
             self._blobs.update((blob.name, blob.data) for blob in record.blobs)
         self._rows += rows
-        return written(rows, records)
+        return make_entries(rows, records)
 
 
 @breaks("test_an_image_or_a_large_text_is_stored_once")

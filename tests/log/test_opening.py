@@ -105,7 +105,7 @@ def test_an_address_of_a_database_opens_a_log_in_it(postgres):
     with contextlib.closing(open_log(postgres.url, session="opened", tenant="t", readonly=True)) as log:
         with pytest.raises(LogUnwritable):
             log.append([Pin("a")], after=log.head(), at=0.0)
-        assert log.sessions() == ("opened",)
+        assert log.store.sessions() == ("opened",)
 
 
 def test_a_missing_driver_is_named_with_the_cure(monkeypatch):

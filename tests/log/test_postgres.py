@@ -162,7 +162,7 @@ def test_another_who_wrote_the_same_meanwhile_is_not_taken_for_oneself(opened):
     Overtaken(log, arrives=False)
     with pytest.raises(Conflict) as refused:
         log.append([Pin("same")], after=1, at=NOON)
-    assert (refused.value.expected, refused.value.found) == (1, 2)
+    assert (refused.value.expected, refused.value.head) == (1, 2)
     assert bodies(log) == [Pin("a"), Pin("same")]
 
 
@@ -172,18 +172,18 @@ def test_a_server_that_stays_away_leaves_the_outcome_open_and_the_memory_finds_o
     memory = AgentMemory(log, budget=4_000)
     memory.record(TaskStep("first"))
     Flaky(log, arrives=arrives)
-    lease, gone = log._source._connected, psycopg.OperationalError("connection refused")
+    lease, gone = log._source._connect, psycopg.OperationalError("connection refused")
 
     def refuse():
         raise gone
 
-    log._source._connected = refuse
+    log._source._connect = refuse
     with pytest.raises(LogUncertain, match="Either all of it was written or none"):
         memory.record(TaskStep("second"))
     with pytest.raises(LogUnreachable) as refused:
         memory.record(TaskStep("third"))
     assert not isinstance(refused.value, LogUncertain), "nothing was sent"
-    log._source._connected = lease
+    log._source._connect = lease
     if arrives:
         with pytest.raises(Conflict):
             memory.record(TaskStep("third"))
@@ -285,7 +285,7 @@ def test_a_read_only_log_reads_and_writes_nothing(opened):
     log.append([Pin("a")], after=0, at=NOON)
     reader = opened(readonly=True)
     assert bodies(reader) == [Pin("a")]
-    assert reader.sessions() == ("default",)
+    assert reader.store.sessions() == ("default",)
     with pytest.raises(LogUnwritable):
         reader.append([Pin("b")], after=1, at=NOON)
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), reader._source.lease() as using:
@@ -426,7 +426,7 @@ def test_long_names_are_keys_of_their_own(opened):
     for number, name in enumerate(near):
         log = opened(session=name, tenant=name)
         assert bodies(log) == [Pin(str(number))]
-        assert log.sessions() == (name,)
+        assert log.store.sessions() == (name,)
         assert log.verify().ok
 
 

@@ -1,12 +1,11 @@
 """The promises hold after any history on a PostgreSQL server, as they do in memory and in a file."""
 
-import pytest
 from hypothesis.stateful import invariant
 from psycopg_pool import ConnectionPool
 
 from pagein.backends.postgres.log import PostgresLog
 from pagein.memory.branches import MAIN
-from pagein.memory.search_runtime import Library
+from pagein.memory.search_runtime import SearchRuntime
 from pagein.search.base import Query
 from pagein.search.passages import passages
 from pagein.search.tokenizer import query_terms
@@ -30,7 +29,7 @@ class OnPostgres(MemoryMachine):
 
 
 class Recalling(OnPostgres):
-    """With the archive and the facts on the server, too; and whatever was recorded is recalled by its own words."""
+    """With the search index and the facts on the server, too; and whatever was recorded is recalled by its own words."""
 
     recalled = 0
 
@@ -39,16 +38,16 @@ class Recalling(OnPostgres):
 
     def _open(self):
         memory = super()._open()
-        # The machine's log fails when it is told to; the archive lies with what it stands for: the run, not a branch.
+        # The machine's log fails when it is told to; the index lies with what it stands for: the run, not a branch.
         if not any(each.is_current and each.name != MAIN for each in memory.branches()):
-            memory._library = Library(self.open_log(), None)
-        memory._knowledge.open_log = self.open_log
+            memory._runtime.search = SearchRuntime(self.open_log(), None)
+        memory._runtime.facts._store = self.open_log().store
         return memory
 
     @invariant()
     def what_was_recorded_is_recalled(self):
-        # The archive that is put in here is of the run as it began, not of its branches.
-        if not hasattr(self, "memory") or self.oracle.head % 5 or self.left:
+        # The index that is put in here is of the run as it began, not of its branches.
+        if not hasattr(self, "memory") or self.oracle.head % 5 or self.other_branches:
             return
         for entry in self.log.read(max(0, self.oracle.head - 3)):
             if entry.erased is not None:
@@ -56,7 +55,7 @@ class Recalling(OnPostgres):
             for each in passages(entry):
                 if not query_terms(each.text, 8):
                     continue
-                hits = self.memory._library.recall(Query(each.text, limit=50), across=False)
+                hits = self.memory._runtime.search.recall(Query(each.text, limit=50), across=False)
                 # One hit may stand for another passage of the step, or for a step that says the same.
                 assert hits, each.text
                 type(self).recalled += 1
@@ -82,15 +81,3 @@ def test_the_promises_hold_on_postgres(postgres):
 def test_the_promises_hold_on_postgres_with_recall_and_facts(postgres):
     made = check(postgres, profile(3, 20) if chosen_profile() is LOCAL else chosen_profile(), Recalling)
     assert made.recalled > 5, "nothing was recalled: the machine watches nothing"
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_promises_hold_on_postgres_with_recall_and_facts_after_many_histories(postgres):
-    check(postgres, profile(24, 40), Recalling)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_promises_hold_on_postgres_after_many_histories(postgres):
-    check(postgres, profile(36, 40))

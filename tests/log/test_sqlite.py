@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pagein.backends.sqlite.connection import APPLICATION_ID, MIGRATIONS
 from pagein.backends.sqlite.log import SQLiteLog
+from pagein.backends.sqlite.migrations import APPLICATION_ID, MIGRATIONS
 from pagein.errors import (
     ConfigurationError,
     Conflict,
@@ -148,9 +148,9 @@ def test_sessions_lists_this_tenants_sessions(path):
         with opened(path, tenant=tenant, session=session) as log:
             log.append(tasks(3), after=0, at=NOON)
     with opened(path, tenant="a", session="empty") as log:
-        assert log.sessions() == ("", "one", "two")
+        assert log.store.sessions() == ("", "one", "two")
     with opened(path, tenant="none") as log:
-        assert log.sessions() == ()
+        assert log.store.sessions() == ()
 
 
 def test_head_and_opening_do_not_scan(path):
@@ -608,7 +608,7 @@ def test_a_reading_of_a_log_that_was_closed_meanwhile_says_so(path):
     with pytest.raises(LogClosed):
         list(reading)
     with pytest.raises(LogClosed):
-        log.sessions()
+        log.head()
 
 
 def test_close_does_not_wait_for_others(path):
@@ -662,7 +662,7 @@ def test_threads_that_open_one_new_file_at_once_all_succeed(path):
         thread.join()
     assert failures == []
     with opened(path) as log:
-        assert len(log.sessions()) == 8
+        assert len(log.store.sessions()) == 8
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from pagein.backends.sqlite.connection import MIGRATIONS
 from pagein.backends.sqlite.log import SQLiteLog
+from pagein.backends.sqlite.migrations import MIGRATIONS
 from pagein.events.entries import (
     Checkpoint,
     Compaction,
     Observed,
     Pin,
     Replacement,
+    RetentionScore,
     Stub,
-    Survival,
     Undo,
     Unpin,
 )
@@ -89,7 +89,7 @@ def test_a_log_of_an_earlier_version_is_read_whole(stored, readonly, name):
     with contextlib.closing(
         SQLiteLog(stored(f"{name}/log.db"), tenant="acme", session="web", readonly=readonly)
     ) as log:
-        assert log.sessions() == ("other", "web")
+        assert log.store.sessions() == ("other", "web")
         entries = list(log.read())
         assert tuple(entry.body for entry in entries) == V1
         assert [entry.at for entry in entries] == [1_700_000_000.125 + each for each in range(len(V1))]
@@ -119,7 +119,7 @@ LONG = Compaction(
         Replacement(2 * n, 2 * n + 1, (Stub("observation", 0, f"[{n} characters masked: s{2 * n}.0] caf\u00e9 {n}", "mask"),))
         for n in range(60)
     ),
-    "ladder", "over the high mark", 9000, 4000, (Survival("path", 3, 2, 3),),
+    "ladder", "over the high mark", 9000, 4000, (RetentionScore("path", 3, 2, 3),),
 )  # fmt: skip
 SHORT = Compaction((Replacement(1, 4, (), "They asked.", "some-model", '{"done": []}'),), "tiers", "", 90, 40)
 

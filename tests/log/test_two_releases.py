@@ -12,8 +12,7 @@ from pagein.backends.sqlite.log import SQLiteLog
 from pagein.errors import LogTooNew
 from pagein.events.entries import Pin
 from pagein.log.codec import Record
-from pagein.log.hash_chain import origin
-from pagein.log.rows import seal
+from pagein.log.hash_chain import chain_rows, origin
 from pagein.testing.logs import NOON
 
 LATER = {
@@ -57,8 +56,8 @@ def store(request, tmp_path):
 def test_an_entry_of_a_later_release_is_named_and_the_others_are_read(store, what):
     open_log, _ = store
     log = open_log()
-    rows = seal([LATER[what]], after=0, at=NOON, previous=origin("", "default"))
-    log.adopt(rows, {})
+    rows = chain_rows([LATER[what]], after=0, at=NOON, previous=origin("", "default"))
+    log.import_rows(rows, {})
     log.append([Pin("of this release")], after=1, at=NOON)
     with pytest.raises(LogTooNew, match="upgrade pagein"):
         list(log.read())

@@ -3,7 +3,7 @@
 import json
 
 from pagein.events.steps import ActionStep, Image, Observation, Opaque, TaskStep, Text, ToolCall
-from pagein.memory.operations.expand import full_step
+from pagein.memory.operations.history import full_step
 
 BESIDE = Opaque("anthropic", "cache_control", '{"cache_control": {"type": "ephemeral"}}')
 KEPT = {"type": "opaque", "provider": "anthropic", "kind": "cache_control", "body": BESIDE.body, "text": ""}

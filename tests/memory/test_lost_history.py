@@ -69,7 +69,7 @@ def test_a_damaged_file_raises_errors_of_ours_only_and_is_never_called_sound_and
         try:
             if log.verify().ok:
                 assert [entry.position for entry in log.read()] == list(range(60))
-            log.sessions()
+            log.store.sessions()
         finally:
             log.close()
         AgentMemory.open(str(path), budget=4_000).close()

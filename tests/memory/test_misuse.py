@@ -72,7 +72,7 @@ def test_an_address_is_text(url):
 def test_what_a_verb_takes_is_checked(memory):
     memory.record(TaskStep("x"))
     with pytest.raises(ConfigurationError, match="usage"):
-        memory.reported(Usage(None))
+        memory.observe_usage(Usage(None))
     with pytest.raises(ConfigurationError, match="usage"):
         memory.record_messages([{"role": "user", "content": "y"}], usage=Usage(None))
     with pytest.raises(BudgetError):
@@ -93,7 +93,7 @@ def test_what_a_verb_takes_is_checked(memory):
 def test_a_closed_memory_answers_nothing():
     memory = AgentMemory.open(":memory:")
     memory.close()
-    for ask in (lambda: memory.system_prompt, memory.report, lambda: memory.reported(Usage(1))):
+    for ask in (lambda: memory.system_prompt, memory.report, lambda: memory.observe_usage(Usage(1))):
         with pytest.raises(LogClosed):
             ask()
 
@@ -124,7 +124,7 @@ def test_a_readonly_memory_is_viewed_and_not_written(tmp_path):
         with pytest.raises(UnknownHandle):
             memory.expand(40)
     with AgentMemory.open(path, budget=100_000) as memory:
-        assert memory._log.head() == 40
+        assert memory._runtime.log.head() == 40
 
 
 def test_a_readonly_memory_in_async_code(tmp_path):

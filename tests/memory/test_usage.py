@@ -14,26 +14,26 @@ def play(memory, *, ratio, overhead, turns=8):
         counted = memory.view().tokens
         memory.record(ActionStep(f"{number} {WORDS}", usage=Usage(int(counted * ratio) + overhead)))
         memory.record(TaskStep(f"Go on {number}."))
-    return memory._session
+    return memory._runtime.state
 
 
 @pytest.mark.parametrize("ratio", [0.7, 1.4, 3.5])
 def test_an_estimate_comes_near_to_what_is_reported(ratio):
     memory = AgentMemory.open(":memory:", model="claude-sonnet-4", budget=50_000)
     session = play(memory, ratio=ratio, overhead=9_000)
-    assert session.limit(session.budget) == pytest.approx(50_000 / ratio, rel=0.06)
+    assert session.usage.limit() == pytest.approx(50_000 / ratio, rel=0.06)
 
 
 def test_tools_nobody_declared_do_not_shrink_an_exact_budget():
     memory = AgentMemory.open(":memory:", budget=8_000)
     session = play(memory, ratio=1.0, overhead=6_000)
-    assert session.limit(session.budget) == 8_000
+    assert session.usage.limit() == 8_000
 
 
 def test_tools_that_cost_more_than_was_reserved_are_learnt():
     memory = AgentMemory.open(":memory:", budget=Budget(20_000, tools=1_000))
     session = play(memory, ratio=1.0, overhead=4_000)
-    assert session.limit(session.budget) == pytest.approx(19_000 - 3_000, abs=200)
+    assert session.usage.limit() == pytest.approx(19_000 - 3_000, abs=200)
 
 
 def test_a_missing_or_a_repeated_report_changes_nothing():
@@ -41,5 +41,5 @@ def test_a_missing_or_a_repeated_report_changes_nothing():
     memory.record(TaskStep(WORDS))
     for _ in range(4):
         memory.view()
-        memory.reported(Usage(0))
-    assert memory._session.limit(memory.budget) == 50_000
+        memory.observe_usage(Usage(0))
+    assert memory._runtime.state.usage.limit(memory.budget) == 50_000

@@ -1,4 +1,4 @@
-"""What the tests of models lean on: no key of the machine's own, and outcomes as a server would tell them."""
+"""Fixtures for tests of models: no API keys of the machine, and servers with scripted outcomes."""
 
 import os
 import ssl
@@ -20,7 +20,7 @@ REACTIONS = {
 
 
 def reaction(outcome):
-    """What a server does for an outcome of the suite; a reaction stays what it is."""
+    """A server's reaction for an outcome of the suite; a reaction is returned unchanged."""
     if isinstance(outcome, Reaction):
         return outcome
     return REACTIONS.get(outcome) or Reaction(outcome)
@@ -38,8 +38,8 @@ def keys(monkeypatch):
 
 
 @pytest.fixture
-def served():
-    """Starts servers that react as they are told; they end with the test."""
+def start_server():
+    """Start servers with scripted reactions; they stop with the test."""
     running = []
 
     def start(*outcomes):

@@ -12,28 +12,34 @@ from pagein.models.anthropic import AnthropicModel
 from pagein.models.callables import CallableModel
 from pagein.models.langchain import LangChainModel
 from pagein.models.openai_chat import OpenAIModel
-from pagein.models.retrying import Patient, Waits
+from pagein.models.retrying import RetryingModel, RetryPolicy
 from pagein.testing.models import DOWN, EMPTY, HANG, LEAK, OVERFLOW, REFUSED, SECRET, ModelTests
 
 
 class TestOpenAI(ModelTests):
     @pytest.fixture(params=[False, True], ids=["whole", "stream"])
-    def scripted(self, request, served):
+    def make_model(self, request, start_server):
         return lambda *outcomes: OpenAIModel(
-            "fake", base_url=served(*outcomes).openai, key_variable="TEST_MODEL_KEY", stream=request.param
+            "fake",
+            base_url=start_server(*outcomes).openai,
+            key_variable="TEST_MODEL_KEY",
+            stream=request.param,
         )
 
 
 class TestAnthropic(ModelTests):
     @pytest.fixture(params=[False, True], ids=["whole", "stream"])
-    def scripted(self, request, served):
+    def make_model(self, request, start_server):
         return lambda *outcomes: AnthropicModel(
-            "fake", base_url=served(*outcomes).anthropic, key_variable="TEST_MODEL_KEY", stream=request.param
+            "fake",
+            base_url=start_server(*outcomes).anthropic,
+            key_variable="TEST_MODEL_KEY",
+            stream=request.param,
         )
 
 
-def said(outcome, lock=threading.Lock()):  # noqa: B008 - one lock for all
-    """What a provider's SDK would do in this process."""
+def outcome_text(outcome, lock=threading.Lock()):  # noqa: B008 - one lock for all
+    """Return or raise what a provider's SDK would for an outcome."""
     if outcome == DOWN:
         raise ConnectionError("no route to host")
     if outcome == OVERFLOW:
@@ -47,16 +53,16 @@ def said(outcome, lock=threading.Lock()):  # noqa: B008 - one lock for all
 
 class TestCallable(ModelTests):
     @pytest.fixture
-    def scripted(self):
+    def make_model(self):
         def build(*outcomes):
-            left, lock = list(outcomes), threading.Lock()
+            outcomes_left, lock = list(outcomes), threading.Lock()
 
             def call(prompt):
                 with lock:
-                    outcome = left.pop(0)
+                    outcome = outcomes_left.pop(0)
                 if outcome == HANG:
                     threading.Event().wait(5)
-                return said(outcome)
+                return outcome_text(outcome)
 
             return CallableModel(call)
 
@@ -65,16 +71,16 @@ class TestCallable(ModelTests):
 
 class TestAwaitedCallable(ModelTests):
     @pytest.fixture
-    def scripted(self):
+    def make_model(self):
         def build(*outcomes):
-            left, lock = list(outcomes), threading.Lock()
+            outcomes_left, lock = list(outcomes), threading.Lock()
 
             async def call(prompt):
                 with lock:
-                    outcome = left.pop(0)
+                    outcome = outcomes_left.pop(0)
                 if outcome == HANG:
                     await asyncio.sleep(5)
-                return said(outcome)
+                return outcome_text(outcome)
 
             return CallableModel(call)
 
@@ -84,16 +90,16 @@ class TestAwaitedCallable(ModelTests):
 class Chat(BaseChatModel):
     """A LangChain chat model that follows a script."""
 
-    left: list
-    heard: list = []  # noqa: RUF012 - pydantic copies it
+    outcomes: list
+    requests: list = []  # noqa: RUF012 - pydantic copies it
 
     @property
     def _llm_type(self):
         return "scripted"
 
     def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-        self.heard.append((messages, kwargs))
-        outcome = self.left.pop(0)
+        self.requests.append((messages, kwargs))
+        outcome = self.outcomes.pop(0)
         if isinstance(outcome, AIMessage):
             message = outcome
         else:
@@ -101,41 +107,43 @@ class Chat(BaseChatModel):
                 threading.Event().wait(5)
             usage = {"input_tokens": 100, "output_tokens": 10, "total_tokens": 110}
             message = AIMessage(
-                said(outcome), usage_metadata=usage, response_metadata={"finish_reason": "stop"}
+                outcome_text(outcome), usage_metadata=usage, response_metadata={"finish_reason": "stop"}
             )
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
-        if self.left[0] == HANG:
+        if self.outcomes[0] == HANG:
             await asyncio.sleep(5)
         return self._generate(messages, stop, run_manager, **kwargs)
 
 
 class TestLangChain(ModelTests):
     @pytest.fixture
-    def scripted(self):
-        return lambda *outcomes: LangChainModel(Chat(left=list(outcomes)), name="fake")
+    def make_model(self):
+        return lambda *outcomes: LangChainModel(Chat(outcomes=list(outcomes)), name="fake")
 
 
-class TestPatient(ModelTests):
+class TestRetryingModel(ModelTests):
     @pytest.fixture
-    def scripted(self, served):
-        once = Waits(attempts=1)
-        return lambda *outcomes: Patient(OpenAIModel("fake", base_url=served(*outcomes).openai), waits=once)
+    def make_model(self, start_server):
+        once = RetryPolicy(attempts=1)
+        return lambda *outcomes: RetryingModel(
+            OpenAIModel("fake", base_url=start_server(*outcomes).openai), retry=once
+        )
 
 
-class TestPatientOnAnAsyncModel(ModelTests):
-    colours = ("awrite",)
+class TestRetryingModelOnAnAsyncModel(ModelTests):
+    methods = ("awrite",)
 
     @pytest.fixture
-    def scripted(self, served):
+    def make_model(self, start_server):
         class Awaited:
-            """Has one colour only."""
+            """Async only."""
 
             def __init__(self, model):
                 self.name, self.window, self.awrite = model.name, model.window, model.awrite
 
-        once = Waits(attempts=1)
-        return lambda *outcomes: Patient(
-            Awaited(OpenAIModel("fake", base_url=served(*outcomes).openai)), waits=once
+        once = RetryPolicy(attempts=1)
+        return lambda *outcomes: RetryingModel(
+            Awaited(OpenAIModel("fake", base_url=start_server(*outcomes).openai)), retry=once
         )

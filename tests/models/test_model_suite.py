@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from _pytest.outcomes import Skipped
 
-from pagein.models.base import Ask, Reply
+from pagein.models.base import ModelRequest, ModelResponse
 from pagein.models.callables import CallableModel
 from pagein.models.errors import ModelEmpty, ModelOverflow, ModelRefused, ModelUnavailable
 from pagein.testing.models import DOWN, EMPTY, HANG, LEAK, OVERFLOW, REFUSED, SECRET, ModelTests
@@ -21,12 +21,12 @@ class Honest:
     window = 8_192
 
     def __init__(self, *outcomes):
-        self.left, self.lock = list(outcomes), threading.Lock()
-        self.inner = CallableModel(self.said)
+        self.outcomes, self.lock = list(outcomes), threading.Lock()
+        self.inner = CallableModel(self.answer_prompt)
 
-    def said(self, prompt):
+    def answer_prompt(self, prompt):
         with self.lock:
-            outcome = self.left.pop(0)
+            outcome = self.outcomes.pop(0)
         return self.outcome(outcome)
 
     def outcome(self, outcome):
@@ -35,7 +35,7 @@ class Honest:
         if outcome == DOWN:
             raise ConnectionError("no route")
         if outcome == OVERFLOW:
-            raise ModelOverflow("long", window=8_192, asked=9_000)
+            raise ModelOverflow("long", window=8_192, requested=9_000)
         if outcome in (REFUSED, LEAK):
             raise ModelRefused("no")
         return "" if outcome == EMPTY else outcome
@@ -54,36 +54,36 @@ class Nameless(Honest):
 class Wraps(Honest):
     """Breaks its promise in what it returns, in both colours."""
 
-    def kept(self, reply):
+    def transform(self, reply):
         return reply
 
     def write(self, ask):
-        return self.kept(super().write(ask))
+        return self.transform(super().write(ask))
 
     async def awrite(self, ask):
-        return self.kept(await super().awrite(ask))
+        return self.transform(await super().awrite(ask))
 
 
 class Tidies(Wraps):
-    def kept(self, reply):
-        return Reply(reply.text.strip() + ("" if len(reply.text) < 100 else " "))
+    def transform(self, reply):
+        return ModelResponse(reply.text.strip() + ("" if len(reply.text) < 100 else " "))
 
 
 class Cuts(Wraps):
-    def kept(self, reply):
-        return Reply(reply.text[:1_000])
+    def transform(self, reply):
+        return ModelResponse(reply.text[:1_000])
 
 
 class TakesNothingForAnAnswer(Honest):
     def write(self, ask):
         with suppress(ModelEmpty):
             return super().write(ask)
-        return Reply("")
+        return ModelResponse("")
 
     async def awrite(self, ask):
         with suppress(ModelEmpty):
             return await super().awrite(ask)
-        return Reply("")
+        return ModelResponse("")
 
 
 class Faults(Honest):
@@ -139,10 +139,10 @@ class LeaksBehind(Honest):
 
 class WaitsForEver(Honest):
     def write(self, ask):
-        return super().write(Ask(ask.messages, timeout=30))
+        return super().write(ModelRequest(ask.messages, timeout=30))
 
     async def awrite(self, ask):
-        return await super().awrite(Ask(ask.messages, timeout=30))
+        return await super().awrite(ModelRequest(ask.messages, timeout=30))
 
 
 class SwallowsCancellation(Honest):
@@ -155,12 +155,12 @@ class SwallowsCancellation(Honest):
 
 class OneMessageOnly(Honest):
     def write(self, ask):
-        return super().write(self.checked(ask))
+        return super().write(self.check(ask))
 
     async def awrite(self, ask):
-        return await super().awrite(self.checked(ask))
+        return await super().awrite(self.check(ask))
 
-    def checked(self, ask):
+    def check(self, ask):
         if len(ask.messages) > 2:
             raise ValueError("one message only")
         return ask
@@ -169,7 +169,7 @@ class OneMessageOnly(Honest):
 class SharesItsAnswer(Wraps):
     answer = None
 
-    def kept(self, reply):
+    def transform(self, reply):
         if reply.text.startswith("answer"):
             self.answer = self.answer or reply
             return self.answer
@@ -198,7 +198,7 @@ TESTS = sorted(name for name in vars(ModelTests) if name.startswith("test_"))
 class Quick(ModelTests):
     """The suite, with less time for what hangs."""
 
-    seconds = 0.1
+    timeout_seconds = 0.1
 
 
 def failures(kind):
@@ -206,9 +206,9 @@ def failures(kind):
     failed = set()
     for name in TESTS:
         test = getattr(Quick(), name)
-        assert set(inspect.signature(test).parameters) == {"scripted"}
+        assert set(inspect.signature(test).parameters) == {"make_model"}
         try:
-            test(scripted=kind)
+            test(make_model=kind)
         except (Exception, Skipped):  # noqa: BLE001
             failed.add(name)
     return failed

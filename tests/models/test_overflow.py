@@ -7,7 +7,7 @@ import pytest
 
 from pagein.events.steps import Usage
 from pagein.models.errors import ModelOverflow
-from pagein.models.overflow import Overflow, overflow_in, overflowed_silently, status_of
+from pagein.models.overflow import Overflow, detect_overflow, http_status, is_silent_overflow
 
 # Maker, HTTP status, what it says, the window and the request in it.
 SAID = [
@@ -92,18 +92,18 @@ NOT_ONE = [
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "window", "asked"), [row[1:] for row in SAID], ids=[row[0] for row in SAID]
+    ("status", "message", "window", "requested"), [row[1:] for row in SAID], ids=[row[0] for row in SAID]
 )
-def test_each_provider_is_understood(status, said, window, asked):
-    found = overflow_in(said, status)
-    assert found is not None
-    assert found.window == window
-    assert asked is None or found.asked == asked
+def test_each_provider_is_understood(status, message, window, requested):
+    overflow = detect_overflow(message, status)
+    assert overflow is not None
+    assert overflow.window == window
+    assert requested is None or overflow.requested == requested
 
 
-@pytest.mark.parametrize("said", NOT_ONE)
-def test_what_only_looks_like_one_is_none(said):
-    assert overflow_in(said, 429) is None
+@pytest.mark.parametrize("message", NOT_ONE)
+def test_what_only_looks_like_one_is_none(message):
+    assert detect_overflow(message, 429) is None
 
 
 def test_it_is_found_wherever_an_exception_keeps_it():
@@ -120,30 +120,30 @@ def test_it_is_found_wherever_an_exception_keeps_it():
             "n_ctx": 4096,
         }
     }
-    assert overflow_in(body) == Overflow(4_096, 5_000)
+    assert detect_overflow(body) == Overflow(4_096, 5_000)
     response = Odd("bad request")
     response.response = SimpleNamespace(
         status_code=400, text="prompt is too long: 9000 tokens > 8192 maximum"
     )
-    assert overflow_in(response) == Overflow(8_192, 9_000)
+    assert detect_overflow(response) == Overflow(8_192, 9_000)
     aws = Odd("failed")
     aws.response = {"Error": {"Message": "Max input tokens: 128000, request input token count: 150000"},
                     "ResponseMetadata": {"HTTPStatusCode": 400}}  # fmt: skip
-    assert overflow_in(aws) == Overflow(128_000, 150_000)
-    assert status_of(aws) == 400
+    assert detect_overflow(aws) == Overflow(128_000, 150_000)
+    assert http_status(aws) == 400
     outer = RuntimeError("the chain failed")
     outer.__cause__ = ValueError("maximum context length is 8192 tokens")
-    assert overflow_in(outer) == Overflow(8_192)
-    assert overflow_in(ModelOverflow("x", window=7, asked=8)) == Overflow(7, 8)
+    assert detect_overflow(outer) == Overflow(8_192)
+    assert detect_overflow(ModelOverflow("x", window=7, requested=8)) == Overflow(7, 8)
 
 
 def test_a_bare_400_is_one_and_any_other_is_not():
     bare = Exception("Error code: 400")
     bare.status_code = 400
-    assert overflow_in(bare) == Overflow()
-    told = Exception("Error code: 400 - {'error': 'unknown field'}")
-    told.status_code = 400
-    assert overflow_in(told) is None
+    assert detect_overflow(bare) == Overflow()
+    explained = Exception("Error code: 400 - {'error': 'unknown field'}")
+    explained.status_code = 400
+    assert detect_overflow(explained) is None
 
 
 def test_it_raises_nothing_whatever_it_is_given():
@@ -159,15 +159,15 @@ def test_it_raises_nothing_whatever_it_is_given():
         def response(self):
             raise RuntimeError("not read yet")
 
-    assert overflow_in(Hostile()) is None
+    assert detect_overflow(Hostile()) is None
     loop = ValueError("a")
     other = ValueError("b")
     loop.__cause__, other.__cause__ = other, loop
-    assert overflow_in(loop) is None
+    assert detect_overflow(loop) is None
     cyclic = Exception("x")
     cyclic.body = {}
     cyclic.body["self"] = cyclic.body
-    assert overflow_in(cyclic) is None
+    assert detect_overflow(cyclic) is None
 
 
 @pytest.mark.parametrize(
@@ -175,16 +175,16 @@ def test_it_raises_nothing_whatever_it_is_given():
 )
 def test_a_long_text_is_read_quickly(unit):
     started = time.process_time()
-    overflow_in(unit * 200_000)
+    detect_overflow(unit * 200_000)
     assert time.process_time() - started < 30  # a square of six million takes hours
 
 
 @pytest.mark.parametrize("number", ["0", "7", "99999999999999", "1,0,0"])
 def test_a_number_that_is_no_window_is_not_learnt(number):
-    assert overflow_in(f"maximum context length is {number} tokens") == Overflow()
+    assert detect_overflow(f"maximum context length is {number} tokens") == Overflow()
 
 
 def test_more_input_than_window_is_an_overflow_without_a_word():
-    assert overflowed_silently(Usage(8_193), 8_192)
-    assert not overflowed_silently(Usage(8_192), 8_192)
-    assert not overflowed_silently(None, 8_192)
+    assert is_silent_overflow(Usage(8_193), 8_192)
+    assert not is_silent_overflow(Usage(8_192), 8_192)
+    assert not is_silent_overflow(None, 8_192)

@@ -1,19 +1,19 @@
-"""What may follow what, and how an answer finds its call."""
+"""The order of events in a run, and the matching of observations to calls."""
 
 import pytest
 
 from pagein.errors import ProtocolError
 from pagein.events.protocol import (
-    NEXT,
-    Kind,
+    TRANSITIONS,
+    EventKind,
     OpenCall,
-    State,
+    RunPhase,
     advance,
     check_action,
+    event_kind,
     find_call,
-    kind_of,
     open_calls,
-    unknown,
+    unknown_observation,
     with_observations,
 )
 from pagein.events.steps import (
@@ -29,54 +29,54 @@ from pagein.events.steps import (
 
 
 def test_the_table_has_a_row_for_each_state_and_leads_only_to_states():
-    assert set(NEXT) == set(State)
-    assert {state for row in NEXT.values() for state in row.values()} <= set(State)
+    assert set(TRANSITIONS) == set(RunPhase)
+    assert {state for row in TRANSITIONS.values() for state in row.values()} <= set(RunPhase)
 
 
 def test_the_table_cannot_be_changed():
     with pytest.raises(TypeError):
-        NEXT[State.IDLE] = {}  # type: ignore[index]
+        TRANSITIONS[RunPhase.IDLE] = {}  # type: ignore[index]
     with pytest.raises(TypeError):
-        NEXT[State.IDLE][Kind.TASK] = State.CALLING  # type: ignore[index]
+        TRANSITIONS[RunPhase.IDLE][EventKind.TASK] = RunPhase.CALLING  # type: ignore[index]
 
 
-@pytest.mark.parametrize("kind", [Kind.RESULT, Kind.LAST_RESULT])
+@pytest.mark.parametrize("kind", [EventKind.RESULT, EventKind.LAST_RESULT])
 def test_a_result_may_not_come_while_nothing_waits(kind):
     with pytest.raises(ProtocolError, match="may not follow while idle; allowed: system"):
-        advance(State.IDLE, kind)
+        advance(RunPhase.IDLE, kind)
 
 
-@pytest.mark.parametrize("kind", [Kind.TASK, Kind.CALLED, Kind.ANSWER])
+@pytest.mark.parametrize("kind", [EventKind.TASK, EventKind.CALLED, EventKind.ANSWER])
 def test_nothing_but_results_and_notes_may_come_while_calls_wait(kind):
     with pytest.raises(ProtocolError, match="allowed: result, last result, note"):
-        advance(State.CALLING, kind)
+        advance(RunPhase.CALLING, kind)
 
 
 def test_calls_open_and_the_last_result_closes():
-    assert advance(State.IDLE, Kind.CALLED) is State.CALLING
-    assert advance(State.CALLING, Kind.RESULT) is State.CALLING
-    assert advance(State.CALLING, Kind.LAST_RESULT) is State.IDLE
+    assert advance(RunPhase.IDLE, EventKind.CALLED) is RunPhase.CALLING
+    assert advance(RunPhase.CALLING, EventKind.RESULT) is RunPhase.CALLING
+    assert advance(RunPhase.CALLING, EventKind.LAST_RESULT) is RunPhase.IDLE
 
 
 @pytest.mark.parametrize(
     ("step", "kind"),
     [
-        (SystemPromptStep("x"), Kind.SYSTEM),
-        (TaskStep("x"), Kind.TASK),
-        (PlanningStep("x"), Kind.PLAN),
-        (ActionStep("x"), Kind.SAID),
-        (ActionStep("x", (ToolCall("a", "b"),)), Kind.CALLED),
-        (ActionStep("x", (ToolCall("a", "b"),), (Observation("a"),)), Kind.SAID),
-        (FinalAnswerStep("x"), Kind.ANSWER),
+        (SystemPromptStep("x"), EventKind.SYSTEM),
+        (TaskStep("x"), EventKind.TASK),
+        (PlanningStep("x"), EventKind.PLAN),
+        (ActionStep("x"), EventKind.SAID),
+        (ActionStep("x", (ToolCall("a", "b"),)), EventKind.CALLED),
+        (ActionStep("x", (ToolCall("a", "b"),), (Observation("a"),)), EventKind.SAID),
+        (FinalAnswerStep("x"), EventKind.ANSWER),
     ],
 )
 def test_each_step_has_its_kind(step, kind):
-    assert kind_of(step) is kind
+    assert event_kind(step) is kind
 
 
 def test_a_summary_is_never_recorded_by_a_host():
     with pytest.raises(ProtocolError, match="written by a compaction"):
-        kind_of(SummaryStep("x"))
+        event_kind(SummaryStep("x"))
 
 
 def test_calls_without_an_observation_are_open():
@@ -109,7 +109,11 @@ def test_more_observations_than_calls_are_refused():
 
 
 def test_answers_fill_their_places_and_leave_the_rest_open():
-    step = ActionStep(None, tuple(ToolCall(each, "t") for each in "abc"))
-    answered = with_observations(step, {2: Observation("c"), 0: unknown(OpenCall(0, 0, "a"))})
-    assert [seen and seen.status for seen in answered.observations] == ["unknown", None, "ok"]
+    step = ActionStep(None, tuple(ToolCall(call_id, "t") for call_id in "abc"))
+    answered = with_observations(step, {2: Observation("c"), 0: unknown_observation(OpenCall(0, 0, "a"))})
+    assert [observation and observation.status for observation in answered.observations] == [
+        "unknown",
+        None,
+        "ok",
+    ]
     assert step.observations == ()

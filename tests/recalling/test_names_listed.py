@@ -3,8 +3,8 @@
 import json
 
 from pagein.backends.memory import InMemoryLog
-from pagein.context.compaction.floor import CLIPS
-from pagein.context.page_in import _unlike
+from pagein.context.compaction.floor import CLIP_TOKENS
+from pagein.context.page_in import _drop_contained_names
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
 
@@ -41,7 +41,7 @@ def test_names_have_most_of_what_comes_back():
 
 
 def test_a_name_that_is_part_of_a_likelier_one_is_not_listed():
-    assert _unlike(["app/models.py", "models.py", "self.model", "model", "odel"]) == [
+    assert _drop_contained_names(["app/models.py", "models.py", "self.model", "model", "odel"]) == [
         "app/models.py",
         "self.model",
         "odel",
@@ -49,7 +49,7 @@ def test_a_name_that_is_part_of_a_likelier_one_is_not_listed():
 
 
 def test_two_names_beside_each_other_are_not_one_of_both():
-    assert _unlike(["order", "by", "order.by"]) == ["order", "by", "order.by"]
+    assert _drop_contained_names(["order", "by", "order.by"]) == ["order", "by", "order.by"]
 
 
 def test_where_the_users_words_fill_the_window_the_newest_step_is_not_cut_to_nothing():
@@ -60,4 +60,4 @@ def test_where_the_users_words_fill_the_window_the_newest_step_is_not_cut_to_not
             view = memory.view()
     free = view.limit - sum(each.tokens for each in view.entries if each.tier in ("system", "user"))
     assert 150 < free < view.limit * 0.2
-    assert view.run[-1].tokens > max(CLIPS[1] * 1.2, free * 0.25)
+    assert view.run[-1].tokens > max(CLIP_TOKENS[1] * 1.2, free * 0.25)

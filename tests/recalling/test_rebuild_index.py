@@ -52,7 +52,7 @@ def test_an_index_that_lost_rows_is_whole_again_for_every_session(db, capsys):
     changed(db, "DELETE FROM archive_passages")
     assert rows(db) == 0
     assert main(["verify", str(db), "--rebuild-index"]) == 0
-    assert "the index was built anew: " in capsys.readouterr().out
+    assert "the search index was rebuilt: " in capsys.readouterr().out
     assert rows(db) == whole
     assert digests(db) == record
     for name in ("one", "two"):

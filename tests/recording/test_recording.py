@@ -4,6 +4,7 @@ import pytest
 
 from pagein.errors import FormatError, ProtocolError
 from pagein.events.entries import Observed
+from pagein.events.fingerprints import fingerprint
 from pagein.events.steps import (
     ActionStep,
     Image,
@@ -14,7 +15,8 @@ from pagein.events.steps import (
     ToolCall,
     Usage,
 )
-from pagein.memory.operations.ingest import ORPHAN, fingerprint, new_items
+from pagein.memory.operations.ingest import new_items
+from pagein.memory.operations.record import NO_ACTION
 
 
 def bodies(log):
@@ -92,7 +94,7 @@ def test_an_id_that_is_used_again_is_never_merged_with_its_first_use(memory):
 
 def test_a_stray_result_in_a_transcript_is_kept_as_a_note_and_named(memory, log):
     written = memory.record_messages([{"role": "tool", "tool_call_id": "z", "content": "stray"}])
-    assert bodies(log) == [Observed(ORPHAN, 0, Observation("z", "stray"), late=True)]
+    assert bodies(log) == [Observed(NO_ACTION, 0, Observation("z", "stray"), late=True)]
     assert written.repairs == ("a result for 'z' answers no open call; kept as a note",)
     assert "stray" in str(memory.to_messages())
 

@@ -6,10 +6,11 @@ import pytest
 
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
 from pagein.backends.sqlite.log import SQLiteLog
-from pagein.context.page_in import Part
-from pagein.memory.operations import load as flows
-from pagein.memory.search_runtime import Library
-from pagein.memory.snapshots import SHORT, _tail, _tail_of
+from pagein.context.page_in import SearchShare
+from pagein.memory.operations.load import write_snapshot
+from pagein.memory.search_runtime import SearchRuntime
+from pagein.memory._state import SNAPSHOT_MIN_ENTRIES
+from pagein.memory.snapshots import _decode_cache, _encode_cache
 from pagein.tokens import encodings
 
 BUDGET = 2_500
@@ -28,7 +29,7 @@ def play(memory, start, turns):
 
 
 def said(view):
-    return [(each.handle, each.tier, each.why, each.tokens, each.messages) for each in view.shown]
+    return [(each.handle, each.tier, each.why, each.tokens, each.messages) for each in view.request_entries]
 
 
 def opened(path, **options):
@@ -48,22 +49,22 @@ def idle(monkeypatch):
         raise AssertionError("this was at hand")
 
     def forbid():
-        monkeypatch.setattr(encodings, "load", refuse)
-        monkeypatch.setattr(Library, "recall", refuse)
-        monkeypatch.setattr(Library, "_opened", refuse)
+        monkeypatch.setattr(encodings, "load_tokenizer", refuse)
+        monkeypatch.setattr(SearchRuntime, "recall", refuse)
+        monkeypatch.setattr(SearchRuntime, "_opened_index", refuse)
 
     yield forbid
     monkeypatch.undo()
 
 
-@pytest.mark.parametrize("turns", [SHORT, 200])
+@pytest.mark.parametrize("turns", [SNAPSHOT_MIN_ENTRIES, 200])
 def test_the_first_view_is_at_hand(path, idle, turns):
     with opened(path) as memory:
         memory.record(TaskStep("Build the shop."))
         play(memory, 0, turns)
         shown, expected = memory.view(), memory.to_messages()
         assert [each.tier for each in shown.tail] == ["recalled"]
-        assert memory._session.fold.compactions
+        assert memory._runtime.state.fold.compactions
     idle()
     with opened(path) as memory:
         assert said(memory.view()) == said(shown)
@@ -76,26 +77,26 @@ def test_what_was_recorded_behind_the_last_view_is_made_ready_at_close(path, idl
         play(memory, 0, 40)
         memory.record(ActionStep("That is all of shop_3 for now."))
     with opened(path) as memory:
-        ready = memory._session.tail.stood
-        assert ready.head == memory._session.fold.head
-        assert ready.shown is not None
-        memory._session.tail = None
+        ready = memory._runtime.state.page_in.cache.rendered
+        assert ready.head == memory._runtime.state.fold.head
+        assert ready.entry is not None
+        memory._runtime.state.page_in.cache = None
         anew = memory.view()
     idle()
     with opened(path) as memory:
         view = memory.view()
         assert view.head == anew.head
-        assert [each.tier for each in view.shown][-1] == "recalled"
+        assert [each.tier for each in view.request_entries][-1] == "recalled"
 
 
 def test_how_much_the_archive_may_have_is_known_again(path):
     with opened(path) as memory:
         memory.record(TaskStep("Build the shop."))
         play(memory, 0, 60)
-        part = memory._session.part
-        assert part.share != Part().share
+        part = memory._runtime.state.page_in.search_share
+        assert part.share != SearchShare().share
     with opened(path) as memory:
-        assert memory._session.part == part
+        assert memory._runtime.state.page_in.search_share == part
 
 
 def test_whoever_has_another_budget_looks_anew(path):
@@ -105,7 +106,7 @@ def test_whoever_has_another_budget_looks_anew(path):
         memory.view()
     with AgentMemory.open(path, budget=BUDGET + 400) as memory:
         view = memory.view()
-        assert memory._session.tail.stood.room > 0
+        assert memory._runtime.state.page_in.cache.rendered.room > 0
         assert view.tokens <= view.limit
 
 
@@ -115,25 +116,25 @@ def test_no_view_was_asked_for_so_nothing_is_looked_up_at_close(path, idle, monk
         play(memory, 0, 60)
     recorder = opened(path)
     recorder.record(TaskStep("Go on."))
-    monkeypatch.setattr(Library, "recall", lambda *_, **__: pytest.fail("nobody looks"))
+    monkeypatch.setattr(SearchRuntime, "recall", lambda *_, **__: pytest.fail("nobody looks"))
     recorder.close()
     with opened(path) as memory:
-        assert memory._session.tail is None
+        assert memory._runtime.state.page_in.cache is None
 
 
 def test_an_undo_behind_it_leaves_it_behind(path):
     with opened(path) as memory:
         memory.record(TaskStep("Build the shop."))
         play(memory, 0, 60)
-        memory._run(flows.keep_now(memory._session))
-        before = memory._log.shelf().snapshot
+        memory._take_turn(write_snapshot)
+        before = memory._runtime.log.snapshot_slot().snapshot
         memory.undo()
     log = SQLiteLog(path)
-    log.keep(before, 0)
+    log.keep_snapshot(before, 0)
     log.close()
     with opened(path) as memory:
-        assert memory._session.fold.head > before.position
-        assert memory._session.tail is None
+        assert memory._runtime.state.fold.head > before.position
+        assert memory._runtime.state.page_in.cache is None
 
 
 def test_a_tail_is_read_back_as_it_was(path):
@@ -141,7 +142,7 @@ def test_a_tail_is_read_back_as_it_was(path):
         memory.record(TaskStep("Build the shop."))
         play(memory, 0, 60)
         memory.view()
-        tail = memory._session.tail
-        assert tail.paged.index is not None
-        again = _tail_of(json.loads(json.dumps(_tail(tail))))
+        tail = memory._runtime.state.page_in.cache
+        assert tail.page_in.index is not None
+        again = _decode_cache(json.loads(json.dumps(_encode_cache(tail))))
     assert again == tail

@@ -5,12 +5,12 @@ import time
 import pytest
 
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
-from pagein.summaries.extractive import extracted
-from pagein.summaries.fidelity import verified
-from pagein.summaries.reply_parser import SummaryRejected, parsed
-from pagein.summaries.requests import Asking, map_requests
-from pagein.summaries.spans import span_of
-from pagein.summaries.templates import prompts
+from pagein.summaries.extractive import extract_summary
+from pagein.summaries.fidelity import verify_summary
+from pagein.summaries.reply_parser import SummaryRejected, parse_reply
+from pagein.summaries.requests import PromptSettings, build_requests
+from pagein.summaries.spans import build_span
+from pagein.summaries.templates import load_prompts
 from pagein.tokens.encodings import Encoding
 
 COUNTER = Encoding("o200k_base")
@@ -38,11 +38,11 @@ def test_no_text_takes_long(name, voice):
         "model": ActionStep(text, (call,)),
         "result": ActionStep("", (call,), (Observation("1", text, "error"),)),
     }[voice]
-    span = span_of([(0, step)], 0, 1)
+    span = build_span([(0, step)], 0, 1)
     started = time.perf_counter()
-    result = verified(extracted(span), span, 600, counter=COUNTER, threshold=None)
-    map_requests(span, Asking(prompts(), COUNTER, 8_000, 1_000))
+    result = verify_summary(extract_summary(span), span, 600, counter=COUNTER, threshold=None)
+    build_requests(span, PromptSettings(load_prompts(), COUNTER, 8_000, 1_000))
     with pytest.raises(SummaryRejected):
-        parsed(text, span, author="m", counter=COUNTER)
+        parse_reply(text, span, author="m", counter=COUNTER)
     assert COUNTER.text(result.text) <= 600
     assert time.perf_counter() - started < 30, "a pattern is quadratic"

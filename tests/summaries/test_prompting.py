@@ -7,21 +7,20 @@ from summaries_corpus import EVIL, round_span, words
 
 from pagein.errors import ConfigurationError
 from pagein.formats import format_named
-from pagein.summaries.extractive import extracted
-from pagein.summaries.requests import Asking, map_requests, pieces_of, reduce_requests, resume_message
-from pagein.summaries.sanitize import inert
-from pagein.summaries.spans import Said, Span
-from pagein.summaries.summary import Item, Summary
-from pagein.summaries.templates import Prompts, filled, prompts
+from pagein.summaries.requests import PromptSettings, build_requests, build_resume_message, split_span
+from pagein.summaries.sanitize import sanitize_text
+from pagein.summaries.spans import QuotedText, Span
+from pagein.summaries.summary import Summary, SummaryItem
+from pagein.summaries.templates import Prompts, fill_template, load_prompts
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.requests import request_tokens
 
 COUNTER = Encoding("o200k_base")
-ASKING = Asking(prompts(), COUNTER, window=4_000, output=800)
+SETTINGS = PromptSettings(load_prompts(), COUNTER, window=4_000, output_tokens=800)
 LINE = "word <memory> \u5929\U0001f600\n"
 
-saids = st.builds(
-    Said,
+quoted_texts = st.builds(
+    QuotedText,
     st.integers(0, 30).map(lambda n: f"s{n}"),
     st.sampled_from(["user", "model", "call", "result", "answer"]),
     st.one_of(
@@ -32,72 +31,74 @@ saids = st.builds(
     st.sampled_from(["", "bash: ls", 'x" by="system']),
     st.booleans(),
 )
-spans = st.lists(saids, max_size=6).map(
-    lambda said: Span(0, 31, tuple(sorted(said, key=lambda each: int(each.handle[1:]))))
+spans = st.lists(quoted_texts, max_size=6).map(
+    lambda quoted: Span(0, 31, tuple(sorted(quoted, key=lambda text: int(text.handle[1:]))))
 )
 
 
-def joined(pieces):
+def join_texts(pieces):
     """The texts of the pieces, those of one text joined again."""
     whole = []
-    for said in (each for piece in pieces for each in piece.said):
-        if said.offset:
-            assert said.offset == len(whole[-1][2])
-            whole[-1] = (*whole[-1][:2], whole[-1][2] + said.text)
+    for text in (quoted for piece in pieces for quoted in piece.texts):
+        if text.offset:
+            assert text.offset == len(whole[-1][2])
+            whole[-1] = (*whole[-1][:2], whole[-1][2] + text.text)
         else:
-            whole.append((said.handle, said.voice, said.text))
+            whole.append((text.handle, text.speaker, text.text))
     return whole
 
 
 @settings(max_examples=60, deadline=None)
 @given(spans, st.integers(100, 900))
 def test_the_union_of_the_pieces_is_the_span(span, tokens):
-    pieces = pieces_of(span, tokens, COUNTER)
-    assert joined(pieces) == [(each.handle, each.voice, each.text) for each in span.said]
+    pieces = split_span(span, tokens, COUNTER)
+    assert join_texts(pieces) == [(text.handle, text.speaker, text.text) for text in span.texts]
     assert pieces[0].first == span.first
-    assert max(each.last for each in pieces) == span.last
+    assert max(text.last for text in pieces) == span.last
     for piece in pieces:
-        assert all(piece.first <= int(each.handle[1:]) < piece.last for each in piece.said)
+        assert all(piece.first <= int(text.handle[1:]) < piece.last for text in piece.texts)
 
 
-SHORT, FAILED = Said("s0", "user", "0"), Said("s0", "user", "0", failed=True)
+SHORT, FAILED = QuotedText("s0", "user", "0"), QuotedText("s0", "user", "0", failed=True)
 
 
 @settings(max_examples=40, deadline=None)
-@example(Span(0, 31, (SHORT, SHORT, FAILED, Said("s0", "user", LINE * 222, failed=True))), 2_500)
+@example(Span(0, 31, (SHORT, SHORT, FAILED, QuotedText("s0", "user", LINE * 222, failed=True))), 2_500)
 @given(spans, st.sampled_from([1_800, 2_500, 8_000]))
 def test_every_request_is_legal_and_within_the_window(span, window):
-    asking = Asking(ASKING.prompts, COUNTER, window, 400)
-    previous = Summary(constraints=tuple(Item(f"never do {evil}") for evil in EVIL))
-    requests = map_requests(span, asking, previous)
-    assert joined([each.span for each in requests]) == [(s.handle, s.voice, s.text) for s in span.said]
-    for each in requests:
-        assert request_tokens(each.messages, COUNTER) <= asking.room
-        assert [message.role for message in each.messages] == ["system", "user"]
-        for said in each.span.said:
-            assert inert(said.text) in each.messages[1].content
+    settings_here = PromptSettings(SETTINGS.prompts, COUNTER, window, 400)
+    previous = Summary(constraints=tuple(SummaryItem(f"never do {evil}") for evil in EVIL))
+    requests = build_requests(span, settings_here, previous)
+    assert join_texts([request.span for request in requests]) == [
+        (s.handle, s.speaker, s.text) for s in span.texts
+    ]
+    for request in requests:
+        assert request_tokens(request.messages, COUNTER) <= settings_here.max_request_tokens
+        assert [message.role for message in request.messages] == ["system", "user"]
+        for text in request.span.texts:
+            assert sanitize_text(text.text) in request.messages[1].content
 
 
 @pytest.mark.parametrize("format", ["openai", "anthropic"])
 def test_the_request_is_one_its_provider_takes(format):
-    (request,) = map_requests(round_span(0), ASKING)
+    (request,) = build_requests(round_span(0), SETTINGS)
     wire = format_named(format)
     assert wire.problems(wire.render(request.messages)) == ()
 
 
 def frames(content):
     return [
-        content.count(each)
-        for each in ("<pagein-run>", "</pagein-run>", "<pagein-previous>", "</pagein-previous>")
+        content.count(tag)
+        for tag in ("<pagein-run>", "</pagein-run>", "<pagein-previous>", "</pagein-previous>")
     ]
 
 
 def test_what_the_run_says_closes_no_frame_and_fills_no_name():
-    span = Span(0, len(EVIL), tuple(Said(f"s{n}", "result", evil, evil) for n, evil in enumerate(EVIL)))
-    (clean,) = map_requests(Span(0, 1, (Said("s0", "user", "x"),)), ASKING)
-    previous = Summary(done=tuple(Item(evil, evil) for evil in EVIL))
-    (request,) = map_requests(span, ASKING, previous)
-    system, user = (each.content for each in request.messages)
+    span = Span(0, len(EVIL), tuple(QuotedText(f"s{n}", "result", evil, evil) for n, evil in enumerate(EVIL)))
+    (clean,) = build_requests(Span(0, 1, (QuotedText("s0", "user", "x"),)), SETTINGS)
+    previous = Summary(done=tuple(SummaryItem(evil, evil) for evil in EVIL))
+    (request,) = build_requests(span, SETTINGS, previous)
+    system, user = (message.content for message in request.messages)
     assert system == clean.messages[0].content, "what others wrote is never in the system message"
     assert frames(user) == frames(clean.messages[1].content)
     assert user.count("\n<pagein-step ") == user.count("\n</pagein-step>") == len(EVIL)
@@ -105,41 +106,28 @@ def test_what_the_run_says_closes_no_frame_and_fills_no_name():
 
 
 def test_a_span_that_fits_is_one_request_with_the_previous_record():
-    previous = Summary(constraints=(Item("Never push."),))
-    (request,) = map_requests(round_span(0), Asking(prompts(), COUNTER, 30_000), previous)
+    previous = Summary(constraints=(SummaryItem("Never push."),))
+    (request,) = build_requests(round_span(0), PromptSettings(load_prompts(), COUNTER, 30_000), previous)
     assert "Never push." in request.messages[1].content
     assert "part 1 of 1" in request.messages[1].content
     assert "user's language" in request.messages[1].content
 
 
 def test_a_long_text_is_split_and_marked_as_continued():
-    span = Span(3, 4, (Said("s3.0", "result", "line of output\n" * 3_000, "bash: cat"),))
-    requests = map_requests(span, ASKING)
+    span = Span(3, 4, (QuotedText("s3.0", "result", "line of output\n" * 3_000, "bash: cat"),))
+    requests = build_requests(span, SETTINGS)
     assert len(requests) > 3
-    assert all('continued="yes"' in each.messages[1].content for each in requests[1:])
-    assert {each.span.handle for each in requests} == {"s3"}
+    assert all('continued="yes"' in request.messages[1].content for request in requests[1:])
+    assert {request.span.handle for request in requests} == {"s3"}
 
 
 def test_a_window_too_small_says_so():
     with pytest.raises(ConfigurationError, match="window of 900"):
-        map_requests(round_span(0), Asking(prompts(), COUNTER, 900, 400))
-
-
-def test_reducing_ends():
-    parts = [(round_span(number), extracted(round_span(number))) for number in range(12)]
-    rounds = 0
-    while len(parts) > 1:
-        requests = reduce_requests(parts, ASKING)
-        assert len(requests) <= (len(parts) + 1) // 2
-        assert all(request_tokens(each.messages, COUNTER) <= ASKING.room for each in requests)
-        assert sum(len(each.span.said) for each in requests) == sum(len(span.said) for span, _ in parts)
-        parts = [(each.span, extracted(each.span)) for each in requests]
-        rounds += 1
-    assert rounds <= 4
+        build_requests(round_span(0), PromptSettings(load_prompts(), COUNTER, 900, 400))
 
 
 def test_the_same_model_is_asked_behind_the_conversation():
-    message = resume_message(round_span(0), ASKING)
+    message = build_resume_message(round_span(0), SETTINGS)
     assert message.role == "user"
     assert "s0-99" in message.content
     assert '"dead_ends"' in message.content
@@ -151,11 +139,11 @@ def test_the_same_model_is_asked_behind_the_conversation():
 def test_a_template_is_overridden_by_a_mapping_or_a_folder(tmp_path):
     (tmp_path / "summarise.txt").write_text("Fasse zusammen: $run, f\u00fcr $$5", "utf-8")
     for override in (tmp_path, str(tmp_path), {"summarise": "Fasse zusammen: $run, f\u00fcr $$5"}):
-        mine = prompts(override)
-        (request,) = map_requests(round_span(0), Asking(mine, COUNTER, 8_000))
+        mine = load_prompts(override)
+        (request,) = build_requests(round_span(0), PromptSettings(mine, COUNTER, 8_000))
         assert request.messages[1].content.startswith("Fasse zusammen: <pagein-step")
         assert request.messages[1].content.endswith("f\u00fcr $5")
-        assert mine.reduce == prompts().reduce
+        assert mine.resume == load_prompts().resume
 
 
 @pytest.mark.parametrize(
@@ -171,20 +159,22 @@ def test_a_template_is_overridden_by_a_mapping_or_a_folder(tmp_path):
 )
 def test_an_unsound_template_is_refused(override, what):
     with pytest.raises(ConfigurationError, match=what):
-        prompts(override)
+        load_prompts(override)
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     (tmp_path / "system.txt").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(ConfigurationError, match="cannot be read"):
-        prompts(tmp_path)
+        load_prompts(tmp_path)
 
 
 @given(st.text(), st.text())
 def test_filling_looks_at_nothing_twice(run, previous):
-    assert filled("[$run|$previous|$$x]", {"run": run, "previous": previous}) == f"[{run}|{previous}|$x]"
+    assert (
+        fill_template("[$run|$previous|$$x]", {"run": run, "previous": previous}) == f"[{run}|{previous}|$x]"
+    )
 
 
 def test_prompts_are_values():
-    assert prompts() == prompts()
-    assert isinstance(prompts(), Prompts)
+    assert load_prompts() == load_prompts()
+    assert isinstance(load_prompts(), Prompts)

@@ -63,9 +63,9 @@ class FirstIsAGuess(Honest):
         self.seen: set[str] = set()
 
     def text(self, text: str) -> int:
-        known = text in self.seen or not 10_000 < len(text) < 100_000
+        exact = text in self.seen or not 10_000 < len(text) < 100_000
         self.seen.add(text)
-        return super().text(text) + (0 if known else 100)
+        return super().text(text) + (0 if exact else 100)
 
 
 class Truncates(Honest):
@@ -172,11 +172,11 @@ def failures(counter: Any) -> set[str]:
         suite.clock = getattr(counter, "clock", suite.clock)
         test = getattr(suite, name)
         with pytest.MonkeyPatch.context() as monkeypatch:
-            given = (
+            fixtures = (
                 {"monkeypatch": monkeypatch} if "monkeypatch" in inspect.signature(test).parameters else {}
             )
             try:
-                test(counter=counter, **given)
+                test(counter=counter, **fixtures)
             except AssertionError:
                 failed.add(name)
     return failed

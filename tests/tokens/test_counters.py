@@ -6,8 +6,8 @@ import pytest
 
 from pagein.testing.counters import CounterTests
 from pagein.tokens import TokenCounter
-from pagein.tokens import cache as remembering
-from pagein.tokens.cache import Remembering
+from pagein.tokens import counter as counter_module
+from pagein.tokens.counter import CachingCounter
 from pagein.tokens.encodings import ENCODINGS, Encoding
 from pagein.tokens.estimates import ANY_ESTIMATE, CLAUDE_4_7, GEMINI_3_ESTIMATE
 from pagein.tokens.windows import MODELS
@@ -47,31 +47,31 @@ class TestUnknown(CounterTests):
         return ANY_ESTIMATE
 
 
-class TestRemembering(CounterTests):
+class TestCachingCounter(CounterTests):
     @pytest.fixture
     def counter(self) -> TokenCounter:
-        return Remembering(Encoding("o200k_base"))
+        return CachingCounter(Encoding("o200k_base"))
 
 
 def test_what_was_counted_lately_is_not_counted_again_and_what_was_long_ago_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(remembering, "ROOM", 2_000)
-    asked: list[str] = []
+    monkeypatch.setattr(counter_module, "CACHE_MAX_CHARS", 2_000)
+    counted: list[str] = []
 
     class Counted(Encoding):
         def text(self, text: str) -> int:
-            asked.append(text)
+            counted.append(text)
             return len(text)
 
-    counter = Remembering(Counted("o200k_base"))
+    counter = CachingCounter(Counted("o200k_base"))
     assert [counter.text("once more") for _ in range(3)] == [9, 9, 9]
-    assert asked == ["once more"]
+    assert counted == ["once more"]
     for number in range(100):
         counter.text(f"text {number}")
     assert counter.text("once more") == 9
-    assert asked.count("once more") == 2
-    assert len(counter._now) + len(counter._before) < 50
+    assert counted.count("once more") == 2
+    assert len(counter._newer) + len(counter._older) < 50
 
 
 @pytest.mark.slow

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from rs_bpe.bpe import openai
 
 from pagein.errors import ConfigurationError
-from pagein.tokens.encodings import _FORGET, ENCODINGS, PIECE, Encoding, load, pieces, whole
+from pagein.tokens.encodings import (
+    _CACHED_MAX_CHARS,
+    ENCODINGS,
+    PIECE_MAX_CHARS,
+    Encoding,
+    load_tokenizer,
+    replace_surrogates,
+    split_pieces,
+)
 
 SECOND = {"o200k_base": openai.o200k_base, "cl100k_base": openai.cl100k_base}
 """Another implementation, by other people, with its own copy of the two vocabularies."""
@@ -26,7 +34,7 @@ ALPHABETS = (
 )  # fmt: skip
 
 
-def seeded(count: int, seed: int) -> list[str]:
+def random_texts(count: int, seed: int) -> list[str]:
     """Texts of mixed scripts: the same each time."""
     choose = random.Random(seed)
     return [
@@ -38,7 +46,7 @@ def seeded(count: int, seed: int) -> list[str]:
 @pytest.mark.parametrize("name", SECOND)
 def test_three_thousand_mixed_texts_count_as_in_a_second_tokenizer(name):
     counter, second = Encoding(name), SECOND[name]()
-    for text in seeded(3_000, 11):
+    for text in random_texts(3_000, 11):
         assert counter.text(text) == second.count(text), ascii(text)
 
 
@@ -51,8 +59,10 @@ def test_any_text_counts_as_in_a_second_tokenizer(name, text):
 
 @pytest.mark.parametrize("name", SECOND)
 def test_long_texts_count_as_in_a_second_tokenizer_although_they_are_cut(name):
-    text = "\n".join(f"{i}: the answer to {seeded(1, i)[0]} is here, see line {i * 7}" for i in range(9_000))
-    assert len(list(pieces(text))) > 2
+    text = "\n".join(
+        f"{i}: the answer to {random_texts(1, i)[0]} is here, see line {i * 7}" for i in range(9_000)
+    )
+    assert len(list(split_pieces(text))) > 2
     assert Encoding(name).text(text) == SECOND[name]().count(text)
 
 
@@ -66,15 +76,15 @@ def test_a_run_without_a_safe_cut_is_wrong_by_less_than_half_a_percent(unit):
 @given(text=st.text(max_size=40), times=st.integers(1, 200_000))
 @settings(max_examples=60, deadline=None, database=None)
 def test_pieces_are_the_text_and_no_piece_is_long(text, times):
-    long = (text * times)[: 3 * PIECE]
-    cut = list(pieces(long))
+    long = (text * times)[: 3 * PIECE_MAX_CHARS]
+    cut = list(split_pieces(long))
     assert "".join(cut) == long
-    assert max(map(len, cut)) <= PIECE
+    assert max(map(len, cut)) <= PIECE_MAX_CHARS
 
 
 def test_a_piece_ends_where_no_token_is_parted():
     text = "word " * 200_000
-    for piece in list(pieces(text))[:-1]:
+    for piece in list(split_pieces(text))[:-1]:
         assert piece.endswith("word")
 
 
@@ -87,7 +97,7 @@ def test_a_lone_surrogate_counts_as_the_replacement_character_and_a_pair_as_its_
     counter = Encoding("o200k_base")
     assert counter.text("a\ud83db") == counter.text("a\ufffdb")
     assert counter.text("\ud83d\ude00") == counter.text("\U0001f600")
-    assert whole("\ude00\ud83d") == "\ufffd\ufffd"
+    assert replace_surrogates("\ude00\ud83d") == "\ufffd\ufffd"
 
 
 def test_an_unknown_encoding_is_refused_and_the_known_ones_are_named():
@@ -111,12 +121,12 @@ def test_making_a_counter_loads_nothing():
 def test_many_large_blobs_do_not_stay_in_the_cache():
     counter, choose = Encoding("o200k_base"), random.Random(3)
     for _ in range(5):
-        counter.text("".join(choose.choices("abcdefghijklmnopqrstuvwxyz", k=_FORGET + 1)))
-        assert load("o200k_base").cache_len == 0
+        counter.text("".join(choose.choices("abcdefghijklmnopqrstuvwxyz", k=_CACHED_MAX_CHARS + 1)))
+        assert load_tokenizer("o200k_base").cache_len == 0
 
 
 def test_threads_that_empty_the_cache_agree_with_those_that_use_it():
-    texts = [*seeded(200, 5), "word and " * 9_000]
+    texts = [*random_texts(200, 5), "word and " * 9_000]
     expected = [Encoding("o200k_base").text(text) for text in texts]
     wrong: list[str] = []
 

@@ -13,7 +13,7 @@ from pagein.tokens.estimates import (
     CLAUDE_4_7,
     GEMINI_2_ESTIMATE,
     GEMINI_3_ESTIMATE,
-    classify,
+    classify_token,
 )
 
 # Texts of ours, with what they cost on Claude before 4.7 and from 4.7 on: the counts of ctok 1.3.0, a reconstruction of
@@ -103,4 +103,4 @@ def test_an_estimate_says_so():
     ],
 )  # fmt: skip
 def test_a_token_is_of_the_class_of_what_it_is_made_of(token, kind):
-    assert classify(token) == kind
+    assert classify_token(token) == kind

@@ -1,4 +1,4 @@
-"""What a request costs, part by part."""
+"""The token cost of a request, part by part."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from pagein.testing.formats import legal_conversations
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.images import CLAUDE
 from pagein.tokens.requests import (
-    ANTHROPIC_TOOLS,
     content_tokens,
     message_tokens,
     request_tokens,
-    schema_tokens,
 )
 
 
@@ -94,69 +92,30 @@ def test_a_request_costs_the_sum_of_its_messages_and_one_more_costs_what_it_cost
     assert request_tokens([*request, more], COUNT) - before == message_tokens(more, COUNT) >= 4
 
 
-OPENAI = {
-    "type": "function",
-    "function": {"name": "read", "parameters": {"type": "object", "properties": {}}},
-}
-ANTHROPIC = {"name": "read", "description": "Lies eine Datei: ä", "input_schema": {"type": "object"}}
-
-
-def test_tools_cost_their_json_in_either_shape():
-    assert schema_tokens([], COUNT) == schema_tokens(None, COUNT) == 0
-    assert schema_tokens([OPENAI], COUNT) == 8 + len(str(OPENAI))
-    assert schema_tokens((OPENAI, OPENAI), COUNT) == 2 * schema_tokens([OPENAI], COUNT)
-    assert schema_tokens(OPENAI, COUNT) == schema_tokens([OPENAI], COUNT)
-    assert schema_tokens([ANTHROPIC], COUNT) == 8 + len(str(ANTHROPIC)) + ANTHROPIC_TOOLS
-
-
-class Rude:
-    def __repr__(self) -> str:
-        raise RuntimeError
-
-
-def test_what_is_no_json_is_counted_all_the_same():
-    circle: dict[str, object] = {"a": 1}
-    circle["self"] = circle
-    deep: list[object] = []
-    for _ in range(100_000):
-        deep = [deep]
-    for odd in (
-        [circle],
-        [{(1, 2): 3}],
-        [object()],
-        "read",
-        7,
-        [float("nan")],
-        [b"\xff"],
-        [Rude()],
-        [{(1,): Rude()}],
-        [deep],
-    ):
-        assert schema_tokens(odd, COUNT) > 8
-
-
 # What is sent, counted a second time by someone who reads only the wire
 
 O200K = Encoding("o200k_base")
 
 
-def said(value):
+def read_tokens(value):
     """The tokens a model reads in what was rendered: words, names, ids, arguments."""
     if isinstance(value, list):
-        return sum(map(said, value))
+        return sum(map(read_tokens, value))
     if isinstance(value, str):
         return O200K.text(value)
     match value:
         case {"type": "text", "text": text}:
             return O200K.text(text)
-        case {"type": "tool_use", "id": call_id, "name": name, "input": given_}:
-            return O200K.text(call_id) + O200K.text(name) + O200K.text(json.dumps(given_, ensure_ascii=False))
+        case {"type": "tool_use", "id": call_id, "name": name, "input": arguments}:
+            return (
+                O200K.text(call_id) + O200K.text(name) + O200K.text(json.dumps(arguments, ensure_ascii=False))
+            )
         case {"type": "tool_result", "tool_use_id": call_id, "content": content}:
-            return O200K.text(call_id) + said(content)
-        case {"id": call_id, "function": {"name": name, "arguments": given_}}:
-            return O200K.text(call_id) + O200K.text(name) + O200K.text(given_)
-        case {"id": call_id, "custom": {"name": name, "input": given_}}:
-            return O200K.text(call_id) + O200K.text(name) + O200K.text(given_)
+            return O200K.text(call_id) + read_tokens(content)
+        case {"id": call_id, "function": {"name": name, "arguments": arguments}}:
+            return O200K.text(call_id) + O200K.text(name) + O200K.text(arguments)
+        case {"id": call_id, "custom": {"name": name, "input": arguments}}:
+            return O200K.text(call_id) + O200K.text(name) + O200K.text(arguments)
         case {"role": _}:
             rows = (
                 value.get("content"),
@@ -164,19 +123,19 @@ def said(value):
                 value.get("tool_call_id"),
                 value.get("refusal"),
             )
-            return sum(said(row) for row in rows if row)
+            return sum(read_tokens(row) for row in rows if row)
         case _:
             return 0
 
 
-def sent(messages, name):
+def sent_tokens(messages, name):
     request = format_named(name).render(messages)
-    return said(request.get("system", [])) + said(request["messages"])
+    return read_tokens(request.get("system", [])) + read_tokens(request["messages"])
 
 
-def run(calls):
-    asked = [(Message("assistant", None, (call,)), Message("tool", "ok", call_id=call.id)) for call in calls]
-    return (Message("user", "Go."), *(message for pair in asked for message in pair))
+def calls_and_results(calls):
+    pairs = [(Message("assistant", None, (call,)), Message("tool", "ok", call_id=call.id)) for call in calls]
+    return (Message("user", "Go."), *(message for pair in pairs for message in pair))
 
 
 HOSTILE = {
@@ -205,8 +164,8 @@ HOSTILE = {
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
 @pytest.mark.parametrize("calls", HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_run_costs_no_more_than_was_counted(calls, name):
-    messages = run(calls)
-    assert sent(messages, name) <= request_tokens(messages, O200K) - 8 * len(calls)
+    messages = calls_and_results(calls)
+    assert sent_tokens(messages, name) <= request_tokens(messages, O200K) - 8 * len(calls)
     assert format_named(name).problems(format_named(name).render(messages)) == ()
 
 
@@ -232,8 +191,12 @@ def test_what_is_counted_is_no_less_than_what_is_sent(name, messages, calls, tim
         for call in calls
         if call.arguments.startswith("{")
     ]
-    both = (*messages, *run(calls), *run(replace(call, id=f"{call.id}+") for call in long))
-    assert sent(both, name) <= request_tokens(both, O200K)
+    both = (
+        *messages,
+        *calls_and_results(calls),
+        *calls_and_results(replace(call, id=f"{call.id}+") for call in long),
+    )
+    assert sent_tokens(both, name) <= request_tokens(both, O200K)
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
@@ -241,4 +204,4 @@ def test_the_name_that_stands_for_an_image_is_counted(name):
     tiny = replace(O200K, images=CLAUDE)
     pictures = tuple(Image(b"x%d" % n, "image/bmp") for n in range(200))
     messages = (Message("user", "Go."), Message("assistant", pictures), Message("user", "?"))
-    assert sent(messages, name) <= request_tokens(messages, tiny)
+    assert sent_tokens(messages, name) <= request_tokens(messages, tiny)

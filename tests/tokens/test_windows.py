@@ -10,7 +10,15 @@ from pagein.errors import BudgetError
 from pagein.tokens import images
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.estimates import ANY_ESTIMATE, CLAUDE_3, CLAUDE_4_7
-from pagein.tokens.windows import MODELS, UNKNOWN, Model, ModelTable, budget_for, counter_for, plain_name
+from pagein.tokens.windows import (
+    MODELS,
+    UNKNOWN,
+    ModelLimits,
+    ModelTable,
+    budget_for,
+    counter_for,
+    plain_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,9 @@ def test_what_is_not_known_is_not_found(name):
 
 
 def test_a_name_that_only_begins_alike_is_not_taken_for_another():
-    table = ModelTable((("gpt-4", Model(1, 1)), ("gpt-4o", Model(2, 1)), ("kimi*", Model(3, 1))))
+    table = ModelTable(
+        (("gpt-4", ModelLimits(1, 1)), ("gpt-4o", ModelLimits(2, 1)), ("kimi*", ModelLimits(3, 1)))
+    )
     assert table.find("gpt-4o").window == 2
     assert table.find("gpt-4-0613").window == 1
     assert table.find("gpt-4x") is None
@@ -106,8 +116,8 @@ def test_no_pattern_stands_twice():
 
 
 def test_an_extended_table_is_another_table_and_its_rows_win():
-    mine = Model(65_536, 4_096, Encoding("qwen3"))
-    table = MODELS.extended({"Acme/My.Tune": mine, "gpt-4o": mine, "acme-*": mine})
+    mine = ModelLimits(65_536, 4_096, Encoding("qwen3"))
+    table = MODELS.with_models({"Acme/My.Tune": mine, "gpt-4o": mine, "acme-*": mine})
     assert table.find("acme/my-tune-v2") is mine
     assert table.find("openai/gpt-4o-2024-08-06") is mine
     assert table.find("acme-x1") is mine

@@ -11,7 +11,7 @@ from pagein import (
     Expansion,
     Observation,
     Plan,
-    Recorded,
+    RecordResult,
     Report,
     Step,
     TaskStep,
@@ -24,10 +24,10 @@ from pagein import (
 
 def sync(memory: AgentMemory) -> None:
     """Each verb gives what its name says."""
-    assert_type(memory.record(TaskStep("hi"), ActionStep("yes", (ToolCall("a", "ls"),))), Recorded)
-    assert_type(memory.record(Observation("a", "x")), Recorded)
+    assert_type(memory.record(TaskStep("hi"), ActionStep("yes", (ToolCall("a", "ls"),))), RecordResult)
+    assert_type(memory.record(Observation("a", "x")), RecordResult)
     assert_type(
-        memory.record_messages([{"role": "user", "content": "hi"}], "openai", usage=Usage(1)), Recorded
+        memory.record_messages([{"role": "user", "content": "hi"}], "openai", usage=Usage(1)), RecordResult
     )
     assert_type(memory.view(), View)
     assert_type(memory.report(), Report)
@@ -44,7 +44,7 @@ def sync(memory: AgentMemory) -> None:
 
 async def coloured(memory: AsyncAgentMemory) -> None:
     """The twin gives the same, awaited."""
-    assert_type(await memory.record(TaskStep("hi")), Recorded)
+    assert_type(await memory.record(TaskStep("hi")), RecordResult)
     assert_type(await memory.view(), View)
     assert_type(await memory.to_messages("openai"), list[dict[str, Any]])
     assert_type(await memory.steps, tuple[Step, ...])

@@ -1,4 +1,4 @@
-"""What is marked as data stays data."""
+"""The layout: text marked as data stays data."""
 
 from pagein.context.view.layout import as_data
 

@@ -5,8 +5,7 @@ import pytest
 from pagein.context.compaction.policies.window import Window
 from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import Fold, preview
-from pagein.context.view.layout import CONTINUE, EARLIER, PROCEED, as_data, wire_ids
-from pagein.context.view.stubs import with_stubs
+from pagein.context.view.layout import CONTINUE, EARLIER, PROCEED, as_data, wire_ids, with_stubs
 from pagein.errors import LogUnreadable
 from pagein.events.entries import Compaction, Observed, Pin, Replacement, Stub, Undo, Unpin
 from pagein.events.handles import Handle, parse_handle
@@ -23,7 +22,7 @@ from pagein.events.steps import (
     ToolCall,
 )
 from pagein.log.base import Entry
-from pagein.testing.promises import folded, well_formed
+from pagein.testing.promises import fold_entries, check_well_formed
 from pagein.tokens import Budget
 from pagein.tokens.encodings import Encoding
 
@@ -32,17 +31,17 @@ THINKING = Opaque("anthropic", "thinking", '{"signature":"x"}', "hm")
 
 
 def fold_of(*bodies):
-    return folded([Entry(n, 0.0, body, "") for n, body in enumerate(bodies)], COUNTER)
+    return fold_entries([Entry(n, 0.0, body, "") for n, body in enumerate(bodies)], COUNTER)
 
 
 def view_of(*bodies, limit=10_000):
     return fold_of(*bodies).view(limit)
 
 
-def acted(number, *, done=True, thinking=False):
-    said = (THINKING, Text(f"turn {number}")) if thinking else f"turn {number}"
+def make_action(number, *, is_finished=True, thinking=False):
+    content = (THINKING, Text(f"turn {number}")) if thinking else f"turn {number}"
     call = ToolCall(f"c{number}", "cat", "{}")
-    return ActionStep(said, (call,), (Observation(call.id, f"result {number}"),) if done else ())
+    return ActionStep(content, (call,), (Observation(call.id, f"result {number}"),) if is_finished else ())
 
 
 def fold(first, last, text="gone"):
@@ -50,17 +49,17 @@ def fold(first, last, text="gone"):
 
 
 def test_a_view_is_in_the_order_of_the_run_with_prompts_first():
-    view = view_of(SystemPromptStep("s"), TaskStep("t"), Pin("p"), PlanningStep("plan"), acted(4))
-    assert [each.role for each in view.messages()] == [
+    view = view_of(SystemPromptStep("s"), TaskStep("t"), Pin("p"), PlanningStep("plan"), make_action(4))
+    assert [part.role for part in view.messages()] == [
         "system", "user", "user", "assistant", "user", "assistant", "tool",
     ]  # fmt: skip
     assert Message("user", PROCEED) in view.messages()
-    assert [each.tier for each in view.entries] == ["system", "user", "pin", "whole", "whole"]
+    assert [part.tier for part in view.entries] == ["system", "user", "pin", "whole", "whole"]
 
 
 def test_a_system_prompt_that_comes_late_is_a_notice_where_it_came():
     view = view_of(SystemPromptStep("s"), TaskStep("t"), SystemPromptStep("late"))
-    assert [each.role for each in view.messages()] == ["system", "user", "user"]
+    assert [message.role for message in view.messages()] == ["system", "user", "user"]
     assert view.messages()[-1].content == "<system-notice>\nlate\n</system-notice>"
 
 
@@ -69,41 +68,43 @@ def test_what_legality_adds_at_the_ends_is_counted():
         view = view_of(*bodies)
         assert (view.messages()[0].content, view.messages()[-1].content) == (first, last)
         assert view.tokens == sum(line.tokens for line in view.report.lines)
-        well_formed(view.messages())
+        check_well_formed(view.messages())
 
 
 def test_a_summary_stands_where_the_steps_stood():
-    view = view_of(TaskStep("t"), acted(1), acted(2), acted(3), fold(1, 3))
-    assert [each.handle for each in view.run] == ["s0", "s1-2", "s3"]
+    view = view_of(TaskStep("t"), make_action(1), make_action(2), make_action(3), fold(1, 3))
+    assert [entry.handle for entry in view.run] == ["s0", "s1-2", "s3"]
     assert isinstance(view.run[1].item, SummaryStep)
     assert view.run[1].why == "test: test"
 
 
 def test_pins_and_late_prompts_inside_a_range_stay_in_front():
-    view = view_of(TaskStep("t"), acted(1), Pin("p"), SystemPromptStep("late"), acted(4), fold(1, 5))
-    assert [each.first for each in view.kept] == [2, 3]
-    assert [each.handle for each in view.run] == ["s0", "s1-4"]
+    view = view_of(
+        TaskStep("t"), make_action(1), Pin("p"), SystemPromptStep("late"), make_action(4), fold(1, 5)
+    )
+    assert [entry.first for entry in view.front] == [2, 3]
+    assert [entry.handle for entry in view.run] == ["s0", "s1-4"]
 
 
 def test_an_undone_compaction_never_was():
-    steps = (TaskStep("t"), acted(1), acted(2), fold(1, 3))
-    assert [each.handle for each in view_of(*steps, Undo(3)).run] == ["s0", "s1", "s2"]
+    steps = (TaskStep("t"), make_action(1), make_action(2), fold(1, 3))
+    assert [entry.handle for entry in view_of(*steps, Undo(3)).run] == ["s0", "s1", "s2"]
     assert fold_of(*steps, Undo(3)).compactions == []
 
 
 def test_a_pin_that_was_let_go_is_shown_no_more_wherever_it_stood():
-    steps = (TaskStep("t"), acted(1), Pin("p"), acted(3), fold(1, 4))
-    assert [each.first for each in view_of(*steps).kept] == [2]
-    assert view_of(*steps, Unpin(2)).kept == ()
+    steps = (TaskStep("t"), make_action(1), Pin("p"), make_action(3), fold(1, 4))
+    assert [entry.first for entry in view_of(*steps).front] == [2]
+    assert view_of(*steps, Unpin(2)).front == ()
     assert view_of(TaskStep("t"), Pin("p"), Unpin(1)).run == view_of(TaskStep("t")).run
 
 
 def test_many_results_are_shown_once_and_in_the_models_order():
-    calls = tuple(ToolCall(each, "t") for each in "abc")
+    calls = tuple(ToolCall(part, "t") for part in "abc")
     fold_now = fold_of(
         ActionStep("x", calls), Observed(0, 2, Observation("c", "3")), Observed(0, 0, Observation("a", "1"))
     )
-    assert [each.content for each in fold_now.view(99).messages() if each.role == "tool"][::2] == ["1", "3"]
+    assert [part.content for part in fold_now.view(99).messages() if part.role == "tool"][::2] == ["1", "3"]
     assert fold_now.view(99) == fold_now.view(99)
     assert set(fold_now.open) == {(0, 1)}
 
@@ -113,10 +114,10 @@ def test_many_results_are_shown_once_and_in_the_models_order():
     [
         (Observed(0, 0, Observation("a")),),
         (TaskStep("t"), Observed(0, 0, Observation("a"))),
-        (acted(0), Observed(0, 0, Observation("c0"))),
+        (make_action(0), Observed(0, 0, Observation("c0"))),
         (TaskStep("t"), fold(5, 7)),
-        (TaskStep("t"), acted(1), fold(0, 2), fold(1, 2)),
-        (TaskStep("t"), acted(1), Compaction((Replacement(0, 2, (Stub("content", 0, "x", "clip"),)),), "p", "r", 2, 1)),
+        (TaskStep("t"), make_action(1), fold(0, 2), fold(1, 2)),
+        (TaskStep("t"), make_action(1), Compaction((Replacement(0, 2, (Stub("content", 0, "x", "clip"),)),), "p", "r", 2, 1)),
         (SystemPromptStep("s"), fold(0, 1)),
     ],
 )  # fmt: skip
@@ -134,23 +135,28 @@ def test_an_entry_out_of_turn_is_unreadable():
 
 
 def test_a_view_is_cut_between_entries_up_to_what_waits():
-    assert cuts(view_of(TaskStep("t"), acted(1), acted(2))) == (0, 1, 2, 3)
-    assert cuts(view_of(TaskStep("t"), acted(1), acted(2, done=False))) == (0, 1, 2)
+    assert cuts(view_of(TaskStep("t"), make_action(1), make_action(2))) == (0, 1, 2, 3)
+    assert cuts(view_of(TaskStep("t"), make_action(1), make_action(2, is_finished=False))) == (0, 1, 2)
     assert cuts(view_of()) == (0,)
 
 
 def test_live_thinking_is_not_cut_off_until_the_user_speaks():
-    thinks = (TaskStep("t"), acted(1), acted(2, thinking=True))
+    thinks = (TaskStep("t"), make_action(1), make_action(2, thinking=True))
     assert cuts(view_of(*thinks)) == (0, 1, 2)
     assert cuts(view_of(*thinks, TaskStep("next"))) == (0, 1, 2, 3, 4)
 
 
 def test_a_range_behind_a_summary_has_no_cut_inside():
-    assert cuts(view_of(TaskStep("t"), acted(1), acted(2), acted(3), fold(1, 3))) == (0, 1, 3, 5)
+    assert cuts(view_of(TaskStep("t"), make_action(1), make_action(2), make_action(3), fold(1, 3))) == (
+        0,
+        1,
+        3,
+        5,
+    )
 
 
 def test_a_preview_changes_nothing():
-    view = view_of(TaskStep("t"), acted(1), acted(2), acted(3))
+    view = view_of(TaskStep("t"), make_action(1), make_action(2), make_action(3))
     plan = Window(keep=1, always=True)(view, Budget(100))
     before = view.entries
     assert preview(view, plan.replacements).run != view.run
@@ -199,7 +205,7 @@ def test_what_is_no_handle_is_none(text):
 
 
 def test_call_ids_on_the_wire_are_unique_whatever_the_model_wrote():
-    step = ActionStep(None, tuple(ToolCall(each, "t") for each in ("a", "a", "", "call_7_1", "")))
+    step = ActionStep(None, tuple(ToolCall(id, "t") for id in ("a", "a", "", "call_7_1", "")))
     used = set()
     ids = wire_ids(step, 7, used)
     assert ids[0] == "a"
@@ -231,12 +237,12 @@ def test_what_has_no_slot_takes_no_stub(item):
 
 
 def test_the_report_names_everything_that_is_out_by_a_handle_that_gives_it_back(memory):
-    memory.record(TaskStep("t"), acted(1), acted(2))
+    memory.record(TaskStep("t"), make_action(1), make_action(2))
     log_view = view_of(
-        TaskStep("t"), acted(1), acted(2), fold(1, 2),
+        TaskStep("t"), make_action(1), make_action(2), fold(1, 2),
         Compaction((Replacement(2, 3, (Stub("observation", 0, "x", "mask"),)),), "mask", "old", 2, 1),
     )  # fmt: skip
-    out = {each.handle: each.tier for each in log_view.report.out}
+    out = {row.handle: row.tier for row in log_view.report.out}
     assert out == {"s1": "summary", "s2.0": "mask"}
-    assert [str(memory.expand(each)) for each in out] == ["turn 1\ncat({})\nresult 1", "result 2"]
+    assert [str(memory.expand(row)) for row in out] == ["turn 1\ncat({})\nresult 1", "result 2"]
     assert sum(log_view.report.by_tier().values()) == log_view.tokens

@@ -24,44 +24,46 @@ MESSAGES = [
 
 
 @pytest.fixture
-def heard():
+def events():
     return []
 
 
 @pytest.fixture
-def registry(heard):
-    made = CallbackRegistry()
-    made.register(ActionStep, lambda step: heard.append(("action", len(step.tool_calls))))
-    made.register(MemoryStep, lambda step, position: heard.append((type(step).__name__, position)))
-    made.register(Observation, lambda seen, position: heard.append((seen.content, position)))
-    return made
+def registry(events):
+    callbacks = CallbackRegistry()
+    callbacks.register(ActionStep, lambda step: events.append(("action", len(step.tool_calls))))
+    callbacks.register(MemoryStep, lambda step, position: events.append((type(step).__name__, position)))
+    callbacks.register(
+        Observation, lambda observation, position: events.append((observation.content, position))
+    )
+    return callbacks
 
 
 EXPECTED = [("TaskStep", 0), ("action", 1), ("ActionStep", 1), ("seen", 2)]
 
 
-def test_each_step_and_observation_is_told_with_its_position(registry, heard):
+def test_each_step_and_observation_is_told_with_its_position(registry, events):
     with AgentMemory.open(":memory:", budget=8_000, callbacks=registry) as memory:
         memory.record_messages(MESSAGES)
-        assert heard == EXPECTED
+        assert events == EXPECTED
         memory.record_messages(MESSAGES)  # nothing of it is new
         memory.pin("Never.")
-        assert heard == EXPECTED
+        assert events == EXPECTED
         memory.fork(name="other")
         memory.switch("other")
         memory.record(TaskStep("Again."))
-        assert heard[-1] == ("TaskStep", 4)
+        assert events[-1] == ("TaskStep", 4)
 
 
-def test_in_async_code_too(registry, heard):
-    async def run():
+def test_in_async_code_too(registry, events):
+    async def record_three():
         async with await AsyncAgentMemory.open(":memory:", budget=8_000, callbacks=registry) as memory:
             await memory.record(TaskStep("Go."))
             await memory.record(ActionStep(None, (ToolCall("a", "look", "{}"),)))
             await memory.record(Observation("a", "seen"))
 
-    asyncio.run(run())
-    assert heard == EXPECTED
+    asyncio.run(record_three())
+    assert events == EXPECTED
 
 
 def test_a_callback_may_use_the_memory_and_what_it_raises_is_raised_with_the_step_recorded():

@@ -44,8 +44,8 @@ def test_a_run_of_steps_says_itself_as_a_memory_with_room_says_it():
     with AgentMemory.open(":memory:", budget=100_000) as memory:
         memory.record(*RUN)
         for mode in (False, True):
-            told = [row for step in RUN for row in step.to_messages(summary_mode=mode)]
-            assert flat(told) == flat(memory.to_messages(summary_mode=mode))
+            rows = [row for step in RUN for row in step.to_messages(summary_mode=mode)]
+            assert flat(rows) == flat(memory.to_messages(summary_mode=mode))
         validate([row for step in RUN for row in step.to_messages()], "openai")
 
 
@@ -74,8 +74,8 @@ def test_private_content_and_open_calls_are_not_said():
     step = ActionStep(
         (private, Text("Aloud.")), (ToolCall("a", "f"), ToolCall("b", "g")), (Observation("a", "1"),)
     )
-    spoken, answer = step.to_messages()
-    assert (spoken["content"], answer["tool_call_id"]) == ("Aloud.", "a")
+    reply, answer = step.to_messages()
+    assert (reply["content"], answer["tool_call_id"]) == ("Aloud.", "a")
     assert ActionStep((private,)).to_messages() == []
 
 
@@ -88,16 +88,20 @@ def test_every_kind_of_step_is_a_memory_step_and_stays_the_value_it_was():
 
 
 def test_an_observation_has_a_status_a_result_and_what_the_tool_knew_beside_it():
-    seen = Observation.of("a", "3 files", "error", seconds=1.5, files=["x"])
-    assert (seen.status, seen.result, seen.metadata) == ("error", "3 files", {"seconds": 1.5, "files": ["x"]})
-    assert seen.dict()["content"] == "3 files"
+    observation = Observation.of("a", "3 files", "error", seconds=1.5, files=["x"])
+    assert (observation.status, observation.result, observation.metadata) == (
+        "error",
+        "3 files",
+        {"seconds": 1.5, "files": ["x"]},
+    )
+    assert observation.dict()["content"] == "3 files"
     assert (
         Observation("a", "x").metadata
         == Observation("a", "x", extra=Opaque("openai", "message", "[")).metadata
         == {}
     )
     with AgentMemory.open(":memory:", budget=10_000) as memory:
-        memory.record(TaskStep("t"), ActionStep(None, (ToolCall("a", "ls"),)), seen)
+        memory.record(TaskStep("t"), ActionStep(None, (ToolCall("a", "ls"),)), observation)
         assert memory.steps[1].observations[0].metadata["files"] == ["x"]
         assert "seconds" not in str(memory.to_messages())
 
@@ -142,10 +146,10 @@ def test_a_callback_that_raises_is_heard_and_one_that_registers_another_waits_fo
     registry.callback(TaskStep("a"))
     assert called == [1]
 
-    def broken(step):
+    def raise_error(step):
         raise KeyError("mine")
 
-    registry.register(MemoryStep, broken)
+    registry.register(MemoryStep, raise_error)
     with pytest.raises(KeyError, match="mine"):
         registry.callback(TaskStep("a"))
     for kind, callback in ((3, first), ("TaskStep", first), (TaskStep, None)):

@@ -13,15 +13,15 @@ import psycopg
 import pytest
 
 from pagein import AgentMemory, TaskStep
+from pagein.backends.base import store_of
 from pagein.backends.open import open_log
-from pagein.backends.search import archive_of
 from pagein.backends.sqlite.claims import Claims
 from pagein.cli import main
 from pagein.errors import ConfigurationError
 from pagein.facts.store import Facts
 from pagein.search import Query
-from pagein.testing.search_index_material import Counting, Failing
-from pagein.worker import Desk, Job, work
+from pagein.testing.search_index_material import CountingEmbedder, FailingEmbedder
+from pagein.worker import Job, WorkQueue, work
 
 SESSIONS = ("one", "two", "three")
 
@@ -54,7 +54,7 @@ def database(postgres, name):
 
 
 def desk_of(url, **options):
-    return Desk(url, tenant="acme", **options)
+    return WorkQueue(url, tenant="acme", **options)
 
 
 def drained(desk, **options):
@@ -62,47 +62,52 @@ def drained(desk, **options):
 
 
 def found(url, query, **options):
-    with contextlib.closing(open_log(url, tenant="acme")) as log, archive_of(log, **options) as archive:
+    with (
+        contextlib.closing(open_log(url, tenant="acme")) as log,
+        store_of(log).search_index(log.session, **options) as archive,
+    ):
         return archive.search(Query(query))
 
 
 def test_what_is_due_is_done_and_then_nothing_is(url):
-    desk = desk_of(url, embedder=Counting(), user="ann")
-    assert len(desk.due()) == 6, "nothing was indexed yet, so there is nothing to embed"
+    desk = desk_of(url, embedder=CountingEmbedder(), user="ann")
+    assert len(desk.due_jobs()) == 6, "nothing was indexed yet, so there is nothing to embed"
     done = drained(desk)
     assert [each.failed for each in done] == [""] * len(done)
     told = {str(each.job): each.count for each in done}
     assert told["index one"] == 2
     assert told["embed"] == 6
     assert {"facts one", "facts two", "facts three"} <= told.keys()
-    assert desk.due() == ()
+    assert desk.due_jobs() == ()
     assert drained(desk) == []
-    assert found(url, "quay", embedder=Counting())[0].arms["meaning"] > 0
+    assert found(url, "quay", embedder=CountingEmbedder())[0].scores["meaning"] > 0
     with Facts.open(url, user="ann", tenant="acme") as facts:
         assert any("tabs" in each.content for each in facts.list())
     with AgentMemory.open(url, session="one", tenant="acme", budget=8_000) as memory:
         memory.record(TaskStep("And a mole."))
-    assert [str(each) for each in desk.due()] == ["index one", "facts one"]
+    assert [str(each) for each in desk.due_jobs()] == ["index one", "facts one"]
 
 
 def test_another_tenants_sessions_are_not_touched(url):
-    assert drained(Desk(url, tenant="other")) == []
-    assert len(desk_of(url).due()) == 3
+    assert drained(WorkQueue(url, tenant="other")) == []
+    assert len(desk_of(url).due_jobs()) == 3
 
 
 def test_a_job_that_fails_is_told_once_and_stays_due(url):
-    desk = desk_of(url, embedder=Failing())
+    desk = desk_of(url, embedder=FailingEmbedder())
     done = drained(desk)
     assert [str(each.job) for each in done if each.failed] == ["embed"]
     assert "ConnectionError" in done[-1].failed
-    assert [str(each) for each in desk.due()] == ["embed"]
+    assert [str(each) for each in desk.due_jobs()] == ["embed"]
     assert found(url, "quay"), "the words were indexed all the same"
 
 
 def test_two_workers_share_the_work(url):
     done = [[], []]
     threads = [
-        threading.Thread(target=lambda into=into: into.extend(drained(desk_of(url, embedder=Counting()))))
+        threading.Thread(
+            target=lambda into=into: into.extend(drained(desk_of(url, embedder=CountingEmbedder())))
+        )
         for into in done
     ]
     for each in threads:
@@ -115,19 +120,19 @@ def test_two_workers_share_the_work(url):
         counts[str(each.job)] = counts.get(str(each.job), 0) + each.count
     assert {name: counts[f"index {name}"] for name in SESSIONS} == dict.fromkeys(SESSIONS, 2)
     assert counts["embed"] == 6
-    drained(desk_of(url, embedder=Counting()))
-    assert desk_of(url, embedder=Counting()).due() == ()
+    drained(desk_of(url, embedder=CountingEmbedder()))
+    assert desk_of(url, embedder=CountingEmbedder()).due_jobs() == ()
 
 
 DYING = """
 import os, sys, time
-from pagein.worker import Desk, work
-from pagein.worker.jobs import Desk
+from pagein.worker import WorkQueue, work
+from pagein.worker.jobs import WorkQueue
 def doing(self, job, stop):
     print("doing", job, flush=True)
     time.sleep(600)
-Desk.do = doing
-for done in work(Desk(sys.argv[1], tenant="acme"), once=True, lease=1.0):
+WorkQueue.do = doing
+for done in work(WorkQueue(sys.argv[1], tenant="acme"), once=True, lease=1.0):
     pass
 """
 
@@ -142,10 +147,10 @@ def test_a_job_survives_the_death_of_its_worker(url):
     dying.kill()
     dying.communicate()
     until = time.monotonic() + 60
-    while desk_of(url).due() and time.monotonic() < until:
+    while desk_of(url).due_jobs() and time.monotonic() < until:
         drained(desk_of(url), lease=1.0)
         time.sleep(0.2)
-    assert desk_of(url).due() == ()
+    assert desk_of(url).due_jobs() == ()
 
 
 @pytest.mark.parametrize("url", [pytest.param("file", marks=pytest.mark.slow), "server"], indirect=True)
@@ -159,7 +164,7 @@ def test_a_signal_ends_it_when_what_is_under_way_is_at_an_end(url):
     os.kill(running.pid, signal.SIGTERM if "://" in url else signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert (running.returncode, err) == (0, ""), out
-    assert desk_of(url).due() == ()
+    assert desk_of(url).due_jobs() == ()
 
 
 @pytest.mark.parametrize("url", ["file", pytest.param("server", marks=pytest.mark.slow)], indirect=True)
@@ -167,7 +172,7 @@ def test_the_command_drains_and_says_what_it_did(url, capsys):
     assert main(["worker", url, "--tenant", "acme", "--once", "--user", "ann"]) == 0
     said = capsys.readouterr().out
     assert "index one: 2 entries" in said
-    assert "nothing more is due" in said
+    assert "no more jobs are due" in said
     assert main(["worker", url, "--tenant", "acme", "--once", "--json"]) == 0
     assert capsys.readouterr().out == ""
 
@@ -193,7 +198,7 @@ def test_what_cannot_be_worked_on_is_told(tmp_path, monkeypatch, capsys, argumen
 
 def test_a_store_in_memory_has_nobody_to_share_it():
     with pytest.raises(ConfigurationError, match="others can reach"):
-        list(work(Desk(":memory:"), once=True))
+        list(work(WorkQueue(":memory:"), once=True))
 
 
 # Claims in a file
@@ -206,17 +211,17 @@ def test_a_claim_keeps_others_out_until_its_lease_is_over(tmp_path):
         contextlib.closing(Claims(path, "a", lease=30.0, clock=lambda: now[0])) as mine,
         contextlib.closing(Claims(path, "b", lease=30.0, clock=lambda: now[0])) as yours,
         contextlib.closing(Claims(path, "b", tenant="t", clock=lambda: now[0])) as theirs,
-        mine.held(job.session, job.kind) as held,
+        mine.claim(job.session, job.kind) as held,
     ):
         assert held
         with (
-            yours.held(job.session, job.kind) as too,
-            yours.held("two", "index") as other,
-            theirs.held(job.session, job.kind) as elsewhere,
+            yours.claim(job.session, job.kind) as too,
+            yours.claim("two", "index") as other,
+            theirs.claim(job.session, job.kind) as elsewhere,
         ):
             assert (too, other, elsewhere) == (False, True, True)
         now[0] = 131.0
-        with yours.held(job.session, job.kind) as after:
+        with yours.claim(job.session, job.kind) as after:
             assert after
 
 
@@ -225,8 +230,8 @@ def test_a_claim_is_renewed_while_its_worker_lives(tmp_path):
     with (
         contextlib.closing(Claims(path, "a", lease=0.3)) as mine,
         contextlib.closing(Claims(path, "b", lease=0.3)) as yours,
-        mine.held(job.session, job.kind),
+        mine.claim(job.session, job.kind),
     ):
         time.sleep(1.0)
-        with yours.held(job.session, job.kind) as too:
+        with yours.claim(job.session, job.kind) as too:
             assert not too

@@ -12,8 +12,8 @@ from pagein.backends.sqlite.claims import Claims
 from pagein.cli import main
 from pagein.errors import ConfigurationError
 from pagein.models import ModelUnavailable
-from pagein.testing.scripted_writer import Scripted
-from pagein.worker import Desk, Job, work
+from pagein.testing.scripted_writer import ScriptedModel
+from pagein.worker import Job, WorkQueue, work
 
 BUDGET = 2_000
 
@@ -51,11 +51,11 @@ def grown(memory, number=0):
 
 
 def desk_of(url, model, **options):
-    return Desk(url, summaries={"budget": BUDGET, "policy": "tiers", "summarizer": model}, **options)
+    return WorkQueue(url, summaries={"budget": BUDGET, "policy": "tiers", "summarizer": model}, **options)
 
 
 def records(memory):
-    found = [each.body for each in memory._log.read()]
+    found = [each.body for each in memory._runtime.log.read()]
     return [by for each in found for by in getattr(each, "replacements", ()) if by.record]
 
 
@@ -64,9 +64,9 @@ def done_by(desk):
 
 
 def test_a_run_beyond_its_soft_mark_is_summarised_and_its_host_goes_on(url, host):
-    model = Scripted()
+    model = ScriptedModel()
     desk = desk_of(url, model)
-    assert Job("summary", "default") in desk.due()
+    assert Job("summary", "default") in desk.due_jobs()
     before = host.view().tokens
     (done,) = done_by(desk)
     assert not done.failed
@@ -76,21 +76,21 @@ def test_a_run_beyond_its_soft_mark_is_summarised_and_its_host_goes_on(url, host
     assert records(host)[0].author == "scripted"
     assert host.view().tokens < before
     assert host.verify().ok
-    asked = len(model.asked)
+    asked = len(model.requests)
     assert done_by(desk) == []
-    assert len(model.asked) == asked
+    assert len(model.requests) == asked
 
 
 @pytest.fixture
 def blocked(url, host):
     """A worker whose model is at work on the host's run."""
     gate = threading.Event()
-    model = Scripted(gate=gate, late=60.0)
+    model = ScriptedModel(gate=gate, timeout=60.0)
     desk, done, stop = desk_of(url, model), [], threading.Event()
     working = threading.Thread(target=lambda: done.append(desk.do(Job("summary", "default"), stop)))
     working.start()
     until = time.monotonic() + 60
-    while not model.asked and time.monotonic() < until:
+    while not model.requests and time.monotonic() < until:
         time.sleep(0.02)
     yield gate, working, done, stop
     gate.set()
@@ -133,22 +133,22 @@ def test_told_to_stop_it_ends_while_the_model_blocks(host, blocked):
 
 
 def test_a_model_that_fails_changes_nothing_and_is_told(url, host):
-    head = host._log.head()
-    (done,) = done_by(desk_of(url, Scripted([ModelUnavailable("down", status=400)] * 9)))
+    head = host._runtime.log.head()
+    (done,) = done_by(desk_of(url, ScriptedModel([ModelUnavailable("down", status=400)] * 9)))
     assert "down" in done.failed
-    assert host._log.head() == head
+    assert host._runtime.log.head() == head
 
 
 @pytest.mark.parametrize("url", ["file"], indirect=True)
 def test_one_worker_has_it_and_another_where_that_one_dies(url, host):
-    model, now = Scripted(), [time.time()]
+    model, now = ScriptedModel(), [time.time()]
     with contextlib.closing(Claims(url, "dead", lease=30.0, clock=lambda: now[0] - 1_000_000)) as claims:
         with (
             contextlib.closing(Claims(url, "alive", lease=30.0)) as other,
-            other.held("default", "summary"),
+            other.claim("default", "summary"),
         ):
             assert done_by(desk_of(url, model)) == []
-            assert not model.asked
+            assert not model.requests
         # The claim of a worker that died long ago.
         claims._execute(
             "INSERT INTO worker_claims VALUES ('', 'default', 'summary', 'dead', ?)", now[0] - 100
@@ -159,11 +159,13 @@ def test_one_worker_has_it_and_another_where_that_one_dies(url, host):
 
 @pytest.mark.parametrize("url", ["file"], indirect=True)
 def test_a_run_at_rest_or_within_its_marks_is_left_alone(url, host):
-    assert desk_of(url, Scripted(), clock=lambda: time.time() + 100_000).due() == (Job("index", "default"),)
-    wide = {"budget": 100 * BUDGET, "summarizer": Scripted()}
-    assert Desk(url, summaries=wide).due() == (Job("index", "default"),)
+    assert desk_of(url, ScriptedModel(), clock=lambda: time.time() + 100_000).due_jobs() == (
+        Job("index", "default"),
+    )
+    wide = {"budget": 100 * BUDGET, "summarizer": ScriptedModel()}
+    assert WorkQueue(url, summaries=wide).due_jobs() == (Job("index", "default"),)
     with pytest.raises(ConfigurationError, match="budgte"):
-        Desk(url, summaries={"budgte": 3, "summarizer": Scripted()})
+        WorkQueue(url, summaries={"budgte": 3, "summarizer": ScriptedModel()})
 
 
 @pytest.mark.parametrize("url", ["file"], indirect=True)

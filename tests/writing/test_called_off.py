@@ -8,13 +8,13 @@ from test_ending import gone
 from test_jobs import begun
 from writing_runs import GOOD, records, served
 
-from pagein.models import ModelUnavailable, Patient, Reply, Waits
-from pagein.testing.scripted_writer import Scripted
+from pagein.models import ModelUnavailable, RetryingModel, ModelResponse, RetryPolicy
+from pagein.testing.scripted_writer import ScriptedModel
 
 LATE = json.dumps(json.loads(GOOD) | {"state": {"text": "LATEWORD"}})
 
 
-class Blocking(Scripted):
+class Blocking(ScriptedModel):
     """The first ask is at work until the gate is opened, and answers all the same; the others answer at once."""
 
     def __init__(self):
@@ -22,12 +22,12 @@ class Blocking(Scripted):
         self.answered = threading.Event()
 
     def write(self, ask):
-        self.asked.append(ask)
-        if len(self.asked) > 1:
-            return Reply(GOOD)
+        self.requests.append(ask)
+        if len(self.requests) > 1:
+            return ModelResponse(GOOD)
         self.gate.wait(60)
         self.answered.set()
-        return Reply(LATE)
+        return ModelResponse(LATE)
 
 
 def switched(memory):
@@ -57,21 +57,21 @@ def test_it_goes_on_while_the_model_blocks_and_the_late_answer_enters_nothing(ho
     at = begun(memory, model)
     verb(memory)
     assert not model.answered.is_set(), "it waited for the model"
-    assert memory.memory._session.job is None
+    assert memory.memory._runtime.state.summaries.job is None
     model.gate.set()
     assert model.answered.wait(30)
     if verb is erased_whole:
         assert memory.steps == ()
         return
     memory.turns(at, at + 20)
-    assert len(model.asked) > 1, "the next job is begun as ever"
+    assert len(model.requests) > 1, "the next job is begun as ever"
     assert records(memory)
-    assert "LATEWORD" not in str([each.body for each in memory.memory._log.read()])
+    assert "LATEWORD" not in str([each.body for each in memory.memory._runtime.log.read()])
     assert memory.verify().ok
     served(memory)
 
 
-@pytest.mark.parametrize("patience", [None, Waits(first=40.0, most=40.0)], ids=["ours", "the user's"])
+@pytest.mark.parametrize("patience", [None, RetryPolicy(first=40.0, most=40.0)], ids=["ours", "the user's"])
 def test_a_pause_between_two_attempts_ends_with_it_and_nothing_more_is_asked(host, patience):
     asked = []
 
@@ -79,14 +79,14 @@ def test_a_pause_between_two_attempts_ends_with_it_and_nothing_more_is_asked(hos
         asked.append(ask)
         raise ModelUnavailable("come back later", status=503, retry_after=40.0)
 
-    model = Scripted([down] * 9)
-    memory = host(summarizer=model if patience is None else Patient(model, waits=patience))
+    model = ScriptedModel([down] * 9)
+    memory = host(summarizer=model if patience is None else RetryingModel(model, retry=patience))
     at = begun(memory, model)
     switched(memory)
     assert gone(), "it is still pausing"
     assert len(asked) == 1
     memory.turns(at, at + 10, settle=False)
-    memory.settle(0.3)
+    memory.wait(0.3)
     assert len(asked) > 1, "another job did not begin"
 
 
@@ -102,5 +102,5 @@ def test_going_on_elsewhere_again_and_again_leaves_one_job_and_nothing_late(host
     assert not model.answered.is_set()
     model.gate.set()
     memory.turns(at + 30, at + 45)
-    assert "LATEWORD" not in str([each.body for each in memory.memory._log.read()])
+    assert "LATEWORD" not in str([each.body for each in memory.memory._runtime.log.read()])
     assert memory.verify().ok

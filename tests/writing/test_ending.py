@@ -9,9 +9,9 @@ from test_jobs import begun
 from writing_runs import GOOD, Host, compactions, turn
 
 from pagein import LogClosed
-from pagein.models import Patient, Waits
+from pagein.models import RetryingModel, RetryPolicy
 from pagein.models.openai_chat import OpenAIModel
-from pagein.testing.scripted_writer import Scripted
+from pagein.testing.scripted_writer import ScriptedModel
 from tests._support.faulty_server import Reaction
 
 
@@ -27,16 +27,16 @@ def gone(left=0):
     return len(workers()) <= left
 
 
-@pytest.mark.parametrize("patience", [None, Waits(attempts=3)], ids=["ours", "the user's"])
+@pytest.mark.parametrize("patience", [None, RetryPolicy(attempts=3)], ids=["ours", "the user's"])
 @pytest.mark.parametrize("broken", ["", "drip"])
 def test_close_breaks_off_a_request_over_http(colour, served, patience, broken):
     server = served(then=Reaction(GOOD, delay=0 if broken else 60, broken=broken))
     model = OpenAIModel("fake", base_url=server.openai, key_variable="TEST_MODEL_KEY", window=16_000)
-    memory = Host(colour, summarizer=model if patience is None else Patient(model, waits=patience))
+    memory = Host(colour, summarizer=model if patience is None else RetryingModel(model, retry=patience))
     number = 0
     while not server.heard:
         memory.turns(number, number + 1, settle=False)
-        memory.settle(0.2)
+        memory.wait(0.2)
         number += 1
     started = time.monotonic()
     memory.end()
@@ -51,22 +51,22 @@ def test_close_breaks_off_a_request_over_http(colour, served, patience, broken):
 
 def test_nothing_is_asked_after_close(colour):
     gate = threading.Event()
-    model = Scripted(gate=gate, window=2_600)
+    model = ScriptedModel(gate=gate, window=2_600)
     memory = Host(colour, summarizer=model, budget=6_000, policy="tiers")
     memory.record(*(turn(number) for number in range(60)))
     memory.turns(60, 61, settle=False)
-    memory.settle(0.3)
-    assert len(model.asked) == 1
+    memory.wait(0.3)
+    assert len(model.requests) == 1
     started = time.monotonic()
     memory.end()
     assert time.monotonic() - started < 30
     gate.set()  # the model answers after all; the job had more pieces to ask about
     assert gone()
-    assert len(model.asked) == 1
+    assert len(model.requests) == 1
 
 
 def test_close_without_a_job_and_twice(colour):
-    memory = Host(colour, summarizer=Scripted())
+    memory = Host(colour, summarizer=ScriptedModel())
     memory.turns(0, 12)
     memory.close()
     memory.end()
@@ -75,12 +75,12 @@ def test_close_without_a_job_and_twice(colour):
 
 def test_a_cancelled_wait_leaves_the_job_and_the_memory_as_they_were():
     gate = threading.Event()
-    model = Scripted([GOOD] * 50, gate=gate)
+    model = ScriptedModel([GOOD] * 50, gate=gate)
     memory = Host("async", summarizer=model)
     at = begun(memory, model)
 
     async def impatient():
-        waiting = asyncio.ensure_future(memory.memory.settle(0.3))
+        waiting = asyncio.ensure_future(memory.memory.wait(0.3))
         await asyncio.sleep(0.05)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -88,7 +88,7 @@ def test_a_cancelled_wait_leaves_the_job_and_the_memory_as_they_were():
 
     memory.run(impatient())
     gate.set()
-    assert memory.settle(20)
+    assert memory.wait(20)
     memory.turns(at, at + 20)
     assert len(compactions(memory)) > 1
     assert memory.verify().ok
@@ -97,7 +97,7 @@ def test_a_cancelled_wait_leaves_the_job_and_the_memory_as_they_were():
 
 def test_a_loop_that_ends_with_a_job_at_work_ends():
     gate = threading.Event()
-    model = Scripted([GOOD] * 50, gate=gate)
+    model = ScriptedModel([GOOD] * 50, gate=gate)
     memory = Host("async", summarizer=model)
     begun(memory, model)
     started = time.monotonic()

@@ -6,7 +6,7 @@ import pytest
 from writing_runs import GOOD, NAMES, compactions, records
 from writing_runs import served as held
 
-from pagein.models import Patient, Waits
+from pagein.models import RetryingModel, RetryPolicy
 from pagein.models.openai_chat import OpenAIModel
 from pagein.testing.models import SECRET
 from tests._support.faulty_server import ECHO, Reaction, failure
@@ -18,8 +18,8 @@ FAULTS = {
     "truncated": (Reaction(GOOD, broken="truncate"), "Model"),
     "reset": (Reaction(GOOD, broken="reset"), "ModelUnavailable"),
     "empty": (Reaction(""), "ModelEmpty"),
-    "echo": (Reaction(ECHO), "refused"),
-    "cut at its length": (Reaction(GOOD[:200], finish="length"), "refused"),
+    "echo": (Reaction(ECHO), "rejected"),
+    "cut at its length": (Reaction(GOOD[:200], finish="length"), "rejected"),
     "prose": (Reaction(f"Here is the summary:\n{GOOD}"), "not json"),
     "too long": (Reaction(LONG), "longer"),
     "about something else": (
@@ -35,7 +35,7 @@ FAULTS = {
 
 def model_of(server, **waits):
     model = OpenAIModel("fake", base_url=server.openai, key_variable="TEST_MODEL_KEY", window=16_000)
-    return Patient(model, waits=Waits(attempts=1, **waits))
+    return RetryingModel(model, retry=RetryPolicy(attempts=1, **waits))
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -89,8 +89,8 @@ def test_a_fault_that_stays_leaves_extracts_and_is_told_once(host, served, heard
         plain.turns(number, number + 1)
     assert not records(memory)
     assert {each.author for made in compactions(memory) for each in made.replacements} == {"extractive"}
-    assert [each.body for each in memory.memory._log.read()] == [
-        each.body for each in plain.memory._log.read()
+    assert [each.body for each in memory.memory._runtime.log.read()] == [
+        each.body for each in plain.memory._runtime.log.read()
     ]
     assert len(memory.report().problems) == len(heard) <= 2, (
         "once for the fault, once for the circuit that opened"
@@ -103,7 +103,7 @@ def test_a_server_that_never_ends_its_answer_keeps_no_turn(host, served, broken)
     memory = host(summarizer=model_of(served(then=Reaction(GOOD, broken=broken, delay=0 if broken else 60))))
     memory.turns(0, 20, settle=False)
     assert len(compactions(memory)) > 1
-    assert memory.settle(0.01) is False
+    assert memory.wait(0.01) is False
     assert memory.report().problems == ()
     held(memory)
 
@@ -125,7 +125,7 @@ def test_the_circuit_opens_after_three_failures_and_nothing_is_sent_twice(host, 
     memory.turns(0, 40)
     assert len(server.heard) == 3
     assert len({json.dumps(each.body) for each in server.heard}) == 3
-    assert any("CircuitOpen" in each or "left alone" in each for each in memory.report().problems)
+    assert any("CircuitOpen" in each or "circuit breaker is open" in each for each in memory.report().problems)
     assert len(heard) == 2
 
 

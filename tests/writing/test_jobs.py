@@ -11,10 +11,10 @@ from pagein.backends.memory import InMemoryLog
 from pagein.errors import ConfigurationError, Conflict
 from pagein.events.steps import as_text
 from pagein.formats import format_named
-from pagein.models import Patient, Reply, Waits
+from pagein.models import RetryingModel, ModelResponse, RetryPolicy
 from pagein.summaries.reply_parser import SummaryRejected
 from pagein.testing import promises
-from pagein.testing.scripted_writer import Scripted, plain_record
+from pagein.testing.scripted_writer import ScriptedModel, plain_record
 from pagein.tokens.requests import request_tokens
 
 HOSTILE = (
@@ -37,7 +37,7 @@ def hostile(ask):
 
 
 def test_a_hostile_summary_stays_data_through_ten_rounds(host):
-    model = Scripted([hostile] * 200)
+    model = ScriptedModel([hostile] * 200)
     memory = host(summarizer=model)
     number = 0
     while len(records(memory)) < 10:
@@ -57,7 +57,7 @@ def test_a_hostile_summary_stays_data_through_ten_rounds(host):
     assert not any(f"Rules, verbatim:\n- {each}" in text for each in ("Always delete", "<"))
     assert "<|im_start|>" not in text
     assert "[INST]" not in text
-    for ask in model.asked:
+    for ask in model.requests:
         quoted = as_text(ask.messages[-1].content)
         assert quoted.count("</pagein-run>") == quoted.count("<pagein-run>") == 1
         assert [each.role for each in ask.messages] == ["system", "user"]
@@ -72,29 +72,29 @@ def begun(memory, model, first=0):
     """Turns until the model is at work; gives the next turn's number."""
     for number in range(first, first + 40):
         memory.turns(number, number + 1, settle=False)
-        memory.settle(0.2)
-        if model.asked and memory.memory._session.job is not None:
+        memory.wait(0.2)
+        if model.requests and memory.memory._runtime.state.summaries.job is not None:
             return number + 1
     raise AssertionError("no job was begun")
 
 
 def test_steps_that_come_meanwhile_are_kept_and_a_range_that_grew_uses_the_record(host):
     gate = threading.Event()
-    model = Scripted(good(), gate=gate)
+    model = ScriptedModel(good(), gate=gate)
     memory = host(summarizer=model)
     at = begun(memory, model)
     memory.turns(at, at + 30, settle=False)
-    assert len(model.asked) == 1, "a second job was begun while the first was at work"
+    assert len(model.requests) == 1, "a second job was begun while the first was at work"
     assert len(compactions(memory)) > 2, "the run waited for the model"
     assert not records(memory)
-    (tile,) = memory.memory._session.job.tiles
+    (summary_range,) = memory.memory._runtime.state.summaries.job.ranges
     gate.set()
-    assert memory.settle(20)
+    assert memory.wait(20)
     gate.clear()  # what comes of later jobs is not looked at here
     memory.turns(at + 30, at + 40, settle=False)
     first = records(memory)[0]
-    assert first.last > tile.last, "the range grew"
-    assert json.loads(first.record)["last"] == tile.last
+    assert first.last > summary_range.last, "the range grew"
+    assert json.loads(first.record)["last"] == summary_range.last
     assert first.author == "scripted"
     assert len(memory.steps) == at + 40 + 2
     assert memory.verify().ok
@@ -114,25 +114,25 @@ def test_never_two_jobs_at_once(host):
             at_work[0] -= 1
         return plain_record(ask)
 
-    model = Scripted([counted] * 500)
+    model = ScriptedModel([counted] * 500)
     memory = host(summarizer=model)
     memory.turns(0, 60, settle=False)
-    memory.settle()
-    assert len(model.asked) > 1
+    memory.wait()
+    assert len(model.requests) > 1
     assert most[0] == 1
 
 
 def test_no_request_is_sent_twice(host):
-    model = Scripted(["no summary"] * 500)
+    model = ScriptedModel(["no summary"] * 500)
     memory = host(summarizer=model)
     memory.turns(0, 60)
     memory.compact(wait=True)
-    assert len(model.asked) > 3
-    assert len({repr(each.messages) for each in model.asked}) == len(model.asked)
+    assert len(model.requests) > 3
+    assert len({repr(each.messages) for each in model.requests}) == len(model.requests)
 
 
 def test_compact_waits_for_the_model_when_it_is_told_to(host):
-    memory = host(summarizer=Scripted(good()), budget=20_000, policy="tiers")
+    memory = host(summarizer=ScriptedModel(good()), budget=20_000, policy="tiers")
     memory.record(*(turn(number) for number in range(40)))
     made = memory.compact(wait=True)
     assert any(each.record and each.author == "scripted" for each in made.replacements)
@@ -147,15 +147,15 @@ def test_what_a_compaction_keeps_is_built_on_after_reopening(host, tmp_path):
     where = tmp_path / "run.db"
     marked = json.loads(GOOD)
     marked["decisions"] = [{"text": "the marker zebra_4242 was chosen"}]
-    memory = host(where, summarizer=Scripted([json.dumps(marked)] * 20))
+    memory = host(where, summarizer=ScriptedModel([json.dumps(marked)] * 20))
     number = 40
     memory.turns(0, number)
     assert "zebra_4242" in records(memory)[-1].record
     memory.close()
-    later = Scripted(good())
+    later = ScriptedModel(good())
     again = host(where, summarizer=later)
     again.turns(number, number + 40)
-    told = [as_text(each.messages[-1].content) for each in later.asked]
+    told = [as_text(each.messages[-1].content) for each in later.requests]
     assert any(
         "zebra_4242" in each.partition("<pagein-previous>")[2].partition("</pagein-previous>")[0]
         for each in told
@@ -164,7 +164,7 @@ def test_what_a_compaction_keeps_is_built_on_after_reopening(host, tmp_path):
 
 
 def test_a_compaction_a_model_wrote_is_undone_like_any_other(host):
-    memory = host(summarizer=Scripted(good()))
+    memory = host(summarizer=ScriptedModel(good()))
     number = 0
     while not records(memory):
         memory.turns(number, number + 1)
@@ -185,8 +185,8 @@ def test_a_compaction_a_model_wrote_is_undone_like_any_other(host):
 
 def test_two_memories_on_one_file(host, tmp_path):
     where = tmp_path / "run.db"
-    one = host(where, summarizer=Scripted(good()))
-    other = host(where, summarizer=Scripted(good()))
+    one = host(where, summarizer=ScriptedModel(good()))
+    other = host(where, summarizer=ScriptedModel(good()))
     number = 0
     conflicts = 0
     while number < 40:
@@ -201,25 +201,25 @@ def test_two_memories_on_one_file(host, tmp_path):
                 served(each)
             except Conflict:
                 conflicts += 1
-            each.settle()
+            each.wait()
     assert conflicts
     assert one.verify().ok
     assert other.verify().ok
     assert len(other.steps) == 42
-    assert [each.body for each in one.memory._log.read()] == [each.body for each in other.memory._log.read()]
+    assert [each.body for each in one.memory._runtime.log.read()] == [each.body for each in other.memory._runtime.log.read()]
 
 
 def test_readonly_writes_nothing_and_still_shows_what_models_wrote(host, tmp_path):
     where = tmp_path / "run.db"
-    memory = host(where, summarizer=Scripted(good()))
+    memory = host(where, summarizer=ScriptedModel(good()))
     memory.turns(0, 30)
     memory.close()
     size = where.stat().st_size, where.read_bytes()
-    model = Scripted()
+    model = ScriptedModel()
     reader = host(where, readonly=True, summarizer=model, budget=900)
     for _ in range(3):
         served(reader)
-        reader.settle()
+        reader.wait()
     reader.close()
     assert (where.stat().st_size, where.read_bytes()) == size
 
@@ -228,7 +228,7 @@ class OnlyAwaited:
     name, window = "awaited", 8_000
 
     async def awrite(self, ask):
-        return Reply(plain_record(ask))
+        return ModelResponse(plain_record(ask))
 
 
 def test_a_model_that_can_only_be_awaited_serves_the_async_memory_and_the_other_says_so():
@@ -245,19 +245,19 @@ def legal(ask):
 
 
 def test_every_request_is_legal_within_its_window_and_together_they_hold_all_that_left(host):
-    model = Scripted(good(), window=2_600)
-    memory = host(summarizer=Patient(model, waits=Waits(attempts=1)), budget=6_000, policy="tiers")
+    model = ScriptedModel(good(), window=2_600)
+    memory = host(summarizer=RetryingModel(model, retry=RetryPolicy(attempts=1)), budget=6_000, policy="tiers")
     memory.record(*(turn(number) for number in range(110)))
     memory.compact(wait=True)
     made = compactions(memory)[-1]
-    assert len(model.asked) > 2, "it took several pieces"
-    for ask in model.asked:
+    assert len(model.requests) > 2, "it took several pieces"
+    for ask in model.requests:
         assert (
-            request_tokens(ask.messages, memory.memory._session.author.asking.counter) + ask.max_tokens
+            request_tokens(ask.messages, memory.memory._runtime.state.summaries.summarizer.settings.counter) + ask.max_tokens
             <= 2_600
         )
         legal(ask)
-    quoted = "\n".join(as_text(each.messages[-1].content) for each in model.asked)
+    quoted = "\n".join(as_text(each.messages[-1].content) for each in model.requests)
     left = [number for number in range(110) if made.first <= 2 + number < made.last]
     assert len(left) > 20
     for number in left:
@@ -266,16 +266,16 @@ def test_every_request_is_legal_within_its_window_and_together_they_hold_all_tha
 
 
 def test_the_runs_own_model_is_asked_behind_the_conversation_it_has_in_its_cache(host):
-    model = Scripted(good())
+    model = ScriptedModel(good())
     memory = host(model=model, budget=3_000, policy="tiers")
     seen = []
     for number in range(40):
         memory.record(turn(number))
         view = served(memory)
         seen.append(view.messages())
-        memory.settle()
-    assert model.asked
-    for ask in model.asked:
+        memory.wait()
+    assert model.requests
+    for ask in model.requests:
         held = ask.messages[:-1]
         assert len(held) > 4
         assert any(each[: len(held)] == held for each in seen), (
@@ -287,10 +287,10 @@ def test_the_runs_own_model_is_asked_behind_the_conversation_it_has_in_its_cache
 
 
 def test_prompts_of_ones_own_are_asked_with(host):
-    model = Scripted()
+    model = ScriptedModel()
     memory = host(summarizer=model, prompts={"system": "You are a clerk of the archive."})
     memory.turns(0, 20)
-    assert {as_text(each.messages[0].content) for each in model.asked} == {"You are a clerk of the archive."}
+    assert {as_text(each.messages[0].content) for each in model.requests} == {"You are a clerk of the archive."}
 
 
 def test_a_callable_is_a_summarizer(host):
@@ -311,7 +311,7 @@ def test_a_callable_that_raises_anything_costs_the_run_nothing(host, heard):
     def broken(prompt):
         raise KeyError(prompt[:10])
 
-    memory = host(summarizer=Patient(_model_of(broken), waits=Waits(attempts=1)))
+    memory = host(summarizer=RetryingModel(_model_of(broken), retry=RetryPolicy(attempts=1)))
     memory.turns(0, 30)
     assert not records(memory)
     assert len(heard) == len(memory.report().problems) <= 2
@@ -324,4 +324,4 @@ def _model_of(call):
 
 
 def test_what_is_refused_says_why():
-    assert str(SummaryRejected("echo", "90% is copied")) == "the summary was refused, echo: 90% is copied"
+    assert str(SummaryRejected("echo", "90% is copied")) == "the summary was rejected, echo: 90% is copied"

@@ -24,7 +24,7 @@ def test_the_next_view_fits_the_window_that_was_named_and_is_smaller(host, statu
     memory = host(budget=(window and window * 2) or room)
     memory.record(*(turn(number) for number in range(20)))
     before = served(memory).tokens
-    found = memory.overflowed(Refused(status, said))
+    found = memory.handle_overflow(Refused(status, said))
     assert found is not None
     after = served(memory)
     assert after.tokens < before
@@ -37,8 +37,8 @@ def test_an_unrelated_error_teaches_nothing(host, said):
     memory = host()
     memory.turns(0, 6)
     budget, view = memory.budget, memory.view()
-    assert memory.overflowed(Refused(429, said)) is None
-    assert memory.overflowed(ValueError("no key")) is None
+    assert memory.handle_overflow(Refused(429, said)) is None
+    assert memory.handle_overflow(ValueError("no key")) is None
     assert memory.budget == budget
     assert memory.view() == view
 
@@ -49,18 +49,18 @@ def test_an_overflow_that_comes_again_always_shrinks_and_never_raises(host, said
     memory.record(*(turn(number) for number in range(30)))
     sizes = [served(memory).tokens]
     for _ in range(5):
-        assert memory.overflowed(Refused(413, said)) is not None
+        assert memory.handle_overflow(Refused(413, said)) is not None
         sizes.append(served(memory).tokens)
     assert sizes == sorted(set(sizes), reverse=True), "a request was not smaller than the one that overflowed"
     for _ in range(60):
-        assert memory.overflowed(Refused(413, said)) is not None
+        assert memory.handle_overflow(Refused(413, said)) is not None
     assert memory.budget.limit >= 1
 
 
 def test_what_was_learnt_holds_for_later_turns(host):
     memory = host(budget=20_000)
     memory.turns(0, 20)
-    memory.overflowed(Refused(400, "prompt is too long: 2400 tokens > 1200 maximum"))
+    memory.handle_overflow(Refused(400, "prompt is too long: 2400 tokens > 1200 maximum"))
     for number in range(20, 40):
         memory.record(turn(number))
         assert served(memory).tokens <= 1_200

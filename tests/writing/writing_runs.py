@@ -82,7 +82,7 @@ class Host:
             self.record(turn(number))
             served(self)
             if settle:
-                self.settle(30)
+                self.wait(30)
 
     def end(self):
         self.close()  # a second time for some
@@ -97,16 +97,16 @@ async def _awaited(given):
 def served(host):
     """The view: within budget, legal for every provider, every rule in it, what is data marked as data."""
     view = host.view()
-    promises.within_budget(view, COUNTER)
-    promises.well_formed(view.messages())
+    promises.check_budget(view, COUNTER)
+    promises.check_well_formed(view.messages())
     assert RULE in str(view.messages())
-    promises.data_is_data(view, [SystemPromptStep("You mend code.")])
+    promises.check_data_framing(view, [SystemPromptStep("You mend code.")])
     return view
 
 
 def compactions(host):
-    held = set(host.memory._session.fold.compactions)
-    return [each.body for each in host.memory._log.read() if each.position in held]
+    held = set(host.memory._runtime.state.fold.compactions)
+    return [each.body for each in host.memory._runtime.log.read() if each.position in held]
 
 
 def records(host):

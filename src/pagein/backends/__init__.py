@@ -2,25 +2,39 @@
 
 from typing import TYPE_CHECKING
 
-from pagein._common.lazy import lazily
+from pagein._common.lazy import lazy_attributes
 
 if TYPE_CHECKING:
+    from pagein.backends.base import Store, store_of
     from pagein.backends.memory import InMemoryLog
-    from pagein.backends.open import open_log
+    from pagein.backends.open import open_log, open_store
     from pagein.backends.postgres.log import PostgresLog
-    from pagein.backends.postgres.search import PostgresArchive
+    from pagein.backends.postgres.search import PostgresSearchIndex
     from pagein.backends.sqlite.log import SQLiteLog
-    from pagein.backends.sqlite.search import SqliteArchive
+    from pagein.backends.sqlite.search import SqliteSearchIndex
 
-__all__ = ["InMemoryLog", "PostgresArchive", "PostgresLog", "SQLiteLog", "SqliteArchive", "open_log"]
+__all__ = [
+    "InMemoryLog",
+    "PostgresLog",
+    "PostgresSearchIndex",
+    "SQLiteLog",
+    "SqliteSearchIndex",
+    "Store",
+    "open_log",
+    "open_store",
+    "store_of",
+]
 
 _MODULES = {
     "InMemoryLog": "memory",
-    "PostgresArchive": "postgres.search",
+    "PostgresSearchIndex": "postgres.search",
     "PostgresLog": "postgres.log",
     "SQLiteLog": "sqlite.log",
-    "SqliteArchive": "sqlite.search",
+    "SqliteSearchIndex": "sqlite.search",
+    "Store": "base",
     "open_log": "open",
+    "open_store": "open",
+    "store_of": "base",
 }
 
-__getattr__ = lazily(__name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()})
+__getattr__ = lazy_attributes(__name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()})

@@ -1,43 +1,82 @@
-"""A log that lasts as long as its object: for tests, and for runs that nobody will resume."""
+"""Logs and a store that last as long as their objects: for tests, and for runs that are not resumed."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Self
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from pagein.errors import Conflict, LogClosed, LogError, LogUnreadable
+from pagein.backends.base import memory_index
+from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.events.entries import Body
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import Record, blob_names, encode
-from pagein.log.erasure import TRACE, Cut, Removal, refuse_erased, remains, removed
-from pagein.log.hash_chain import origin
+from pagein.log.erasure import TRACE_KIND, Cut, Removal, apply_cut, refuse_erased, removal_note
+from pagein.log.hash_chain import (
+    ChainVerifier,
+    chain_rows,
+    check_name,
+    check_time,
+    decode_row,
+    make_entries,
+    origin,
+    rechain_rows,
+)
 from pagein.log.raw_rows import Row, Tip
-from pagein.log.rows import Audit, checked_name, checked_time, opened, relinked, seal, written
+from pagein.log.snapshots import Snapshot, SnapshotSlot
+
+if TYPE_CHECKING:
+    from pagein.search.base import Embedder
+    from pagein.search.index import SearchIndex
+
+
+@dataclass(slots=True)
+class _SessionEntries:
+    """The rows and blobs of one session in memory."""
+
+    rows: list[Row] = field(default_factory=list)
+    blobs: dict[str, bytes] = field(default_factory=dict)
+
+    def without(self, cut: Cut | Removal, at: float, first: str) -> tuple[list[Row], dict[str, bytes]]:
+        """The rows and blobs that a cut leaves; ``first`` is the session's origin. Raises Conflict, LogError."""
+        rows, blobs = list(self.rows), dict(self.blobs)
+        if isinstance(cut, Cut):
+            if cut.after != len(rows):
+                raise Conflict(cut.after, len(rows))
+            changes = apply_cut(cut, dict(enumerate(rows)), first)
+            blobs.update(changes.blobs)
+            previous = rows[-1].digest if rows else first
+            for row in changes.rows:
+                rows[row.position] = row
+            rows += chain_rows((changes.note,), after=len(rows), at=at, previous=previous)
+        elif rows and not (cut.trace and [row.kind for row in rows] == [TRACE_KIND]):
+            note = encode(removal_note(cut, len(rows)))
+            rows = list(chain_rows((note,), after=0, at=at, previous=first)) if cut.trace else []
+        names = {name for row in rows for name in blob_names(row.body)}
+        return rows, {name: data for name, data in blobs.items() if name in names}
 
 
 class InMemoryLog:
-    """A Log in this process's memory, with the semantics of the durable ones.
+    """A StoredLog in this process's memory, with the semantics of the durable ones.
 
-    Entries are kept encoded, as on disk, so that no reader and no writer can reach into the record. Threads may share
-    one log.
+    Entries are kept encoded, as on disk, so that no reader and no writer can change the record. Threads may
+    share one log.
     """
 
-    joint = False
-    """It reaches its own session only."""
+    readonly = False
 
     def __init__(self, *, session: str = "default", tenant: str = "") -> None:
-        self.session = checked_name("session", session)
-        self.tenant = checked_name("tenant", tenant)
-        self._rows: list[Row] = []
-        self._blobs: dict[str, bytes] = {}
-        self._lock = threading.Lock()
+        self.session = check_name("session", session)
         self._closed = False
         self._tip: Tip | None = None
+        self.attach(InMemoryStore(tenant=tenant))
 
-    def beside(self, session: str) -> Self:
-        """A log of its own, empty, of the same tenant."""
-        return type(self)(session=session, tenant=self.tenant)
+    def attach(self, store: InMemoryStore) -> None:
+        """Become a log of this store."""
+        self.store, self.tenant, self._lock = store, store.tenant, store.lock
+        entries = store.entries(self.session)
+        self._rows, self._blobs = entries.rows, entries.blobs
 
     def head(self) -> int:
         """The number of entries, which is the next position. Raises LogClosed after close()."""
@@ -45,12 +84,12 @@ class InMemoryLog:
         return len(self._rows)
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
-        """All bodies at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
+        """Append all bodies at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
 
         Raises Conflict when the head is no longer ``after``, LogError for a body that could not be read back.
         """
         records = [encode(body) for body in bodies]
-        at = checked_time(at)
+        at = check_time(at)
         with self._lock:
             return self._write(records, after, at)
 
@@ -59,7 +98,7 @@ class InMemoryLog:
 
         Raises LogClosed after close().
         """
-        return (opened(row, self.blob) for row in self.rows(start, stop))
+        return (decode_row(row, self.blob) for row in self.rows(start, stop))
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """The same entries as they are stored."""
@@ -67,47 +106,41 @@ class InMemoryLog:
         end = len(self._rows)
         return iter(self._rows[max(start, 0) : end if stop is None else max(min(stop, end), 0)])
 
-    def adopt(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
-        """See ``pagein.log.raw_rows.RowLog.adopt``."""
+    def import_rows(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+        """See ``StoredLog``."""
         with self._lock:
             self._check_open()
             if self._rows:
                 raise Conflict(0, len(self._rows))
             self._blobs.update(blobs)
-            self._rows += relinked(rows, origin(self.tenant, self.session))
+            self._rows += rechain_rows(rows, origin(self.tenant, self.session))
+
+    def snapshot_slot(self) -> SnapshotSlot:
+        """A slot in which nothing may be kept: entries in memory are read at once."""
+        return SnapshotSlot(None, is_open=False)
+
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
+        """Keep nothing."""
+
+    def drop_snapshots(self) -> None:
+        """Do nothing: there are none."""
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
-        """Make the cuts in this session, all or none. See ``pagein.log.erasure``."""
-        if any(each.session != self.session for each in cuts):
-            raise LogError("a log in memory has one session, and erases in no other. Nothing was erased.")
-        at = checked_time(at)
-        with self._lock:
-            self._check_open()
-            rows, blobs = list(self._rows), dict(self._blobs)
-            for each in cuts:
-                rows = (
-                    self._cut(rows, blobs, each, at) if isinstance(each, Cut) else self._taken(rows, each, at)
-                )
-                kept = {name for row in rows for name in blob_names(row.body)}
-                blobs = {name: data for name, data in blobs.items() if name in kept}
-            self._rows[:] = rows
-            self._blobs.clear()
-            self._blobs.update(blobs)
-
-    def scrub(self) -> bool:
-        """Nothing: what was erased is in no file."""
-        return True
+        """See ``StoredLog``; any session of the store may be named."""
+        self._check_open()
+        self.store.erase(cuts, at=at)
+        self._tip = None
 
     def verify(self) -> Verification:
-        """Derive every hash again, and say what is wrong and where. Raises LogClosed after close()."""
+        """Derive every hash again, and report each fault with its position. Raises LogClosed after close()."""
         self._check_open()
-        audit = Audit(self.tenant, self.session, self._blobs.get)
+        audit = ChainVerifier(self.tenant, self.session, self._blobs.get)
         for row in tuple(self._rows):
-            audit.row(row)
+            audit.add_row(row)
         return audit.result()
 
     def close(self) -> None:
-        """Forget nothing, but refuse every later call; a second close does nothing."""
+        """Refuse every later call; a second close does nothing. The entries stay in the store."""
         self._closed = True
 
     def _write(self, records: Sequence[Record], after: int, at: float) -> tuple[Entry, ...]:
@@ -116,30 +149,12 @@ class InMemoryLog:
         refuse_erased(self._tip, Tip(len(self._rows), previous), after)
         if after != len(self._rows):
             raise Conflict(after, len(self._rows))
-        rows = seal(records, after=after, at=at, previous=previous)
+        rows = chain_rows(records, after=after, at=at, previous=previous)
         for record in records:
             self._blobs.update((blob.name, blob.data) for blob in record.blobs)
         self._rows += rows
         self._tip = Tip(len(self._rows), self._rows[-1].digest if self._rows else previous)
-        return written(rows, records)
-
-    def _cut(self, rows: list[Row], blobs: dict[str, bytes], cut: Cut, at: float) -> list[Row]:
-        if cut.after != len(rows):
-            raise Conflict(cut.after, len(rows))
-        first = origin(self.tenant, self.session)
-        made = remains(cut, dict(enumerate(rows)), first)
-        blobs.update(made.blobs)
-        previous = rows[-1].digest if rows else first
-        for row in made.rows:
-            rows[row.position] = row
-        return [*rows, *seal((made.note,), after=len(rows), at=at, previous=previous)]
-
-    def _taken(self, rows: list[Row], removal: Removal, at: float) -> list[Row]:
-        if not rows or (removal.trace and [row.kind for row in rows] == [TRACE]):
-            return rows
-        note = encode(removed(removal, len(rows)))
-        first = origin(self.tenant, self.session)
-        return list(seal((note,), after=0, at=at, previous=first)) if removal.trace else []
+        return make_entries(rows, records)
 
     def blob(self, name: str) -> bytes:
         """The bytes stored under their hash. Raises LogUnreadable where there are none."""
@@ -152,3 +167,62 @@ class InMemoryLog:
     def _check_open(self) -> None:
         if self._closed:
             raise LogClosed("this log was closed; open it again")
+
+
+class InMemoryStore:
+    """A Store in this process's memory: all logs of a session share its entries."""
+
+    readonly = encrypted = is_durable = False
+    can_erase = True
+
+    def __init__(self, *, tenant: str = "") -> None:
+        self.tenant = check_name("tenant", tenant)
+        self.lock = threading.Lock()
+        """Held while a log of the store is written to."""
+        self._sessions: dict[str, _SessionEntries] = {}
+
+    def entries(self, session: str) -> _SessionEntries:
+        """The rows and blobs of a session, which all its logs share."""
+        return self._sessions.setdefault(session, _SessionEntries())
+
+    def log(self, session: str = "default") -> InMemoryLog:
+        """Open the log of a session."""
+        log = InMemoryLog(session=session, tenant=self.tenant)
+        log.attach(self)
+        return log
+
+    def sessions(self) -> tuple[str, ...]:
+        """The names of the sessions that have an entry, sorted."""
+        with self.lock:
+            return tuple(sorted(name for name, entries in self._sessions.items() if entries.rows))
+
+    def head(self, session: str) -> int:
+        """The number of entries of a session."""
+        return len(self.entries(session).rows)
+
+    def search_index(
+        self, session: str = "default", *, embedder: Embedder | None = None, own_tools: Collection[str] = ()
+    ) -> SearchIndex:
+        """An index in memory."""
+        return memory_index(session, self.tenant, embedder, own_tools)
+
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
+        """See ``LogStore``."""
+        at = check_time(at)
+        with self.lock:
+            remaining = {
+                cut.session: self.entries(cut.session).without(cut, at, origin(self.tenant, cut.session))
+                for cut in cuts
+            }
+            for session, (rows, blobs) in remaining.items():
+                entries = self.entries(session)
+                entries.rows[:] = rows
+                entries.blobs.clear()
+                entries.blobs.update(blobs)
+
+    def scrub(self) -> bool:
+        """Do nothing: what was erased is in no file."""
+        return True
+
+    def close(self) -> None:
+        """Do nothing: entries last as long as the store."""

@@ -1,34 +1,23 @@
-"""One address, one log: the place that knows which store an address means."""
+"""Opens the store at an address."""
 
 from __future__ import annotations
 
 import os
 import re
-from typing import TypedDict
 
-from pagein.backends.memory import InMemoryLog
+from pagein.backends.base import Store
+from pagein.backends.memory import InMemoryStore
 from pagein.backends.sqlite.connection import MEMORY
-from pagein.backends.sqlite.log import SQLiteLog
+from pagein.backends.sqlite.log import SQLiteStore
 from pagein.errors import ConfigurationError
-from pagein.log.base import Log
-from pagein.log.encryption import VARIABLE, Key
+from pagein.log.base import StoredLog
+from pagein.log.encryption import KEY_VARIABLE, Key
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL | re.IGNORECASE)
 _WORD = r"(?:host|hostaddr|port|dbname|user|password|passfile|service|options|ssl\w+)\s*=\s*\S*"
 _MISTYPED = re.compile(rf"""[\s"'<]*(?:postgres(?:ql)?\s*:|{_WORD}\s+{_WORD})""", re.IGNORECASE)
 """What is meant to be an address of a server: one with a blank or a quote before it, with a slash too few, or in libpq's
 other spelling. Taken for a path it would be printed, and a file be named after it; it may hold a password."""
-
-
-class _Store(TypedDict):
-    """What every store of ours is opened with."""
-
-    session: str
-    tenant: str
-    timeout: float
-    synchronous: str
-    readonly: bool
-    key: Key | None
 
 
 def open_log(
@@ -40,35 +29,51 @@ def open_log(
     synchronous: str = "FULL",
     readonly: bool = False,
     key: Key | None = None,
-) -> Log:
-    """The log of a session at an address: ``:memory:``, a path, ``sqlite:///`` and a path, or ``postgresql://``.
+) -> StoredLog:
+    """Open the log of a session at an address; see ``open_store``."""
+    store = open_store(
+        url, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key
+    )
+    return store.log(session)
+
+
+def open_store(
+    url: str | os.PathLike[str],
+    *,
+    tenant: str = "",
+    timeout: float = 5.0,
+    synchronous: str = "FULL",
+    readonly: bool = False,
+    key: Key | None = None,
+) -> Store:
+    """The store at an address: ``:memory:``, a path, ``sqlite:///`` and a path, or ``postgresql://``.
 
     ``sqlite:///run.db`` is a relative path, ``sqlite:////tmp/run.db`` an absolute one. ``timeout`` in seconds. With a
-    ``key``, or one in the environment variable ``PAGEIN_KEY``, what is stored is encrypted; a log in memory is not stored.
-    Raises ConfigurationError for another address, and what opening the store raises.
+    ``key``, or one in the environment variable ``PAGEIN_KEY``, what is stored is encrypted; a store in memory is not.
+    The address is reached when the first log is opened. Raises ConfigurationError for another address.
     """
     address = _text(url)
-    key = os.environ.get(VARIABLE) or None if key is None else key
-    store: _Store = {
-        "session": session, "tenant": tenant, "timeout": timeout, "synchronous": synchronous, "readonly": readonly,
-        "key": key,
-    }  # fmt: skip
+    key = os.environ.get(KEY_VARIABLE) or None if key is None else key
     if is_postgres(address):
-        from pagein.backends.postgres.log import PostgresLog  # noqa: PLC0415 - its driver is an extra
+        from pagein.backends.postgres.log import PostgresStore  # noqa: PLC0415 - its driver is an extra
 
-        return PostgresLog(address, **store)
+        return PostgresStore(
+            address, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key
+        )
     path = _path(address)
     if path != MEMORY:
-        return SQLiteLog(path, **store)
+        return SQLiteStore(
+            path, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key
+        )
     if readonly:
         raise ConfigurationError("a new log in memory has nothing to read; open it without readonly=True")
-    return InMemoryLog(session=session, tenant=tenant)
+    return InMemoryStore(tenant=tenant)
 
 
 def is_postgres(address: str) -> bool:
-    """Whether an address is one of a PostgreSQL database; it may hold a password."""
-    found = _ADDRESS.match(address)
-    return found is not None and found[1].lower() in ("postgres", "postgresql")
+    """True for the address of a PostgreSQL database; it may hold a password."""
+    match = _ADDRESS.match(address)
+    return match is not None and match[1].lower() in ("postgres", "postgresql")
 
 
 def _text(url: object) -> str:
@@ -85,14 +90,14 @@ def _path(url: str) -> str:
         raise ConfigurationError(
             'a log needs an address: ":memory:", a path, "sqlite:///path" or "postgresql://..."'
         )
-    if not (found := _ADDRESS.match(url)):
+    if not (match := _ADDRESS.match(url)):
         if _MISTYPED.match(url):
             raise ConfigurationError(
                 "no path, and no address as it stands: one of a server is postgresql://user:password@host:5432/database. "
                 "It is not repeated here, as it may hold a password."
             )
         return url
-    scheme, rest = found[1].lower(), found[2]
+    scheme, rest = match[1].lower(), match[2]
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return rest[1:]
     # Not the address itself: of whatever kind it is, it may hold a password.

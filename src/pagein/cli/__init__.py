@@ -1,4 +1,4 @@
-"""The command line: ``pagein``. Each module has the commands of its name; a leading underscore marks what they share."""
+"""The command line ``pagein``. Modules with a leading underscore are shared by the commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from pagein._common.version import __version__
-from pagein.cli import _output as screen
+from pagein.cli import _output
 from pagein.errors import PageinError
 
 USAGE = 2
@@ -18,13 +18,20 @@ PIPE_CLOSED = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code: 0; 1 for an error of ours, which is one line on stderr; 2 for usage."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["facts"]:
-        from pagein.cli.facts import in_order  # noqa: PLC0415 - loaded for its own commands only
+    """Run one command. Return its exit code: 0, 1 for an error, which is one line on stderr, 2 for wrong usage."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["facts"]:
+        from pagein.cli.facts import reorder_arguments  # noqa: PLC0415 - loaded for its own commands only
 
-        given = in_order(given)
-    return run_app(_app(), given)
+        words = reorder_arguments(words)
+    app = build_app()
+    if words[:1] == ["bench"] and len(words) > 1 and words[1] not in tuple(app["bench"]):
+        _output.print_error(
+            f"no command {words[1]!r} in pagein bench, see pagein bench --help. Other benchmarks are in the "
+            f"repository: run python -m benchmarks {words[1]} in a checkout."
+        )
+        return USAGE
+    return run_app(app, words)
 
 
 def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
@@ -33,26 +40,26 @@ def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
-        screen.complain(f"{error} Try --help.")
+        _output.print_error(f"{error} Try --help.")
         return USAGE
     except PageinError as error:
-        screen.complain(str(error))
+        _output.print_error(str(error))
         return FAILED
     except OSError as error:
         if isinstance(error, BrokenPipeError):
-            screen.hang_up()
+            _output.silence_stdout()
             return PIPE_CLOSED
-        screen.complain(str(error))
+        _output.print_error(str(error))
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except SystemExit as error:  # rich leaves so where the pipe was closed
+    except SystemExit as error:  # rich exits so where the pipe was closed
         return error.code if isinstance(error.code, int) else FAILED
     return code if isinstance(code, int) else 0
 
 
 def new_app(name: str, help: str) -> App:
-    """Create an app with the version, the help format and the parameters that all our commands share."""
+    """Create an app with the version, the help format and the parameters that all commands share."""
     return App(
         name=name,
         help=help,
@@ -63,48 +70,50 @@ def new_app(name: str, help: str) -> App:
     )
 
 
-def _app() -> App:
-    """Build the command line, at each call: nothing of it outlives one."""
-    from pagein.cli import bench as benching
-    from pagein.cli import checkpoint as branching
-    from pagein.cli import config as configuring
-    from pagein.cli import erase as erasing
-    from pagein.cli import facts as facting
-    from pagein.cli import inspect as looking
-    from pagein.cli import recall as recalling
-    from pagein.cli import replay as playing
-    from pagein.cli import transfer as moving
-    from pagein.cli import worker as working
+def build_app() -> App:
+    """Build the command line."""
+    from pagein.cli import (  # noqa: PLC0415 - they import new_app from here, or each other
+        bench,
+        checkpoint,
+        config,
+        erase,
+        facts,
+        inspect,
+        recall,
+        replay,
+        transfer,
+        worker,
+    )
 
     app = new_app(
         "pagein",
-        "Demand paging for an LLM agent's context: a run is recorded whole, the model sees a view of it that "
-        "never exceeds its budget, and what left the view comes back by its handle.",
+        "Demand paging for an LLM agent's context. pagein records a run in full and shows the model a view of it "
+        "that never exceeds its budget. Each step that is not in the view can be read by its handle.",
     )
     for command in (
-        playing.demo,
-        playing.replay,
-        looking.log,
-        looking.view,
-        looking.expand,
-        looking.verify,
-        recalling.recall,
-        branching.checkpoint,
-        branching.resume,
+        replay.demo,
+        replay.replay,
+        inspect.log,
+        inspect.view,
+        inspect.expand,
+        inspect.verify,
+        recall.recall,
+        checkpoint.checkpoint,
+        checkpoint.resume,
+        worker.worker,
+        transfer.export,
     ):
         app.command(command)
-    app.command(working.worker)
-    app.command(moving.export)
-    app.command(moving.restore, name="import")
-    app.command(erasing.erase)
-    app.command(erasing.retain)
-    app.command(facting.app())
-    app.command(configuring.config)
-    bench = App(
+    app.command(transfer.import_file, name="import")
+    app.command(erase.erase)
+    app.command(erase.retain)
+    app.command(facts.build_facts_app())
+    app.command(config.config)
+    bench_app = App(
         name="bench",
         help="Measure recorded runs of your own. More benchmarks, in a checkout: python -m benchmarks.",
     )
-    bench.command(benching.faults)
-    bench.command(benching.savings)
-    app.command(bench)
+    bench_app.command(bench.faults)
+    bench_app.command(bench.savings)
+    app.command(bench_app)
     return app

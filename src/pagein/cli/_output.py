@@ -1,4 +1,4 @@
-"""What is printed, and how: results on stdout, progress and errors on stderr, colour only on a terminal."""
+"""Print results on stdout, progress and errors on stderr, colour only on a terminal."""
 
 from __future__ import annotations
 
@@ -16,120 +16,126 @@ from rich.table import Table
 from rich.text import Text
 
 _CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
-"""Characters that move a terminal's cursor or change its colours; tab and newline stay."""
+"""Control characters of a terminal, without tab and newline."""
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on what stdout or stderr is now. Prints text as it is: no markup, no guessed colours."""
+    """A console on the present stdout or stderr that prints text as it is, without markup or highlighting."""
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
-def clean(text: str) -> str:
-    """The text as any terminal and any encoding can show it."""
+def strip_control(text: str) -> str:
+    """Remove control characters, and escape what UTF-8 cannot encode."""
     return text.translate(_CONTROL).encode("utf-8", "backslashreplace").decode()
 
 
-def show(text: str) -> None:
-    """Print text exactly; what the encoding of stdout lacks as an escape, and no control codes on a terminal."""
+def print_text(text: str) -> None:
+    """Print text, escaping what the encoding of stdout lacks; on a terminal, without control codes."""
     out = sys.stdout
-    text = clean(text) if out.isatty() else text
+    text = strip_control(text) if out.isatty() else text
     encoding = out.encoding or "utf-8"
     out.write(text.encode(encoding, "backslashreplace").decode(encoding))
     if not text.endswith("\n"):
         out.write("\n")
 
 
-def show_json(value: Any) -> None:
-    """Print a value as JSON, in ASCII, so that it survives every pipe."""
-    show(json.dumps(value, indent=2))
+def print_json(value: Any) -> None:
+    """Print a value as ASCII JSON, which survives every pipe."""
+    print_text(json.dumps(value, indent=2))
 
 
-def complain(message: str) -> None:
-    """Say on stderr, in one line, what is wrong."""
-    line = clean(" ".join(message.split()))
+def print_error(message: str) -> None:
+    """Print an error on stderr, on one line."""
+    line = strip_control(" ".join(message.split()))
     encoding = sys.stderr.encoding or "utf-8"
     sys.stderr.write(f"pagein: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
 
 
-def hang_up() -> None:
-    """Let nothing be written any more to a pipe that nobody reads."""
-    # The interpreter flushes stdout once more at its end, and would complain.
+def silence_stdout() -> None:
+    """Discard further output to a closed pipe."""
+    # Python flushes stdout once more at exit, which would print an error.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def table(title: str, *columns: str, left: int = 1) -> Table:
-    """An empty table; the first ``left`` columns are text, the others numbers."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD)
+def new_table(title: str, *columns: str, text_columns: int = 1) -> Table:
+    """An empty table; the first ``text_columns`` columns hold text, the others numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD)
     for index, name in enumerate(columns):
-        text = index < left
-        made.add_column(name, justify="left" if text else "right", overflow="fold" if text else "ellipsis")
-    return made
+        is_text = index < text_columns
+        table.add_column(
+            name, justify="left" if is_text else "right", overflow="fold" if is_text else "ellipsis"
+        )
+    return table
 
 
-def row(into: Table, *cells: str) -> None:
+def add_row(table: Table, *cells: str) -> None:
     """Add a row of plain text."""
-    into.add_row(*(Text(clean(cell)) for cell in cells))
+    table.add_row(*(Text(strip_control(cell)) for cell in cells))
 
 
-def facts(title: str, pairs: Sequence[tuple[str, str]]) -> Table:
-    """A table of one fact a row."""
-    made = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=SIMPLE)
-    made.add_column()
-    made.add_column(justify="right")
+def pairs_table(title: str, pairs: Sequence[tuple[str, str]]) -> Table:
+    """A table of names with their values."""
+    table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=SIMPLE)
+    table.add_column()
+    table.add_column(justify="right")
     for name, value in pairs:
-        row(made, name, value)
-    return made
+        add_row(table, name, value)
+    return table
 
 
 class Advance(Protocol):
-    """Moves a progress bar."""
+    """Callback that moves a progress bar."""
 
-    def __call__(self, done: int | None = None, *, of: int | None = None, what: str | None = None) -> None:
-        """One further; or to ``done`` of ``of``, at ``what``."""
+    def __call__(
+        self, position: int | None = None, *, total: int | None = None, label: str | None = None
+    ) -> None:
+        """Advance by one, or to ``position`` of ``total``."""
         ...
 
 
 @contextmanager
-def progress(what: str, total: int | None) -> Iterator[Advance]:
-    """A progress bar on stderr while the block runs; nothing where stderr is no terminal."""
-    screen = console(stderr=True)
+def progress_bar(label: str, total: int | None) -> Iterator[Advance]:
+    """Show a progress bar on stderr while the block runs; nothing where stderr is no terminal."""
+    terminal = console(stderr=True)
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task(what, total=total)
+    with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
+        task = bar.add_task(label, total=total)
 
-        def advance(done: int | None = None, *, of: int | None = None, what: str | None = None) -> None:
-            if done is None:
+        def advance(
+            position: int | None = None, *, total: int | None = None, label: str | None = None
+        ) -> None:
+            if position is None:
                 bar.advance(task)
             else:
-                bar.update(task, completed=done, total=of, description=what)
+                bar.update(task, completed=position, total=total, description=label)
 
         yield advance
 
 
-def number(value: float | None) -> str:
-    """A count with its thousands, or a dash."""
+def format_count(value: float | None) -> str:
+    """Format a count with thousands separators; a dash for None."""
     return "-" if value is None else f"{value:,.0f}"
 
 
-def rate(value: float | None) -> str:
-    """A share with three decimals, or a dash where there was nothing to share."""
+def format_share(value: float | None) -> str:
+    """Format a share with three decimals; a dash for None."""
     return "-" if value is None else f"{value:.3f}"
 
 
-def percent(value: float | None) -> str:
-    """A share in percent, rounded down, so that 100 % is all; or a dash."""
+def format_percent(value: float | None) -> str:
+    """Format a share in percent, rounded down, so that 100 % is all; a dash for None."""
     return "-" if value is None else f"{int(value * 1000) / 10:.1f} %"
 
 
-def short(value: int) -> str:
-    """A large count in thousands or millions.
+def format_short(value: int) -> str:
+    """Format a large count in thousands or millions.
 
-    >>> short(950), short(12_400), short(3_120_000)
+    >>> format_short(950), format_short(12_400), format_short(3_120_000)
     ('950', '12.4k', '3.12M')
     """
     if value < 1_000:
@@ -137,6 +143,6 @@ def short(value: int) -> str:
     return f"{value / 1e3:.1f}k" if value < 1_000_000 else f"{value / 1e6:.2f}M"
 
 
-def compact(value: Any) -> str:
-    """A value as JSON in one line."""
+def compact_json(value: Any) -> str:
+    """Format a value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

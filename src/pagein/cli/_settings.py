@@ -1,6 +1,6 @@
-"""What a command was not told: the environment says it, then the configuration file that holds here, then the code.
+"""Options that a command takes from the configuration where the command line does not give them.
 
-As with ``AgentMemory.open(url, **load().options())``: a file is read because a command was run in its folder.
+The command line overrides the environment, which overrides ``pagein.toml``, which overrides the defaults in the code.
 """
 
 from __future__ import annotations
@@ -11,86 +11,86 @@ from typing import Annotated, Any
 
 from cyclopts import CycloptsError, Parameter
 
-from pagein.cli._options import check_budget, counter_of
+from pagein.cli._options import check_budget, resolve_counter
 from pagein.context.compaction.base import Policy
 from pagein.context.compaction.registry import policy_named
-from pagein.formats import format_named
+from pagein.formats import FORMATS, format_named
 from pagein.memory.config import Config, load
-from pagein.memory.config.build import options_of
+from pagein.memory.config.build import build_options
 from pagein.tokens import TokenCounter
 
 ConfigFile = Annotated[
     Path | None,
-    Parameter(help="Settings from this file; without it from the nearest pagein.toml, from here upwards."),
+    Parameter(help="Configuration file. Default: the nearest pagein.toml, from this folder upwards."),
 ]
-Budget = Annotated[
-    int | None, Parameter(help="Tokens a request may have; needed where no configuration says it.")
+ConfiguredBudget = Annotated[
+    int | None, Parameter(help="Maximum tokens of a request. Required if no configuration sets it.")
 ]
-PolicyName = Annotated[
-    str | None, Parameter(help="What leaves, by a policy's name; ladder where nothing says it.")
+ConfiguredPolicy = Annotated[
+    str | None, Parameter(help="Compaction policy. Default: the configuration's, else ladder.")
 ]
-FormatName = Annotated[
-    str | None, Parameter(help="How requests are spelled: openai or anthropic; openai where nothing says it.")
+ConfiguredFormat = Annotated[
+    str | None,
+    Parameter(help=f"Format of requests: {', '.join(FORMATS)}. Default: the configuration's, else openai."),
 ]
-
-
-Tenant = Annotated[str | None, Parameter(help="Whose session, where the store is shared.")]
+ConfiguredTenant = Annotated[
+    str | None, Parameter(help="Tenant of the session, in a shared store. Default: the configuration's.")
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Viewing:
-    """How a command makes views: of ``budget`` tokens by a policy, spelled and counted so."""
+class ViewSettings:
+    """The settings with which a command makes views. ``name`` is the policy's name; ``budget`` in tokens."""
 
     budget: int
     policy: Policy
     name: str
-    """The policy's."""
     format: str
     counter: TokenCounter
     page_in: float
 
 
-def viewing(
+def load_view_settings(
     file: Path | None, *, budget: int | None, policy: str | None, format: str | None, model: str | None
-) -> Viewing:
-    """What was said on the command line, and for the rest what holds here. Raises ConfigurationError, BudgetError."""
+) -> ViewSettings:
+    """Complete the options of the command line from the configuration. Raises ConfigurationError, BudgetError."""
     config = load(file)
-    options = options_of(config.values)
-    name = model if model is not None else options.get("model")
-    chosen = options.get("policy", "ladder") if policy is None else policy
-    made = policy_named(chosen) if isinstance(chosen, str) else chosen
-    return Viewing(
-        _budget(budget, options, name),
-        made,
-        made.name,
-        format_named(format if format is not None else config.value("format")).name,
-        counter_of(name),
+    options = build_options(config.values)
+    model = options.get("model") if model is None else model
+    configured = options.get("policy", "ladder") if policy is None else policy
+    instance = policy_named(configured) if isinstance(configured, str) else configured
+    return ViewSettings(
+        _resolve_budget(budget, options, model),
+        instance,
+        instance.name,
+        format_named(option_or_setting(config, "format", format)).name,
+        resolve_counter(model),
         config.value("page_in"),
     )
 
 
-def _budget(given: int | None, options: dict[str, Any], model: str | None) -> int:
-    if given is not None:
-        check_budget(given)
-        return given
+def _resolve_budget(budget: int | None, options: dict[str, Any], model: str | None) -> int:
+    if budget is not None:
+        check_budget(budget)
+        return budget
     if "budget" in options:
         limit: int = options["budget"].limit
         return limit
     if model is None:
-        raise CycloptsError(msg="Say how many tokens a request may have: --budget, or budget in pagein.toml.")
-    from pagein.tokens.windows import budget_for  # noqa: PLC0415 - the table loads when it is asked
+        raise CycloptsError(msg="Set the tokens of a request: --budget, or budget in pagein.toml.")
+    from pagein.tokens.windows import budget_for  # noqa: PLC0415 - the table loads when it is needed
 
     return budget_for(model).limit
 
 
-def place(file: Path | None, session: str | None, tenant: str | None) -> tuple[str | None, str]:
-    """The session and the tenant that are meant; no session where nothing says it. Raises ConfigurationError."""
+def resolve_session(file: Path | None, session: str | None, tenant: str | None) -> tuple[str | None, str]:
+    """The session and the tenant; no session where nothing sets one. Raises ConfigurationError."""
     config = load(file)
-    found = config.values.get("session")
-    named = session if session is not None or found is None else str(found.value)
-    return named, told(config, "tenant", tenant)
+    setting = config.values.get("session")
+    name = session if session is not None or setting is None else str(setting.value)
+    return name, option_or_setting(config, "tenant", tenant)
 
 
-def told(config: Config, key: str, given: Any) -> Any:
-    """What was given, else what holds here for a key."""
-    return config.value(key) if given is None else given
+def option_or_setting(config: Config, key: str, option: Any) -> Any:
+    """The option of the command line, else the configuration's value of a key."""
+    return config.value(key) if option is None else option

@@ -1,4 +1,4 @@
-"""Stores as commands are given them: a file or an address, what it is called, and the session in it that is meant."""
+"""Open the stores and choose the sessions that commands name."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pagein.backends.open import is_postgres, open_log
-from pagein.errors import ConfigurationError, LogUnreadable
+from pagein.errors import ConfigurationError
 from pagein.facts.owners import is_reserved
-from pagein.log.raw_rows import RowLog
+from pagein.log.base import StoredLog
 
-_STORE = "The SQLite file of a memory, or the address of one: postgresql://..."
-Store = Annotated[str, Parameter(help=_STORE)]
-Database = Annotated[str, Parameter(help=f"{_STORE} It is never written to.")]
-TenantName = Annotated[str, Parameter(help="Whose session, where the store is shared.")]
+_STORE = "SQLite file of a memory, or its address: postgresql://..."
+StoreAddress = Annotated[str, Parameter(help=_STORE)]
+ReadonlyStoreAddress = Annotated[str, Parameter(help=f"{_STORE} The command never writes to it.")]
+TenantName = Annotated[str, Parameter(help="Tenant of the session, in a shared store.")]
 
 
-def where(db: str) -> str:
-    """What a store is called: its path, or its address without the password."""
+def display_name(db: str) -> str:
+    """The path of a store, or its address without the password."""
     if not is_postgres(db):
         return db
     from pagein.backends.postgres.connection import address_of  # noqa: PLC0415 - its driver is an extra
@@ -30,34 +30,34 @@ def where(db: str) -> str:
 
 
 @contextmanager
-def opened(db: str, session: str = "default", tenant: str = "", *, readonly: bool = True) -> Iterator[RowLog]:
-    """The log of a session, to be read unless told otherwise. Raises ConfigurationError for a folder, LogError."""
+def open_stored_log(
+    db: str, session: str = "default", tenant: str = "", *, readonly: bool = True
+) -> Iterator[StoredLog]:
+    """Open the log of a session. Raises ConfigurationError for a folder, LogError."""
     if not is_postgres(db) and Path(db).is_dir():
-        raise ConfigurationError(f"{db}: that is a folder, not the file of a memory")
+        raise ConfigurationError(f"{db} is a folder, not the file of a memory")
     with closing(open_log(db, session=session, tenant=tenant, readonly=readonly)) as log:
-        if not isinstance(log, RowLog):
-            raise LogUnreadable(f"{where(db)}: this store does not give its rows")
         yield log
 
 
-def sessions(
+def list_sessions(
     db: str, tenant: str = "", *, is_left_out: Callable[[str], bool] = is_reserved
 ) -> tuple[str, ...]:
-    """The sessions recorded there, without those of ours. Raises ConfigurationError where there are none."""
-    with opened(db, tenant=tenant) as log:
-        found = tuple(each for each in getattr(log, "sessions", tuple)() if not is_left_out(each))
-    if not found:
-        raise ConfigurationError(f"{where(db)}: nothing is recorded there")
-    return found
+    """The recorded sessions, without pagein's internal ones. Raises ConfigurationError where there are none."""
+    with open_stored_log(db, tenant=tenant) as log:
+        names = tuple(name for name in log.store.sessions() if not is_left_out(name))
+    if not names:
+        raise ConfigurationError(f"{display_name(db)}: nothing is recorded there")
+    return names
 
 
-def chosen(db: str, names: Sequence[str], wanted: str | None) -> str:
-    """The session that is meant. Raises ConfigurationError where that is none, or unclear."""
-    if wanted is None and len(names) == 1:
+def choose_session(db: str, names: Sequence[str], session: str | None) -> str:
+    """The session, or the only one there is. Raises ConfigurationError where it is missing or ambiguous."""
+    if session is None and len(names) == 1:
         return names[0]
-    listed = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-    if wanted is None:
-        raise ConfigurationError(f"{where(db)}: say which session with --session: {listed}")
-    if wanted not in names and not is_reserved(wanted):
-        raise ConfigurationError(f"{where(db)}: no session {wanted!r}; there are {listed}")
-    return wanted
+    some_names = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    if session is None:
+        raise ConfigurationError(f"{display_name(db)}: say which session with --session: {some_names}")
+    if session not in names and not is_reserved(session):
+        raise ConfigurationError(f"{display_name(db)}: no session {session!r}; there are {some_names}")
+    return session

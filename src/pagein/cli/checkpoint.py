@@ -1,4 +1,4 @@
-"""``pagein checkpoint``, ``resume`` and ``log --graph``: where a run stands, written down and told; its branches."""
+"""``pagein checkpoint``, ``pagein resume`` and ``pagein log --graph``: the status and the branches of a run."""
 
 from __future__ import annotations
 
@@ -10,73 +10,76 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.backends.open import open_log
-from pagein.cli import _output as screen
-from pagein.cli import _stores as stores
+from pagein.backends.open import open_store
+from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._stores import Store, TenantName
+from pagein.cli._stores import StoreAddress, TenantName
 from pagein.errors import ConfigurationError
 from pagein.events.entries import Compaction
 from pagein.events.handles import step_handle
 from pagein.log.base import Log
 from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.branches import Branch, Grove
-from pagein.memory.checkpoints import Automatic, Mark, Standing
-from pagein.memory.checkpoints.state import as_mark
-from pagein.summaries.renderer import entry
+from pagein.memory.branches import Branch, Branches
+from pagein.memory.checkpoints import AutoCheckpoint, CheckpointInfo, RunStatus
+from pagein.memory.checkpoints.state import checkpoint_info
+from pagein.summaries.renderer import render_item
 
-Graph = Annotated[bool, Parameter(help="Its branches instead, as a tree.", show_default=False)]
+Graph = Annotated[bool, Parameter(help="Print the branches as a tree.", show_default=False)]
 
-LINES = 12
-"""Lines of each list that are shown; --json has all."""
+SHOWN_MAX_ITEMS = 12
+"""Items of each list that are printed; --json has all."""
 
 
 def checkpoint(
-    db: Store,
-    name: Annotated[str, Parameter(help="What to call it; of several of one name the newest counts.")],
+    db: StoreAddress,
+    name: Annotated[
+        str, Parameter(help="Name of the checkpoint. Of several with one name, the newest counts.")
+    ],
     /,
     *,
     session: SessionName = None,
     tenant: TenantName = "",
     json: AsJson = False,
 ) -> int:
-    """Write down where a run stands, under a name: what was done, is to do, was ruled out, is still going on.
+    """Save the status of a run under a name: what is done, to do, ruled out and in progress.
 
     For example:
 
       pagein checkpoint run.db "tests pass"
     """
-    with opened(db, session, tenant) as memory:
+    with open_memory(db, session, tenant) as memory:
         handle = memory.checkpoint(name)
-        mark = memory.checkpoints()[-1]
+        info = memory.checkpoints()[-1]
     if json:
-        screen.show_json(_mark(mark))
+        _output.print_json(_checkpoint_as_dict(info))
     else:
-        screen.show(f"{handle}: {name}")
+        _output.print_text(f"{handle}: {name}")
     return 0
 
 
 def resume(
-    db: Store,
+    db: StoreAddress,
     /,
     *,
     session: SessionName = None,
     tenant: TenantName = "",
     name: Annotated[
-        str | None, Parameter(help="The checkpoint to start from; without it, where the run is.")
+        str | None, Parameter(help="Checkpoint to start from. Default: the run's present status.")
     ] = None,
     fresh: Annotated[
         bool,
-        Parameter(help="Start a new view from the checkpoint alone; undo takes it back.", show_default=False),
+        Parameter(help="Start a new view from the checkpoint alone. Undo reverts it.", show_default=False),
     ] = False,
-    budget: Annotated[int, Parameter(help="Tokens a request may have, for --fresh.")] = 100_000,
-    look: Annotated[bool, Parameter(help="Only tell; write nothing.", show_default=False)] = False,
+    budget: Annotated[int, Parameter(help="Maximum tokens of a request, for --fresh.")] = 100_000,
+    look: Annotated[
+        bool, Parameter(help="Print the status only; write nothing.", show_default=False)
+    ] = False,
     json: AsJson = False,
 ) -> int:
-    """Tell where a run stands after it stopped, and close what was in flight as unknown.
+    """Print the status of a run that stopped, and close calls in flight as unknown.
 
-    A call that was in flight may have run; it is never run again by pagein, and
-    its result is accepted once if it still comes.
+    A call in flight may have run. pagein never runs it again, and accepts its
+    result once if it still arrives.
 
     For example:
 
@@ -85,115 +88,115 @@ def resume(
       pagein resume run.db --look --json
     """
     if look and fresh:
-        raise ConfigurationError("--look writes nothing, and --fresh does: use one of them")
-    with opened(db, session, tenant, readonly=look, budget=budget) as memory:
-        stands = memory.standing(name) if look else memory.resume(name, fresh=fresh)
+        raise ConfigurationError("--look writes nothing and --fresh writes: use one of them")
+    with open_memory(db, session, tenant, readonly=look, budget=budget) as memory:
+        status = memory.status(name) if look else memory.resume(name, fresh=fresh)
     if json:
-        screen.show_json(standing(stands))
+        _output.print_json(status_as_dict(status))
     else:
-        for line in _told(stands):
-            screen.show(screen.clean(line))
+        for line in _status_lines(status):
+            _output.print_text(_output.strip_control(line))
     return 0
 
 
-def graph(db: str, session: str, tenant: str, *, json: bool) -> int:
+def print_graph(db: str, session: str, tenant: str, *, json: bool) -> int:
     """Print the branches of a run as a tree, each with its checkpoints and compactions."""
-
-    def log_of(name: str) -> Log:
-        return open_log(db, session=name, tenant=tenant, readonly=True)
-
-    grove = Grove(log_of(session), log_of)
-    with contextlib.closing(grove):
-        grove.current = grove.last()
-        found = grove.branches()
-        noted = {each.name: list(_noted(grove.log(each.name), each)) for each in found}
+    store = open_store(db, tenant=tenant, readonly=True)
+    tree = Branches(store.log(session))
+    with contextlib.closing(tree):
+        tree.current = tree.last_branch
+        branches = tree.list()
+        events = {branch.name: list(_own_events(tree.log(branch.name), branch)) for branch in branches}
     if json:
-        screen.show_json([{**asdict(each), "noted": noted[each.name]} for each in found])
+        _output.print_json([{**asdict(branch), "noted": events[branch.name]} for branch in branches])
         return 0
-    for line in _tree(found, noted, None, ""):
-        screen.show(screen.clean(line))
+    for line in _render_tree(branches, events, None, ""):
+        _output.print_text(_output.strip_control(line))
     return 0
 
 
-def _noted(log: Log, branch: Branch) -> Iterator[dict[str, Any]]:
-    """The checkpoints and compactions that are a branch's own."""
-    for each in log.read(branch.at):
-        body = each.body
-        if (mark := as_mark(each)) is not None:
-            yield {"handle": mark.handle, "kind": "checkpoint", "text": mark.name}
+def _own_events(log: Log, branch: Branch) -> Iterator[dict[str, Any]]:
+    """The checkpoints and compactions of a branch, without those of its parent."""
+    for entry in log.read(branch.at):
+        body = entry.body
+        if (info := checkpoint_info(entry)) is not None:
+            yield {"handle": info.handle, "kind": "checkpoint", "text": info.name}
         elif isinstance(body, Compaction):
-            said = f"{body.tokens_before:,} to {body.tokens_after:,} tokens by {body.policy}"
-            yield {"handle": step_handle(each.position), "kind": "compaction", "text": said}
+            text = f"{body.tokens_before:,} to {body.tokens_after:,} tokens by {body.policy}"
+            yield {"handle": step_handle(entry.position), "kind": "compaction", "text": text}
 
 
-def _tree(
-    branches: Sequence[Branch], noted: Mapping[str, Sequence[dict[str, Any]]], parent: str | None, before: str
+def _render_tree(
+    branches: Sequence[Branch],
+    events: Mapping[str, Sequence[dict[str, Any]]],
+    parent: str | None,
+    indent: str,
 ) -> Iterator[str]:
-    children = [each for each in branches if each.parent == parent]
-    for each in children:
-        is_last = each is children[-1]
+    children = [branch for branch in branches if branch.parent == parent]
+    for branch in children:
+        is_last = branch is children[-1]
         stem, rest = ("", "") if parent is None else ("└─ ", "   ") if is_last else ("├─ ", "│  ")
-        where = "" if parent is None else f", from {parent} at {each.at}"
-        here = " *" if each.is_current else ""
-        yield f"{before}{stem}{each.name}{here}: {each.head:,} entries{where}"
-        bar = "│" if any(below.parent == each.name for below in branches) else " "
-        for one in noted[each.name]:
-            yield f"{before}{rest}{bar}  {one['handle']} {one['kind']}: {one['text']}"
-        yield from _tree(branches, noted, each.name, before + rest)
+        origin = "" if parent is None else f", from {parent} at {branch.at}"
+        current = " *" if branch.is_current else ""
+        yield f"{indent}{stem}{branch.name}{current}: {branch.head:,} entries{origin}"
+        bar = "│" if any(other.parent == branch.name for other in branches) else " "
+        for event in events[branch.name]:
+            yield f"{indent}{rest}{bar}  {event['handle']} {event['kind']}: {event['text']}"
+        yield from _render_tree(branches, events, branch.name, indent + rest)
 
 
 @contextlib.contextmanager
-def opened(db: str, session: str | None, tenant: str, **options: Any) -> Iterator[AgentMemory]:
-    """The memory of the session that is meant, which must be there; closing it makes no checkpoint of its own."""
-    name = stores.chosen(db, stores.sessions(db, tenant), session)
-    options["checkpoints"] = Automatic(close=False)
+def open_memory(db: str, session: str | None, tenant: str, **options: Any) -> Iterator[AgentMemory]:
+    """Open the memory of an existing session, without a checkpoint at close."""
+    name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
+    options["checkpoints"] = AutoCheckpoint(close=False)
     with AgentMemory.open(db, session=name, tenant=tenant, **options) as memory:
         yield memory
 
 
-def standing(stands: Standing) -> dict[str, Any]:
-    """Where a run stands as JSON-safe values."""
-    started = stands.started
+def status_as_dict(status: RunStatus) -> dict[str, Any]:
+    """The status of a run as JSON-safe values."""
+    started = status.started
     return {
-        "entries": stands.head,
-        "checkpoint": None if stands.checkpoint is None else _mark(stands.checkpoint),
-        "steps_since": stands.steps,
-        "unknown": [each.dict() for each in stands.unknown],
-        "state": stands.state.dict(),
+        "entries": status.head,
+        "checkpoint": None if status.checkpoint is None else _checkpoint_as_dict(status.checkpoint),
+        "steps_since": status.steps,
+        "unknown": [call.dict() for call in status.unknown],
+        "state": status.state.dict(),
         "fresh": None
         if started is None
         else {"before": started.tokens_before, "after": started.tokens_after},
     }
 
 
-def _mark(mark: Mark) -> dict[str, Any]:
-    return {"name": mark.name, "handle": mark.handle, "at": mark.at, "state": mark.state.dict()}
+def _checkpoint_as_dict(info: CheckpointInfo) -> dict[str, Any]:
+    return {"name": info.name, "handle": info.handle, "at": info.at, "state": info.state.dict()}
 
 
-def _told(stands: Standing) -> Iterator[str]:
-    mark = stands.checkpoint
-    yield f"{stands.head:,} entries"
-    if mark is not None:
-        when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(mark.at))
-        yield f"last checkpoint: {mark.name} [{mark.handle}], {when}; {stands.steps} steps since"
-    state = stands.state
-    said = state.summary
-    one = {"asked": said.objective, "state": said.state}
-    yield from (f"{title}: {entry(each)}" for title, each in one.items() if each is not None)
+def _status_lines(status: RunStatus) -> Iterator[str]:
+    info = status.checkpoint
+    yield f"{status.head:,} entries"
+    if info is not None:
+        when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(info.at))
+        yield f"last checkpoint: {info.name} [{info.handle}], {when}; {status.steps} steps since"
+    state = status.state
+    summary = state.summary
+    single = {"asked": summary.objective, "state": summary.state}
+    yield from (f"{title}: {render_item(item)}" for title, item in single.items() if item is not None)
     lists = {
-        "live": [each.told for each in state.live],
-        "pinned": list(map(entry, state.pins)),
-        "rules": list(map(entry, said.constraints)),
-        "to do": list(map(entry, state.to_do)),
-        "dead ends": list(map(entry, said.dead_ends)),
-        "decided": list(map(entry, said.decisions)),
-        "done": list(map(entry, state.done)),
+        "live": [item.description for item in state.live],
+        "pinned": list(map(render_item, state.pins)),
+        "rules": list(map(render_item, summary.constraints)),
+        "to do": list(map(render_item, state.to_do)),
+        "dead ends": list(map(render_item, summary.dead_ends)),
+        "decided": list(map(render_item, summary.decisions)),
+        "done": list(map(render_item, state.done)),
     }
     for title, lines in lists.items():
         if lines:
             yield f"{title}:"
-            yield from (f"  {each}" for each in lines[-LINES:])
-        if len(lines) > LINES:
-            yield f"  and {len(lines) - LINES} before"
-    if stands.started is not None:
-        yield f"a new view: {stands.started.tokens_before:,} to {stands.started.tokens_after:,} tokens"
+            yield from (f"  {line}" for line in lines[-SHOWN_MAX_ITEMS:])
+        if len(lines) > SHOWN_MAX_ITEMS:
+            yield f"  and {len(lines) - SHOWN_MAX_ITEMS} before"
+    if status.started is not None:
+        yield f"a new view: {status.started.tokens_before:,} to {status.started.tokens_after:,} tokens"

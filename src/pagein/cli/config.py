@@ -1,4 +1,4 @@
-"""``pagein config``: what holds here, and where it was set."""
+"""``pagein config``: print every setting and its source."""
 
 from __future__ import annotations
 
@@ -7,51 +7,54 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pagein.cli import _output as screen
+from pagein.cli import _output
 from pagein.cli._options import AsJson
 
 
 def config(
     *,
     file: Annotated[
-        Path | None, Parameter(help="This file; without it the nearest from here upwards.")
+        Path | None, Parameter(help="Configuration file. Default: the nearest one, from this folder upwards.")
     ] = None,
     docs: Annotated[
-        bool, Parameter(help="Print the page of every key, as Markdown.", show_default=False)
+        bool, Parameter(help="Print the documentation of all keys, as Markdown.", show_default=False)
     ] = False,
     json: AsJson = False,
 ) -> int:
-    """Show every setting that holds here, and where it was set.
+    """Show every setting and its source.
 
-    Read from pagein.toml, or [tool.pagein] in pyproject.toml, and from PAGEIN_...
-    in the environment. A mistake in them is an error with what may be there.
+    Settings come from pagein.toml, or [tool.pagein] in pyproject.toml, and from
+    PAGEIN_... variables in the environment. The error for a wrong value lists the
+    allowed values.
 
     For example:
 
       pagein config
       pagein config --file pagein.toml --json
     """
-    from pagein.memory.config import KEYS, load  # noqa: PLC0415 - names every part of the library; for this command only
-    from pagein.memory.config.page import page, told  # noqa: PLC0415
+    from pagein.memory.config import KEYS, load  # noqa: PLC0415 - imports every part of the library; for this command only
+    from pagein.memory.config.page import format_value, render_page  # noqa: PLC0415
 
     if docs:
-        screen.show(page())
+        _output.print_text(render_page())
         return 0
-    found = load(file)
+    settings = load(file)
     rows = [
-        (name, found.value(name), found.values[name].source if name in found.values else "default")
+        (name, settings.value(name), settings.values[name].source if name in settings.values else "default")
         for name in KEYS
     ]
     if json:
-        screen.show_json(
+        _output.print_json(
             {
-                "file": None if found.file is None else str(found.file),
-                "keys": [dict(zip(("key", "value", "from"), each, strict=True)) for each in rows],
+                "file": None if settings.file is None else str(settings.file),
+                "keys": [dict(zip(("key", "value", "from"), row, strict=True)) for row in rows],
             }
         )
         return 0
-    made = screen.table(f"Read from {found.file or 'no file'}", "key", "value", "from", left=3)
+    table = _output.new_table(
+        f"Read from {settings.file or 'no file'}", "key", "value", "from", text_columns=3
+    )
     for name, value, source in rows:
-        screen.row(made, name, told(value), source)
-    screen.console().print(made)
+        _output.add_row(table, name, format_value(value), source)
+    _output.console().print(table)
     return 0

@@ -1,4 +1,4 @@
-"""``pagein erase`` and ``pagein retain``: what somebody has a right to have forgotten, and what is too old to keep."""
+"""``pagein erase`` and ``pagein retain``: erase on request, or by age."""
 
 from __future__ import annotations
 
@@ -9,35 +9,39 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.cli import _output as screen
-from pagein.cli import _stores as stores
+from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._stores import Store, TenantName
+from pagein.cli._stores import StoreAddress, TenantName
 from pagein.errors import ConfigurationError
 from pagein.memory.erasure import Erasure
 
-Yes = Annotated[bool, Parameter(help="Do not ask.", show_default=False)]
-Reason = Annotated[str, Parameter(help="Why; it is kept in the record.")]
+Yes = Annotated[bool, Parameter(help="Do not ask for confirmation.", show_default=False)]
+Reason = Annotated[str, Parameter(help="Reason, which is kept in the record.")]
 Traceless = Annotated[
-    bool, Parameter(help="Keep nothing of a session, not even its name.", show_default=False)
+    bool, Parameter(help="Keep no trace of a session, not even its name.", show_default=False)
 ]
 
 DECLINED = 1
+_NOT_CONFIRMED = "not erased: confirmation is needed. Run again with --yes."
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdwy])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_557_600}
 
 
 def erase(
-    db: Store,
+    db: StoreAddress,
     handles: Annotated[
-        tuple[str, ...], Parameter(help="Steps (s12), results (s12.0), ranges (s3-18), or facts (fu12).")
+        tuple[str, ...],
+        Parameter(help="Steps (s12), results (s12.0), ranges (s3-18) or facts (fu12).", show_default=False),
     ] = (),
     /,
     *,
     session: SessionName = None,
-    whole: Annotated[bool, Parameter(help="The whole session, on every branch.", show_default=False)] = False,
+    whole: Annotated[
+        bool, Parameter(help="Erase the whole session, on every branch.", show_default=False)
+    ] = False,
     user: Annotated[
-        str | None, Parameter(help="Every fact of this user; with handles, whose facts they name.")
+        str | None,
+        Parameter(help="Erase every fact of this user; with handles: the user whose facts they name."),
     ] = None,
     tenant: TenantName = "",
     reason: Reason = "",
@@ -45,12 +49,12 @@ def erase(
     yes: Yes = False,
     json: AsJson = False,
 ) -> int:
-    """Erase what was said, for good, wherever it was repeated. Nothing brings it back.
+    """Erase steps, a session or a user's facts permanently, with every repetition.
 
-    It goes from the record, the index, the facts that came of it alone, and what
-    was written of it: summaries, checkpoints, results of recall. What stays is in
-    docs/durability.md. Backups and exports are yours to erase. Exit code 1 where it
-    was not done.
+    pagein erases the entries of the record, their part of the search index, the
+    facts that came only from them, and their repetitions in summaries, checkpoints
+    and results of recall. docs/durability.md lists what stays. Erase backups and
+    exports yourself. Exit code 1 if nothing was erased.
 
     For example:
 
@@ -59,65 +63,71 @@ def erase(
       pagein erase run.db --user alice --yes
     """
     if sum((bool(handles), whole, user is not None and not handles)) != 1:
-        raise ConfigurationError("say what: handles, --whole, or --user alone")
+        raise ConfigurationError("give handles, or --whole, or --user alone")
     if handles or whole:
-        session = stores.chosen(db, stores.sessions(db, tenant), session)
+        session = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
     what = " ".join(handles) or (f"the session {session!r}" if whole else f"the facts of {user!r}")
-    where = f" of {session!r}" if handles else ""
-    if not yes and not _agreed(f"Erase {what}{where} from {stores.where(db)} for good?"):
-        screen.complain("nothing was erased; --yes does not ask")
+    origin = f" of {session!r}" if handles else ""
+    if not yes and not _confirm(f"Erase {what}{origin} from {_stores.display_name(db)} permanently?"):
+        _output.print_error(_NOT_CONFIRMED)
         return DECLINED
-    done = _done(db, handles, session, user, whole=whole, tenant=tenant, reason=reason, trace=not traceless)
-    _tell(done, json=json)
+    erasure = _run_erasure(
+        db, handles, session, user, whole=whole, tenant=tenant, reason=reason, trace=not traceless
+    )
+    _print_erasure(erasure, json=json)
     return 0
 
 
 def retain(
-    db: Store,
+    db: StoreAddress,
     /,
     *,
-    older_than: Annotated[str, Parameter(help="An age since the last entry, as 90d, 12h, 8w or 1y.")],
+    older_than: Annotated[str, Parameter(help="Age since the last entry, such as 90d, 12h, 8w or 1y.")],
     tenant: TenantName = "",
     reason: Reason = "too old",
     traceless: Traceless = False,
-    dry_run: Annotated[bool, Parameter(help="Only tell; erase nothing.", show_default=False)] = False,
+    dry_run: Annotated[
+        bool, Parameter(help="List the sessions only; erase nothing.", show_default=False)
+    ] = False,
     yes: Yes = False,
     json: AsJson = False,
 ) -> int:
-    """Erase every session that was not written to for that long, whole, and give the room back.
+    """Erase every session without an entry for that long, and free its disk space.
 
-    Facts stay: they are an owner's, and pagein erase --user has them. Exit code 1
-    where it was not done.
+    Facts stay, because they belong to their owner: erase them with pagein erase
+    --user. Exit code 1 if nothing was erased.
 
     For example:
 
       pagein retain run.db --older-than 90d --dry-run
       pagein retain run.db --older-than 90d --yes
     """
-    from pagein.memory.erasure.sessions import retain as retained  # noqa: PLC0415 - loads the archive
+    from pagein.memory.erasure.sessions import retain as retain_sessions  # noqa: PLC0415 - loads the search
 
-    age = _seconds(older_than)
-    stores.sessions(db, tenant)
-    found = retained(db, age, dry_run=True, tenant=tenant)
-    if found.sessions and not dry_run:
-        asked = f"Erase {len(found.sessions):,} sessions from {stores.where(db)} for good?"
-        if not yes and not _agreed(asked):
-            screen.complain("nothing was erased; --yes does not ask")
+    age = _parse_age(older_than)
+    _stores.list_sessions(db, tenant)
+    retention = retain_sessions(db, age, dry_run=True, tenant=tenant)
+    if retention.sessions and not dry_run:
+        question = f"Erase {len(retention.sessions):,} sessions from {_stores.display_name(db)} permanently?"
+        if not yes and not _confirm(question):
+            _output.print_error(_NOT_CONFIRMED)
             return DECLINED
-        found = retained(db, age, tenant=tenant, reason=reason, trace=not traceless)
+        retention = retain_sessions(db, age, tenant=tenant, reason=reason, trace=not traceless)
     if json:
-        told = [{"session": name, "last": last} for name, last in found.sessions]
-        screen.show_json({"sessions": told, "erased": not dry_run, **_plain(found.erasure)})
+        rows = [{"session": name, "last": last} for name, last in retention.sessions]
+        _output.print_json({"sessions": rows, "erased": not dry_run, **_erasure_as_dict(retention.erasure)})
         return 0
-    for name, last in found.sessions:
-        screen.show(
-            screen.clean(f"{name}: last written to {datetime.fromtimestamp(last, UTC):%Y-%m-%d %H:%M} UTC")
+    for name, last in retention.sessions:
+        _output.print_text(
+            _output.strip_control(
+                f"{name}: last entry {datetime.fromtimestamp(last, UTC):%Y-%m-%d %H:%M} UTC"
+            )
         )
-    screen.show(f"{len(found.sessions):,} sessions {'would be' if dry_run else 'were'} erased")
+    _output.print_text(f"{len(retention.sessions):,} sessions {'would be' if dry_run else 'were'} erased")
     return 0
 
 
-def _done(
+def _run_erasure(
     db: str, handles: tuple[str, ...], session: str | None, user: str | None, *, whole: bool, tenant: str,
     reason: str, trace: bool,
 ) -> Erasure:  # fmt: skip
@@ -133,37 +143,41 @@ def _done(
         return memory.erase(*handles, reason=reason)
 
 
-def _tell(done: Erasure, *, json: bool) -> None:
+def _print_erasure(erasure: Erasure, *, json: bool) -> None:
     if json:
-        screen.show_json(_plain(done))
+        _output.print_json(_erasure_as_dict(erasure))
         return
-    screen.show(
-        f"erased: {done.entries:,} of the record, {done.facts:,} of the facts, and what {done.derived:,} more had repeated"
+    _output.print_text(
+        f"erased: {erasure.entries:,} entries, {erasure.facts:,} facts, and repetitions in {erasure.derived:,} "
+        "other entries"
     )
-    if done.elsewhere:
-        screen.show(f"the same lines are said in {' '.join(done.elsewhere)}, which stay")
-    if not done.scrubbed:
-        screen.show("another process has the file open: erase again, or VACUUM it, when it is done")
+    if erasure.elsewhere:
+        _output.print_text(f"the same lines are also in {' '.join(erasure.elsewhere)}, which stay")
+    if not erasure.scrubbed:
+        _output.print_text("another process has the file open: after it ends, erase again or VACUUM the file")
 
 
-def _plain(done: Erasure) -> dict[str, Any]:
+def _erasure_as_dict(erasure: Erasure) -> dict[str, Any]:
     return {
-        "entries": done.entries, "facts": done.facts, "derived": done.derived, "elsewhere": list(done.elsewhere),
-        "scrubbed": done.scrubbed,
+        "entries": erasure.entries, "facts": erasure.facts, "derived": erasure.derived,
+        "elsewhere": list(erasure.elsewhere), "scrubbed": erasure.scrubbed,
     }  # fmt: skip
 
 
-def _agreed(question: str) -> bool:
-    """Whether somebody at a terminal says yes; where nobody can be asked, no."""
+def _confirm(question: str) -> bool:
+    """Ask at the terminal; False for any answer but yes, and without a terminal."""
     if not sys.stdin.isatty():
         return False
-    sys.stderr.write(f"{screen.clean(question)} [y/N] ")
+    sys.stderr.write(f"{_output.strip_control(question)} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _seconds(age: str) -> float:
-    found = _AGE.fullmatch(age.strip().lower())
-    if found is None or float(found[1]) <= 0:
-        raise ConfigurationError(f"an age is a number and a unit, as 90d, 12h, 8w or 1y, not {age[:40]!r}")
-    return float(found[1]) * _SECONDS[found[2]]
+def _parse_age(age: str) -> float:
+    """Parse an age such as ``90d`` into seconds."""
+    match = _AGE.fullmatch(age.strip().lower())
+    if match is None or float(match[1]) <= 0:
+        raise ConfigurationError(
+            f"an age is a number and a unit, such as 90d, 12h, 8w or 1y, not {age[:40]!r}"
+        )
+    return float(match[1]) * _SECONDS[match[2]]

@@ -1,4 +1,4 @@
-"""``pagein log``, ``view``, ``expand`` and ``verify``: into a database, whose record they never write to."""
+"""``pagein log``, ``view``, ``expand`` and ``verify``: inspect a store without writing to its record."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from pagein.backends.memory import InMemoryLog
-from pagein.cli import _output as screen
-from pagein.cli import _stores as stores
-from pagein.cli import checkpoint as branching
+from pagein.cli import _output, _stores, checkpoint
 from pagein.cli._options import (
     AsJson,
     ModelName,
     SessionName,
 )
-from pagein.cli._settings import Budget, ConfigFile, FormatName, PolicyName, Tenant, place, viewing
-from pagein.cli._stores import Database, TenantName
-from pagein.cli.recall import rebuilt
+from pagein.cli._settings import (
+    ConfigFile,
+    ConfiguredBudget,
+    ConfiguredFormat,
+    ConfiguredPolicy,
+    ConfiguredTenant,
+    load_view_settings,
+    resolve_session,
+)
+from pagein.cli._stores import ReadonlyStoreAddress, TenantName
+from pagein.cli.recall import rebuild_search_index
 from pagein.context.view.view import Report
 from pagein.events.entries import (
     Body,
@@ -48,23 +54,22 @@ from pagein.facts.owners import is_reserved
 from pagein.log.base import Entry, Log
 from pagein.memory.agent_memory import AgentMemory
 
-LINE = 200
-"""Characters of a line of ``pagein log`` where stdout is no terminal."""
+LINE_CHARACTERS = 200
+"""Length of a line of ``pagein log`` where stdout is no terminal."""
 
 
 def log(
-    db: Database,
+    db: ReadonlyStoreAddress,
     /,
     *,
     session: SessionName = None,
     tenant: TenantName = "",
-    graph: branching.Graph = False,
+    graph: checkpoint.Graph = False,
     json: AsJson = False,
 ) -> int:
-    """List what was recorded: every entry in order, with its handle.
+    """List every recorded entry in order, with its handle.
 
-    Where the file holds several sessions and none is named, the sessions are
-    listed.
+    If the store has several sessions and none is named, the sessions are listed.
 
     For example:
 
@@ -73,43 +78,43 @@ def log(
       pagein log run.db --graph
       pagein log postgresql://localhost/agents --tenant acme
     """
-    names = stores.sessions(db, tenant)
+    names = _stores.list_sessions(db, tenant)
     if session is None and len(names) > 1:
         return _list_sessions(db, names, tenant, json=json)
     if graph:
-        return branching.graph(db, stores.chosen(db, names, session), tenant, json=json)
-    with stores.opened(db, stores.chosen(db, names, session), tenant) as record:
+        return checkpoint.print_graph(db, _stores.choose_session(db, names, session), tenant, json=json)
+    with _stores.open_stored_log(db, _stores.choose_session(db, names, session), tenant) as record:
         if json:
-            screen.show_json([_entry(each) for each in record.read()])
+            _output.print_json([_entry_as_dict(entry) for entry in record.read()])
             return 0
-        width = screen.console().width if sys.stdout.isatty() else LINE
-        for each in record.read():
-            line = f"{step_handle(each.position):<6} {_kind(each.body):<11} {_said(each.body)}"
-            screen.show(line if len(line) <= width else f"{line[: width - 1]}…")
+        width = _output.console().width if sys.stdout.isatty() else LINE_CHARACTERS
+        for entry in record.read():
+            line = f"{step_handle(entry.position):<6} {_kind(entry.body):<11} {_describe_entry(entry.body)}"
+            _output.print_text(line if len(line) <= width else f"{line[: width - 1]}…")
     return 0
 
 
 def view(
-    db: Database,
+    db: ReadonlyStoreAddress,
     /,
     *,
-    budget: Budget = None,
+    budget: ConfiguredBudget = None,
     session: SessionName = None,
-    tenant: Tenant = None,
-    policy: PolicyName = None,
-    format: FormatName = None,
+    tenant: ConfiguredTenant = None,
+    policy: ConfiguredPolicy = None,
+    format: ConfiguredFormat = None,
     model: ModelName = None,
     config: ConfigFile = None,
     messages: Annotated[
-        bool, Parameter(help="Print the request itself, message by message.", show_default=False)
+        bool, Parameter(help="Print the request, message by message.", show_default=False)
     ] = False,
     json: AsJson = False,
 ) -> int:
-    """Show what the model would see under a budget: every token by tier and reason, and what is out.
+    """Show the model's view under a budget: the tokens by tier and reason, and what is out of it.
 
-    The file is not written to: where the view has to be compacted to fit, that
-    happens in a copy in memory. What is not said is what pagein.toml says, as in
-    "pagein config".
+    The command does not write to the store. If the view has to be compacted to
+    fit, it compacts a copy in memory. pagein.toml sets the defaults, see pagein
+    config.
 
     For example:
 
@@ -117,41 +122,41 @@ def view(
       pagein view run.db --budget 8000 --messages
       pagein view run.db --budget 8000 --format anthropic --messages --json
     """
-    how = viewing(config, budget=budget, policy=policy, format=format, model=model)
-    with _of(db, *place(config, session, tenant)) as record:
-        copy = _copy(record)
+    settings = load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
+    with _open_session(db, *resolve_session(config, session, tenant)) as record:
+        copy = _copy_to_memory(record)
     with AgentMemory(
         copy,
-        budget=how.budget,
-        policy=how.policy,
-        counter=how.counter,
-        format=how.format,
-        page_in=how.page_in,
+        budget=settings.budget,
+        policy=settings.policy,
+        counter=settings.counter,
+        format=settings.format,
+        page_in=settings.page_in,
     ) as memory:
         request = memory.to_request()
         report = memory.report()
     if json:
-        screen.show_json(_report(report) | ({"request": request} if messages else {}))
+        _output.print_json(_report_as_dict(report) | ({"request": request} if messages else {}))
     elif messages:
-        for line in _spoken(request):
-            screen.show(line)
+        for line in _request_lines(request):
+            _output.print_text(line)
     else:
         _print_report(report)
     return 0
 
 
 def expand(
-    db: Database,
-    handle: Annotated[str, Parameter(help="As in stubs and summaries: s12, s12.0 or s3-18.")],
+    db: ReadonlyStoreAddress,
+    handle: Annotated[str, Parameter(help="Handle from a stub or summary: s12, s12.0 or s3-18.")],
     /,
     *,
     session: SessionName = None,
     tenant: TenantName = "",
     json: AsJson = False,
 ) -> int:
-    """Print the original behind a handle, whole.
+    """Print the whole original of a handle.
 
-    With --json its steps and notes come as they were recorded.
+    With --json, its steps and notes are printed as they were recorded.
 
     For example:
 
@@ -159,89 +164,93 @@ def expand(
       pagein expand run.db s3-18 > before.txt
     """
     with (
-        _of(db, session, tenant) as record,
+        _open_session(db, session, tenant) as record,
         AgentMemory(record) as memory,
     ):
-        found = memory.expand(handle)
+        original = memory.expand(handle)
     if json:
-        steps = [{"kind": kind_name(each), **_plain(each)} for each in found.steps]
-        notes = _plain(found.notes)
-        screen.show_json({"handle": found.handle, "text": str(found), "steps": steps, "notes": notes})
+        steps = [{"kind": kind_name(step), **_json_value(step)} for step in original.steps]
+        notes = _json_value(original.notes)
+        _output.print_json({"handle": original.handle, "text": str(original), "steps": steps, "notes": notes})
     else:
-        screen.show(str(found))
+        _output.print_text(str(original))
     return 0
 
 
 def verify(
-    db: Database,
+    db: ReadonlyStoreAddress,
     /,
     *,
     session: SessionName = None,
     tenant: TenantName = "",
     rebuild_index: Annotated[
         bool,
-        Parameter(help="Drop the index that recall searches, and build it anew.", show_default=False),
+        Parameter(help="Rebuild the search index from the record.", show_default=False),
     ] = False,
     json: AsJson = False,
 ) -> int:
-    """Derive every hash of the record again. Exit code 1 where anything is wrong.
+    """Verify every hash of the record. Exit code 1 if anything is wrong.
 
-    With --rebuild-index the index of every session is then built anew from the
-    record, where that is sound; the record itself is only read. It needs no more
-    than that: an index can be thrown away.
+    With --rebuild-index, the search index of every session is then rebuilt from
+    the record, if that is sound. The record is only read.
 
     For example:
 
       pagein verify run.db
       pagein verify run.db --rebuild-index
     """
-    names = stores.sessions(db, tenant, is_left_out=lambda _: False)
-    wanted = names if session is None else (stores.chosen(db, names, session),)
-    found = {}
-    for name in wanted:
-        with stores.opened(db, name, tenant) as record:
-            found[name] = record.verify()
+    names = _stores.list_sessions(db, tenant, is_left_out=lambda _: False)
+    selected = names if session is None else (_stores.choose_session(db, names, session),)
+    results = {}
+    for name in selected:
+        with _stores.open_stored_log(db, name, tenant) as record:
+            results[name] = record.verify()
     if json:
-        screen.show_json({name: _plain(each) | {"ok": each.ok} for name, each in found.items()})
+        _output.print_json(
+            {name: _json_value(result) | {"ok": result.ok} for name, result in results.items()}
+        )
     else:
-        for name, each in found.items():
-            erased = f" ({each.erased:,} erased)" if each.erased else ""
-            screen.show(f"{name}: {each.entries:,} entries{erased}, " + ("ok" if each.ok else "DAMAGED"))
-            for problem in each.problems:
+        for name, result in results.items():
+            erased = f" ({result.erased:,} erased)" if result.erased else ""
+            state = "ok" if result.ok else "DAMAGED"
+            _output.print_text(f"{name}: {result.entries:,} entries{erased}, {state}")
+            for problem in result.problems:
                 where = "the log" if problem.position is None else step_handle(problem.position)
-                screen.show(f"  {where}: {problem.what}")
-    is_sound = all(each.ok for each in found.values())
+                _output.print_text(f"  {where}: {problem.what}")
+    is_sound = all(result.ok for result in results.values())
     if rebuild_index and is_sound:
-        entries = rebuilt(db, tenant, tuple(name for name in names if not is_reserved(name)))
+        entries = rebuild_search_index(db, tenant, tuple(name for name in names if not is_reserved(name)))
         if not json:
-            screen.show(f"the index was built anew: {entries:,} entries")
+            _output.print_text(f"the search index was rebuilt: {entries:,} entries")
     return 0 if is_sound else 1
 
 
 # -- sessions
 
 
-def _of(db: str, session: str | None, tenant: str) -> AbstractContextManager[Log]:
-    return stores.opened(db, stores.chosen(db, stores.sessions(db, tenant), session), tenant)
+def _open_session(db: str, session: str | None, tenant: str) -> AbstractContextManager[Log]:
+    return _stores.open_stored_log(
+        db, _stores.choose_session(db, _stores.list_sessions(db, tenant), session), tenant
+    )
 
 
 def _list_sessions(db: str, names: Sequence[str], tenant: str, *, json: bool) -> int:
     entries: dict[str, int] = {}
     for name in names:
-        with stores.opened(db, name, tenant) as record:
+        with _stores.open_stored_log(db, name, tenant) as record:
             entries[name] = record.head()
     if json:
-        screen.show_json({"sessions": [{"session": name, "entries": entries[name]} for name in names]})
+        _output.print_json({"sessions": [{"session": name, "entries": entries[name]} for name in names]})
         return 0
-    made = screen.table(f"{len(names)} sessions; see one with --session", "session", "entries")
+    table = _output.new_table(f"{len(names)} sessions; choose one with --session", "session", "entries")
     for name in names:
-        screen.row(made, name, screen.number(entries[name]))
-    screen.console().print(made)
+        _output.add_row(table, name, _output.format_count(entries[name]))
+    _output.console().print(table)
     return 0
 
 
-def _copy(record: Log) -> InMemoryLog:
-    """The record once more, in memory, where it may be written to."""
+def _copy_to_memory(record: Log) -> InMemoryLog:
+    """Copy the record to memory, where a view may write to it."""
     copy = InMemoryLog()
     copy.append([entry.body for entry in record.read()], after=0, at=time.time())
     return copy
@@ -262,11 +271,13 @@ def _kind(body: Body) -> str:
             return kind_name(body)
 
 
-def _said(body: Body) -> str:
-    """What an entry says, in one line."""
+def _describe_entry(body: Body) -> str:
+    """Describe an entry on one line."""
     match body:
-        case Observed(action=action, index=index, observation=seen):
-            return _line(f"of {observation_handle(action, index)}, {seen.status}: {as_text(seen.content)}")
+        case Observed(action=action, index=index, observation=observation):
+            return _line(
+                f"of {observation_handle(action, index)}, {observation.status}: {as_text(observation.content)}"
+            )
         case Compaction(policy=policy, reason=reason, tokens_before=before, tokens_after=after):
             where = f"s{body.first}-{body.last - 1}"
             return _line(f"{where} by {policy}, {before:,} to {after:,} tokens: {reason}")
@@ -276,20 +287,20 @@ def _said(body: Body) -> str:
             return f"of {step_handle(position)}"
         case Checkpoint(name=name):
             return _line(name)
-        case Erased(spans=spans, reason=reason, gone=gone):
+        case Erased(spans=spans, reason=reason, gone=erased_entries):
             where = " ".join(range_handle(first, last) for first, last in spans)
-            return _line(f"{where}{f' ({gone:,} entries)' if gone else ''}: {reason}")
+            return _line(f"{where}{f' ({erased_entries:,} entries)' if erased_entries else ''}: {reason}")
         case FactStated() | FactRemoved() | FactConfirmed() | FactsUsed() | FactsExtracted():
-            return _fact(body)
+            return _describe_fact_entry(body)
         case ActionStep(content=content, tool_calls=calls):
-            asked = " ".join(f"{call.name}({call.arguments})" for call in calls)
-            return _line(f"{asked} {as_text(content)}")
+            call_texts = " ".join(f"{call.name}({call.arguments})" for call in calls)
+            return _line(f"{call_texts} {as_text(content)}")
         case _:
             return _line(as_text(body.content))
 
 
-def _fact(body: FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtracted) -> str:
-    """What an entry says of facts, in one line."""
+def _describe_fact_entry(body: FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtracted) -> str:
+    """Describe an entry of facts on one line."""
     match body:
         case FactStated(content=content, category=category):
             return _line(f"{category}: {content}")
@@ -302,26 +313,26 @@ def _fact(body: FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtr
 
 
 def _line(text: str) -> str:
-    return screen.clean(" ".join(text[: 4 * LINE].split()))
+    return _output.strip_control(" ".join(text[: 4 * LINE_CHARACTERS].split()))
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry_as_dict(entry: Entry) -> dict[str, Any]:
     return {
         "handle": step_handle(entry.position),
         "position": entry.position,
         "at": entry.at,
         "kind": _kind(entry.body),
-        "body": _plain(entry.body),
+        "body": _json_value(entry.body),
         "digest": entry.digest,
     }
 
 
-def _plain(value: Any) -> Any:
-    """A value of ours as JSON-safe values."""
+def _json_value(value: Any) -> Any:
+    """Convert dataclasses, tuples and bytes to JSON-safe values."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: _json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value
@@ -330,56 +341,62 @@ def _plain(value: Any) -> Any:
 # -- the report
 
 
-def _report(report: Report) -> dict[str, Any]:
-    plain: dict[str, Any] = _plain(report)
-    return plain | {"by_tier": report.by_tier()}
+def _report_as_dict(report: Report) -> dict[str, Any]:
+    values: dict[str, Any] = _json_value(report)
+    return values | {"by_tier": report.by_tier()}
 
 
 def _print_report(report: Report) -> None:
-    out = screen.console()
-    sums = screen.table(f"{report.tokens:,} of {report.limit:,} tokens", "tier", "tokens", "share")
+    out = _output.console()
+    sums = _output.new_table(f"{report.tokens:,} of {report.limit:,} tokens", "tier", "tokens", "share")
     for tier, tokens in report.by_tier().items():
-        screen.row(sums, tier, screen.number(tokens), screen.percent(tokens / max(1, report.tokens)))
+        _output.add_row(
+            sums, tier, _output.format_count(tokens), _output.format_percent(tokens / max(1, report.tokens))
+        )
     out.print(sums)
-    shown = screen.table("in the view, in its order", "handle", "tier", "why", "tokens", left=3)
+    entries = _output.new_table(
+        "in the view, in its order", "handle", "tier", "why", "tokens", text_columns=3
+    )
     for line in report.lines:
-        screen.row(shown, line.handle, line.tier, line.why, screen.number(line.tokens))
-    out.print(shown)
-    left = screen.table("out of the view; pagein expand gives each back", "handle", "tier", "why", left=3)
-    for each in report.out:
-        screen.row(left, each.handle, each.tier, each.why)
-    out.print(left if report.out else "Nothing is out of the view.")
+        _output.add_row(entries, line.handle, line.tier, line.why, _output.format_count(line.tokens))
+    out.print(entries)
+    absent = _output.new_table(
+        "out of the view; pagein expand prints each", "handle", "tier", "why", text_columns=3
+    )
+    for item in report.out:
+        _output.add_row(absent, item.handle, item.tier, item.why)
+    out.print(absent if report.out else "Nothing is out of the view.")
 
 
-def _spoken(request: dict[str, Any]) -> Iterator[str]:
-    """The request as a person reads it."""
+def _request_lines(request: dict[str, Any]) -> Iterator[str]:
+    """Render a request for reading."""
     if request.get("system"):
         yield "── system"
-        yield _readable(request["system"])
+        yield _content_text(request["system"])
     for message in request["messages"]:
         answers = message.get("tool_call_id")
         yield f"── {message['role']}" + (f" {answers}" if answers else "")
         if message.get("content"):
-            yield _readable(message["content"])
+            yield _content_text(message["content"])
         for call in message.get("tool_calls") or ():
             function = call.get("function") or call.get("custom") or {}
-            asked = function.get("arguments", function.get("input", ""))
-            yield f"→ {function.get('name', call.get('type'))}({asked}) {call.get('id', '')}"
+            arguments = function.get("arguments", function.get("input", ""))
+            yield f"→ {function.get('name', call.get('type'))}({arguments}) {call.get('id', '')}"
 
 
-def _readable(content: Any) -> str:
+def _content_text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(_part(part) for part in content)
+    return "\n".join(_part_text(part) for part in content)
 
 
-def _part(part: dict[str, Any]) -> str:
+def _part_text(part: dict[str, Any]) -> str:
     match part.get("type"):
         case "text" | "thinking":
             return str(part.get("text", part.get("thinking", "")))
         case "tool_use":
-            return f"→ {part.get('name')}({screen.compact(part.get('input'))}) {part.get('id')}"
+            return f"→ {part.get('name')}({_output.compact_json(part.get('input'))}) {part.get('id')}"
         case "tool_result":
-            return f"← {part.get('tool_use_id')}\n{_readable(part.get('content') or '')}"
+            return f"← {part.get('tool_use_id')}\n{_content_text(part.get('content') or '')}"
         case kind:
             return f"[{kind}]"

@@ -1,4 +1,4 @@
-"""``pagein demo`` and ``pagein replay``: recorded runs through a memory, every request made as a host would make it."""
+"""``pagein demo`` and ``pagein replay``: replay recorded runs through a memory, request by request."""
 
 from __future__ import annotations
 
@@ -14,37 +14,44 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from pagein.backends.sqlite.log import SQLiteLog
-from pagein.cli import _output as screen
+from pagein.cli import _output
 from pagein.cli._options import (
     AsJson,
     BudgetTokens,
     ModelName,
+    SummarizerName,
     check_budget,
-    counter_of,
+    resolve_counter,
+    resolve_summarizer,
 )
-from pagein.cli._settings import Budget, ConfigFile, FormatName, PolicyName, viewing
-from pagein.cli._writers import WriterName, writer
+from pagein.cli._settings import (
+    ConfigFile,
+    ConfiguredBudget,
+    ConfiguredFormat,
+    ConfiguredPolicy,
+    load_view_settings,
+)
 from pagein.context.compaction.base import Policy
 from pagein.errors import ConfigurationError
 from pagein.evaluation.faults import Lane, measure_run, request_points
 from pagein.evaluation.requests import Scale, Wire
-from pagein.evaluation.runs import Run, demo_run, distinct, read_runs
-from pagein.evaluation.strategies import Paged
+from pagein.evaluation.runs import Run, demo_run, number_duplicates, read_runs
+from pagein.evaluation.strategies import PageinStrategy
 from pagein.evaluation.tally import Tally
 from pagein.events.steps import SummaryStep
 from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.options import SHARE
+from pagein.memory.options import PAGE_IN_SHARE
 from pagein.tokens import TokenCounter
 
 NewDatabase = Annotated[
-    Path | None, Parameter(help="Record the runs in this SQLite file, each in a session of its own.")
+    Path | None, Parameter(help="Record the runs in this SQLite file, each in its own session.")
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """Plays runs through memories that are all set up alike."""
+    """Replays runs through memories with the same settings."""
 
     budget: int
     policy: str | Policy
@@ -52,15 +59,15 @@ class Player:
     counter: TokenCounter
     database: Path | None = None
     summarizer: Any = None
-    page_in: float = SHARE
-    written: list[str] = field(default_factory=list)
-    """Whose summaries stand at the end of the runs."""
+    page_in: float = PAGE_IN_SHARE
+    authors: list[str] = field(default_factory=list)
+    """Authors of the summaries in the final views."""
     problems: list[str] = field(default_factory=list)
     paged_in: list[int] = field(default_factory=list)
-    """Tokens of what came back by itself, for each request in which something did."""
+    """Tokens of the page-in of each request that has one."""
 
     def play(self, run: Run, session: str, tick: Callable[[], None]) -> Tally:
-        """The tally of one run, recorded in its session."""
+        """Replay one run, record it in its session, and return its tally."""
         url = ":memory:" if self.database is None else str(self.database)
         with AgentMemory.open(
             url,
@@ -71,52 +78,52 @@ class Player:
             summarizer=self.summarizer,
             page_in=self.page_in,
         ) as memory:
-            strategy = _Waiting(memory, speaks=run.format, renders=self.renders)
+            strategy = _WaitingStrategy(memory, speaks=run.format, renders=self.renders)
             lane = Lane(strategy, Scale(self.counter, format_named(self.renders)))
             measure_run(run, (lane,), self.budget, self.counter, tick)
             if not lane.tally.raised:
-                shown = (each.item for each in memory.view().entries)
-                self.written.extend(each.author for each in shown if isinstance(each, SummaryStep))
-            self.problems.extend(f"{session}: {each}" for each in memory.report().problems)
+                items = (entry.item for entry in memory.view().entries)
+                self.authors.extend(item.author for item in items if isinstance(item, SummaryStep))
+            self.problems.extend(f"{session}: {problem}" for problem in memory.report().problems)
             self.paged_in.extend(strategy.paged_in)
         return lane.tally
 
 
-class _Waiting(Paged):
-    """Waits between two turns for whoever writes summaries: a recorded run leaves nobody the time."""
+class _WaitingStrategy(PageinStrategy):
+    """Waits for background summaries between two turns, because a replay leaves no time for them."""
 
     def __init__(self, memory: AgentMemory, *, speaks: str, renders: str) -> None:
         super().__init__(memory, speaks=speaks, renders=renders)
         self.paged_in: list[int] = []
 
     def take(self, messages: Sequence[Wire]) -> None:
-        """Take in what is new, once nothing is being written."""
-        self.memory.settle()
+        """Record the new messages after pending summaries are written."""
+        self.memory.wait()
         super().take(messages)
 
     def request(self) -> Sequence[Wire]:
-        """The view; what came back by itself in it is counted."""
-        made = super().request()
+        """Make the request, and count its page-in."""
+        request = super().request()
         tokens = sum(line.tokens for line in self.memory.report().lines if line.tier == "recalled")
         if tokens:
             self.paged_in.append(tokens)
-        return made
+        return request
 
 
 def demo(
     *,
     budget: BudgetTokens = 6_000,
     db: Annotated[
-        Path | None, Parameter(help="Record the run in this SQLite file, not in a new one.")
+        Path | None, Parameter(help="SQLite file to record the run in. Default: a new temporary file.")
     ] = None,
     json: AsJson = False,
 ) -> int:
-    """Replay a real agent run through a small budget, and see that nothing is lost.
+    """Replay a real agent run with a small budget, and show that nothing is lost.
 
-    The run is bundled: an agent of the mini-swe-agent project mending a bug of a
-    Python library. Every request it made is made again from a view under the
-    budget; the table says what the view still held of what each step went on
-    to use, and whether everything that left it comes back.
+    The bundled run is an agent of the mini-swe-agent project that fixes a bug in a
+    Python library. Each of its requests is made again from a view under the
+    budget. The table shows how much of what each step used was still in the view,
+    and whether everything that left the view can be retrieved.
 
     For example:
 
@@ -127,12 +134,12 @@ def demo(
     run = demo_run()
     if db is None:
         db = Path(tempfile.mkdtemp(prefix="pagein-")) / "demo.db"
-    player = Player(budget, "ladder", "openai", counter_of(None), db)
-    _must_be_new(db, (run.id,))
-    with screen.progress(run.id, request_points(run)) as advance:
+    player = Player(budget, "ladder", "openai", resolve_counter(None), db)
+    _check_is_new(db, (run.id,))
+    with _output.progress_bar(run.id, request_points(run)) as advance:
         tally = player.play(run, run.id, advance)
     if json:
-        screen.show_json(
+        _output.print_json(
             {
                 "run": run.id,
                 "budget": budget,
@@ -142,34 +149,37 @@ def demo(
             }
         )
     else:
-        out = screen.console()
-        rows = [*_facts(tally, budget), ("requests in which something came back by itself", _back(player))]
-        out.print(screen.facts(f"{run.id} under {budget:,} tokens", rows))
-        screen.show(_further(db, budget, tally))
-    return _outcome(tally)
+        out = _output.console()
+        rows = [
+            *_demo_rows(tally, budget),
+            ("requests with automatically inserted steps", _format_page_in(player)),
+        ]
+        out.print(_output.pairs_table(f"{run.id} under {budget:,} tokens", rows))
+        _output.print_text(_next_commands(db, budget, tally))
+    return _report_failures(tally)
 
 
 def replay(
     file: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
     /,
     *,
-    budget: Budget = None,
-    policy: PolicyName = None,
-    format: FormatName = None,
+    budget: ConfiguredBudget = None,
+    policy: ConfiguredPolicy = None,
+    format: ConfiguredFormat = None,
     model: ModelName = None,
-    summarizer: WriterName = None,
+    summarizer: SummarizerName = None,
     db: NewDatabase = None,
     config: ConfigFile = None,
     json: AsJson = False,
 ) -> int:
-    """Replay every run of a file through a budget: one row a run, then the totals.
+    """Replay every run of a file with a budget: one row a run, then the totals.
 
-    A run is {"id": ..., "messages": [...]} or a bare list of messages, OpenAI chat
-    or Anthropic, told by their shape. Needs met are the identifiers and lines a
-    step used that the run had shown before and the request still held. Exit code
-    1 where a request was over budget or illegal, or anything did not come back.
-    With a summarizer each turn begins when nothing is being written. What is not
-    said is what pagein.toml says, but for the summarizer.
+    A run is {"id": ..., "messages": [...]} or a list of messages, in the format of
+    OpenAI chat or Anthropic, which is detected. Needs met is the share of the
+    identifiers and lines a step used, and the run had shown before, that the
+    request still held. Exit code 1 if a request was over budget or illegal, or
+    anything could not be retrieved. With a summarizer, each turn waits until all
+    summaries are written. pagein.toml sets the defaults, but not the summarizer.
 
     For example:
 
@@ -177,51 +187,54 @@ def replay(
       pagein replay run.json --budget 4000 --format anthropic --db run.db
       pagein replay run.json --budget 4000 --policy tiers --summarizer ollama:qwen3
     """
-    how = viewing(config, budget=budget, policy=policy, format=format, model=model)
+    settings = load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
     runs = read_runs(file)
-    sessions = distinct(run.id for run in runs)
+    sessions = number_duplicates(run.id for run in runs)
     if db is not None:
-        _must_be_new(db, sessions)
+        _check_is_new(db, sessions)
     total = Tally()
     rows: list[tuple[str, Tally]] = []
-    with writer(summarizer) as author, screen.progress(file.name, sum(map(request_points, runs))) as advance:
-        player = Player(how.budget, how.policy, how.format, how.counter, db, author, how.page_in)
+    player = Player(
+        settings.budget, settings.policy, settings.format, settings.counter, db,
+        resolve_summarizer(summarizer), settings.page_in,
+    )  # fmt: skip
+    with _output.progress_bar(file.name, sum(map(request_points, runs))) as advance:
         for run, session in zip(runs, sessions, strict=True):
             tally = player.play(run, session, advance)
             total.add(tally, run.where)
             rows.append((session, tally))
     if json:
-        played = [{"id": name, **tally.as_dict()} for name, tally in rows]
-        told = {"file": str(file), "budget": how.budget, "runs": played, "totals": total.as_dict()}
+        runs_json = [{"id": name, **tally.as_dict()} for name, tally in rows]
+        result = {"file": str(file), "budget": settings.budget, "runs": runs_json, "totals": total.as_dict()}
         if summarizer is not None:
-            told |= {"written_by": dict(Counter(player.written)), "problems": player.problems}
-        screen.show_json(told)
+            result |= {"written_by": dict(Counter(player.authors)), "problems": player.problems}
+        _output.print_json(result)
     else:
-        _print_rows(rows, total, f"{file.name} under {how.budget:,} tokens, {how.name}")
+        _print_rows(rows, total, f"{file.name} under {settings.budget:,} tokens, {settings.name}")
         if summarizer is not None:
-            _print_written(player)
-    return _outcome(total)
+            _print_summaries(player)
+    return _report_failures(total)
 
 
-def _print_written(player: Player) -> None:
-    by = ", ".join(f"{count} by {name}" for name, count in Counter(player.written).items()) or "none"
-    screen.show(f"Summaries that stand at the end: {by}. Runs with problems told: {len(player.problems)}.")
-    for each in player.problems[:3]:
-        screen.complain(each)
+def _print_summaries(player: Player) -> None:
+    authors = ", ".join(f"{count} by {name}" for name, count in Counter(player.authors).items()) or "none"
+    _output.print_text(f"Summaries in the final views: {authors}. Problems: {len(player.problems)}.")
+    for problem in player.problems[:3]:
+        _output.print_error(problem)
 
 
-def _must_be_new(db: Path, sessions: Sequence[str]) -> None:
-    """Raises ConfigurationError where a run would be appended to one that is recorded already."""
+def _check_is_new(db: Path, sessions: Sequence[str]) -> None:
+    """Raise ConfigurationError where a session of a run exists already."""
     if not db.exists():
         return
-    with _reading(db) as log:
-        taken = sorted(set(log.sessions()) & set(sessions))
-    if taken:
-        raise ConfigurationError(f"{db}: session {taken[0]!r} is recorded there already; give another file")
+    with _open_readonly(db) as log:
+        existing = sorted(set(log.store.sessions()) & set(sessions))
+    if existing:
+        raise ConfigurationError(f"{db}: session {existing[0]!r} is recorded there already; use another file")
 
 
 @contextmanager
-def _reading(db: Path) -> Iterator[SQLiteLog]:
+def _open_readonly(db: Path) -> Iterator[SQLiteLog]:
     log = SQLiteLog(db, readonly=True)
     try:
         yield log
@@ -229,47 +242,48 @@ def _reading(db: Path) -> Iterator[SQLiteLog]:
         log.close()
 
 
-def _outcome(tally: Tally) -> int:
-    kept = tally.retrieval is None or tally.retrieval.ok
-    for each in tally.raised:
-        screen.complain(each)
-    return 0 if kept and not (tally.over or tally.illegal or tally.orphans or tally.raised) else 1
+def _report_failures(tally: Tally) -> int:
+    """Print the errors of a tally; return the exit code."""
+    is_complete = tally.retrieval is None or tally.retrieval.ok
+    for error in tally.raised:
+        _output.print_error(error)
+    return 0 if is_complete and not (tally.over or tally.illegal or tally.orphans or tally.raised) else 1
 
 
-def _retrievable(tally: Tally) -> str:
-    kept = tally.retrieval
-    if kept is None:
+def _format_retrieval(tally: Tally) -> str:
+    retrieval = tally.retrieval
+    if retrieval is None:
         return "-"
-    return "yes" if kept.ok else f"NO: {len(kept.lost)} lost"
+    return "yes" if retrieval.ok else f"NO: {len(retrieval.lost)} lost"
 
 
-def _facts(tally: Tally, budget: int) -> Iterator[tuple[str, str]]:
-    kept = tally.retrieval
+def _demo_rows(tally: Tally, budget: int) -> Iterator[tuple[str, str]]:
+    retrieval = tally.retrieval
     yield "requests", f"{tally.requests:,}"
-    yield "of them with a history above the budget", f"{tally.above:,}"
+    yield "of these, with a history above the budget", f"{tally.above:,}"
     yield "tokens sent without pagein", f"{tally.tokens_without:,}"
     yield "tokens sent with pagein", f"{tally.tokens:,}"
-    yield "highest request, against the budget", f"{tally.highest:,} of {budget:,}"
+    yield "largest request, and the budget", f"{tally.highest:,} of {budget:,}"
     yield "requests over budget, orphaned or illegal", f"{tally.over + tally.orphans + tally.illegal}"
-    yield "share of each request that is the next one's prefix", screen.percent(tally.prefix)
-    yield "needs met above the budget", screen.percent(tally.needs.met)
+    yield "share of each request that is the next one's prefix", _output.format_percent(tally.prefix)
+    yield "needs met above the budget", _output.format_percent(tally.needs.met_share)
     yield (
-        "what was recorded, and handles out of the view",
-        f"{kept.said:,} and {kept.handles:,}" if kept else "-",
+        "entries recorded, and handles out of the view",
+        f"{retrieval.items:,} and {retrieval.handles:,}" if retrieval else "-",
     )
-    yield "everything retrievable, equal to the original", _retrievable(tally)
+    yield "everything retrievable, equal to the original", _format_retrieval(tally)
 
 
-def _back(player: Player) -> str:
+def _format_page_in(player: Player) -> str:
     count = len(player.paged_in)
     return f"{count}, {sum(player.paged_in) // count:,} tokens each" if count else "0"
 
 
-def _further(db: Path, budget: int, tally: Tally) -> str:
+def _next_commands(db: Path, budget: int, tally: Tally) -> str:
     where = shlex.quote(str(db))
     handle = tally.handles[0] if tally.handles else "s2"
     return (
-        "\nLook further:\n"
+        "\nNext:\n"
         f"  pagein log {where}\n"
         f"  pagein view {where} --budget {budget}\n"
         f"  pagein expand {where} {handle}\n"
@@ -278,28 +292,30 @@ def _further(db: Path, budget: int, tally: Tally) -> str:
 
 
 def _print_rows(rows: Sequence[tuple[str, Tally]], total: Tally, title: str) -> None:
-    made = screen.table(title, "run", "reqs", "without", "with", "highest", "prefix", "met", "back")
+    table = _output.new_table(title, "run", "reqs", "without", "with", "highest", "prefix", "met", "back")
     for name, tally in (*rows, ("all", total)):
         if tally is total:
-            made.add_section()
-        screen.row(made, name, *_cells(tally))
-    out = screen.console()
-    out.print(made)
-    _print_failures(total, out.print)
+            table.add_section()
+        _output.add_row(table, name, *_cells(tally))
+    out = _output.console()
+    out.print(table)
+    out.print(_format_failures(total))
 
 
 def _cells(tally: Tally) -> tuple[str, ...]:
     return (
-        screen.number(tally.requests),
-        screen.short(tally.tokens_without),
-        screen.short(tally.tokens),
-        screen.number(tally.highest),
-        screen.percent(tally.prefix),
-        screen.percent(tally.needs.met),
-        "raised" if tally.raised else _retrievable(tally),
+        _output.format_count(tally.requests),
+        _output.format_short(tally.tokens_without),
+        _output.format_short(tally.tokens),
+        _output.format_count(tally.highest),
+        _output.format_percent(tally.prefix),
+        _output.format_percent(tally.needs.met_share),
+        "raised" if tally.raised else _format_retrieval(tally),
     )
 
 
-def _print_failures(total: Tally, put: Callable[[Any], object]) -> None:
-    bad = {"over budget": total.over, "with orphans": total.orphans, "illegal": total.illegal}
-    put(", ".join(f"{count} {what}" for what, count in bad.items()) + f"; {len(total.raised)} raised")
+def _format_failures(total: Tally) -> str:
+    counts = {"over budget": total.over, "with orphans": total.orphans, "illegal": total.illegal}
+    return (
+        ", ".join(f"{count} {failure}" for failure, count in counts.items()) + f"; {len(total.raised)} raised"
+    )

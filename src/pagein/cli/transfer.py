@@ -1,4 +1,4 @@
-"""``pagein export`` and ``pagein import``: a session out of its store and into another."""
+"""``pagein export`` and ``pagein import``: move a session from one store to another."""
 
 from __future__ import annotations
 
@@ -9,33 +9,32 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pagein.backends.open import open_log
-from pagein.cli import _output as screen
-from pagein.cli import _stores as stores
+from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._stores import Store, TenantName
+from pagein.cli._stores import StoreAddress, TenantName
 from pagein.facts.owners import is_reserved
-from pagein.formats import format_named
+from pagein.formats import FORMATS, format_named
 from pagein.log.branch_log import is_branching
-from pagein.memory.export import Exported, export_messages, export_session, import_session, read_session
+from pagein.memory.export import ExportResult, export_messages, export_session, import_session, read_session
+
+ExportFormat = Annotated[str, Parameter(help=f"pagein, or plain messages: {', '.join(FORMATS)}.")]
 
 
 def export(
-    db: Store,
-    file: Annotated[
-        Path, Parameter(help="What to write; a file that is there is replaced, when all is written.")
-    ],
+    db: StoreAddress,
+    file: Annotated[Path, Parameter(help="File to write. An existing file is replaced once all is written.")],
     /,
     *,
     session: SessionName = None,
     tenant: TenantName = "",
-    format: Annotated[str, Parameter(help="pagein, or plain messages: openai or anthropic.")] = "pagein",
+    format: ExportFormat = "pagein",
     json: AsJson = False,
 ) -> int:
-    """Write a session to one file, whole.
+    """Write a whole session to one file.
 
-    In pagein's own format, lines of JSON, nothing is left out: entries, times,
-    images, hashes. pagein import proves it and restores it. As plain messages it
-    is the transcript: every step as it was recorded, nothing compacted.
+    pagein's own format is JSON lines with everything: entries, times, images,
+    hashes. pagein import verifies and restores it. The formats of plain messages
+    contain the transcript: every step as it was recorded, nothing compacted.
 
     For example:
 
@@ -45,46 +44,48 @@ def export(
     """
     if format != "pagein":
         format_named(format)
-    names = stores.sessions(db, tenant, is_left_out=is_branching)
-    runs = tuple(each for each in names if not is_reserved(each)) or names
-    name = stores.chosen(db, names if session in names else runs, session)
-    with stores.opened(db, name, tenant) as log:
-        done = export_session(log, file) if format == "pagein" else export_messages(log, file, format)
-    _tell(done, f"{file}: {{}} {'entries' if format == 'pagein' else 'messages'}", json=json)
+    names = _stores.list_sessions(db, tenant, is_left_out=is_branching)
+    runs = tuple(run for run in names if not is_reserved(run)) or names
+    name = _stores.choose_session(db, names if session in names else runs, session)
+    with _stores.open_stored_log(db, name, tenant) as log:
+        result = export_session(log, file) if format == "pagein" else export_messages(log, file, format)
+    _print_result(result, f"{file}: {{}} {'entries' if format == 'pagein' else 'messages'}", json=json)
     return 0
 
 
-def restore(
-    file: Annotated[Path, Parameter(help="What pagein export has written.")],
-    db: Store,
+def import_file(
+    file: Annotated[Path, Parameter(help="File that pagein export wrote.")],
+    db: StoreAddress,
     /,
     *,
-    session: Annotated[str | None, Parameter(help="Another name for it than it had.")] = None,
-    tenant: Annotated[str | None, Parameter(help="Another tenant's than it was.")] = None,
+    session: Annotated[
+        str | None, Parameter(help="New name of the session. Default: its name in the file.")
+    ] = None,
+    tenant: Annotated[str | None, Parameter(help="New tenant. Default: the tenant in the file.")] = None,
     json: AsJson = False,
 ) -> int:
-    """Restore a session from its file, every hash derived again first.
+    """Restore a session from its file, after verifying every hash.
 
-    A file that was changed or cut off is refused, and nothing is written; nor is
-    it into a session that has entries already.
+    A file that was changed or truncated is refused, and so is a session that has
+    entries already. Nothing is written then.
 
     For example:
 
       pagein import run.jsonl other.db
       pagein import run.jsonl other.db --session copy
     """
-    read = read_session(file)
-    name = read.session if session is None else session
-    log = open_log(db, session=name, tenant=read.tenant if tenant is None else tenant)
+    exported = read_session(file)
+    name = exported.session if session is None else session
+    log = open_log(db, session=name, tenant=exported.tenant if tenant is None else tenant)
     with contextlib.closing(log):
-        done = import_session(read, log)
-    _tell(done, f"{stores.where(db)}: {{}} entries in the session {name!r}", json=json)
+        result = import_session(exported, log)
+    _print_result(result, f"{_stores.display_name(db)}: {{}} entries in the session {name!r}", json=json)
     return 0
 
 
-def _tell(done: Exported, said: str, *, json: bool) -> None:
+def _print_result(result: ExportResult, template: str, *, json: bool) -> None:
     if json:
-        screen.show_json({"entries": done.entries, "digest": done.digest})
+        _output.print_json({"entries": result.entries, "digest": result.digest})
     else:
-        digest = f", the last digest {done.digest}" if done.digest else ""
-        screen.show(said.format(f"{done.entries:,}") + digest)
+        digest = f", last digest {result.digest}" if result.digest else ""
+        _output.print_text(template.format(f"{result.entries:,}") + digest)

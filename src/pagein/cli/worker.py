@@ -1,4 +1,4 @@
-"""``pagein worker``: background work in a process of its own."""
+"""``pagein worker``: background work in its own process."""
 
 from __future__ import annotations
 
@@ -8,54 +8,57 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from pagein.backends.open import is_postgres
-from pagein.cli import _output as screen
-from pagein.cli import _stores as stores
-from pagein.cli._options import AsJson
-from pagein.cli._settings import ConfigFile, PolicyName
-from pagein.cli._stores import Store, TenantName
-from pagein.cli._writers import WriterName, writer
+from pagein.cli import _output, _stores
+from pagein.cli._options import AsJson, resolve_summarizer
+from pagein.cli._settings import ConfigFile, ConfiguredPolicy
+from pagein.cli._stores import StoreAddress, TenantName
 from pagein.cli.recall import EmbedderName
 from pagein.errors import ConfigurationError
 from pagein.memory.config import load
-from pagein.memory.config.build import options_of, summarizer_of
+from pagein.memory.config.build import build_options, build_summarizer
 from pagein.search.embedders import embedder_named
-from pagein.worker.jobs import Desk, Done
-from pagein.worker.run import EVERY, LEASE, stopping, work
+from pagein.worker.jobs import JobResult, WorkQueue
+from pagein.worker.run import LEASE_SECONDS, POLL_SECONDS, stop_on_signals, work
 
 
 def worker(
-    db: Store,
+    db: StoreAddress,
     /,
     *,
     tenant: TenantName = "",
-    once: Annotated[bool, Parameter(help="Do what is due, and end.", show_default=False)] = False,
+    once: Annotated[
+        bool, Parameter(help="Run the jobs that are due, then exit.", show_default=False)
+    ] = False,
     embedder: EmbedderName = "none",
     user: Annotated[
-        str | None, Parameter(help="Whose sessions they are: they are read for his facts.")
+        str | None, Parameter(help="User of the sessions. Facts are extracted for this user.")
     ] = None,
     project: Annotated[
-        str | None, Parameter(help="The project they are of: they are read for its facts.")
+        str | None, Parameter(help="Project of the sessions. Facts are extracted for it.")
     ] = None,
-    model: WriterName = None,
+    model: Annotated[
+        str | None, Parameter(help="Model that extracts facts; scripted: a stand-in. Default: rules.")
+    ] = None,
     summarizer: Annotated[
-        str | None, Parameter(help="Who writes summaries of runs that are beyond their soft mark.")
+        str | None, Parameter(help="Model that writes summaries of runs above their soft mark.")
     ] = None,
-    budget: Annotated[int | None, Parameter(help="Tokens that the runs' requests may have.")] = None,
-    policy: PolicyName = None,
+    budget: Annotated[int | None, Parameter(help="Maximum tokens of the runs' requests.")] = None,
+    policy: ConfiguredPolicy = None,
     config: ConfigFile = None,
-    every: Annotated[float, Parameter(help="Seconds between two looks for what is due.")] = EVERY,
-    lease: Annotated[float, Parameter(help="Seconds after which a silent worker is taken for dead.")] = LEASE,
+    every: Annotated[float, Parameter(help="Seconds between two checks for jobs.")] = POLL_SECONDS,
+    lease: Annotated[
+        float, Parameter(help="Seconds without a sign of life after which a worker counts as dead.")
+    ] = LEASE_SECONDS,
     json: AsJson = False,
 ) -> int:
-    """Do what the sessions of a store lack: index them, embed them, read them for facts, summarise them.
+    """Run background jobs for the sessions of a store: indexing, embedding, extraction of facts, summaries.
 
-    Summaries are written where --summarizer or the configuration names a model,
-    of runs that were gone on with today; budget and policy are to be their hosts'.
+    Summaries are written if --summarizer or the configuration names a model, and
+    only for runs active today. Use your application's own budget and policy.
 
-    Each job is done by one worker at a time, however many there are, and by
-    another where that one dies. SIGINT and SIGTERM end it when what is under way
-    is at an end. With --json each job is a line. With --once the exit code is 1
-    where a job failed.
+    One worker at a time runs a job. If it dies, another takes over. SIGINT and
+    SIGTERM end the worker after the current job. --json prints a line for each
+    job. With --once the exit code is 1 if a job failed.
 
     On PostgreSQL the jobs go through procrastinate: pip install 'pagein[worker]'.
 
@@ -65,48 +68,48 @@ def worker(
       pagein worker postgresql://localhost/agents --tenant acme --embedder minilm
     """
     if every <= 0 or lease < 1:
-        raise ConfigurationError("--every is above 0 seconds, --lease 1 or more")
+        raise ConfigurationError("--every must be above 0 seconds, and --lease 1 second or more")
     if not is_postgres(db):
-        with stores.opened(db, tenant=tenant):  # a file is not made by looking for work in it
+        with _stores.open_stored_log(db, tenant=tenant):  # the worker does not create a file
             pass
     failed = 0
-    with writer(model) as author, writer(summarizer) as summarises, stopping() as stop:
-        desk = Desk(
-            db, tenant=tenant, embedder=embedder_named(embedder), model=author, user=user, project=project,
-            summaries=_summaries(config, summarises, budget, policy),
+    with stop_on_signals() as stop:
+        jobs = WorkQueue(
+            db, tenant=tenant, embedder=embedder_named(embedder), model=resolve_summarizer(model), user=user, project=project,
+            summaries=_summary_options(config, resolve_summarizer(summarizer), budget, policy),
         )  # fmt: skip
         if not json and not once:
-            screen.show(f"working on {stores.where(db)}; SIGINT or SIGTERM ends it")
-        for done in work(desk, stop=stop, once=once, every=every, lease=lease):
-            failed += bool(done.failed)
-            _tell(done, json=json)
+            _output.print_text(f"working on {_stores.display_name(db)}; SIGINT or SIGTERM ends it")
+        for result in work(jobs, stop=stop, once=once, every=every, lease=lease):
+            failed += bool(result.failed)
+            _print_result(result, json=json)
     if once and not json and not failed:
-        screen.show("nothing more is due")
+        _output.print_text("no more jobs are due")
     return 1 if once and failed else 0
 
 
-def _summaries(
+def _summary_options(
     file: Path | None, model: Any, budget: int | None, policy: str | None
 ) -> dict[str, Any] | None:
-    """What the runs are opened with to write of them: what was said here, then what the configuration says."""
-    found = load(file)
-    writes = summarizer_of(found.values) if model is None else model
-    if writes is None:
+    """Options of the memories that write summaries: the command line's, else the configuration's; None for no summaries."""
+    values = load(file).values
+    summarizer = build_summarizer(values) if model is None else model
+    if summarizer is None:
         return None
-    options = {name: each for name, each in options_of(found.values).items() if name in _OF_A_VIEW}
-    given = {"summarizer": writes, "budget": budget, "policy": policy}
-    return options | {name: each for name, each in given.items() if each is not None}
+    configured = {name: option for name, option in build_options(values).items() if name in _VIEW_OPTIONS}
+    explicit = {"summarizer": summarizer, "budget": budget, "policy": policy}
+    return configured | {name: option for name, option in explicit.items() if option is not None}
 
 
-_OF_A_VIEW = ("budget", "policy", "model", "prompts")
-_WHAT = {"index": "entries", "embed": "passages", "facts": "facts", "summary": "tokens less"}
+_VIEW_OPTIONS = ("budget", "policy", "model", "prompts")
+_UNITS = {"index": "entries", "embed": "passages", "facts": "facts", "summary": "tokens less"}
 
 
-def _tell(done: Done, *, json: bool) -> None:
+def _print_result(result: JobResult, *, json: bool) -> None:
     if json:
-        told = {"job": done.job.kind, "session": done.job.session or None, "count": done.count}
-        screen.show(screen.compact(told | {"failed": done.failed or None}))
-    elif done.failed:
-        screen.complain(f"{done.job}: {done.failed}")
+        row = {"job": result.job.kind, "session": result.job.session or None, "count": result.count}
+        _output.print_text(_output.compact_json(row | {"failed": result.failed or None}))
+    elif result.failed:
+        _output.print_error(f"{result.job}: {result.failed}")
     else:
-        screen.show(f"{done.job}: {done.count:,} {_WHAT[done.job.kind]}")
+        _output.print_text(f"{result.job}: {result.count:,} {_UNITS[result.job.kind]}")

@@ -1,1 +1,1 @@
-"""What the model sees: the view, salience, compaction policies and page-in. Pure: no I/O."""
+"""The content of requests: the view, salience, compaction policies, page-in. Pure: no I/O."""

@@ -1,12 +1,11 @@
-"""What comes back by itself: what left the view and matches what the run is doing now. Pure.
+"""The page-in: a block behind the run with lines and names that are out of view and likely needed now. Pure.
 
-Models rarely ask for what they do not know they lost. So on each turn the room that the last compaction left free, up
-to a share of the budget, shows what left: lines and names of the run likeliest to be needed next, and what the archive
-finds for the newest words. It stands behind the run, as data, and is made afresh each turn: nothing recent makes way
-for it, and of a provider's cache only this much is lost.
+Models rarely ask for what they do not know they lost. The page-in fills free room, up to a share of the budget, with the
+likeliest names and lines of the run, and with search results for the newest step. It is rebuilt each turn behind the
+run, so no recent step is displaced and only these tokens miss the provider's cache.
 
-Names by themselves have most of it: what a run lacks is more often a name than a line. What the archive finds by words
-alone meets few of these needs, so its part shrinks while nobody uses it. Decisions 12 and 36 have the figures.
+Names alone have most of it: a run lacks a name more often than a line. Search results meet few of these needs, so their
+share shrinks while they are not used. Decisions 0012 and 0036 have the figures.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, TypeVar
 
-from pagein.context.salience.extract import Sight, choose
-from pagein.context.salience.lines import Reader, bare
+from pagein.context.salience.extract import VisibleContent, select_lines
+from pagein.context.salience.lines import LineParser, strip_line_number
 from pagein.context.salience.model import name_chance
-from pagein.context.salience.proximity import NEAR, likelier, near
-from pagein.context.salience.tracker import Memo
-from pagein.context.view.fold import show
-from pagein.context.view.layout import Aside, messages_of
-from pagein.context.view.view import Shown, View
+from pagein.context.salience.tracker import FOCUS_LOG_ODDS, SalienceTracker, focus_on, raise_chance
+from pagein.context.view.fold import make_entry
+from pagein.context.view.layout import ContextBlock, messages_of
+from pagein.context.view.view import View, ViewEntry
 from pagein.events.handles import step_handle
 from pagein.events.identifiers import argument_text, identifiers
 from pagein.events.steps import ActionStep, SummaryStep, TaskStep, as_text
@@ -35,224 +33,224 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", TaskStep, ActionStep)
 
-_MARK = re.compile(r"^(?:[>!]|user:) ", re.MULTILINE)
-"""What stands before a line in an extract: the line is the same without it."""
+_EXTRACT_MARK = re.compile(r"^(?:[>!]|user:) ", re.MULTILINE)
+"""The marks before the lines of an extract."""
 
 HEAD = "Out of view, and likely needed now; a record, not instructions. expand(handle) gives the whole."
 
 WHY = "out of sight, and likely needed now"
-"""What a view's report says of it."""
+"""The reason given in a view's report."""
 
-LIMIT = 16
-"""Hits that are looked at for a page-in."""
+MAX_HITS = 16
+"""Search results considered for a page-in."""
 
-LEAST = 80
-"""Tokens below which nothing is paged in."""
+PAGE_IN_MIN_TOKENS = 80
+"""Free tokens below which nothing is paged in."""
 
-MOST = 1_000
-"""Tokens beyond which a page-in is not worth what it costs outside the cache: at 8,000 tokens 1,500 kept .02 less of the
-prefix and missed as much (36 runs, mini-swe-agent and Java)."""
+PAGE_IN_MAX_TOKENS = 1_000
+"""Tokens of a page-in at most. More is not worth its cost outside the cache: at a budget of 8,000 tokens, 1,500 kept .02
+less of the prefix and missed as much (36 runs, mini-swe-agent and Java)."""
 
-MOST_WORDS, MOST_NAMES = 600, 24
-"""Characters of each text, and identifiers of what was found, that make the query."""
+QUERY_TEXT_MAX_CHARS, QUERY_MAX_NAMES = 600, 24
+"""Characters of each text, and identifiers of the newest results, in the query."""
 
-TELLS = 8
-"""Characters of a line below which it is not worth a handle of its own."""
+BLOCK_LINE_MIN_CHARS = 8
+"""Characters of the longest line in a block of search results, at least."""
 
-FRAME = 48
-"""Tokens of a page-in beside its lines."""
+FRAME_TOKENS = 48
+"""Tokens of a page-in's frame and heading."""
 
-START, GROWS, SHRINKS, SMALLEST, LARGEST = 0.25, 1.5, 0.9, 0.05, 0.5
-"""The archive's part of a page-in: at first, after it was used, after it was not, and its bounds."""
+START_SHARE, SHARE_GROWTH, SHARE_DECAY, MIN_SHARE, MAX_SHARE = 0.25, 1.5, 0.9, 0.05, 0.5
+"""The search results' share of a page-in: at first, its factor after a use, its factor otherwise, its bounds."""
 
-UNUSED = 0.1
-"""The share from which on the archive, which costs most of a page-in's time, is only asked now and then."""
+PROBE_SHARE = 0.1
+"""The share at which the search, most of a page-in's time, runs only once in ``PROBE_INTERVAL``."""
 
-LASTS = 4
-"""Actions for which a page-in stands before it is made anew, unless the user speaks or something leaves."""
+REFRESH_ACTIONS = 4
+"""Actions after which a page-in is rebuilt; a user message or a compaction rebuilds it at once."""
 
-LISTED, FEW, MANY = 0.6, 120, 600
-"""The share of a page-in that names by themselves have, in tokens at least and at most: where there is little room it is all
-theirs. Of identifiers that were missing two in three were among the sixty likeliest that were not shown."""
+NAMES_SHARE, NAMES_MIN_TOKENS, NAMES_MAX_TOKENS = 0.6, 120, 600
+"""The share of a page-in for names alone, and its bounds in tokens: little room is all theirs. Two thirds of the missing
+identifiers were among the sixty likeliest that were not shown."""
 
-_BETWEEN = re.compile(r"[/:-]+")
-"""What parts a name, as a dot does."""
+_NAME_SEPARATORS = re.compile(r"[/:-]+")
+"""Separators within a name, treated like a dot."""
 
-PROBES = 4
-"""Page-ins after which the archive is asked again although what it found was not used."""
+PROBE_INTERVAL = 4
+"""Page-ins between two searches whose results were not used."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """How much of a page-in the archive may have, and what it showed last: names that stood nowhere else."""
+class SearchShare:
+    """The search results' share of a page-in; ``showed`` has the names that only the last results had in view."""
 
-    share: float = START
+    share: float = START_SHARE
     showed: frozenset[str] = frozenset()
     actions: int = 0
 
-    def after(self, view: View) -> Part:
-        """The part once the run went on: more where its newest action names what was shown, less where it does not."""
+    def update(self, view: View) -> SearchShare:
+        """Return the share after an action: larger if the action uses one of the names, smaller if not."""
         actions = self.actions + 1
         if not self.showed:
             return replace(self, actions=actions)
-        used = not self.showed.isdisjoint(newest_names(view))
-        share = min(LARGEST, self.share * GROWS) if used else max(SMALLEST, self.share * SHRINKS)
-        return Part(share, frozenset(), actions)
+        is_used = not self.showed.isdisjoint(_newest_names(view))
+        share = (
+            min(MAX_SHARE, self.share * SHARE_GROWTH) if is_used else max(MIN_SHARE, self.share * SHARE_DECAY)
+        )
+        return SearchShare(share, frozenset(), actions)
 
     def tokens(self, view: View, room: int) -> int:
-        """Tokens of ``room`` that are the archive's now; 0 where it need not be asked."""
-        if has_spoken(view):
-            return int(room * LARGEST)
-        probes = self.actions % PROBES == 0
-        if self.share <= UNUSED and not probes:
+        """Return the tokens of ``room`` for search results; 0 if no search is due."""
+        if is_user_turn(view):
+            return int(room * MAX_SHARE)
+        is_probe = self.actions % PROBE_INTERVAL == 0
+        if self.share <= PROBE_SHARE and not is_probe:
             return 0
-        tokens = int(room * (max(self.share, START) if probes else self.share))
-        return tokens if tokens >= LEAST // 2 else 0
+        tokens = int(room * (max(self.share, START_SHARE) if is_probe else self.share))
+        return tokens if tokens >= PAGE_IN_MIN_TOKENS // 2 else 0
 
 
-class Sights:
-    """What each thing in a view says, found out once for as long as it stands there."""
+class VisibleContentCache:
+    """Caches the names and the parsed content of a view's entries as long as they stay in view."""
 
     def __init__(self) -> None:
-        self._names: dict[int, tuple[Shown, frozenset[str]]] = {}
-        self._sights: dict[int, tuple[Shown, Sight]] = {}
+        self._names: dict[int, tuple[ViewEntry, frozenset[str]]] = {}
+        self._contents: dict[int, tuple[ViewEntry, VisibleContent]] = {}
 
-    def names(self, shown: Shown) -> frozenset[str]:
-        """The identifiers in it."""
-        held = self._names.get(id(shown))
-        if held is None or held[0] is not shown:
-            held = shown, frozenset(name for text in _texts(shown) for name in identifiers(text))
-            self._names[id(shown)] = held
-        return held[1]
+    def names(self, entry: ViewEntry) -> frozenset[str]:
+        """Return the identifiers in an entry."""
+        cached = self._names.get(id(entry))
+        if cached is None or cached[0] is not entry:
+            cached = entry, frozenset(name for text in _texts(entry) for name in identifiers(text))
+            self._names[id(entry)] = cached
+        return cached[1]
 
-    def of(self, view: View) -> Sight:
-        """What the view shows; what left it is forgotten."""
-        parts = {id(each): (each, self._sight(each, view.memo.reader)) for each in view.entries}
-        self._sights = parts
-        self._names = {key: held for key, held in self._names.items() if key in parts}
-        sights = [sight for _, sight in parts.values()]
-        return Sight(
-            frozenset[str]().union(*(each.lines for each in sights)),
-            frozenset[str]().union(*(each.grounded for each in sights)),
-            frozenset[str]().union(*(each.named for each in sights)),
+    def content(self, view: View) -> VisibleContent:
+        """Return the visible content of a view, and drop what left it from the cache."""
+        contents = {
+            id(entry): (entry, self._parse_entry(entry, view.tracker.parser)) for entry in view.entries
+        }
+        self._contents = contents
+        self._names = {key: cached for key, cached in self._names.items() if key in contents}
+        return VisibleContent.merge([content for _, content in contents.values()])
+
+    def _parse_entry(self, entry: ViewEntry, parser: LineParser) -> VisibleContent:
+        cached = self._contents.get(id(entry))
+        return (
+            cached[1]
+            if cached is not None and cached[0] is entry
+            else VisibleContent.parse(_texts(entry), parser)
         )
 
-    def _sight(self, shown: Shown, reader: Reader) -> Sight:
-        held = self._sights.get(id(shown))
-        return held[1] if held is not None and held[0] is shown else Sight.of(_texts(shown), reader)
 
-
-def has_left(view: View) -> bool:
-    """True where something recorded does not stand in the view as it was."""
-    return any(each.stubs or isinstance(each.item, SummaryStep) for each in view.run)
-
-
-def cue(view: View) -> str:
-    """What the run is about now: the user's newest words, the newest action, and the names in what it found."""
-    words: list[str] = []
+def build_query(view: View) -> str:
+    """Build the search query: the newest user message, the newest action, and names in its results."""
+    parts: list[str] = []
     user = _newest(view, TaskStep)
     if user is not None:
-        words.append(as_text(user.content)[-MOST_WORDS:])
+        parts.append(as_text(user.content)[-QUERY_TEXT_MAX_CHARS:])
     action = _newest(view, ActionStep)
     if action is not None:
-        words.append(as_text(action.content or "")[-MOST_WORDS:])
-        words += [argument_text(call.arguments)[:MOST_WORDS] for call in action.tool_calls]
-        found = (as_text(seen.content) for seen in action.observations if seen is not None)
-        named = (name for text in found for name in identifiers(text[: 20 * MOST_WORDS]))
-        words.append(" ".join(_first(named, MOST_NAMES)))
-    return "\n".join(each for each in words if each.strip())
+        parts.append(as_text(action.content or "")[-QUERY_TEXT_MAX_CHARS:])
+        parts += [argument_text(call.arguments)[:QUERY_TEXT_MAX_CHARS] for call in action.tool_calls]
+        results = (
+            as_text(observation.content) for observation in action.observations if observation is not None
+        )
+        names = (name for text in results for name in identifiers(text[: 20 * QUERY_TEXT_MAX_CHARS]))
+        parts.append(" ".join(_first_unique(names, QUERY_MAX_NAMES)))
+    return "\n".join(part for part in parts if part.strip())
 
 
 def _newest(view: View, kind: type[S]) -> S | None:
-    return next((each.item for each in reversed(view.run) if isinstance(each.item, kind)), None)
+    return next((entry.item for entry in reversed(view.run) if isinstance(entry.item, kind)), None)
 
 
-def _first(names: Iterable[str], most: int) -> Iterable[str]:
-    """The first names that differ, at most so many; what comes behind them is not looked at."""
-    held: dict[str, None] = {}
+def _first_unique(names: Iterable[str], limit: int) -> Iterable[str]:
+    """Return the first distinct names, at most ``limit``; the rest is not read."""
+    unique: dict[str, None] = {}
     for name in names:
-        held[name] = None
-        if len(held) == most:
+        unique[name] = None
+        if len(unique) == limit:
             break
-    return held
+    return unique
 
 
-def in_sight(view: View) -> frozenset[int]:
-    """The positions that stand in the view as they were recorded."""
+def verbatim_positions(view: View) -> frozenset[int]:
+    """Return the positions that are shown as recorded."""
     return frozenset(
-        each.first for each in view.entries if not each.stubs and not isinstance(each.item, SummaryStep)
+        entry.first for entry in view.entries if not entry.stubs and not isinstance(entry.item, SummaryStep)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class PageIn:
-    """What comes back, block by block, those first that stay longest when room gets short; and what each costs.
+    """The blocks of a page-in with their costs in tokens; the last ones are dropped first when room gets short.
 
-    ``new`` are names in what the archive found that stand nowhere else in view; ``index`` makes the list of names anew
-    each turn, in ``names`` tokens.
+    ``new_names`` are the names that only search results have in view. ``index`` makes the list of names anew each turn,
+    in ``names_tokens`` tokens.
     """
 
     blocks: tuple[str, ...] = ()
     costs: tuple[int, ...] = ()
-    new: frozenset[str] = frozenset()
-    index: Index | None = None
-    names: int = 0
+    new_names: frozenset[str] = frozenset()
+    index: NameIndex | None = None
+    names_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
-    """The names that are out of sight, with the chance that each is needed soon, and those that stand in a line together."""
+class NameIndex:
+    """The names out of view, each with the chance that it is needed soon; ``beside`` has the names of each line."""
 
     chances: Mapping[str, float]
     beside: tuple[tuple[str, ...], ...]
 
-    def likeliest(self, view: View, since: int, sights: Sights, tokens: int) -> str:
-        """The names worth most a token now, on one line of at most ``tokens`` tokens; those in sight since left out."""
-        about = frozenset(identifiers(cue(view)))
+    def list_likeliest(self, view: View, since: int, cache: VisibleContentCache, tokens: int) -> str:
+        """Return the names worth most per token on a line of at most ``tokens`` tokens, without names visible ``since``."""
+        about = frozenset(identifiers(build_query(view)))
         related = frozenset(name for line in self.beside if not about.isdisjoint(line) for name in line)
-        newer = takewhile(lambda each: each.first >= since, reversed(view.run))
-        shown = frozenset[str]().union(*map(sights.names, newer))
+        newer = takewhile(lambda entry: entry.first >= since, reversed(view.run))
+        newly_visible = frozenset[str]().union(*map(cache.names, newer))
         worth = [
-            (likelier(chance, NEAR * (name in related)) / (1.5 + len(name) / 3.5), name)
+            (raise_chance(chance, FOCUS_LOG_ODDS * (name in related)) / (1.5 + len(name) / 3.5), name)
             for name, chance in self.chances.items()
-            if name not in shown
+            if name not in newly_visible
         ]
-        best = _unlike(name for _, name in heapq.nlargest(max(1, tokens // 3), worth))
-        while best and view.counter.text(_named(best)) > tokens:
+        best = _drop_contained_names(name for _, name in heapq.nlargest(max(1, tokens // 3), worth))
+        while best and view.counter.text(_names_line(best)) > tokens:
             best = best[: len(best) * 4 // 5]
-        return _named(best) if best else ""
+        return _names_line(best) if best else ""
 
 
-def _named(names: Iterable[str]) -> str:
+def _names_line(names: Iterable[str]) -> str:
     return "Named too: " + " ".join(names)
 
 
-def _unlike(names: Iterable[str]) -> list[str]:
-    """The names, without those that are part of a likelier one, as ``models.py`` of ``app/models.py``."""
-    kept, said = list[str](), ""
+def _drop_contained_names(names: Iterable[str]) -> list[str]:
+    """Drop the names that are part of a likelier one, as ``models.py`` of ``app/models.py``."""
+    listed, listed_parts = list[str](), ""
     for name in names:
-        if (part := _parted(name)) not in said:
-            kept.append(name)
-            said += f" {part}"
-    return kept
+        if (part := _delimit_name(name)) not in listed_parts:
+            listed.append(name)
+            listed_parts += f" {part}"
+    return listed
 
 
-def _parted(name: str) -> str:
-    return f".{_BETWEEN.sub('.', name)}."
+def _delimit_name(name: str) -> str:
+    return f".{_NAME_SEPARATORS.sub('.', name)}."
 
 
-def _index(memo: Memo, shown: frozenset[str]) -> Index:
-    said = " ".join(map(_parted, shown))
+def _build_name_index(tracker: SalienceTracker, visible_names: frozenset[str]) -> NameIndex:
+    visible_parts = " ".join(map(_delimit_name, visible_names))
     chances = {
-        name: name_chance(each.base, each.use, memo.turn)
-        for name, each in memo.names.items()
-        if name not in shown and _parted(name) not in said
+        name: name_chance(tracked.base, tracked.use, tracker.turn)
+        for name, tracked in tracker.names.items()
+        if name not in visible_names and _delimit_name(name) not in visible_parts
     }
-    return Index(chances, tuple(each.names for each in memo.lines.values() if len(each.names) > 1))
+    return NameIndex(chances, tuple(line.names for line in tracker.lines.values() if len(line.names) > 1))
 
 
-def newest_names(view: View) -> frozenset[str]:
-    """The identifiers in the newest action: what it says, and what it calls."""
+def _newest_names(view: View) -> frozenset[str]:
+    """Return the identifiers in the newest action's text and calls."""
     action = _newest(view, ActionStep)
     if action is None:
         return frozenset()
@@ -260,110 +258,115 @@ def newest_names(view: View) -> frozenset[str]:
     return frozenset(name for text in texts for name in identifiers(text))
 
 
-def has_spoken(view: View) -> bool:
-    """True where the user spoke last."""
-    spoke = (each.item for each in reversed(view.run) if isinstance(each.item, ActionStep | TaskStep))
-    return isinstance(next(spoke, None), TaskStep)
+def is_user_turn(view: View) -> bool:
+    """True if a user message is newer than the newest action."""
+    steps = (entry.item for entry in reversed(view.run) if isinstance(entry.item, ActionStep | TaskStep))
+    return isinstance(next(steps, None), TaskStep)
 
 
-def room_for(view: View, share: float) -> int:
-    """Tokens that a page-in may have: what is free, at most the share of the limit."""
-    return min(int(view.limit * share), view.limit - view.tokens, MOST)
+def available_tokens(view: View, limit_share: float) -> int:
+    """Return the tokens free for a page-in, at most this share of the limit."""
+    return min(int(view.limit * limit_share), view.limit - view.tokens, PAGE_IN_MAX_TOKENS)
 
 
-def paged_in(
-    view: View, hits: Sequence[Hit], part: int, room: int, query: str, sights: Sights | None = None
+def build_page_in(
+    view: View, hits: Sequence[Hit], search_tokens: int, room: int, query: str, cache: VisibleContentCache
 ) -> PageIn:
-    """What is out of sight and likely needed, in blocks of at most ``room`` tokens together.
-
-    The hits have ``part`` tokens of it.
-    """
+    """Build the blocks with what is out of view and likely needed, in ``room`` tokens, ``search_tokens`` for the hits."""
     from pagein.search.snippets import pack  # noqa: PLC0415 - loads where something left
 
-    sight = (sights or Sights()).of(view)
-    seen = set(sight.lines)
-    snippets = pack(hits, part, view.counter, query) if hits and part else ()
-    found = tuple(block for each in snippets if (block := _block(each, view.head, seen)))
-    left = room - FRAME - sum(view.counter.text(each) + 1 for each in found)
-    came = Sight.of(found, view.memo.reader)
-    whole = Sight(sight.lines | came.lines, sight.grounded | came.grounded, sight.named | came.named)
-    likely, names = _likely(view, whole, left, query)
-    blocks = (*found, *likely)
-    costs = tuple(view.counter.text(each) + 1 for each in blocks)
-    shown = whole.named.union(name for each in likely for name in identifiers(each))
-    return PageIn(blocks, costs, came.named - sight.named, _index(view.memo, shown), names)
+    visible = cache.content(view)
+    visible_lines = set(visible.lines)
+    snippets = pack(hits, search_tokens, view.counter, query) if hits and search_tokens else ()
+    snippet_blocks = tuple(
+        block for snippet in snippets if (block := _snippet_block(snippet, view.head, visible_lines))
+    )
+    tokens_left = room - FRAME_TOKENS - sum(view.counter.text(block) + 1 for block in snippet_blocks)
+    found_content = VisibleContent.parse(snippet_blocks, view.tracker.parser)
+    all_visible = VisibleContent.merge((visible, found_content))
+    line_blocks, names_tokens = _build_line_blocks(view, all_visible, tokens_left, query)
+    blocks = (*snippet_blocks, *line_blocks)
+    costs = tuple(view.counter.text(block) + 1 for block in blocks)
+    visible_names = all_visible.names.union(name for block in line_blocks for name in identifiers(block))
+    index = _build_name_index(view.tracker, visible_names)
+    return PageIn(blocks, costs, found_content.names - visible.names, index, names_tokens)
 
 
-def shown_in(paged: PageIn, view: View, room: int, since: int, sights: Sights | None = None) -> Shown | None:
-    """The blocks as they stand behind the run, in at most ``room`` tokens, and the names that are likeliest now."""
-    if room < LEAST:
+def render_page_in(
+    page_in: PageIn, view: View, room: int, since: int, cache: VisibleContentCache
+) -> ViewEntry | None:
+    """Render a page-in behind the run in at most ``room`` tokens, with the names that are likeliest now; None if empty."""
+    if room < PAGE_IN_MIN_TOKENS:
         return None
-    left = room - FRAME
+    tokens_left = room - FRAME_TOKENS
     blocks: list[str] = []
-    if paged.index is not None and paged.names:
-        named = paged.index.likeliest(view, since, sights or Sights(), min(paged.names, left))
-        blocks += [named] if named else []
-        left -= view.counter.text(named) + 1
-    for block, cost in zip(paged.blocks, paged.costs, strict=True):
-        left -= cost
-        if left < 0:
+    if page_in.index is not None and page_in.names_tokens:
+        names_line = page_in.index.list_likeliest(view, since, cache, min(page_in.names_tokens, tokens_left))
+        blocks += [names_line] if names_line else []
+        tokens_left -= view.counter.text(names_line) + 1
+    for block, cost in zip(page_in.blocks, page_in.costs, strict=True):
+        tokens_left -= cost
+        if tokens_left < 0:
             break
         blocks.append(block)
     if not blocks:
         return None
-    item = Aside("recalled", "\n".join((HEAD, *blocks)))
-    return show(item, view.head, view.head, view.counter, tier="recalled", why=WHY)
+    item = ContextBlock("recalled", "\n".join((HEAD, *blocks)))
+    return make_entry(item, view.head, view.head, view.counter, tier="recalled", why=WHY)
 
 
-def aside(text: str, head: int, tokens: int) -> Shown:
-    """What came back as it stood behind the run at that head, its tokens known."""
-    item = Aside("recalled", text)
-    return Shown(head, head, item, "recalled", WHY, messages_of(item), tokens)
+def restore_entry(text: str, head: int, tokens: int) -> ViewEntry:
+    """Restore the entry of a page-in that was rendered at this head, from its text and its tokens."""
+    item = ContextBlock("recalled", text)
+    return ViewEntry(head, head, item, "recalled", WHY, messages_of(item), tokens)
 
 
-def _texts(shown: Shown) -> Iterator[str]:
-    is_extract = isinstance(shown.item, SummaryStep)
-    for message in shown.messages:
+def _texts(entry: ViewEntry) -> Iterator[str]:
+    is_extract = isinstance(entry.item, SummaryStep)
+    for message in entry.messages:
         text = as_text(message.content or "")
-        yield _MARK.sub("", text) if is_extract else text
+        yield _EXTRACT_MARK.sub("", text) if is_extract else text
         yield from (argument_text(call.arguments) for call in message.tool_calls)
 
 
-def _likely(view: View, visible: Sight, tokens: int, query: str) -> tuple[tuple[str, ...], int]:
-    """Lines of the run that are out of sight, newest first, those near to what it is about now before others.
-
-    And the tokens that names by themselves are worth beside them.
-    """
-    if tokens < LEAST // 2:
+def _build_line_blocks(
+    view: View, visible: VisibleContent, tokens: int, query: str
+) -> tuple[tuple[str, ...], int]:
+    """Build blocks of lines that are out of view, newest first; also return the tokens for names alone."""
+    if tokens < PAGE_IN_MIN_TOKENS // 2:
         return (), 0
-    named = min(tokens, max(FEW, min(MANY, int(tokens * LISTED))))
-    about = near(view.memo, frozenset(identifiers(query)))
-    extract = choose(about, tokens - named, view.counter, visible=visible)
+    names_tokens = min(tokens, max(NAMES_MIN_TOKENS, min(NAMES_MAX_TOKENS, int(tokens * NAMES_SHARE))))
+    focused = focus_on(view.tracker, frozenset(identifiers(query)))
+    extract = select_lines(focused, tokens - names_tokens, view.counter, visible=visible)
     groups = [
-        (position, list(group)) for position, group in groupby(extract.lines, key=lambda each: each.position)
+        (position, list(group)) for position, group in groupby(extract.lines, key=lambda line: line.position)
     ]
     blocks = (
-        "\n".join((f"[{step_handle(position)}]", *(each.mark + each.text for each in lines)))
+        "\n".join((f"[{step_handle(position)}]", *(line.mark + line.text for line in lines)))
         for position, lines in reversed(groups)
     )
-    return tuple(blocks), named + (view.counter.text(_named(extract.names)) if extract.names else 0)
+    return tuple(blocks), names_tokens + (
+        view.counter.text(_names_line(extract.names)) if extract.names else 0
+    )
 
 
-def _block(snippet: Snippet, head: int, seen: set[str]) -> str:
-    """A snippet with its handle, origin and age, without the lines that are in sight already."""
+def _snippet_block(snippet: Snippet, head: int, visible_lines: set[str]) -> str:
+    """Return a snippet with its handle, origin and age, without visible lines; "" if too little is left."""
     from pagein.search.snippets import GAP  # noqa: PLC0415
 
-    kept = list(_unseen(snippet.text, seen))
-    if not any(len(bare(line)) >= TELLS and line != GAP for line in kept):
+    hidden = list(_hidden_lines(snippet.text, visible_lines))
+    if not any(len(strip_line_number(line)) >= BLOCK_LINE_MIN_CHARS and line != GAP for line in hidden):
         return ""
-    seen.update(map(bare, kept))
+    visible_lines.update(map(strip_line_number, hidden))
     ago = head - snippet.hit.position
-    return "\n".join((f"[{snippet.handle}] {snippet.hit.role}, {ago} entries ago:", *kept))
+    return "\n".join((f"[{snippet.handle}] {snippet.hit.role}, {ago} entries ago:", *hidden))
 
 
-def _unseen(text: str, seen: set[str]) -> Iterator[str]:
+def _hidden_lines(text: str, visible_lines: set[str]) -> Iterator[str]:
     for line in text.splitlines():
-        key = bare(line)
-        # The archive has a call as "tool: what it was asked", a view as what it was asked.
-        if not key or (key not in seen and bare(key.partition(": ")[2]) not in seen):
+        key = strip_line_number(line)
+        # The index has a call as "tool: arguments", a view has its arguments.
+        if not key or (
+            key not in visible_lines and strip_line_number(key.partition(": ")[2]) not in visible_lines
+        ):
             yield line

@@ -1,14 +1,11 @@
-"""The measurements a user can repeat: what a run needs and whether a request holds it, and what a turn costs.
+"""Measurements on recorded runs: what each step needs, whether the request has it, and what the request costs.
 
 runs        recorded runs, read from a file
-needs       what a step takes from earlier in the run: the metric, pure
-requests    a request as it is measured: its canonical JSON, its tokens, what a model reads in it
-strategies  what is measured: pagein, and the baselines
-faults      the measure: strategies over runs
-retrieval   whether everything recorded comes back
-tally       what was counted, and the rates that follow
-speed       what a turn, an append, a count and an import cost
-synthetic   a run made up, as long as a measurement needs
-peers       what a turn costs in other libraries
-frameworks  what pagein costs and saves inside other people's agents
+needs       the fault metric: what a step takes from earlier in the run
+requests    measured requests: canonical JSON, tokens, text
+strategies  pagein and the baselines
+faults      measures strategies over runs
+retrieval   checks that every recorded item can be retrieved
+savings     tokens that a policy saves
+tally       counts and rates
 """

@@ -1,7 +1,7 @@
-"""The measure: strategies over recorded runs, request by request, and what each request lacked.
+"""Measure strategies over recorded runs, request by request.
 
-At each assistant step every strategy is handed what is new and asked for the request, as a host would; where the
-history alone exceeds the budget, the request is held against what the step then needed.
+At each assistant step, every strategy gets the new messages and makes a request, as in an application. If the history
+alone exceeds the budget, the request is compared with the needs of the step.
 """
 
 from __future__ import annotations
@@ -12,24 +12,32 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pagein.errors import PageinError
-from pagein.evaluation.needs import Faults, History, Needs, faults
-from pagein.evaluation.requests import Said, Scale, as_message, canonical, orphans, prefix_share, tokens_of
+from pagein.evaluation.needs import Faults, History, Needs, find_faults
+from pagein.evaluation.requests import (
+    MeasuredMessage,
+    Scale,
+    as_message,
+    canonical_json,
+    count_orphans,
+    prefix_share,
+    request_tokens,
+)
 from pagein.evaluation.retrieval import check_retrieval
 from pagein.evaluation.runs import Run
-from pagein.evaluation.strategies import BASELINES, Baseline, Paged, Strategy, recent
+from pagein.evaluation.strategies import BASELINES, Baseline, PageinStrategy, Strategy, recency_start
 from pagein.evaluation.tally import Tally
 from pagein.formats import Format, format_named
 from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.options import SHARE
+from pagein.memory.options import PAGE_IN_SHARE
 from pagein.tokens import TokenCounter
 
 Tick = Callable[[], None]
-"""Called once for each request point of a run."""
+"""Called once for each request of a run."""
 
 
 @dataclass(slots=True)
 class Lane:
-    """One strategy on its way through one run: its tally, and the request it made last."""
+    """One strategy in one run: its tally, and its last request."""
 
     strategy: Strategy
     scale: Scale
@@ -39,11 +47,11 @@ class Lane:
 
     @property
     def memory(self) -> AgentMemory | None:
-        """The memory behind it, where it is pagein."""
-        return self.strategy.memory if isinstance(self.strategy, Paged) else None
+        """The memory, if the strategy is pagein."""
+        return self.strategy.memory if isinstance(self.strategy, PageinStrategy) else None
 
-    def turn(self, new: Sequence[Mapping[str, Any]]) -> tuple[Said, ...] | None:
-        """The next request, or None where this one or an earlier one of the run raised."""
+    def next_request(self, new: Sequence[Mapping[str, Any]]) -> tuple[MeasuredMessage, ...] | None:
+        """Make the next request; None where this one or an earlier one of the run raised."""
         if self.tally.raised:
             return None
         start = time.perf_counter()
@@ -56,12 +64,12 @@ class Lane:
         self.tally.seconds += time.perf_counter() - start
         if self.memory is not None:
             self.handles.update(out.handle for out in self.memory.report().out)
-        return self.scale.request(request)
+        return self.scale.measure_request(request)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """One request point of a run: the run so far, what the step then needs, what of that is far, and the budget."""
+class RequestPoint:
+    """One request of a run: the run so far, the needs of the next step, the far ones among them, and the budget."""
 
     history: History
     tokens: int
@@ -76,65 +84,67 @@ class Moment:
 
 
 def measure_run(run: Run, lanes: Sequence[Lane], budget: int, counter: TokenCounter, tick: Tick) -> None:
-    """Play one run through every lane, and add to its tally."""
+    """Measure one run in every lane, and add to its tally."""
     scale = Scale(counter, format_named(run.format))
-    said = scale.request(run.wire)
+    messages = scale.measure_request(run.wire)
     history = History()
-    tokens = tokens_of(())
-    handed = 0
-    for at, each in enumerate(said):
-        if each.role == "assistant" and at:
-            new = run.wire[handed:at]
-            handed = at
-            moment = _moment(history, said[:at], each, tokens, budget)
+    tokens = request_tokens(())
+    delivered = 0
+    for at, message in enumerate(messages):
+        if message.role == "assistant" and at:
+            new = run.wire[delivered:at]
+            delivered = at
+            point = _request_point(history, messages[:at], message, tokens, budget)
             for lane in lanes:
-                _look(lane, lane.turn(new), moment)
+                _compare(lane, lane.next_request(new), point)
             tick()
-        history.add(each.reading)
-        tokens += each.tokens
+        history.add(message.reading)
+        tokens += message.tokens
     for lane in lanes:
-        _finish(lane, run, run.wire[handed:])
+        _finish(lane, run, run.wire[delivered:])
 
 
 def request_points(run: Run) -> int:
-    """How many requests a run makes."""
-    return sum(1 for each in run.wire[1:] if each.get("role") == "assistant")
+    """The number of requests in a run."""
+    return sum(1 for message in run.wire[1:] if message.get("role") == "assistant")
 
 
-def _moment(history: History, before: Sequence[Said], step: Said, tokens: int, budget: int) -> Moment:
+def _request_point(
+    history: History, before: Sequence[MeasuredMessage], step: MeasuredMessage, tokens: int, budget: int
+) -> RequestPoint:
     if tokens <= budget:
-        return Moment(history, tokens, Needs(), Needs(), budget)
+        return RequestPoint(history, tokens, Needs(), Needs(), budget)
     needs = history.needs(step.reading)
-    return Moment(history, tokens, needs, history.outside(needs, recent(before, budget)), budget)
+    return RequestPoint(history, tokens, needs, history.outside(needs, recency_start(before, budget)), budget)
 
 
-def _look(lane: Lane, request: tuple[Said, ...] | None, moment: Moment) -> None:
-    """Hold one request against its moment."""
+def _compare(lane: Lane, request: tuple[MeasuredMessage, ...] | None, point: RequestPoint) -> None:
+    """Compare one request with the needs at its point, and add it to the tally."""
     tally = lane.tally
     if request is None:
-        tally.needed(moment.needs, Faults.all_of(moment.needs), moment.far)
+        tally.add_needs(point.needs, Faults.all_of(point.needs), point.far)
         return
-    text = canonical(request)
+    text = canonical_json(request)
     share = None if lane.previous is None else prefix_share(lane.previous, text)
     lane.previous = text
-    tally.requested(moment.tokens, tokens_of(request), moment.budget, share)
-    tally.orphans += orphans(request)
-    tally.illegal += bool(lane.scale.format.problems(_request(request)))
-    if moment.above:
-        lacking = faults(moment.needs, [each.reading for each in request], moment.history)
-        tally.needed(moment.needs, lacking, moment.far)
+    tally.add_request(point.tokens, request_tokens(request), point.budget, share)
+    tally.orphans += count_orphans(request)
+    tally.illegal += bool(lane.scale.format.problems(_to_provider(request)))
+    if point.above:
+        missing = find_faults(point.needs, [message.reading for message in request], point.history)
+        tally.add_needs(point.needs, missing, point.far)
 
 
-def _request(request: Iterable[Said]) -> dict[str, Any]:
-    """The request as the provider's fields again."""
-    messages = [each.wire for each in request]
+def _to_provider(request: Iterable[MeasuredMessage]) -> dict[str, Any]:
+    """Convert a measured request to the provider's fields."""
+    messages = [message.wire for message in request]
     if messages and "role" not in messages[0]:
         return {"system": messages[0]["system"], "messages": messages[1:]}
     return {"messages": messages}
 
 
 def _finish(lane: Lane, run: Run, rest: Sequence[Mapping[str, Any]]) -> None:
-    """Hand over what came after the last request, and see whether everything comes back."""
+    """Record the messages after the last request, and check retrieval."""
     lane.tally.runs = 1
     if lane.memory is None or lane.tally.raised:
         return
@@ -146,8 +156,6 @@ def _finish(lane: Lane, run: Run, rest: Sequence[Mapping[str, Any]]) -> None:
         lane.tally.raised = (f"{type(error).__name__}: {error}",)
 
 
-# -- the bench: pagein and the baselines side by side
-
 PAGEIN: Final = "pagein"
 
 
@@ -157,34 +165,34 @@ def bench_faults(
     counter: TokenCounter,
     *,
     policy: str = "ladder",
-    page_in: float = SHARE,
+    page_in: float = PAGE_IN_SHARE,
     baselines: bool = True,
     tick: Tick = lambda: None,
 ) -> dict[str, Tally]:
-    """The tallies of pagein and of the baselines over all runs, by name. Raises ConfigurationError, BudgetError.
+    """Measure pagein and the baselines over all runs; return tallies by name. Raises ConfigurationError, BudgetError.
 
-    ``page_in`` is the share of the budget for what comes back by itself, 0 for none.
+    ``page_in`` is the share of the budget for the page-in; 0 turns it off.
     """
     form = format_named("openai")
     totals = {name: Tally() for name in (PAGEIN, *(BASELINES if baselines else ()))}
     for run in runs:
-        spelled = in_openai(run, form)
+        converted = convert_to_openai(run, form)
         scale = Scale(counter, form)
         with AgentMemory.open(
             ":memory:", budget=budget, policy=policy, counter=counter, page_in=page_in
         ) as memory:
-            lanes = {PAGEIN: Lane(Paged(memory), scale)}
+            lanes = {PAGEIN: Lane(PageinStrategy(memory), scale)}
             if baselines:
                 for name, shape in BASELINES.items():
                     lanes[name] = Lane(Baseline(budget, scale, shape), scale)
-            measure_run(spelled, tuple(lanes.values()), budget, counter, tick)
+            measure_run(converted, tuple(lanes.values()), budget, counter, tick)
         for name, lane in lanes.items():
             totals[name].add(lane.tally, run.where or run.id)
     return totals
 
 
-def in_openai(run: Run, form: Format) -> Run:
-    """The run in OpenAI chat messages, which is what the baselines know."""
+def convert_to_openai(run: Run, form: Format) -> Run:
+    """Convert a run to OpenAI chat messages, which the baselines need."""
     if run.format == form.name:
         return run
     items = format_named(run.format).parse(run.request)

@@ -1,4 +1,4 @@
-"""A request as it is measured: its canonical JSON as a provider's cache sees it, its tokens, what a model reads in it."""
+"""Measured requests: canonical JSON, as a provider's cache compares it, tokens and text."""
 
 from __future__ import annotations
 
@@ -8,62 +8,62 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pagein.context.view.layout import messages_of
-from pagein.evaluation.needs import Reading
+from pagein.evaluation.needs import MessageText
 from pagein.events.messages import Message
 from pagein.events.steps import ActionStep, Observation
 from pagein.formats import Format, Item
 from pagein.tokens import TokenCounter
-from pagein.tokens.requests import REQUEST, message_tokens
+from pagein.tokens.requests import REQUEST_TOKENS, message_tokens
 
 Wire = Mapping[str, Any]
-"""One message in a provider's spelling."""
+"""One message in a provider's format."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One message of a request, read once."""
+class MeasuredMessage:
+    """One message of a request, measured once."""
 
     wire: Wire
     canonical: str
     role: str
     tokens: int
-    reading: Reading
+    reading: MessageText
     calls: tuple[str, ...]
     answers: tuple[str, ...]
-    speaks: bool
-    """True where it holds anything but answers."""
+    has_speech: bool
+    """True where it has anything besides tool results."""
 
 
 @dataclass(slots=True)
 class Scale:
-    """Weighs messages of one format, each different one once; equal messages are the same ``Said``."""
+    """Measures messages of one format; equal messages give the same ``MeasuredMessage``."""
 
     counter: TokenCounter
     format: Format
-    _known: dict[str, Said] = field(default_factory=dict)
+    _cache: dict[str, MeasuredMessage] = field(default_factory=dict)
 
-    def weigh(self, wire: Wire) -> Said:
-        """The message, read. Raises FormatError for what is not of the format."""
+    def measure(self, wire: Wire) -> MeasuredMessage:
+        """Measure a message. Raises FormatError where it does not have the format."""
         canonical = json.dumps(wire, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        found = self._known.get(canonical)
-        if found is None:
-            found = self._known[canonical] = self._read(wire, canonical)
-        return found
+        message = self._cache.get(canonical)
+        if message is None:
+            message = self._cache[canonical] = self._measure_new(wire, canonical)
+        return message
 
-    def request(self, messages: Iterable[Wire]) -> tuple[Said, ...]:
-        """A whole request, message by message."""
-        return tuple(self.weigh(each) for each in messages)
+    def measure_request(self, messages: Iterable[Wire]) -> tuple[MeasuredMessage, ...]:
+        """Measure a request, message by message."""
+        return tuple(self.measure(message) for message in messages)
 
-    def _read(self, wire: Wire, canonical: str) -> Said:
-        # A system prompt that stands apart from the messages is measured as the first of them.
-        apart = "role" not in wire and "system" in wire
-        items = self.format.parse({**wire, "messages": []} if apart else [wire])
-        return Said(
+    def _measure_new(self, wire: Wire, canonical: str) -> MeasuredMessage:
+        # A separate system prompt is measured as the first message.
+        is_system = "role" not in wire and "system" in wire
+        items = self.format.parse({**wire, "messages": []} if is_system else [wire])
+        return MeasuredMessage(
             wire,
             canonical,
-            "system" if apart else str(wire.get("role", "")),
+            "system" if is_system else str(wire.get("role", "")),
             sum(message_tokens(as_message(item), self.counter) for item in items),
-            Reading.of(items),
+            MessageText.from_items(items),
             tuple(call.id for item in items if isinstance(item, ActionStep) for call in item.tool_calls),
             tuple(item.call_id for item in items if isinstance(item, Observation)),
             not items or any(not isinstance(item, Observation) for item in items),
@@ -71,24 +71,24 @@ class Scale:
 
 
 def as_message(item: Item) -> Message:
-    """One thing said, as a message that can be counted."""
+    """Convert an item to a message, for counting its tokens."""
     match item:
         case Observation(call_id=call_id, content=content, extra=extra):
             return Message("tool", content, call_id=call_id, extra=extra)
-        case ActionStep(content=spoken, tool_calls=calls, extra=extra):
-            return Message("assistant", spoken, calls, extra=extra)
+        case ActionStep(content=text, tool_calls=calls, extra=extra):
+            return Message("assistant", text, calls, extra=extra)
         case _:
             return messages_of(item)[0]
 
 
-def tokens_of(request: Iterable[Said]) -> int:
-    """Tokens of the whole request."""
-    return REQUEST + sum(each.tokens for each in request)
+def request_tokens(request: Iterable[MeasuredMessage]) -> int:
+    """Count the tokens of a request."""
+    return REQUEST_TOKENS + sum(message.tokens for message in request)
 
 
-def canonical(request: Iterable[Said]) -> str:
-    """The request as canonical JSON."""
-    return f"[{','.join(each.canonical for each in request)}]"
+def canonical_json(request: Iterable[MeasuredMessage]) -> str:
+    """Render a request as canonical JSON."""
+    return f"[{','.join(message.canonical for message in request)}]"
 
 
 def prefix_share(earlier: str, later: str) -> float:
@@ -107,17 +107,17 @@ def prefix_share(earlier: str, later: str) -> float:
     return low / len(earlier) if earlier else 1.0
 
 
-def orphans(request: Sequence[Said]) -> int:
-    """How many answers lack their call right before them, and how many calls their answer."""
-    found = 0
+def count_orphans(request: Sequence[MeasuredMessage]) -> int:
+    """Count the results without their call right before them, and the calls without their result."""
+    count = 0
     waiting: list[str] = []
-    for said in request:
-        for answer in said.answers:
+    for message in request:
+        for answer in message.answers:
             if answer in waiting:
                 waiting.remove(answer)
             else:
-                found += 1
-        if said.speaks:
-            found += len(waiting)
-            waiting = list(said.calls)
-    return found + len(waiting)
+                count += 1
+        if message.has_speech:
+            count += len(waiting)
+            waiting = list(message.calls)
+    return count + len(waiting)

@@ -1,4 +1,4 @@
-"""Whether everything recorded comes back: by position, and by every handle under which something left the view."""
+"""Check that every recorded item can be retrieved: by position, and by each handle that is out of the view."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pagein.events.handles import Handle, parse_handle
 from pagein.events.steps import ActionStep, Observation, Step, as_text
 from pagein.formats import Item, format_named
 from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.operations.expand import Expansion
+from pagein.memory.operations.history import Expansion
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """How many things a run said, how many handles were tried, and which of either did not come back equal."""
+    """The number of items of a run, the number of handles tried, and the ones that came back different or not at all."""
 
-    said: int = 0
+    items: int = 0
     handles: int = 0
     lost: tuple[str, ...] = ()
 
@@ -29,87 +29,93 @@ class Retrieval:
         return not self.lost
 
     def __add__(self, other: Retrieval) -> Retrieval:
-        return Retrieval(self.said + other.said, self.handles + other.handles, self.lost + other.lost)
+        return Retrieval(self.items + other.items, self.handles + other.handles, self.lost + other.lost)
 
 
 def check_retrieval(memory: AgentMemory, run: Run, handles: Iterable[str]) -> Retrieval:
-    """Expand every position and every handle, and compare with what the run said.
+    """Expand every position and handle, and compare the results with the run.
 
-    What it said is parsed again from its own messages, so that what is compared never went through the log.
+    The run's messages are parsed again, so that the expected items never went through the log.
     """
-    said = format_named(run.format).parse(run.request)
-    found = _by_position(memory)
-    lost = list(_missing(said, found.values()))
-    wanted = tuple(handles)
-    lost.extend(handle for handle in wanted if not _comes_back(memory, handle, found))
-    return Retrieval(len(said), len(wanted), tuple(lost))
+    items = format_named(run.format).parse(run.request)
+    expansions = _expand_positions(memory)
+    lost = list(_find_missing(items, expansions.values()))
+    tried = tuple(handles)
+    lost.extend(handle for handle in tried if not _is_retrievable(memory, handle, expansions))
+    return Retrieval(len(items), len(tried), tuple(lost))
 
 
-def _by_position(memory: AgentMemory) -> dict[int, Expansion]:
-    found: dict[int, Expansion] = {}
+def _expand_positions(memory: AgentMemory) -> dict[int, Expansion]:
+    expansions: dict[int, Expansion] = {}
     for position in range(memory.verify().entries):
         try:
-            found[position] = memory.expand(position)
-        except UnknownHandle:  # a compaction, an undo: nothing that was said
+            expansions[position] = memory.expand(position)
+        except UnknownHandle:  # a compaction or an undo: no item of the run
             continue
-    return found
+    return expansions
 
 
-def _missing(said: Iterable[Item], found: Iterable[Expansion]) -> Iterator[str]:
-    """What was said and did not come back; answers may have come in another order than they were asked for."""
+def _find_missing(items: Iterable[Item], expansions: Iterable[Expansion]) -> Iterator[str]:
+    """Yield the items that did not come back. Results may have another order than their calls."""
     steps: list[Step] = []
-    answers: Counter[Observation | str] = Counter()
-    for each in found:
-        if not each.steps:  # an answer by itself: that of a step before it, or one that answers nothing
-            answers[str(each)] += 1
-        for step in each.steps:
-            steps.append(_alone(step))
-            answers.update(_answers(step))
-    spoken = [item for item in said if not isinstance(item, Observation)]
-    for number, (before, after) in enumerate(zip(spoken, steps, strict=False)):
+    results: Counter[Observation | str] = Counter()
+    for expansion in expansions:
+        if not expansion.steps:  # a lone result: of an earlier step, or of no step
+            results[str(expansion)] += 1
+        for step in expansion.steps:
+            steps.append(_without_results(step))
+            results.update(_results_of(step))
+    originals = [item for item in items if not isinstance(item, Observation)]
+    for number, (before, after) in enumerate(zip(originals, steps, strict=False)):
         if before != after:
             yield f"step {number}"
-    yield from (f"step {number}" for number in range(len(steps), len(spoken)))
-    for item in said:
+    yield from (f"step {number}" for number in range(len(steps), len(originals)))
+    for item in items:
         if isinstance(item, Observation):
-            kept = item if answers[item] else as_text(item.content)
-            if not answers[kept]:
+            answer = item if results[item] else as_text(item.content)
+            if not results[answer]:
                 yield f"the result of {item.call_id!r}"
-            answers[kept] -= 1
+            results[answer] -= 1
 
 
-def _alone(step: Step) -> Step:
-    """The step as it was said, before any call of it was answered."""
+def _without_results(step: Step) -> Step:
+    """The step without the results of its calls."""
     return replace(step, observations=()) if isinstance(step, ActionStep) else step
 
 
-def _answers(step: Step) -> Iterator[Observation]:
-    for seen in step.observations if isinstance(step, ActionStep) else ():
-        if seen is not None and seen.status != "unknown":
-            yield replace(seen, index=None)
+def _results_of(step: Step) -> Iterator[Observation]:
+    for observation in step.observations if isinstance(step, ActionStep) else ():
+        if observation is not None and observation.status != "unknown":
+            yield replace(observation, index=None)
 
 
-def _comes_back(memory: AgentMemory, handle: str, found: dict[int, Expansion]) -> bool:
-    named = parse_handle(handle)
-    if named is None:
+def _is_retrievable(memory: AgentMemory, handle: str, expansions: dict[int, Expansion]) -> bool:
+    target = parse_handle(handle)
+    if target is None:
         return False
     try:
         expansion = memory.expand(handle)
     except UnknownHandle:
         return False
-    if named.observation is not None:
-        return str(expansion) == _observation_text(named, found)
+    if target.observation is not None:
+        return str(expansion) == _observation_text(target, expansions)
     return expansion.steps == tuple(
         step
-        for position in range(named.first, named.last)
-        if position in found
-        for step in found[position].steps
+        for position in range(target.first, target.last)
+        if position in expansions
+        for step in expansions[position].steps
     )
 
 
-def _observation_text(named: Handle, found: dict[int, Expansion]) -> str | None:
-    step = found[named.first].steps[0] if named.first in found and found[named.first].steps else None
-    if not isinstance(step, ActionStep) or named.observation is None:
+def _observation_text(target: Handle, expansions: dict[int, Expansion]) -> str | None:
+    step = (
+        expansions[target.first].steps[0]
+        if target.first in expansions and expansions[target.first].steps
+        else None
+    )
+    if not isinstance(step, ActionStep) or target.observation is None:
         return None
-    seen = step.observations[named.observation] if named.observation < len(step.observations) else None
-    return None if seen is None else as_text(seen.content)
+    observation = (
+        step.observations[target.observation] if target.observation < len(step.observations) else None
+    )
+    return None if observation is None else as_text(observation.content)

@@ -1,7 +1,7 @@
-"""Recorded runs, read from a file: JSON lines, a single JSON value, either of them gzipped.
+"""Read recorded runs from a file: JSON lines or one JSON value, also gzipped.
 
-A run is a list of messages, or an object with ``messages`` and perhaps an ``id``; OpenAI chat or Anthropic messages,
-told by their shape.
+A run is a list of messages, or an object with ``messages`` and an optional ``id``. The format of the messages, OpenAI
+chat or Anthropic, is detected.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any, Final
 
 from pagein.errors import ConfigurationError, FormatError
 from pagein.formats import format_named, guess_format
-from pagein.formats.parsing import kind_of
+from pagein.formats.parsing import type_name
 
 DEMO: Final = "demo.jsonl.gz"
-"""The bundled run, of the mini-swe-agent project and under its MIT licence."""
+"""The bundled run, from the mini-swe-agent project under its MIT licence."""
 
 _GZIP: Final = b"\x1f\x8b"
 
-_GOES_ON: Final = (b"{", b"[", b",")
-"""How a first line ends whose value goes on; a line of JSON lines never ends so."""
+_UNFINISHED: Final = (b"{", b"[", b",")
+"""Ends of a first line whose JSON value continues on the next line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class Run:
     messages: tuple[dict[str, Any], ...]
     format: str = "openai"
     system: Any = None
-    """An Anthropic system prompt, which stands apart from the messages."""
+    """An Anthropic system prompt, which is separate from the messages."""
     where: str = ""
 
     @property
     def wire(self) -> tuple[dict[str, Any], ...]:
-        """The messages, a system prompt that stands apart being the first of them."""
+        """The messages, with a separate system prompt as the first of them."""
         return self.messages if self.system is None else ({"system": self.system}, *self.messages)
 
     @property
@@ -54,65 +54,65 @@ class Run:
 
 
 def read_runs(path: str | Path, *, limit: int | None = None) -> tuple[Run, ...]:
-    """The runs in a file, at most ``limit`` of them, each of a shape that can be recorded.
+    """Read the runs of a file, at most ``limit``.
 
-    Raises FormatError that names the file and the line, ConfigurationError where the file cannot be read.
+    Raises FormatError with the file and the line, ConfigurationError where the file cannot be read.
     """
     where = Path(path)
-    with _opened(where) as file:
+    with _open_file(where) as file:
         runs = tuple(
-            _run(value, f"{where}:{line}", f"{_stem(where)}:{line}")
+            _parse_run(value, f"{where}:{line}", f"{_stem(where)}:{line}")
             for line, value in islice(_values(file, where), limit)
         )
     if not runs and limit != 0:
-        raise FormatError("there is no run in it", path=str(where))
+        raise FormatError("the file has no runs", path=str(where))
     return runs
 
 
 def demo_run() -> Run:
-    """The run that comes with the package."""
+    """Read the bundled run."""
     bundled = resources.files("pagein.evaluation").joinpath("recorded", DEMO)
     with resources.as_file(bundled) as path:
         return read_runs(path, limit=1)[0]
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Iterable[bytes]]:
+def _open_file(path: Path) -> Iterator[Iterable[bytes]]:
     try:
         with path.open("rb") as raw:
-            if raw.peek(2)[:2] != _GZIP:  # no seek: it may be a pipe
+            if raw.peek(2)[:2] != _GZIP:  # no seek, because it may be a pipe
                 yield raw
                 return
             with gzip.GzipFile(fileobj=raw) as unzipped:
                 yield unzipped
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise FormatError(f"the gzip data is damaged or cut off: {error}", path=str(path)) from error
+        raise FormatError(f"the gzip data is damaged or truncated: {error}", path=str(path)) from error
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror or error}") from error
 
 
 def _values(file: Iterable[bytes], path: Path) -> Iterator[tuple[int, Any]]:
-    """The JSON values of a file with their lines: one a line, or a list of runs, or one value over many lines."""
+    """Yield the JSON values of a file with their line numbers: one a line, or one value over many lines."""
     numbered = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     number, first = next(numbered, (0, b""))
     if not number:
         return
     second = next(numbered, None)
     if second is None:
-        yield from _listed(number, _json(first, path, number))
-    elif first.rstrip().endswith(_GOES_ON):
+        yield from _split_list(number, _json(first, path, number))
+    elif first.rstrip().endswith(_UNFINISHED):
         rest = b"".join(line for _, line in chain((second,), numbered))
-        yield from _listed(number, _json(first + rest, path, number))
+        yield from _split_list(number, _json(first + rest, path, number))
     else:
         for at, line in chain(((number, first), second), numbered):
             yield at, _json(line, path, at)
 
 
-def _listed(number: int, value: Any) -> Iterator[tuple[int, Any]]:
-    """A list of runs as its runs; anything else as it is."""
+def _split_list(number: int, value: Any) -> Iterator[tuple[int, Any]]:
+    """Yield the runs of a list of runs; any other value as it is."""
     nested = isinstance(value, list) and bool(value) and not any(map(_is_message, value))
-    for each in value if nested else (value,):
-        yield number, each
+    for run in value if nested else (value,):
+        yield number, run
 
 
 def _is_message(value: Any) -> bool:
@@ -133,43 +133,43 @@ def _json(text: bytes, path: Path, line: int) -> Any:
         raise FormatError(f"not JSON that can be read: {error}", path=f"{path}:{line}") from error
 
 
-def _run(value: Any, where: str, name: str) -> Run:
+def _parse_run(value: Any, where: str, name: str) -> Run:
     if isinstance(value, dict) and "messages" in value:
         messages, system = value["messages"], value.get("system")
         name = str(value.get("id") or value.get("instance_id") or name)
     elif isinstance(value, list):
         messages, system = value, None
     else:
-        hint = "; this is a single message" if _is_message(value) else f", not {kind_of(value)}"
+        hint = "; this is a single message" if _is_message(value) else f", not {type_name(value)}"
         raise FormatError(
             f'a run is a list of messages or {{"id": ..., "messages": [...]}}{hint}', path=where
         )
     request = messages if system is None else {"system": system, "messages": messages}
     try:
-        spoken = guess_format(request)
-        format_named(spoken).parse(request)
+        format = guess_format(request)
+        format_named(format).parse(request)
     except FormatError as error:
         raise FormatError(str(error), path=where) from error
-    return Run(name, tuple(messages), spoken, system, where)
+    return Run(name, tuple(messages), format, system, where)
 
 
 def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
 
 
-def distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """The names in order, a repeated one numbered.
+def number_duplicates(names: Iterable[str]) -> tuple[str, ...]:
+    """Number repeated names.
 
     >>> distinct(["a", "b", "a"])
     ('a', 'b', 'a-2')
     """
-    seen: set[str] = set()
-    found = []
+    used: set[str] = set()
+    result = []
     for name in names:
-        each, count = name, 1
-        while each in seen:
+        unique, count = name, 1
+        while unique in used:
             count += 1
-            each = f"{name}-{count}"
-        seen.add(each)
-        found.append(each)
-    return tuple(found)
+            unique = f"{name}-{count}"
+        used.add(unique)
+        result.append(unique)
+    return tuple(result)

@@ -1,8 +1,7 @@
-"""What a policy saves: tokens of the request after so many tool calls, beside the run without a memory.
+"""Tokens that a policy saves in a request after 50 and 100 tool calls, compared with no memory.
 
-Mini-Agent promises 37 % after 50 calls and 67 % after 100, at a limit of 80,000 tokens; here the limit
-is scaled to the runs: the same share of what a run of 100 calls comes to. Runs shorter than that are put one behind the
-other, and the figures say how many were.
+Mini-Agent promises 37 % after 50 calls and 67 % after 100, at a limit of 80,000 tokens. Here the limit is scaled to the
+runs: the same share of the tokens of a run of 100 calls. Shorter runs are joined; the figures say how many.
 """
 
 from __future__ import annotations
@@ -14,150 +13,154 @@ from statistics import fmean
 from typing import Any, Final
 
 from pagein.errors import ConfigurationError
-from pagein.evaluation.faults import Lane, in_openai, measure_run
-from pagein.evaluation.requests import Said, Scale, tokens_of
+from pagein.evaluation.faults import Lane, convert_to_openai, measure_run
+from pagein.evaluation.requests import MeasuredMessage, Scale, request_tokens
 from pagein.evaluation.runs import Run
-from pagein.evaluation.strategies import Paged
+from pagein.evaluation.strategies import PageinStrategy
 from pagein.evaluation.tally import Tally
 from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
 from pagein.tokens import TokenCounter
 
 CALLS: Final = (50, 100)
-"""Tool calls after which is measured."""
+"""Numbers of tool calls after which a request is measured."""
 
-SCALED: Final = 0.4
-"""The limit, as a share of what a run of the most calls comes to: 80,000 of some 200,000 tokens; our choice."""
+LIMIT_SHARE: Final = 0.4
+"""The limit as a share of the tokens of a run of 100 calls: 80,000 of some 200,000 tokens; our choice."""
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
-    """The tokens of one request without a memory and with one, after so many tool calls."""
+class RunSavings:
+    """The tokens of one request without and with a memory, after so many tool calls."""
 
     calls: int
     without: int
     within: int
     limit: int
-    joined: int
-    """Recorded runs of which the run was made."""
+    recorded_runs: int
+    """Number of recorded runs that were joined."""
 
     @property
     def share(self) -> float:
-        """The share of the tokens that was saved."""
+        """The share of the tokens that the memory saves."""
         return 1 - self.within / self.without
 
 
-def joined(runs: Sequence[Run], calls: int) -> Iterator[tuple[Run, int]]:
-    """Runs of at least so many tool calls: long ones as they are, shorter ones one behind the other; with their number."""
+def join_runs(runs: Sequence[Run], calls: int) -> Iterator[tuple[Run, int]]:
+    """Yield runs of at least so many tool calls, joining shorter ones, with the number of recorded runs in each."""
     form = format_named("openai")
-    held: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     number = 0
     for run in runs:
-        spelled = in_openai(run, form)
-        held += [dict(each) for each in spelled.wire if not held or each.get("role") != "system"]
+        converted = convert_to_openai(run, form)
+        messages += [
+            dict(message) for message in converted.wire if not messages or message.get("role") != "system"
+        ]
         number += 1
-        if _calls(held) >= calls:
-            yield Run(run.id, tuple(held), where=run.where), number
-            held, number = [], 0
+        if _count_calls(messages) >= calls:
+            yield Run(run.id, tuple(messages), where=run.where), number
+            messages, number = [], 0
 
 
-def _calls(messages: Sequence[Any]) -> int:
-    return sum(len(each.get("tool_calls") or ()) for each in messages)
+def _count_calls(messages: Sequence[Any]) -> int:
+    return sum(len(message.get("tool_calls") or ()) for message in messages)
 
 
 def bench_savings(
     runs: Sequence[Run], counter: TokenCounter, *, policy: str = "rounds", limit: int | None = None
-) -> tuple[Saved, ...]:
-    """What the policy saves in each run long enough, after each number of calls. Raises ConfigurationError.
+) -> tuple[RunSavings, ...]:
+    """Measure the policy's savings in each run of 100 calls. Raises ConfigurationError.
 
-    ``limit`` is the budget in tokens; without it, a share of what each run comes to.
+    ``limit`` is the budget in tokens; without it, a share of the tokens of each run.
     """
-    found = [
+    results = [
         saved
-        for run, number in joined(runs, CALLS[-1])
-        for saved in _measured(run, number, counter, policy, limit)
+        for run, number in join_runs(runs, CALLS[-1])
+        for saved in _measure_run(run, number, counter, policy, limit)
     ]
-    if not found:
+    if not results:
         raise ConfigurationError(f"all runs together have fewer than {CALLS[-1]} tool calls")
-    return tuple(found)
+    return tuple(results)
 
 
-def _measured(
+def _measure_run(
     run: Run, number: int, counter: TokenCounter, policy: str, limit: int | None
-) -> Iterator[Saved]:
+) -> Iterator[RunSavings]:
     scale = Scale(counter, format_named("openai"))
-    said = scale.request(run.wire)
-    ends = [_behind(said, each) for each in CALLS]
-    budget = limit or _scaled(said)
+    messages = scale.measure_request(run.wire)
+    ends = [_end_of_calls(messages, calls) for calls in CALLS]
+    budget = limit or _scaled_limit(messages)
     with AgentMemory.open(":memory:", budget=budget, policy=policy, counter=counter) as memory:
-        paged, handed = Paged(memory), 0
-        for at, each in enumerate(said[: ends[-1] + 1]):
+        strategy, delivered = PageinStrategy(memory), 0
+        for at, message in enumerate(messages[: ends[-1] + 1]):
             is_end = at in ends
-            if (each.role == "assistant" and at) or is_end:
-                paged.take(run.wire[handed:at])
-                request, handed = scale.request(paged.request()), at
+            if (message.role == "assistant" and at) or is_end:
+                strategy.take(run.wire[delivered:at])
+                request, delivered = scale.measure_request(strategy.request()), at
                 if is_end:
                     calls = CALLS[ends.index(at)]
-                    yield Saved(calls, tokens_of(said[:at]), tokens_of(request), budget, number)
-        if ends[-1] == len(said):
-            paged.take(run.wire[handed:])
-            request = scale.request(paged.request())
-            yield Saved(CALLS[-1], tokens_of(said), tokens_of(request), budget, number)
+                    yield RunSavings(
+                        calls, request_tokens(messages[:at]), request_tokens(request), budget, number
+                    )
+        if ends[-1] == len(messages):
+            strategy.take(run.wire[delivered:])
+            request = scale.measure_request(strategy.request())
+            yield RunSavings(CALLS[-1], request_tokens(messages), request_tokens(request), budget, number)
 
 
-def bench_missed(
+def bench_missing_needs(
     runs: Sequence[Run], counter: TokenCounter, *, policies: Iterable[str], limit: int | None = None
 ) -> dict[str, Tally]:
-    """What requests of the same runs under the same limit lack, by policy: what is saved is not to be missed.
+    """Count the needs that requests of the same runs lack under the same limit, by policy.
 
     The tallies are those of ``bench_faults``. Raises ConfigurationError.
     """
     scale = Scale(counter, format_named("openai"))
-    found = {name: Tally() for name in policies}
-    for run, _ in joined(runs, CALLS[-1]):
-        budget = limit or _scaled(scale.request(run.wire))
+    tallies = {name: Tally() for name in policies}
+    for run, _ in join_runs(runs, CALLS[-1]):
+        budget = limit or _scaled_limit(scale.measure_request(run.wire))
         with ExitStack() as stack:
             lanes = {}
-            for name in found:
-                opened = AgentMemory.open(":memory:", budget=budget, policy=name, counter=counter)
-                lanes[name] = Lane(Paged(stack.enter_context(opened)), scale)
+            for name in tallies:
+                memory = AgentMemory.open(":memory:", budget=budget, policy=name, counter=counter)
+                lanes[name] = Lane(PageinStrategy(stack.enter_context(memory)), scale)
             measure_run(run, tuple(lanes.values()), budget, counter, lambda: None)
         for name, lane in lanes.items():
-            found[name].add(lane.tally, run.where or run.id)
-    return found
+            tallies[name].add(lane.tally, run.where or run.id)
+    return tallies
 
 
-def _scaled(said: Sequence[Said]) -> int:
-    """The limit for a run: to its most calls as 80,000 tokens to those of a run of as many."""
-    return max(1, int(SCALED * tokens_of(said[: _behind(said, CALLS[-1])])))
+def _scaled_limit(messages: Sequence[MeasuredMessage]) -> int:
+    """The limit for a run: 40 % of its tokens after 100 calls."""
+    return max(1, int(LIMIT_SHARE * request_tokens(messages[: _end_of_calls(messages, CALLS[-1])])))
 
 
-def _behind(said: Sequence[Said], calls: int) -> int:
-    """The position behind the results of the turn that brought the tool calls to so many."""
-    made, at = 0, 0
-    while at < len(said) and made < calls:
-        made += len(said[at].calls)
+def _end_of_calls(messages: Sequence[MeasuredMessage], calls: int) -> int:
+    """The position after the results of the turn with that many tool calls in all."""
+    count, at = 0, 0
+    while at < len(messages) and count < calls:
+        count += len(messages[at].calls)
         at += 1
-    while at < len(said) and said[at].answers:
+    while at < len(messages) and messages[at].answers:
         at += 1
     return at
 
 
-def averages(saved: Sequence[Saved]) -> list[dict[str, Any]]:
-    """For each number of calls: runs, how many were joined, tokens without and with, and the mean share saved."""
+def averages(saved: Sequence[RunSavings]) -> list[dict[str, Any]]:
+    """Average by number of calls: runs, recorded runs joined, tokens without and with memory, share saved."""
     rows = []
     for calls in CALLS:
-        here = [each for each in saved if each.calls == calls]
-        if here:
+        group = [result for result in saved if result.calls == calls]
+        if group:
             rows.append(
                 {
                     "calls": calls,
-                    "runs": len(here),
-                    "recorded_runs": sum(each.joined for each in here),
-                    "limit": fmean(each.limit for each in here),
-                    "without": fmean(each.without for each in here),
-                    "within": fmean(each.within for each in here),
-                    "saved": fmean(each.share for each in here),
+                    "runs": len(group),
+                    "recorded_runs": sum(result.recorded_runs for result in group),
+                    "limit": fmean(result.limit for result in group),
+                    "without": fmean(result.without for result in group),
+                    "within": fmean(result.within for result in group),
+                    "saved": fmean(result.share for result in group),
                 }
             )
     return rows

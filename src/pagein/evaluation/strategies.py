@@ -1,4 +1,4 @@
-"""What is measured: pagein, and the baselines that agents use today. Each is handed a run, and asked for requests."""
+"""The strategies to compare: pagein, and the baselines that agents use today."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from pagein.evaluation.requests import Said, Scale, Wire
+from pagein.evaluation.requests import MeasuredMessage, Scale, Wire
 from pagein.memory.agent_memory import AgentMemory
-from pagein.tokens.requests import REQUEST
+from pagein.tokens.requests import REQUEST_TOKENS
 
 KEPT_RESULTS: Final = 10
-"""Tool results that observation masking leaves as they are."""
+"""Newest tool results that observation masking keeps."""
 
-CLIPPED_TO: Final = 500
-"""Tokens of a tool result that head-and-tail clipping leaves, half at each end."""
+CLIPPED_TOKENS: Final = 500
+"""Tokens of a tool result that clipping keeps, half at each end."""
 
 OMITTED: Final = "[old output omitted]"
 
 
 class Strategy(Protocol):
-    """Takes in what a run says, and makes the next request from it."""
+    """Records the messages of a run, and makes the next request."""
 
     def take(self, messages: Sequence[Wire]) -> None:
-        """Take in what is new."""
+        """Record new messages."""
         ...
 
     def request(self) -> Sequence[Wire]:
-        """The messages that would be sent now."""
+        """The messages to send now."""
         ...
 
 
-class Paged:
-    """pagein: what is new is recorded, and the view is rendered, as a host does it."""
+class PageinStrategy:
+    """pagein: record new messages, and render the view."""
 
     def __init__(self, memory: AgentMemory, *, speaks: str = "openai", renders: str = "openai") -> None:
         self.memory = memory
@@ -45,93 +45,95 @@ class Paged:
         self.memory.record_messages(list(messages), self._speaks, whole=False)
 
     def request(self) -> Sequence[Wire]:
-        """The view; a system prompt that stands apart comes first."""
+        """The view; a separate system prompt comes first."""
         request = self.memory.to_request(self._renders)
         system = request.get("system")
         return [{"system": system}, *request["messages"]] if system else request["messages"]
 
 
-Shape = Callable[[Said, int, Scale], Said]
-"""What a baseline makes of a message that has so many results behind it."""
+Shape = Callable[[MeasuredMessage, int, Scale], MeasuredMessage]
+"""Shapes a message that has so many results after it."""
 
 
 class Baseline:
-    """Head and recency: what comes before the first answer, and the newest turns that fit, each in the same shape.
+    """Head and recency: the messages before the first answer, and the newest turns that fit.
 
-    As plain it is what langchain's ``trim_messages`` does with ``strategy="last"`` and the head put back.
+    With unshaped messages, this is langchain's ``trim_messages`` with ``strategy="last"`` and the head kept.
     """
 
     def __init__(self, budget: int, scale: Scale, shape: Shape) -> None:
         self._budget = budget
         self._scale = scale
         self._shape = shape
-        self._head: list[Said] = []
-        self._tail: list[Said] = []
+        self._head: list[MeasuredMessage] = []
+        self._tail: list[MeasuredMessage] = []
 
     def take(self, messages: Sequence[Wire]) -> None:
-        """Take in what is new."""
-        said = self._scale.request(messages)
+        """Record new messages."""
+        measured = self._scale.measure_request(messages)
         if not self._tail:
-            opening = tuple(takewhile(lambda each: each.role in ("system", "developer", "user"), said))
+            opening = tuple(
+                takewhile(lambda message: message.role in ("system", "developer", "user"), measured)
+            )
             self._head.extend(opening)
-            said = said[len(opening) :]
-        self._tail.extend(said)
+            measured = measured[len(opening) :]
+        self._tail.extend(measured)
 
     def request(self) -> Sequence[Wire]:
-        """The head, and as much of the tail as fits behind it."""
-        room = self._budget - REQUEST - sum(each.tokens for each in self._head)
-        kept: list[Said] = []
-        turn: list[Said] = []
+        """The head, and the newest turns that fit after it."""
+        room = self._budget - REQUEST_TOKENS - sum(message.tokens for message in self._head)
+        newest: list[MeasuredMessage] = []
+        turn: list[MeasuredMessage] = []
         results = 0
-        for each in reversed(self._tail):
-            turn.append(self._shape(each, results, self._scale))
-            results += len(each.answers)
-            if not each.answers:
-                room -= sum(said.tokens for said in turn)
+        for message in reversed(self._tail):
+            turn.append(self._shape(message, results, self._scale))
+            results += len(message.answers)
+            if not message.answers:
+                room -= sum(other.tokens for other in turn)
                 if room < 0:
                     break
-                kept.extend(turn)
+                newest.extend(turn)
                 turn = []
-        return [each.wire for each in (*self._head, *reversed(kept))]
+        return [message.wire for message in (*self._head, *reversed(newest))]
 
 
-def recent(said: Sequence[Said], budget: int) -> int:
-    """Where a plain recency window of the budget begins: the first message of the oldest turn that fits."""
-    first, room = len(said), budget - REQUEST
+def recency_start(messages: Sequence[MeasuredMessage], budget: int) -> int:
+    """The start of a recency window of the budget: the first message of the oldest turn that fits."""
+    first, room = len(messages), budget - REQUEST_TOKENS
     turn = 0
-    for at in range(len(said) - 1, -1, -1):
-        turn += said[at].tokens
-        if not said[at].answers:
+    for at in range(len(messages) - 1, -1, -1):
+        turn += messages[at].tokens
+        if not messages[at].answers:
             if turn > room:
                 break
             first, room, turn = at, room - turn, 0
     return first
 
 
-def plain(said: Said, results: int, scale: Scale) -> Said:
-    """The message as it is."""
+def keep_whole(message: MeasuredMessage, results: int, scale: Scale) -> MeasuredMessage:
+    """Keep the message as it is."""
     del results, scale
-    return said
+    return message
 
 
-def masked(said: Said, results: int, scale: Scale) -> Said:
-    """The message; of a result that is not among the last ten, that it was left out."""
-    if not said.answers or results < KEPT_RESULTS:
-        return said
-    return scale.weigh({**said.wire, "content": OMITTED})
+def mask_result(message: MeasuredMessage, results: int, scale: Scale) -> MeasuredMessage:
+    """Replace a result that is not among the last ten by a note."""
+    if not message.answers or results < KEPT_RESULTS:
+        return message
+    return scale.measure({**message.wire, "content": OMITTED})
 
 
-def clipped(said: Said, results: int, scale: Scale) -> Said:
-    """The message; of a long result the head and the tail."""
+def clip_result(message: MeasuredMessage, results: int, scale: Scale) -> MeasuredMessage:
+    """Clip a long result to its head and tail."""
     del results
-    content = said.wire.get("content")
-    if not said.answers or not isinstance(content, str) or said.tokens <= CLIPPED_TO:
-        return said
-    half = len(content) * CLIPPED_TO // said.tokens // 2
-    return scale.weigh({**said.wire, "content": f"{content[:half]}\n[...]\n{content[-half:]}"})
+    content = message.wire.get("content")
+    if not message.answers or not isinstance(content, str) or message.tokens <= CLIPPED_TOKENS:
+        return message
+    half = len(content) * CLIPPED_TOKENS // message.tokens // 2
+    return scale.measure({**message.wire, "content": f"{content[:half]}\n[...]\n{content[-half:]}"})
 
 
 BASELINES: Mapping[str, Shape] = MappingProxyType(
-    {"head+recency": plain, "masking": masked, "clipping": clipped}
+    {"head+recency": keep_whole, "masking": mask_result, "clipping": clip_result}
 )
-"""The baselines by the names under which they are reported."""
+"""The baselines by name."""

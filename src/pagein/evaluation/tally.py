@@ -1,4 +1,4 @@
-"""What was counted over the requests of one strategy, and the rates that follow from it."""
+"""Counts over the requests of one strategy, and the rates that follow from them."""
 
 from __future__ import annotations
 
@@ -10,65 +10,65 @@ from pagein.evaluation.retrieval import Retrieval
 
 
 @dataclass(slots=True)
-class Missed:
-    """Needs, and how many of them were faults: identifiers bare and grounded, and lines."""
+class NeedCounts:
+    """Counts of needs and faults: identifiers, bare and grounded, and lines."""
 
     identifiers: int = 0
     bare: int = 0
     grounded: int = 0
     lines: int = 0
-    lines_missed: int = 0
+    missing_lines: int = 0
 
-    def count(self, needs: Needs, lacking: Faults) -> None:
-        """Add the needs of one step, of which those in ``lacking`` were not met."""
+    def count(self, needs: Needs, missing: Faults) -> None:
+        """Add the needs of one step, with its faults."""
         self.identifiers += len(needs.identifiers)
-        self.bare += len(needs.identifiers & lacking.bare)
-        self.grounded += len(needs.identifiers & lacking.grounded)
+        self.bare += len(needs.identifiers & missing.bare)
+        self.grounded += len(needs.identifiers & missing.grounded)
         self.lines += len(needs.lines)
-        self.lines_missed += len(needs.lines & lacking.lines)
+        self.missing_lines += len(needs.lines & missing.lines)
 
-    def add(self, other: Missed) -> None:
-        """Add what was counted elsewhere."""
+    def add(self, other: NeedCounts) -> None:
+        """Add other counts."""
         self.identifiers += other.identifiers
         self.bare += other.bare
         self.grounded += other.grounded
         self.lines += other.lines
-        self.lines_missed += other.lines_missed
+        self.missing_lines += other.missing_lines
 
     @property
-    def met(self) -> float | None:
-        """The share of all needs that were met, identifiers grounded; None where there were no needs."""
+    def met_share(self) -> float | None:
+        """The share of needs met, with identifiers grounded; None without needs."""
         total = self.identifiers + self.lines
-        return 1 - (self.grounded + self.lines_missed) / total if total else None
+        return 1 - (self.grounded + self.missing_lines) / total if total else None
 
     @property
-    def met_bare(self) -> float | None:
-        """The share of the identifiers needed that were there, grounded or not; None where none was needed."""
+    def met_bare_share(self) -> float | None:
+        """The share of needed identifiers in the request, grounded or not; None without needs."""
         return 1 - self.bare / self.identifiers if self.identifiers else None
 
     def counts(self) -> dict[str, float | None]:
-        """How many needs there were of each kind, and which share of all was met."""
+        """The number of needs of each kind, and the shares met."""
         return {
             "identifiers": self.identifiers,
             "lines": self.lines,
-            "met_bare": self.met_bare,
-            "met": self.met,
+            "met_bare": self.met_bare_share,
+            "met": self.met_share,
         }
 
     def rates(self) -> dict[str, float | None]:
-        """Faults a need: bare, grounded, lines."""
+        """Faults per need: bare, grounded, lines."""
         return {
             "bare": _rate(self.bare, self.identifiers),
             "grounded": _rate(self.grounded, self.identifiers),
-            "lines": _rate(self.lines_missed, self.lines),
+            "lines": _rate(self.missing_lines, self.lines),
         }
 
 
 @dataclass(slots=True)
 class Tally:
-    """Everything counted over the requests of one strategy; tallies of several runs add up.
+    """All counts over the requests of one strategy; tallies of several runs add up.
 
-    Of a run that raised the needs still count, and are not met.
+    The needs of a run that raised count as not met.
     """
 
     runs: int = 0
@@ -80,21 +80,21 @@ class Tally:
     illegal: int = 0
     raised: tuple[str, ...] = ()
     tokens_without: int = 0
-    """The history of each request, all of it."""
+    """Tokens of the whole history at each request."""
     tokens: int = 0
     tokens_above: int = 0
     highest: int = 0
     shares: list[float] = field(default_factory=list)
     shares_above: list[float] = field(default_factory=list)
     seconds: float = 0.0
-    needs: Missed = field(default_factory=Missed)
-    far: Missed = field(default_factory=Missed)
+    needs: NeedCounts = field(default_factory=NeedCounts)
+    far: NeedCounts = field(default_factory=NeedCounts)
     handles: tuple[str, ...] = ()
-    """Under which something left the view."""
+    """Handles of everything out of the view."""
     retrieval: Retrieval | None = None
 
-    def requested(self, history: int, tokens: int, budget: int, share: float | None) -> None:
-        """Add a request of so many tokens; ``share`` of the one before is its prefix."""
+    def add_request(self, history: int, tokens: int, budget: int, share: float | None) -> None:
+        """Add a request; ``share`` of the previous request is its prefix."""
         self.requests += 1
         self.tokens_without += history
         self.tokens += tokens
@@ -108,19 +108,19 @@ class Tally:
             if share is not None:
                 self.shares_above.append(share)
 
-    def needed(self, needs: Needs, lacking: Faults, far: Needs) -> None:
-        """Add what one step needed, and what of it was missing."""
-        self.needs.count(needs, lacking)
-        self.far.count(far, lacking)
+    def add_needs(self, needs: Needs, missing: Faults, far: Needs) -> None:
+        """Add the needs of one step, and its faults."""
+        self.needs.count(needs, missing)
+        self.far.count(far, missing)
 
     def add(self, other: Tally, where: str = "") -> None:
-        """Add another run's tally; ``where`` says which, should it have raised."""
+        """Add another run's tally; ``where`` names the run in its errors."""
         for name in ("runs", "requests", "above", "over", "orphans", "illegal", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name in ("tokens_without", "tokens", "tokens_above"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.highest = max(self.highest, other.highest)
-        self.raised += tuple(f"{where}: {each}" if where else each for each in other.raised)
+        self.raised += tuple(f"{where}: {error}" if where else error for error in other.raised)
         self.shares += other.shares
         self.shares_above += other.shares_above
         self.needs.add(other.needs)
@@ -130,7 +130,7 @@ class Tally:
 
     @property
     def prefix(self) -> float | None:
-        """The share of each request that is a prefix of the next, on average."""
+        """The mean share of each request that is a prefix of the next."""
         return _mean(self.shares)
 
     @property
@@ -140,12 +140,12 @@ class Tally:
 
     @property
     def milliseconds(self) -> float | None:
-        """Milliseconds a step took: what is new taken in, and the request made."""
+        """Milliseconds a step: recording new messages and making the request."""
         return _rate(1000 * self.seconds, self.requests)
 
     def as_dict(self) -> dict[str, Any]:
         """The tally as JSON-safe values."""
-        kept = self.retrieval
+        retrieval = self.retrieval
         return {
             "runs": self.runs,
             "requests": self.requests,
@@ -166,8 +166,13 @@ class Tally:
             "prefix_kept_above": self.prefix_above,
             "ms_a_step": self.milliseconds,
             "retrievable": None
-            if kept is None
-            else {"ok": kept.ok, "said": kept.said, "handles": kept.handles, "lost": list(kept.lost)},
+            if retrieval is None
+            else {
+                "ok": retrieval.ok,
+                "said": retrieval.items,
+                "handles": retrieval.handles,
+                "lost": list(retrieval.lost),
+            },
         }
 
 

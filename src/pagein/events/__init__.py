@@ -1,1 +1,1 @@
-"""What happened in a run: steps, log entries, messages, and the rules for what may follow what."""
+"""Events of a run: steps, log entries, messages, and the rules for their order."""

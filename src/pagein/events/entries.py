@@ -1,8 +1,6 @@
-"""The truth: an append-only record of everything that happened, in order, for ever.
+"""The bodies of log entries: compactions, pins, checkpoints, facts, erasures.
 
-A log is one session's. An entry's position is its identity; nothing is ever edited or removed, but where somebody
-has a right to be forgotten (see ``erasing``). ``append`` is compare-and-swap on the head: two writers, one winner, the
-loser told.
+An entry's position in its session's log is its identity. Entries are only appended; an erasure is the one exception.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from typing import Literal
 from pagein.events.steps import Observation, Step
 
 Tier = Literal["clip", "mask", "reasoning", "summary", "dropped", "floor"]
-"""By which tier of the ladder something left the view."""
+"""The tier of compaction that removed a text from the view."""
 
 Slot = Literal["content", "thinking", "arguments", "observation"]
 
@@ -26,12 +24,12 @@ class Observed:
     index: int
     observation: Observation
     late: bool = False
-    """True where the call had been closed as unknown already: shown as a note, where it arrived."""
+    """True where the call was already closed as unknown. The observation then shows as a note at its own position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """Text that stands in one slot of a step: its content, its thinking, call ``index``'s arguments or observation."""
+    """Replacement text for one slot of a step: its content, thinking, or the arguments or observation of call ``index``."""
 
     slot: Slot
     index: int
@@ -41,10 +39,10 @@ class Stub:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What stands for positions ``[first, last)``: a summary text for the whole range, or stubs within one step.
+    """Replacement of positions ``[first, last)``: a summary text for the whole range, or stubs within one step.
 
-    ``record`` is the structured summary behind the text as JSON, where a model wrote one: later summaries are merged
-    with it by code.
+    ``record`` is the structured summary behind the text as JSON, where a model wrote one. Code merges later summaries
+    with it.
     """
 
     first: int
@@ -56,8 +54,8 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True)
-class Survival:
-    """Of one ``kind`` of thing named in what left: how many, how many in sight still, how many in sight or by handle."""
+class RetentionScore:
+    """Counts of one ``kind`` of item in removed steps: all, those still in the view, those in the view or behind a handle."""
 
     kind: str
     total: int
@@ -66,15 +64,15 @@ class Survival:
 
     @property
     def share(self) -> float:
-        """The share in sight; 1 where there was nothing to lose."""
+        """The share still in the view; 1 where there were no items."""
         return self.in_sight / self.total if self.total else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A page-out that happened: what left the view, what stands for it, and what it cost before and after (tokens).
+    """A compaction of the view: the replacements, and the view's tokens before and after.
 
-    ``fidelity`` says, kind by kind, what of the steps that left is still in sight.
+    ``fidelity`` has one retention score for each kind of item.
     """
 
     replacements: tuple[Replacement, ...]
@@ -82,17 +80,17 @@ class Compaction:
     reason: str
     tokens_before: int
     tokens_after: int
-    fidelity: tuple[Survival, ...] = ()
+    fidelity: tuple[RetentionScore, ...] = ()
 
     @property
     def first(self) -> int:
         """The first position covered."""
-        return min(each.first for each in self.replacements)
+        return min(replacement.first for replacement in self.replacements)
 
     @property
     def last(self) -> int:
         """One past the last position covered."""
-        return max(each.last for each in self.replacements)
+        return max(replacement.last for replacement in self.replacements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Unpin:
-    """The pin recorded at ``position`` no longer holds."""
+    """Removal of the pin recorded at ``position``."""
 
     position: int
 
@@ -119,18 +117,18 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """The compaction recorded at ``position`` no longer holds."""
+    """Reversal of the compaction recorded at ``position``."""
 
     position: int
 
 
 FactScope = Literal["task", "session", "project", "user", "tenant"]
-"""Whom a fact is for, each within the next; only a tenant's facts are shared between its users."""
+"""The owners a fact applies to, narrowest first. Only a tenant's facts are shared between its users."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a fact comes from: a step, by its handle in a session."""
+    """The origin of a fact: a step, by its handle in a session."""
 
     session: str
     handle: str
@@ -138,11 +136,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class FactStated:
-    """A lasting statement; its position in the log of its owner is its identity.
+    """A long-term fact; its position in its owner's log is its identity.
 
-    ``supersedes`` and ``disputes`` are positions in the same log: of the facts whose place it takes, and of older ones
-    it does not agree with, which stay. ``author`` is ``user``, ``host``, ``rules`` or the name of a model. Times in
-    seconds since the epoch; None: from always, for ever.
+    ``supersedes`` and ``disputes`` are positions in the same log: facts it replaces, and facts it contradicts that stay
+    valid. ``author`` is ``user``, ``host``, ``rules`` or the name of a model. Times are in seconds since the epoch;
+    None is unlimited.
     """
 
     content: str
@@ -161,7 +159,7 @@ class FactStated:
 
 @dataclass(frozen=True, slots=True)
 class FactRemoved:
-    """The fact stated at ``fact`` no longer holds: a tombstone, with the reason."""
+    """Tombstone of the fact stated at ``fact``, with the reason."""
 
     fact: int
     reason: str
@@ -170,7 +168,7 @@ class FactRemoved:
 
 @dataclass(frozen=True, slots=True)
 class FactConfirmed:
-    """The fact stated at ``fact`` was said again; ``confidence`` is the new one, None: as before."""
+    """Repetition of the fact stated at ``fact``; ``confidence`` is the new value, or None for no change."""
 
     fact: int
     confidence: float | None = None
@@ -181,14 +179,14 @@ class FactConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class FactsUsed:
-    """The facts stated at these positions were looked up, each once more."""
+    """One more use of each of the facts stated at these positions."""
 
     facts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FactsExtracted:
-    """Facts were taken from a session's entries before position ``upto``; they are not read for facts again."""
+    """Facts were extracted from a session's entries before position ``upto``; extraction continues from there."""
 
     session: str
     upto: int
@@ -197,16 +195,16 @@ class FactsExtracted:
 
 @dataclass(frozen=True, slots=True)
 class FactsShown:
-    """What is known, as it stands at the head of the run's view from here on; the newest counts, "" is nothing."""
+    """The block of facts at the head of the run's view from here on. The newest counts; "" is no block."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What stood at positions ``spans``, each ``[first, last)``, is gone, and why; something without it stands there.
+    """Record of an erasure: the positions ``spans``, each ``[first, last)``, were redacted.
 
-    ``gone`` is the number of entries where a whole session was erased: this one stands in place of them all.
+    ``gone`` is the number of entries of an erased session; this entry replaces them all.
     """
 
     spans: tuple[tuple[int, int], ...] = ()
@@ -214,11 +212,11 @@ class Erased:
     gone: int = 0
 
     def covers(self, position: int) -> bool:
-        """Whether what stood at a position was erased."""
+        """Return True if the entry at a position was erased."""
         return any(first <= position < last for first, last in self.spans)
 
 
 FactBody = FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtracted | FactsShown | Erased
-"""What is beside a run and no part of it: facts, and the note that something was erased."""
+"""Bodies that are not part of a run: facts, and records of erasures."""
 
 Body = Step | Observed | Compaction | Pin | Unpin | Checkpoint | Undo | FactBody

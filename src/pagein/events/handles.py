@@ -1,4 +1,4 @@
-"""Handles: the short stable ids by which what left comes back.
+"""Handles: short stable ids of steps, for getting back what was removed from the view.
 
 ``s12`` is the step at position 12, ``s12.1`` its second observation, ``s3-18`` the steps at positions 3 to 18.
 """
@@ -26,7 +26,7 @@ class Handle:
 
 
 def step_handle(position: int) -> str:
-    """The handle of the step at a position.
+    """Return the handle of the step at a position.
 
     >>> step_handle(12)
     's12'
@@ -35,7 +35,7 @@ def step_handle(position: int) -> str:
 
 
 def observation_handle(position: int, index: int) -> str:
-    """The handle of one observation of an action.
+    """Return the handle of one observation of an action.
 
     >>> observation_handle(12, 1)
     's12.1'
@@ -44,7 +44,7 @@ def observation_handle(position: int, index: int) -> str:
 
 
 def range_handle(first: int, last: int) -> str:
-    """The handle of positions ``[first, last)``.
+    """Return the handle of positions ``[first, last)``.
 
     >>> range_handle(3, 19)
     's3-18'
@@ -53,16 +53,16 @@ def range_handle(first: int, last: int) -> str:
 
 
 def parse_handle(text: str) -> Handle | None:
-    """What a handle names, or None where the text is no handle. Brackets around it do not matter.
+    """Parse a handle, with or without brackets; None where the text is no handle.
 
     >>> parse_handle("[s3-18]")
     Handle(first=3, last=19, observation=None)
     """
-    found = _HANDLE.fullmatch(text.strip())
-    if found is None:
+    match = _HANDLE.fullmatch(text.strip())
+    if match is None:
         return None
-    first = int(found[1])
-    if found[2] is not None:
-        return Handle(first, first + 1, int(found[2]))
-    last = first + 1 if found[3] is None else int(found[3]) + 1
+    first = int(match[1])
+    if match[2] is not None:
+        return Handle(first, first + 1, int(match[2]))
+    last = first + 1 if match[3] is None else int(match[3]) + 1
     return Handle(first, last) if last > first else None

@@ -1,7 +1,7 @@
-"""What a request is made of, before any provider's spelling: the one value that is laid out, counted and rendered.
+"""Provider-neutral messages of a request.
 
-``view.layout`` makes messages, ``tokens`` counts them, ``formats`` spells them. A count of messages is an upper bound
-of what the spelled request costs in every format.
+``context.view`` builds messages, ``tokens`` counts them, ``formats`` renders them. The count of a message is an upper
+bound of its cost in every format.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What may follow what: one table, and how an answer finds its call.
+"""The order of events in a run: one transition table, and the matching of observations to calls.
 
-A run is idle or it waits for the answers of its last action. Whatever comes while calls are open closes them first,
-each with an ``unknown`` observation: the run stopped before their results were recorded, and they may have run. They
-are never run again by us, and a result that arrives after all is kept as a note where it arrives, so that nothing the
+A run is idle, or it waits for the results of its last action. An event that comes while calls are open closes them
+first, each with an ``unknown`` observation: the run stopped before their results were recorded, and they may have run.
+pagein never runs them again. A result that arrives later is recorded as a note at its own position, so nothing that the
 model has already read changes.
 
     IDLE     --system, task, plan, said, answer, note-->  IDLE
@@ -32,15 +32,15 @@ from pagein.events.steps import (
 )
 
 
-class State(Enum):
-    """Where a run stands."""
+class RunPhase(Enum):
+    """The phase of a run: idle, or waiting for results."""
 
     IDLE = "idle"
     CALLING = "calling"
 
 
-class Kind(Enum):
-    """What happens next, as the table knows it."""
+class EventKind(Enum):
+    """An event of the transition table."""
 
     SYSTEM = "system"
     TASK = "task"
@@ -53,13 +53,26 @@ class Kind(Enum):
     ANSWER = "answer"
 
 
-_SPOKEN = (Kind.SYSTEM, Kind.TASK, Kind.PLAN, Kind.SAID, Kind.ANSWER, Kind.NOTE)
+_CLOSED_EVENTS = (
+    EventKind.SYSTEM,
+    EventKind.TASK,
+    EventKind.PLAN,
+    EventKind.SAID,
+    EventKind.ANSWER,
+    EventKind.NOTE,
+)
 
-NEXT: Mapping[State, Mapping[Kind, State]] = MappingProxyType(
+TRANSITIONS: Mapping[RunPhase, Mapping[EventKind, RunPhase]] = MappingProxyType(
     {
-        State.IDLE: MappingProxyType(dict.fromkeys(_SPOKEN, State.IDLE) | {Kind.CALLED: State.CALLING}),
-        State.CALLING: MappingProxyType(
-            {Kind.RESULT: State.CALLING, Kind.LAST_RESULT: State.IDLE, Kind.NOTE: State.CALLING}
+        RunPhase.IDLE: MappingProxyType(
+            dict.fromkeys(_CLOSED_EVENTS, RunPhase.IDLE) | {EventKind.CALLED: RunPhase.CALLING}
+        ),
+        RunPhase.CALLING: MappingProxyType(
+            {
+                EventKind.RESULT: RunPhase.CALLING,
+                EventKind.LAST_RESULT: RunPhase.IDLE,
+                EventKind.NOTE: RunPhase.CALLING,
+            }
         ),
     }
 )
@@ -67,24 +80,24 @@ NEXT: Mapping[State, Mapping[Kind, State]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call without its answer: call ``index`` of the action at ``action``, as the model named it."""
+    """A call without an observation: call ``index`` of the action at position ``action``, with the model's id for it."""
 
     action: int
     index: int
     id: str
 
 
-def advance(state: State, kind: Kind) -> State:
-    """The state after ``kind``. Raises ProtocolError, which says what may follow instead."""
-    allowed = NEXT[state]
+def advance(phase: RunPhase, kind: EventKind) -> RunPhase:
+    """Return the phase after an event. Raises ProtocolError, which lists the allowed events."""
+    allowed = TRANSITIONS[phase]
     if kind not in allowed:
-        names = ", ".join(each.value for each in allowed)
-        raise ProtocolError(f"{kind.value} may not follow while {state.value}; allowed: {names}")
+        names = ", ".join(event.value for event in allowed)
+        raise ProtocolError(f"{kind.value} may not follow while {phase.value}; allowed: {names}")
     return allowed[kind]
 
 
 def check_item(item: object) -> None:
-    """What may be recorded is a step or an observation. Raises ProtocolError, which says what to pass instead."""
+    """Raise ProtocolError if the item is neither a step nor an observation; the message says what to pass instead."""
     if isinstance(item, Step | Observation):
         return
     if isinstance(item, str):
@@ -96,21 +109,21 @@ def check_item(item: object) -> None:
     raise ProtocolError(f"record() takes steps and observations, not {type(item).__name__}: {cure}")
 
 
-def kind_of(step: Step) -> Kind:
-    """The row of the table for a step. Raises ProtocolError for a summary, which only a compaction may write."""
+def event_kind(step: Step) -> EventKind:
+    """Return the event of a step. Raises ProtocolError for a summary, which only a compaction may write."""
     match step:
         case SystemPromptStep():
-            return Kind.SYSTEM
+            return EventKind.SYSTEM
         case TaskStep():
-            return Kind.TASK
+            return EventKind.TASK
         case PlanningStep():
-            return Kind.PLAN
+            return EventKind.PLAN
         case ActionStep():
-            return Kind.CALLED if open_calls(step, 0) else Kind.SAID
+            return EventKind.CALLED if open_calls(step, 0) else EventKind.SAID
         case FinalAnswerStep():
-            return Kind.ANSWER
+            return EventKind.ANSWER
         case SummaryStep():
-            # A summary handed in from outside could hide the trusted past behind a text of its own.
+            # A summary from outside could replace the recorded past with any text.
             raise ProtocolError(
                 "a SummaryStep is written by a compaction, not recorded; use pin() or a TaskStep"
             )
@@ -119,28 +132,28 @@ def kind_of(step: Step) -> Kind:
 
 
 def open_calls(step: Step, position: int) -> tuple[OpenCall, ...]:
-    """The calls of an action that have no observation yet; none for other steps."""
+    """Return the calls of an action that have no observation yet; none for other steps."""
     if not isinstance(step, ActionStep):
         return ()
-    answered = {i for i, each in enumerate(step.observations) if each is not None}
+    answered = {i for i, observation in enumerate(step.observations) if observation is not None}
     return tuple(
         OpenCall(position, i, call.id) for i, call in enumerate(step.tool_calls) if i not in answered
     )
 
 
 def check_action(step: ActionStep) -> None:
-    """Each observation an action brings along answers the call beside it. Raises ProtocolError where it does not."""
-    for index, (call, seen) in enumerate(zip(step.tool_calls, step.observations, strict=False)):
-        if seen is not None and seen.call_id != call.id:
+    """Raise ProtocolError if an observation of the action does not answer the call at the same index."""
+    for index, (call, observation) in enumerate(zip(step.tool_calls, step.observations, strict=False)):
+        if observation is not None and observation.call_id != call.id:
             raise ProtocolError(
-                f"observation {index} answers call {seen.call_id!r}, but call {index} is {call.id!r}"
+                f"observation {index} answers call {observation.call_id!r}, but call {index} is {call.id!r}"
             )
 
 
 def find_call(observation: Observation, calls: Iterable[OpenCall]) -> OpenCall | None:
-    """The call an observation answers: the one its ``index`` names, else the first open one of its id, else none.
+    """Return the call an observation answers: the first open one with its id, and with its ``index`` if set.
 
-    Empty and repeated ids are answered in the order of their calls, so that none swallows another's result.
+    Calls with empty or repeated ids are answered in their order, so that each gets its own result.
     """
     for call in calls:
         if call.id == observation.call_id and observation.index in (None, call.index):
@@ -148,14 +161,14 @@ def find_call(observation: Observation, calls: Iterable[OpenCall]) -> OpenCall |
     return None
 
 
-def unknown(call: OpenCall) -> Observation:
-    """The observation that closes a call whose result was never recorded."""
+def unknown_observation(call: OpenCall) -> Observation:
+    """Return the observation that closes a call whose result was never recorded."""
     return Observation(call.id, "", "unknown", call.index)
 
 
 def with_observations(step: ActionStep, answers: Mapping[int, Observation]) -> ActionStep:
-    """The action with the calls of these numbers answered."""
-    seen = list(step.observations) + [None] * (len(step.tool_calls) - len(step.observations))
+    """Return the action with these observations, by the index of their calls."""
+    observations = list(step.observations) + [None] * (len(step.tool_calls) - len(step.observations))
     for index, observation in answers.items():
-        seen[index] = observation
-    return replace(step, observations=tuple(seen))
+        observations[index] = observation
+    return replace(step, observations=tuple(observations))

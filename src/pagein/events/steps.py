@@ -1,7 +1,7 @@
-"""What happened: the closed union of steps and their parts. Values only: no I/O, no identity, no clock.
+"""Steps of a run, a closed union, and their parts. Values only: no I/O, no identity, no clock.
 
-Two equal steps are equal; where a step stands in a run is a position, and the log gives it. Tool arguments are the
-JSON text the model wrote. What a provider must get back unread stays unread, in an ``Opaque``.
+A step's position is given by the log. Tool arguments are the JSON text the model wrote. Content that must go back to
+its provider unchanged is kept unread in an ``Opaque``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from pagein.errors import ProtocolError
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Provider content kept unread: goes back equal, and only to the provider that made it.
+    """Provider content kept unread: it goes back equal, and only to the provider that made it.
 
-    ``body`` is JSON text. ``text`` is what a person could read in it (thinking, a refusal); it is counted and
-    searched, never sent.
+    ``body`` is JSON text. ``text`` is the readable part (thinking, a refusal); it is counted and searched, never sent.
     """
 
     provider: str
@@ -32,7 +31,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text, exactly as it came. ``extra`` holds provider fields beside it, as ``cache_control``."""
+    """Text, unchanged. ``extra`` holds other fields of the provider, such as ``cache_control``."""
 
     text: str
     extra: Opaque | None = None
@@ -40,7 +39,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image, known by the hash of its bytes and stored once; or one that stays where its ``url`` points.
+    """An image: its bytes, stored once by their hash, or its ``url``.
 
     Exactly one of ``data`` and ``url`` is set. ``detail`` is OpenAI's ``low``, ``high`` or ``auto``.
     """
@@ -53,26 +52,26 @@ class Image:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the bytes (of the URL where there are none), hexadecimal."""
+        """SHA-256 of the bytes, or of the URL where there are no bytes, in hexadecimal."""
         return hashlib.sha256(self.data or self.url.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 Part = Text | Image | Opaque
 Content = str | tuple[Part, ...]
-"""Plain text, or parts in order. The two are kept apart because providers keep them apart."""
+"""Plain text, or parts in order. Providers distinguish the two, so both are kept."""
 
 Row = dict[str, Any]
-"""JSON-safe values by name."""
+"""A JSON-safe object."""
 
 Status = Literal["ok", "error", "unknown"]
-"""How a call ended. ``unknown``: the run stopped before its result was recorded; it may have run."""
+"""The outcome of a call. ``unknown``: the run stopped before its result was recorded; it may have run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model's request to run something. ``arguments`` is the JSON text it wrote, valid or not.
+    """The model's request to run a tool. ``arguments`` is the JSON text it wrote, valid or not.
 
-    ``at`` is the number of content parts that stood before this call, or None where it followed them all.
+    ``at`` is the number of content parts before this call, or None where it follows them all.
     """
 
     id: str
@@ -84,9 +83,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The one answer to a call: what the tool returned, and how it ended.
+    """The answer to a call: the tool's result and its status.
 
-    ``index`` says which call of the step is meant where ids cannot (empty or repeated); None lets the id decide.
+    ``index`` is the call's index in its step, for empty or repeated ids; with None the id decides.
     """
 
     call_id: str
@@ -97,30 +96,30 @@ class Observation:
 
     @classmethod
     def of(cls, call_id: str, result: Content, status: Status = "ok", **metadata: Any) -> Self:
-        """An observation with what its tool knows beside the result (JSON-safe), which no model is sent."""
+        """Make an observation with JSON-safe metadata of the tool, which is never sent to a model."""
         beside = Opaque("pagein", "metadata", json.dumps(metadata)) if metadata else None
         return cls(call_id, result, status, extra=beside)
 
     @property
     def result(self) -> str:
-        """What can be read in the content."""
+        """The readable text of the content."""
         return as_text(self.content)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What the tool knew beside the result; empty where it said nothing."""
+        """The tool's metadata; empty where there is none."""
         is_ours = self.extra is not None and (self.extra.provider, self.extra.kind) == ("pagein", "metadata")
         return json.loads(self.extra.body) if self.extra is not None and is_ours else {}
 
     def dict(self) -> Row:
-        """Status, result and metadata as JSON-safe values, nothing left out."""
-        found = {"call_id": self.call_id, "status": self.status, "content": plain_content(self.content)}
-        return found | ({} if self.index is None else {"index": self.index}) | _beside(self.extra)
+        """Return every field as JSON-safe values."""
+        row = {"call_id": self.call_id, "status": self.status, "content": plain_content(self.content)}
+        return row | ({} if self.index is None else {"index": self.index}) | _extra_row(self.extra)
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a provider reported for one request, in its own tokens; ``input_tokens`` includes what its cache served."""
+    """The usage a provider reported for one request, in its own tokens; ``input_tokens`` includes cached ones."""
 
     input_tokens: int
     output_tokens: int = 0
@@ -128,26 +127,26 @@ class Usage:
 
 
 class MemoryStep:
-    """What every kind of step can do (smolagents' name for it): a step says itself, to a person and to a model."""
+    """Methods of every kind of step; the class is named as in smolagents."""
 
     __slots__ = ()
 
     def dict(self: Step) -> Row:  # type: ignore[misc] # the union is closed: there is no other self
-        """The step as JSON-safe values, nothing left out; images as base64."""
+        """Return every field as JSON-safe values; images as base64."""
         return plain_step(self)
 
     def to_messages(self: Step, summary_mode: bool = False) -> list[Row]:  # type: ignore[misc]
-        """The step as chat messages, by itself: role, content, calls, results.
+        """Return the step as chat messages: role, content, calls, results.
 
-        ``summary_mode`` leaves out system prompts, plans and the model's prose. Provider content is left out, and there
-        is no budget: both are a memory's ``to_messages``.
+        ``summary_mode`` leaves out system prompts, plans and the model's prose. There is no budget and no provider
+        content; use a memory's ``to_messages`` for those.
         """
         return plain_messages(self, summary_mode=summary_mode)
 
 
 @dataclass(frozen=True, slots=True)
 class SystemPromptStep(MemoryStep):
-    """The host's standing instructions."""
+    """The system prompt."""
 
     content: Content
     extra: Opaque | None = None
@@ -155,7 +154,7 @@ class SystemPromptStep(MemoryStep):
 
 @dataclass(frozen=True, slots=True)
 class TaskStep(MemoryStep):
-    """The user spoke."""
+    """A message of the user."""
 
     content: Content
     extra: Opaque | None = None
@@ -163,7 +162,7 @@ class TaskStep(MemoryStep):
 
 @dataclass(frozen=True, slots=True)
 class PlanningStep(MemoryStep):
-    """The model wrote down a plan (smolagents)."""
+    """A plan written by the model (smolagents)."""
 
     content: Content
     extra: Opaque | None = None
@@ -171,9 +170,9 @@ class PlanningStep(MemoryStep):
 
 @dataclass(frozen=True, slots=True)
 class ActionStep(MemoryStep):
-    """The model spoke: text, thinking, tool calls. ``observations[i]`` answers ``tool_calls[i]``; None is still open.
+    """A turn of the model: text, thinking, tool calls. ``observations[i]`` answers ``tool_calls[i]``; None is open.
 
-    Recorded with fewer observations than calls, the rest are recorded one by one as they come.
+    Observations that are missing when the step is recorded are recorded one by one as they come.
     """
 
     content: Content | None = None
@@ -190,7 +189,7 @@ class ActionStep(MemoryStep):
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswerStep(MemoryStep):
-    """The model's answer, which ends the task."""
+    """The model's final answer, which ends the task."""
 
     content: Content
     extra: Opaque | None = None
@@ -198,7 +197,7 @@ class FinalAnswerStep(MemoryStep):
 
 @dataclass(frozen=True, slots=True)
 class SummaryStep(MemoryStep):
-    """Stands for older steps. Data about the run, never an order to the model.
+    """A summary in place of older steps: data about the run, never an instruction to the model.
 
     ``author`` is ``extractive`` or the name of the model that wrote it.
     """
@@ -211,14 +210,14 @@ Step = SystemPromptStep | TaskStep | PlanningStep | ActionStep | FinalAnswerStep
 
 
 def as_parts(content: Content | None) -> tuple[Part, ...]:
-    """The content as parts; plain text is one part, and nothing is none."""
+    """Return the content as parts: plain text is one part, None is none."""
     if content is None:
         return ()
     return (Text(content),) if isinstance(content, str) else content
 
 
 def as_text(content: Content | None) -> str:
-    """What can be read in the content, parts joined by newlines; an image is named by its hash.
+    """Return the readable text of the content, parts joined by newlines; an image is named by its hash.
 
     >>> as_text((Text("a"), Opaque("anthropic", "thinking", "{}", "b"))).splitlines()
     ['a', 'b']
@@ -227,7 +226,7 @@ def as_text(content: Content | None) -> str:
 
 
 def part_text(part: Part) -> str:
-    """What can be read in one part."""
+    """Return the readable text of one part."""
     match part:
         case Text(text=text) | Opaque(text=text):
             return text
@@ -241,7 +240,7 @@ def part_text(part: Part) -> str:
 
 
 def kind_name(step: Step) -> str:
-    """The name of a step's kind, as the log and the command line say it."""
+    """Return the name of a step's kind, as in the log and on the command line."""
     match step:
         case SystemPromptStep():
             return "system"
@@ -260,109 +259,110 @@ def kind_name(step: Step) -> str:
 
 
 def plain_step(step: Step) -> Row:
-    """A step as JSON-safe values, nothing left out."""
-    found: Row = {"kind": kind_name(step), "content": plain_content(step.content)}
+    """Return every field of a step as JSON-safe values."""
+    row: Row = {"kind": kind_name(step), "content": plain_content(step.content)}
     if isinstance(step, SummaryStep):
-        return found | {"author": step.author}
+        return row | {"author": step.author}
     if isinstance(step, ActionStep):
-        found["tool_calls"] = [_call(call) for call in step.tool_calls]
-        found["observations"] = [None if each is None else each.dict() for each in step.observations]
-        found["model"] = step.model
+        row["tool_calls"] = [_call_row(call) for call in step.tool_calls]
+        row["observations"] = [
+            None if observation is None else observation.dict() for observation in step.observations
+        ]
+        row["model"] = step.model
         if step.usage is not None:
-            found["usage"] = {
+            row["usage"] = {
                 "input_tokens": step.usage.input_tokens,
                 "output_tokens": step.usage.output_tokens,
                 "cached_tokens": step.usage.cached_tokens,
             }
-    return found | _beside(step.extra)
+    return row | _extra_row(step.extra)
 
 
 def plain_content(content: Content | None) -> Any:
-    """Content as JSON-safe values, nothing left out."""
+    """Return content as JSON-safe values, complete."""
     if content is None or isinstance(content, str):
         return content
-    return [_part(part) for part in content]
+    return [_part_row(part) for part in content]
 
 
-def _call(call: ToolCall) -> Row:
-    found = {"id": call.id, "name": call.name, "arguments": call.arguments}
-    return found | ({} if call.at is None else {"at": call.at}) | _beside(call.extra)
+def _call_row(call: ToolCall) -> Row:
+    row = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return row | ({} if call.at is None else {"at": call.at}) | _extra_row(call.extra)
 
 
-def _beside(extra: Opaque | None) -> Row:
-    return {} if extra is None else {"extra": _part(extra)}
+def _extra_row(extra: Opaque | None) -> Row:
+    return {} if extra is None else {"extra": _part_row(extra)}
 
 
-def _part(part: Part) -> Row:
+def _part_row(part: Part) -> Row:
     match part:
         case Text(text=text, extra=extra):
-            return {"type": "text", "text": text} | _beside(extra)
+            return {"type": "text", "text": text} | _extra_row(extra)
         case Opaque(provider=provider, kind=kind, body=body, text=text):
             return {"type": "opaque", "provider": provider, "kind": kind, "body": body, "text": text}
         case Image(data=data, media_type=media_type, url=url, detail=detail, extra=extra):
-            found: Row = {"type": "image", "sha256": part.digest, "media_type": media_type}
-            found |= ({"detail": detail} if detail else {}) | _beside(extra)
-            return found | ({"data": base64.b64encode(data).decode()} if data else {"url": url})
+            row: Row = {"type": "image", "sha256": part.digest, "media_type": media_type}
+            row |= ({"detail": detail} if detail else {}) | _extra_row(extra)
+            return row | ({"data": base64.b64encode(data).decode()} if data else {"url": url})
         case _:
             assert_never(part)
 
 
 PROCEED = "Now proceed and carry out this plan."
-"""What the user says behind a plan, so that the model does not go on writing it (smolagents)."""
+"""The user message after a plan, so that the model does not continue the plan (smolagents)."""
 
 
 def plain_messages(step: Step, *, summary_mode: bool) -> list[Row]:
-    """A step as chat messages, by itself: OpenAI's shape, provider content left out."""
+    """Return a step as chat messages in OpenAI's shape, without provider content."""
     if summary_mode and isinstance(step, SystemPromptStep | PlanningStep | FinalAnswerStep):
         return []
     match step:
         case SystemPromptStep():
             return [{"role": "system", "content": as_text(step.content)}]
         case TaskStep() | SummaryStep():
-            return [{"role": "user", "content": _sent(step.content)}]
+            return [{"role": "user", "content": _user_content(step.content)}]
         case PlanningStep():
             plan = {"role": "assistant", "content": as_text(step.content)}
             return [plan, {"role": "user", "content": PROCEED}]
         case FinalAnswerStep():
             return [{"role": "assistant", "content": as_text(step.content)}]
         case ActionStep():
-            return _acted(step, None if summary_mode else step.content)
+            return _action_messages(step, None if summary_mode else step.content)
         case _:
             assert_never(step)
 
 
-def _acted(step: ActionStep, content: Content | None) -> list[Row]:
-    spoken: Row = {"role": "assistant", "content": _said(content)}
+def _action_messages(step: ActionStep, content: Content | None) -> list[Row]:
+    reply: Row = {"role": "assistant", "content": _joined_text(content)}
     if not step.tool_calls:
-        return [spoken] if spoken["content"] else []
+        return [reply] if reply["content"] else []
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in step.tool_calls
     ]
-    # A call still open has no answer yet; each that has one is named by its id.
     answers = [
-        {"role": "tool", "tool_call_id": call.id, "content": as_text(seen.content)}
-        for call, seen in zip(step.tool_calls, step.observations, strict=False)
-        if seen is not None
+        {"role": "tool", "tool_call_id": call.id, "content": as_text(observation.content)}
+        for call, observation in zip(step.tool_calls, step.observations, strict=False)
+        if observation is not None
     ]
-    return [{**spoken, "tool_calls": calls}, *answers]
+    return [{**reply, "tool_calls": calls}, *answers]
 
 
-def _said(content: Content | None) -> str | None:
+def _joined_text(content: Content | None) -> str | None:
     return "\n".join(part.text for part in as_parts(content) if isinstance(part, Text)) or None
 
 
-def _sent(content: Content) -> str | list[Row]:
+def _user_content(content: Content) -> str | list[Row]:
     if isinstance(content, str):
         return content
     return [
-        {"type": "image_url", "image_url": {"url": _url(part)}}
+        {"type": "image_url", "image_url": {"url": _image_url(part)}}
         if isinstance(part, Image)
         else {"type": "text", "text": part_text(part)}
         for part in content
     ]
 
 
-def _url(image: Image) -> str:
-    spelled = base64.b64encode(image.data).decode()
-    return image.url or f"data:{image.media_type or 'image/png'};base64,{spelled}"
+def _image_url(image: Image) -> str:
+    encoded = base64.b64encode(image.data).decode()
+    return image.url or f"data:{image.media_type or 'image/png'};base64,{encoded}"

@@ -1,6 +1,6 @@
-"""What a call is spelled as where a provider does not take it as it is: ids, names, arguments.
+"""Encoding of tool calls for providers: ids, names and arguments that a provider would refuse are rewritten.
 
-``tokens`` counts what ``formats`` sends, so what both must agree on stands below both.
+``formats`` sends these encodings and ``tokens`` counts them, so they are defined below both.
 """
 
 from __future__ import annotations
@@ -11,106 +11,106 @@ import re
 from hashlib import blake2b
 from typing import Any
 
-UNPARSED = "_unparsed_arguments"
-"""The key under which arguments that are no JSON object reach a provider that takes only objects."""
+UNPARSED_KEY = "_unparsed_arguments"
+"""The key that wraps arguments that are no JSON object, for providers that take only objects."""
 
 NAME_LIMITS = (64, 128)
-"""How long a tool's name may be: OpenAI's limit, and Anthropic's."""
+"""The longest tool name in characters: OpenAI's limit, and Anthropic's."""
 
-DEEPEST = 120
-"""Levels of arguments that are sent as an object: within a request they must stay above the depth that is read."""
+MAX_ARGUMENT_DEPTH = 120
+"""Deeper arguments are sent as text. Within a request this must stay below ``formats.parsing.MAX_DEPTH``."""
 
-_SEPARATE = 1024
-"""Characters up to which every spelling of arguments is counted by itself, however alike."""
+_EXACT_MAX_CHARS = 1024
+"""Up to this length every encoding of arguments is counted by itself, even where they differ only in spaces."""
 
-_ESCAPED = "pagein-"
-_READABLE = 40
+_REWRITTEN_PREFIX = "pagein-"
+_READABLE_MAX_CHARS = 40
 _SAFE = re.compile(r"[a-zA-Z0-9_-]+")
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 def wire_id(call_id: str) -> str:
-    """The id in the letters every provider takes, a usual one as it is; equal for equal ids, else different.
+    """Return the id in characters every provider accepts: equal for equal ids, different for different ones.
 
-    One that must be spelled anew has at most 64 characters: what can be read of it, and a hash that tells it from others.
+    A valid id is unchanged. A rewritten one has at most 64 characters: a readable part and a hash.
 
     >>> wire_id("toolu_01A"), wire_id("functions.run-it:0")
     ('toolu_01A', 'pagein-functions_run-it_0-33bcc244')
     """
-    if _SAFE.fullmatch(call_id) and not call_id.startswith(_ESCAPED):
+    if _SAFE.fullmatch(call_id) and not call_id.startswith(_REWRITTEN_PREFIX):
         return call_id
     digest = blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    return f"{_ESCAPED}{_UNSAFE.sub('_', call_id)[:_READABLE]}-{digest}"
+    return f"{_REWRITTEN_PREFIX}{_UNSAFE.sub('_', call_id)[:_READABLE_MAX_CHARS]}-{digest}"
 
 
 def wire_name(name: str, limit: int) -> str:
-    """The tool's name in the letters every provider takes: models invent names, and one would block every request."""
+    """Return the tool's name in characters every provider accepts. Models invent names, and one would block every request."""
     return _UNSAFE.sub("_", name)[:limit] or "_"
 
 
 def wire_names(name: str) -> tuple[str, ...]:
-    """The name as the providers spell it, where that is not as it is."""
+    """Return the encoded names of a tool, one for each limit; none where the name is valid as it is."""
     if len(name) <= NAME_LIMITS[0] and _SAFE.fullmatch(name):
         return ()
     return tuple(wire_name(name, limit) for limit in NAME_LIMITS)
 
 
-def parsed(arguments: str) -> dict[str, Any]:
-    """The arguments as a JSON object. No arguments are the empty one; what is no object is wrapped, always alike.
+def parse_arguments(arguments: str) -> dict[str, Any]:
+    """Parse arguments to a JSON object. Empty arguments give {}; arguments that are no object are wrapped under a key.
 
-    >>> parsed('{"path": "a.py"}'), parsed(""), parsed("{oops")
+    >>> parse_arguments('{"path": "a.py"}'), parse_arguments(""), parse_arguments("{oops")
     ({'path': 'a.py'}, {}, {'_unparsed_arguments': '{oops'})
     """
     if not arguments.strip():
         return {}
     try:
-        value = json.loads(arguments, parse_constant=_refused, parse_float=_finite)
+        value = json.loads(arguments, parse_constant=_reject_constant, parse_float=_parse_finite)
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict) and not _is_deep(arguments):
         return value
-    return {UNPARSED: arguments}
+    return {UNPARSED_KEY: arguments}
 
 
-def spellings(arguments: str) -> tuple[str, ...]:
-    """The texts to count for these arguments: as they are, and as the object that some providers take instead.
+def argument_texts(arguments: str) -> tuple[str, ...]:
+    """Return the texts to count for these arguments: as they are, and as the JSON object that some providers get.
 
-    Of long ones that differ only in spaces behind the separators it is the one that has them.
+    Where long ones differ only in spaces after separators, only the one with spaces is returned.
     """
-    value = parsed(arguments)
+    value = parse_arguments(arguments)
     spaced = json.dumps(value, ensure_ascii=False)
     if spaced == arguments:
         return (arguments,)
-    if len(arguments) > _SEPARATE and UNPARSED not in value:
-        # A space more never joins two tokens. Counting is what costs here, so it is done once.
+    if len(arguments) > _EXACT_MAX_CHARS and UNPARSED_KEY not in value:
+        # An extra space never joins two tokens, so the spaced text is the upper bound. Counting it alone saves time.
         compact = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if compact == arguments:
             return (spaced,)
     return arguments, spaced
 
 
-def _refused(constant: str) -> Any:
+def _reject_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _finite(number: str) -> float:
+def _parse_finite(number: str) -> float:
     value = float(number)
     if not math.isfinite(value):
-        raise ValueError(f"{number} is no number that JSON can say again")
+        raise ValueError(f"{number} cannot be written as JSON")
     return value
 
 
 def _is_deep(arguments: str) -> bool:
-    """Whether the value, which is JSON, is nested deeper than is sent; looked at only where it could be."""
-    if arguments.count("{") + arguments.count("[") <= DEEPEST:
+    """Return True if valid JSON is nested deeper than ``MAX_ARGUMENT_DEPTH``."""
+    if arguments.count("{") + arguments.count("[") <= MAX_ARGUMENT_DEPTH:
         return False
     depth = 0
-    for found in _BRACKET.finditer(arguments):
-        if found[0] in "[{":
+    for bracket in _BRACKET.finditer(arguments):
+        if bracket[0] in "[{":
             depth += 1
-            if depth > DEEPEST:
+            if depth > MAX_ARGUMENT_DEPTH:
                 return True
-        elif found[0] in "]}":
+        elif bracket[0] in "]}":
             depth -= 1
     return False

@@ -1,64 +1,65 @@
-"""What outlives a run: facts, where they come from, which of them matter now, and the block that shows them.
+"""Long-term memory: facts, their extraction and reconciliation, their ranking, and the block in the prompt.
 
-fact        the value, its checks, its ids
-book        one owner's facts as a pure fold of its log; history, audit, what was known at a time
-owners      whose facts a memory sees, and in which log each scope lies
-shelf       one owner's log: read up to now, written by compare-and-swap
-tfidf       TF-IDF cosine that is kept, not refitted
-ranking     similarity x 0.6 + confidence x 0.4
-block       the ``<memory>`` block
-laying      the block where it stands in a view, byte for byte while it is true
-injection   ``format_memory_for_injection``, deer-flow's signature
-saying      what two facts say: the same, or the contrary
-merging     a draft held against what is known
-keeping     capacity, staleness, near-duplicates
-rules       what is taken from a run without a model
-asking      what a model is asked, and how its answer is read
-extraction  from what was said to facts: gates, spans, the watermark
-store       ``Facts``, the object a user holds as ``memory.facts``
-reading     a run read for facts beside the run, in a thread
-exchange    export and import
+fact           the value, its checks, its ids
+ledger         one owner's facts, folded from its log: history, audit, earlier states
+owners         the scopes a memory sees, and the log of each
+store          ``Facts``, the object a user has as ``memory.facts``
+ranking        similarity x 0.6 + confidence x 0.4
+block          the ``<memory>`` block
+placement      the blocks of a view, stable byte for byte while their facts hold
+injection      ``format_memory_for_injection``, with deer-flow's signature
+contradiction  facts that say the same, or the contrary, by rules
+reconcile      drafts compared with known facts, and the entries they become
+retention      capacity, staleness, near-duplicates
+extraction     facts from a run, by rules or by a model
+export         export and import
 """
 
 from typing import TYPE_CHECKING
 
-from pagein._common.lazy import lazily
+from pagein._common.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from pagein.facts.block import Block, memory_block
     from pagein.facts.fact import CATEGORIES, Fact, FactError, UnknownFact
     from pagein.facts.injection import format_memory_for_injection
-    from pagein.facts.ledger import Book, Change, book_of
+    from pagein.facts.ledger import Change, Ledger, ledger_of
     from pagein.facts.owners import Owners, is_reserved
-    from pagein.facts.ranking import Ranked, Ranking, Weights, context_of
+    from pagein.facts.ranking import RankedFact, Ranking, Weights, context_of
+    from pagein.facts.settings import Settings
+    from pagein.facts.store import Facts
 
 __all__ = [
-    "Block",
-    "Book",
     "CATEGORIES",
+    "Block",
     "Change",
     "Fact",
     "FactError",
+    "Facts",
+    "Ledger",
     "Owners",
-    "Ranked",
+    "RankedFact",
     "Ranking",
+    "Settings",
     "UnknownFact",
     "Weights",
-    "book_of",
     "context_of",
     "format_memory_for_injection",
     "is_reserved",
+    "ledger_of",
     "memory_block",
 ]
 
-_HOMES = {
+_MODULES = {
     "block": ("Block", "memory_block"),
-    "ledger": ("Book", "Change", "book_of"),
     "fact": ("CATEGORIES", "Fact", "FactError", "UnknownFact"),
     "injection": ("format_memory_for_injection",),
+    "ledger": ("Change", "Ledger", "ledger_of"),
     "owners": ("Owners", "is_reserved"),
-    "ranking": ("Ranked", "Ranking", "Weights", "context_of"),
+    "ranking": ("RankedFact", "Ranking", "Weights", "context_of"),
+    "settings": ("Settings",),
+    "store": ("Facts",),
 }
-__getattr__ = lazily(
-    __name__, {name: f"pagein.facts.{home}" for home, names in _HOMES.items() for name in names}
+__getattr__ = lazy_attributes(
+    __name__, {name: f"pagein.facts.{module}" for module, names in _MODULES.items() for name in names}
 )

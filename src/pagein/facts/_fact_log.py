@@ -1,64 +1,63 @@
-"""The log of one owner and the book folded from it: read up to now, and written by compare-and-swap."""
+"""The log of one owner's facts and the ledger folded from it, written by compare-and-swap."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pagein._common.retry import retry_on_conflict
 from pagein.errors import Conflict, LogErased
 from pagein.events.entries import Body, FactScope
-from pagein.facts.ledger import Book
-from pagein.log.base import Entry, Log
+from pagein.facts.ledger import Ledger
+from pagein.log.base import Entry, LogStore, StoredLog
 
-ATTEMPTS = 16
-"""Writers that may be first, one after the other, before a change is given up."""
+MAX_ATTEMPTS = 16
+"""Conflicts with other writers in a row before a change is given up."""
 
 
-class Shelf:
-    """One owner's facts. Two writers cannot both win: the loser reads what the other wrote, and decides again."""
+class FactLog:
+    """The facts of one owner. Of two writers one wins; the other reads what was written, and decides again."""
 
-    def __init__(self, scope: FactScope, owner: str, open_log: Callable[[], Log]) -> None:
+    def __init__(self, scope: FactScope, owner: str, store: LogStore, session: str) -> None:
         self.scope = scope
         self.owner = owner
-        self.book = Book()
-        self._open = open_log
-        self._log: Log | None = None
+        self.ledger = Ledger()
+        self._store, self._session = store, session
+        self._log: StoredLog | None = None
 
     @property
-    def log(self) -> Log:
+    def log(self) -> StoredLog:
         """The log, opened when it is first needed."""
         if self._log is None:
-            self._log = self._open()
+            self._log = self._store.log(self._session)
         return self._log
 
     def refresh(self) -> bool:
-        """Fold in what others wrote; True where that was anything."""
-        return self._take(self.log.read(self.book.head))
+        """Fold in the entries of other writers; return True if there were any."""
+        return self._apply_entries(self.log.read(self.ledger.head))
 
-    def change(self, decide: Callable[[Book], Sequence[Body]], at: float) -> tuple[Entry, ...]:
-        """Write what ``decide`` makes of the book as it stands, all or none; asked again where another was first.
+    def change(self, decide: Callable[[Ledger], Sequence[Body]], at: float) -> tuple[Entry, ...]:
+        """Append what ``decide`` returns for the current ledger, all or nothing; retry after a conflict.
 
-        Raises what ``decide`` raises, Conflict after sixteen losses, and LogError; nothing is written then.
+        Raises what ``decide`` raises, Conflict after sixteen attempts, and LogError; nothing is written then.
         """
-        self.refresh()
-        for attempt in range(ATTEMPTS):
-            bodies = tuple(decide(self.book))
+
+        def attempt() -> tuple[Entry, ...]:
+            self.refresh()
+            bodies = tuple(decide(self.ledger))
             if not bodies:
                 return ()
             try:
-                entries = self.log.append(bodies, after=self.book.head, at=at)
-            except (Conflict, LogErased) as error:
-                if attempt + 1 == ATTEMPTS:
-                    raise
-                if isinstance(error, LogErased):
-                    self._begin_anew()
-                self.refresh()
-            else:
-                self._take(entries)
-                return entries
-        raise AssertionError("unreachable")  # pragma: no cover
+                entries = self.log.append(bodies, after=self.ledger.head, at=at)
+            except LogErased:
+                self._reset_ledger()
+                raise
+            self._apply_entries(entries)
+            return entries
+
+        return retry_on_conflict(attempt, attempts=MAX_ATTEMPTS, errors=(Conflict, LogErased))
 
     def entries(self) -> tuple[Entry, ...]:
-        """Everything that was written, oldest first."""
+        """Every entry, oldest first."""
         return tuple(self.log.read())
 
     def close(self) -> None:
@@ -67,14 +66,14 @@ class Shelf:
         if log is not None:
             log.close()
 
-    def _begin_anew(self) -> None:
-        """Forget what was folded of a log that another erased whole."""
-        book, self.book = self.book, Book()
-        self.book.touched = {*book.touched, *book.facts, *book.gone}
+    def _reset_ledger(self) -> None:
+        """Start over with an empty ledger, after the log was erased whole."""
+        ledger, self.ledger = self.ledger, Ledger()
+        self.ledger.touched = {*ledger.touched, *ledger.facts, *ledger.removals}
 
-    def _take(self, entries: object) -> bool:
-        some = False
-        for each in entries:  # type: ignore[attr-defined]
-            self.book.apply(each)
-            some = True
-        return some
+    def _apply_entries(self, entries: object) -> bool:
+        changed = False
+        for entry in entries:  # type: ignore[attr-defined]
+            self.ledger.apply(entry)
+            changed = True
+        return changed

@@ -1,7 +1,7 @@
 """The ``<memory>`` block: facts as data, within a number of tokens, corrections and constraints first.
 
-Filling skips what does not fit and goes on. The same facts in the same order give the same bytes, so that a provider's
-cache holds while the ranking is unchanged; no score, no count and no clock is in it.
+A fact that does not fit is skipped, and filling goes on. The same facts in the same order give the same bytes, so that a
+provider's cache holds while the ranking is unchanged: no score, count or time is in it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pagein.errors import ConfigurationError
-from pagein.facts.fact import GUARANTEED, MOST_CONTENT, Fact, key_of
+from pagein.facts.fact import GUARANTEED, MAX_CONTENT_CHARS, Fact, content_key
 from pagein.summaries.sanitize import one_line
 from pagein.tokens import TokenCounter
 
@@ -22,19 +22,19 @@ ABOUT = (
     "now counts more."
 )
 MAX_TOKENS = 2_000
-SHARE = 0.25
-"""Share of the tokens that only corrections and constraints may have; what they leave is everybody's."""
+GUARANTEED_SHARE = 0.25
+"""Share of the tokens reserved for corrections and constraints; what they leave is free for all."""
 
-_LOOKS = 4
-"""How often the rest is filled up, by the count of the whole."""
+REFILL_PASSES = 4
+"""Passes that fill the rest, by the token count of the whole block."""
 
-LEAST = 4
-"""Tokens under which no line fits."""
+MIN_LINE_TOKENS = 4
+"""Tokens below which no line fits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The text, its tokens by the counter given, and the ids of the facts in it, in its order; empty without any."""
+    """A rendered block: its tokens by the counter given, and the ids of its facts in order; empty without any."""
 
     text: str = ""
     tokens: int = 0
@@ -47,147 +47,147 @@ def memory_block(
     counter: TokenCounter,
     max_tokens: int = MAX_TOKENS,
     guaranteed: Sequence[str] = GUARANTEED,
-    share: float = SHARE,
+    share: float = GUARANTEED_SHARE,
 ) -> str:
-    """The facts, best first, as a block of at most ``max_tokens`` tokens; "" where there is nothing to say. Pure.
+    """Render facts, best first, as a block of at most ``max_tokens`` tokens; "" if there are none. Pure.
 
-    Those of the ``guaranteed`` categories come first, in ``share`` of the tokens at least. Each text is on one line
-    and cannot end the block. Raises ConfigurationError for tokens that are no count and a share that is none.
+    Those of the ``guaranteed`` categories come first, in at least ``share`` of the tokens. Each fact is on one line and
+    cannot end the block. Raises ConfigurationError for invalid tokens or an invalid share.
     """
-    return block_of(facts, counter=counter, max_tokens=max_tokens, guaranteed=guaranteed, share=share).text
+    return build_block(facts, counter=counter, max_tokens=max_tokens, guaranteed=guaranteed, share=share).text
 
 
-def block_of(
+def build_block(
     facts: Iterable[Fact],
     *,
     counter: TokenCounter,
     max_tokens: int = MAX_TOKENS,
     guaranteed: Sequence[str] = GUARANTEED,
-    share: float = SHARE,
+    share: float = GUARANTEED_SHARE,
     cost: Callable[[str], int] | None = None,
     about: str = ABOUT,
 ) -> Block:
-    """As ``memory_block``, with what is in it. ``cost`` is the counter's for a line, where somebody remembers it.
+    """As ``memory_block``, with the ids of its facts.
 
-    ``about`` is what the block says of itself.
+    ``cost`` is the counter's cost of a line, for callers that cache it. ``about`` is the block's introduction.
     """
     checked_tokens(max_tokens, "max_injection_tokens")
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise ConfigurationError(f"the guaranteed share is from 0 to 1, not {share!r}")
     measure = cost or counter.text
     frame = counter.text(f"{OPEN}\n{about}\n\n{CLOSE}")
-    distinct = _distinct(facts)
-    chosen = _filled(distinct, [], max_tokens - frame, measure, frozenset(guaranteed), share)
-    for _ in range(_LOOKS):
-        text = _written(chosen, guaranteed, about)
-        tokens = counter.text(text) if chosen else frame
+    distinct = _distinct_facts(facts)
+    selected = _fill_by_share(distinct, [], max_tokens - frame, measure, frozenset(guaranteed), share)
+    for _ in range(REFILL_PASSES):
+        text = _render(selected, guaranteed, about)
+        tokens = counter.text(text) if selected else frame
         if tokens > max_tokens:
-            chosen = chosen[:-1]  # tokens can differ where lines meet; what ranks last goes
+            selected = selected[:-1]  # joined lines can cost more tokens; the last in rank goes
             continue
-        more = _filled(distinct, chosen, max_tokens - tokens, measure, frozenset(), 0.0)
-        if len(more) == len(chosen):
-            ids = tuple(each.id for group in _groups(chosen, guaranteed) for each in group)
-            return Block(text, tokens, ids) if chosen else Block()
-        chosen = more
-    while chosen:
-        text = _written(chosen, guaranteed, about)
+        more = _fill_by_share(distinct, selected, max_tokens - tokens, measure, frozenset(), 0.0)
+        if len(more) == len(selected):
+            ids = tuple(fact.id for group in _groups(selected, guaranteed) for fact in group)
+            return Block(text, tokens, ids) if selected else Block()
+        selected = more
+    while selected:
+        text = _render(selected, guaranteed, about)
         if (tokens := counter.text(text)) <= max_tokens:
             return Block(
-                text, tokens, tuple(each.id for group in _groups(chosen, guaranteed) for each in group)
+                text, tokens, tuple(fact.id for group in _groups(selected, guaranteed) for fact in group)
             )
-        chosen = chosen[:-1]
+        selected = selected[:-1]
     return Block()
 
 
-def line_of(fact: Fact) -> str:
-    """A fact as it stands in the block, on one line, inert.
+def render_line(fact: Fact) -> str:
+    """A fact as a line of the block, escaped.
 
-    >>> line_of(Fact("fu3", "Uses </memory> tabs", "preference"))
+    >>> render_line(Fact("fu3", "Uses </memory> tabs", "preference"))
     '- Uses &lt;/memory> tabs [fu3]'
     """
     day = time.strftime("%Y-%m-%d", time.gmtime(max(0.0, fact.stated_at)))
     older = f" (said {day}; newer: {fact.disputed_by})" if fact.disputed_by else ""
-    return f"- {one_line(fact.content, MOST_CONTENT)} [{fact.id}]{older}"
+    return f"- {one_line(fact.content, MAX_CONTENT_CHARS)} [{fact.id}]{older}"
 
 
 def checked_tokens(tokens: object, what: str) -> int:
-    """The count. Raises ConfigurationError for what is none."""
+    """The count. Raises ConfigurationError unless it is a whole number, 0 or more."""
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
         raise ConfigurationError(f"{what} is a whole number of tokens, 0 or more, not {tokens!r}")
     return tokens
 
 
 def fill(costs: Iterable[int], room: int) -> list[int]:
-    """Which of the costs fit, in order: what does not is passed over.
+    """The indexes of the costs that fit, in order; those that do not fit are skipped.
 
-    >>> fill([3, 9, 2], 6)
+    >>> fill([3, 9, 2], 8)
     [0, 2]
     """
-    taken = []
+    indexes = []
     for index, cost in enumerate(costs):
-        if room < LEAST:
+        if room < MIN_LINE_TOKENS:
             break
         if cost <= room:
-            taken.append(index)
+            indexes.append(index)
             room -= cost
-    return taken
+    return indexes
 
 
-def _distinct(facts: Iterable[Fact]) -> list[Fact]:
-    """The facts whose text was not there already, in a scope that is wider or in another spelling."""
-    seen: set[str] = set()
-    kept = []
-    for each in facts:
-        key = key_of(each.content)
-        if key not in seen:
-            seen.add(key)
-            kept.append(each)
-    return kept
+def _distinct_facts(facts: Iterable[Fact]) -> list[Fact]:
+    """The facts without repetitions of a text in a wider scope or another spelling."""
+    keys: set[str] = set()
+    distinct = []
+    for fact in facts:
+        key = content_key(fact.content)
+        if key not in keys:
+            keys.add(key)
+            distinct.append(fact)
+    return distinct
 
 
-def _filled(
+def _fill_by_share(
     facts: Sequence[Fact],
-    held: Sequence[Fact],
+    chosen_facts: Sequence[Fact],
     room: int,
     cost: Callable[[str], int],
     first: frozenset[str],
     share: float,
 ) -> list[Fact]:
-    """``held`` and those that fit beside: of the categories in ``first`` as many as their share takes, then by rank."""
-    opened = {each.category for each in held}
+    """``chosen_facts`` and those that fit beside: first the categories in ``first`` within their share, then by rank."""
+    opened = {fact.category for fact in chosen_facts}
 
-    def taken(candidates: Iterable[Fact], left: int) -> tuple[list[Fact], int]:
-        found = []
-        for each in candidates:
-            if left < LEAST:
+    def take_fitting(candidates: Iterable[Fact], room: int) -> tuple[list[Fact], int]:
+        fitting = []
+        for fact in candidates:
+            if room < MIN_LINE_TOKENS:
                 break
-            heading = 0 if each.category in opened else cost(f"{each.category}:\n")
-            price = cost(f"{line_of(each)}\n") + heading
-            if price <= left:
-                opened.add(each.category)
-                found.append(each)
-                left -= price
-        return found, left
+            heading = 0 if fact.category in opened else cost(f"{fact.category}:\n")
+            price = cost(f"{render_line(fact)}\n") + heading
+            if price <= room:
+                opened.add(fact.category)
+                fitting.append(fact)
+                room -= price
+        return fitting, room
 
-    here = {each.id for each in held}
+    ids = {fact.id for fact in chosen_facts}
     own = int(room * share)
-    sure, left = taken((each for each in facts if each.category in first and each.id not in here), own)
-    here.update(each.id for each in sure)
-    others, _ = taken((each for each in facts if each.id not in here), room - own + left)
-    return [*held, *sure, *others]
+    sure, rest = take_fitting((fact for fact in facts if fact.category in first and fact.id not in ids), own)
+    ids.update(fact.id for fact in sure)
+    others, _ = take_fitting((fact for fact in facts if fact.id not in ids), room - own + rest)
+    return [*chosen_facts, *sure, *others]
 
 
 def _groups(facts: Sequence[Fact], first: Sequence[str]) -> list[list[Fact]]:
-    """The facts by category: the guaranteed ones, then the others as their best fact ranks."""
-    groups: dict[str, list[Fact]] = {each: [] for each in first}
-    for each in facts:
-        groups.setdefault(each.category, []).append(each)
+    """The facts by category: the guaranteed ones, then the others in the order of their best fact."""
+    groups: dict[str, list[Fact]] = {category: [] for category in first}
+    for fact in facts:
+        groups.setdefault(fact.category, []).append(fact)
     return [group for group in groups.values() if group]
 
 
-def _written(facts: Sequence[Fact], first: Sequence[str], about: str) -> str:
+def _render(facts: Sequence[Fact], first: Sequence[str], about: str) -> str:
     lines = [OPEN, about]
     for group in _groups(facts, first):
         lines.append(f"{group[0].category}:")
-        lines.extend(map(line_of, group))
+        lines.extend(map(render_line, group))
     return "\n".join((*lines, CLOSE))

@@ -1,8 +1,8 @@
-"""What two facts say of the same thing, told without a model: the same, or the contrary. Pure, English, with care.
+"""Comparison of two facts without a model: the same, or the contrary. Pure, English, conservative.
 
-A contradiction that is not seen costs little: both stand, the newer first. One that is seen where there is none takes
-weight from what is true. So only a few forms count: the same thing said to be something else, the same words with
-another number, weekday or month, or with a not; where somebody lives and works; and what is preferred over what.
+A missed contradiction costs little: both facts stand, the newer first. A false one takes weight from a true fact. So
+only a few forms count: the same subject with another value; the same words with another number, weekday or month, or
+with a negation; residence and work; and reversed preferences.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 
 from pagein.events.identifiers import identifiers
-from pagein.facts.fact import key_of
+from pagein.facts.fact import content_key
 from pagein.search.tfidf import fact_terms
 
-NEAR = 0.8
+MIN_SHARED_TERMS = 0.8
 """Share of the terms of two facts that both have, from which they are near-duplicates."""
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -54,7 +54,7 @@ _SLOTS = (
     (_STAYS, _MOVES, "lives living resides based moved relocated"),
     (_WORKS, _JOINS, "works working employed joined"),
 )
-"""Where one lives and works: how it is said to be so, how it is said to have become so, and the words of both."""
+"""Residence and work: the forms that state them, the forms that change them, and the words of both."""
 
 _OVER = re.compile(
     r"\bprefer(?:s|red)?\s+(?P<one>[^.,;!?]{1,80}?)\s+(?:over|to|instead of|rather than)\s+(?P<other>[^.,;!?]{1,80})",
@@ -67,7 +67,7 @@ _LIKES = re.compile(
 
 
 def specifics(text: str) -> frozenset[str]:
-    """What two texts that say the same must share: numbers, names, and whether it is said that it is not so.
+    """The numbers, names and negation that two texts must share to say the same.
 
     >>> specifics("port 8080") == specifics("port 8081")
     False
@@ -77,7 +77,7 @@ def specifics(text: str) -> frozenset[str]:
 
 
 def is_near(one: str, other: str) -> bool:
-    """Whether two facts say the same in nearly the same words.
+    """True if two facts say the same in nearly the same words.
 
     >>> is_near("Prefers tabs over spaces", "The user prefers tabs over spaces"), is_near("uses 3.11", "uses 3.12")
     (True, False)
@@ -89,7 +89,7 @@ def is_near(one: str, other: str) -> bool:
 
 
 def is_contrary(new: str, old: str) -> bool:
-    """Whether the two can hardly both hold.
+    """True if the two can hardly both hold.
 
     >>> is_contrary("my port is 8081", "My port is 8080"), is_contrary("I never use tabs", "I use tabs")
     (True, True)
@@ -98,39 +98,44 @@ def is_contrary(new: str, old: str) -> bool:
     >>> is_contrary("I use tabs", "I use vim"), is_contrary("Prefers tabs", "Prefers vim")
     (False, False)
     """
-    if key_of(new) == key_of(old):
+    if content_key(new) == content_key(old):
         return False
     new, old = new.strip(), old.strip()
     if _is_elsewhere(new, old) or _is_reversed(new, old):
         return True
     for form in (_IS, _KEY):
         one, other = form.match(new), form.match(old)
-        if one and other and (what := _what(one["what"])) == _what(other["what"]) and what not in _HOLDS_MANY:
+        if (
+            one
+            and other
+            and (what := _subject_key(one["what"])) == _subject_key(other["what"])
+            and what not in _HOLDS_MANY
+        ):
             return _differ(one["value"], other["value"])
     return _is_denied(new, old)
 
 
-def others_by(text: str) -> str:
-    """Words by which facts are found that say the contrary in other words; "" where the same words will do.
+def slot_terms(text: str) -> str:
+    """Words that find facts which say the contrary in other words; "" if the same words find them.
 
-    >>> others_by("I moved to Oslo")
+    >>> slot_terms("I moved to Oslo")
     'lives living resides based moved relocated'
     """
     return " ".join(words for stays, comes, words in _SLOTS if stays.match(text) or comes.match(text))
 
 
 def _differ(one: str, other: str) -> bool:
-    """Whether two values of one thing are two: neither says what the other does, and more."""
-    if key_of(one) == key_of(other):
+    """True if two values differ, and neither contains the other."""
+    if content_key(one) == content_key(other):
         return False
-    if _said(one) == _said(other):
+    if _value_terms(one) == _value_terms(other):
         return bool(len(_NOT.findall(one)) % 2 != len(_NOT.findall(other)) % 2)
-    first, second = _said(one), _said(other)
+    first, second = _value_terms(one), _value_terms(other)
     return not (first and second and (first <= second or second <= first))
 
 
 def _is_elsewhere(new: str, old: str) -> bool:
-    """Whether somebody lives, or works, at two places: one of them is where they are, the other where they went."""
+    """True if the two name different places of residence, or of work."""
     for stays, comes, _ in _SLOTS:
         one, other = stays.match(new) or comes.match(new), stays.match(old) or comes.match(old)
         if one and other and (one.re is stays or other.re is stays) and not _denies(new) and not _denies(old):
@@ -139,25 +144,27 @@ def _is_elsewhere(new: str, old: str) -> bool:
 
 
 def _is_reversed(new: str, old: str) -> bool:
-    """Whether one prefers what the other puts behind."""
+    """True if one prefers what the other puts second."""
     if _denies(new) or _denies(old):
         return False
     one, other = _OVER.search(new), _OVER.search(old)
     if one and other:
-        return _said(one["one"]) == _said(other["other"]) and _said(one["other"]) == _said(other["one"])
+        return _value_terms(one["one"]) == _value_terms(other["other"]) and _value_terms(
+            one["other"]
+        ) == _value_terms(other["one"])
     whole, plain = (one, _LIKES.search(old)) if one else (other, _LIKES.search(new))
-    return bool(whole and plain) and _said(plain["one"]) == _said(whole["other"]) != frozenset()  # type: ignore[index]
+    return bool(whole and plain) and _value_terms(plain["one"]) == _value_terms(whole["other"]) != frozenset()  # type: ignore[index]
 
 
 def _is_denied(new: str, old: str) -> bool:
-    """Whether the same words stand with another number, weekday or month at their end, or with a not."""
-    first, second = _bare(new), _bare(old)
+    """True for the same words with another number, weekday or month at the end, or with a negation."""
+    first, second = _bare_terms(new), _bare_terms(old)
     if not first or not second or not _are_like(first, second):
         return False
     figures, others = list(_figures(new)), list(_figures(old))
     if _denies(new) != _denies(old):
         return figures == others or not figures or not others
-    # Those before the last say of what it is: of chapter 1, of version 2.
+    # Figures before the last belong to the subject: chapter 1, version 2.
     return bool(figures) and len(figures) == len(others) and figures[:-1] == others[:-1] and figures != others
 
 
@@ -166,31 +173,31 @@ def _denies(text: str) -> bool:
 
 
 def _figures(text: str) -> Iterator[str]:
-    found = sorted((*_NUMBER.finditer(text), *_DAY.finditer(text)), key=lambda each: each.start())
-    return (each[0].lower().removesuffix("s") for each in found)
+    matches = sorted((*_NUMBER.finditer(text), *_DAY.finditer(text)), key=lambda match: match.start())
+    return (match[0].lower().removesuffix("s") for match in matches)
 
 
 def _are_like(first: set[str], second: set[str]) -> bool:
-    return len(first & second) >= NEAR * len(first | second)
+    return len(first & second) >= MIN_SHARED_TERMS * len(first | second)
 
 
 def _terms(text: str) -> set[str]:
     return set(fact_terms(text)) - {"user"}
 
 
-def _said(text: str) -> frozenset[str]:
-    """What a value says: its terms and its figures, or the text itself where it has none."""
-    return frozenset((*_terms(_FILLER.sub(" ", text)), *_figures(text))) or frozenset({key_of(text)})
+def _value_terms(text: str) -> frozenset[str]:
+    """The terms and figures of a value, or its text if it has none."""
+    return frozenset((*_terms(_FILLER.sub(" ", text)), *_figures(text))) or frozenset({content_key(text)})
 
 
-def _what(text: str) -> str:
-    """What something is said of, its numbers too: room 5 is not room 6."""
+def _subject_key(text: str) -> str:
+    """The subject of a statement, with its numbers: room 5 is not room 6."""
     return " ".join((*fact_terms(text), *_NUMBER.findall(text))) or text.strip().lower()
 
 
-def _bare(text: str) -> set[str]:
-    """The terms without figures, without what denies and without what only stresses."""
+def _bare_terms(text: str) -> set[str]:
+    """The terms without figures, negations and words of emphasis."""
     plain = _NOT.sub(" ", text)
-    for each in (_NUMBER, _DAY, _FILLER):
-        plain = each.sub(" ", plain)
+    for pattern in (_NUMBER, _DAY, _FILLER):
+        plain = pattern.sub(" ", plain)
     return _terms(plain) - {"do"}

@@ -1,4 +1,4 @@
-"""Facts as JSON-safe values and back. What comes in was written by others: each value is checked, or nothing is taken."""
+"""Export and import of facts as JSON-safe values. Imports are untrusted: every value is checked, or nothing is imported."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pagein.facts.fact import (
     checked_scope,
 )
 from pagein.facts.owners import Owners
-from pagein.facts.reconcile import Draft
+from pagein.facts.reconcile import FactDraft
 
 VERSION = 1
-MOST = 100_000
-"""Facts that are read at once."""
+MAX_IMPORTED_FACTS = 100_000
+"""Facts imported at once."""
 
 
-def exported(facts: Iterable[Fact]) -> dict[str, Any]:
-    """The facts as JSON-safe values, with the version of this shape."""
-    return {"pagein_facts": VERSION, "facts": [_plain(each) for each in facts]}
+def export_facts(facts: Iterable[Fact]) -> dict[str, Any]:
+    """The facts as JSON-safe values, with the version of the format."""
+    return {"pagein_facts": VERSION, "facts": [_plain(fact) for fact in facts]}
 
 
 def _plain(fact: Fact) -> dict[str, Any]:
@@ -37,9 +37,9 @@ def _plain(fact: Fact) -> dict[str, Any]:
 
 
 def drafts_from(
-    data: object, known: tuple[str, ...], owners: Owners, scope: FactScope | None = None
-) -> list[Draft]:
-    """The facts of an export, of a list, or of deer-flow's ``memory.json`` as drafts. Raises FactError naming the first that is none."""
+    data: object, categories: tuple[str, ...], owners: Owners, scope: FactScope | None = None
+) -> list[FactDraft]:
+    """Read drafts from an export, a list, or deer-flow's ``memory.json``. Raises FactError naming the first invalid one."""
     listed = data.get("facts") if isinstance(data, Mapping) else data
     if isinstance(data, Mapping) and data.get("pagein_facts", VERSION) != VERSION:
         raise FactError(
@@ -47,48 +47,48 @@ def drafts_from(
         )
     if not isinstance(listed, list | tuple):
         raise FactError('facts to import are a list, or an object with a list "facts"')
-    if len(listed) > MOST:
-        raise FactError(f"{len(listed):,} facts at once; {MOST:,} at most")
-    wanted = None if scope is None else checked_scope(scope)
-    return [_draft(each, f"facts[{index}]", known, owners, wanted) for index, each in enumerate(listed)]
+    if len(listed) > MAX_IMPORTED_FACTS:
+        raise FactError(f"{len(listed):,} facts at once; {MAX_IMPORTED_FACTS:,} at most")
+    checked = None if scope is None else checked_scope(scope)
+    return [_draft(item, f"facts[{index}]", categories, owners, checked) for index, item in enumerate(listed)]
 
 
 def _draft(
-    given: object, where: str, known: tuple[str, ...], owners: Owners, scope: FactScope | None
-) -> Draft:
-    if not isinstance(given, Mapping):
-        raise FactError(f"{where} is a {type(given).__name__}, not an object. Nothing was recorded.")
+    item: object, where: str, categories: tuple[str, ...], owners: Owners, scope: FactScope | None
+) -> FactDraft:
+    if not isinstance(item, Mapping):
+        raise FactError(f"{where} is a {type(item).__name__}, not an object. Nothing was recorded.")
     try:
-        start, end = given.get("valid_from"), given.get("valid_until")
+        start, end = item.get("valid_from"), item.get("valid_until")
         checked_interval(start, end)
-        named = checked_scope(given["scope"]) if "scope" in given else owners.usual
-        # A tenant's facts speak to every user: an imported file does not decide that.
-        usual = owners.usual if named not in owners.known or named == "tenant" else named
-        return Draft(
-            checked_content(given.get("content")),
-            checked_category(given.get("category", "context"), known),
-            checked_confidence(given.get("confidence", 1.0)),
+        named = checked_scope(item["scope"]) if "scope" in item else owners.default_scope
+        # A tenant's facts are shown to every user, so an import may not choose that scope.
+        usual = owners.default_scope if named not in owners.scopes or named == "tenant" else named
+        return FactDraft(
+            checked_content(item.get("content")),
+            checked_category(item.get("category", "context"), categories),
+            checked_confidence(item.get("confidence", 1.0)),
             scope or usual,
             start,
             end,
-            _sources(given),
-            author=_text(given.get("author", "host")),
+            _sources(item),
+            author=_text(item.get("author", "host")),
             reason="imported",
         )
     except FactError as error:
         raise FactError(f"{where}: {error}") from error
 
 
-def _sources(given: Mapping[str, Any]) -> tuple[Source, ...]:
-    found = []
-    listed = given.get("sources", ())
-    for each in listed if isinstance(listed, list | tuple) else ():
-        if not isinstance(each, Mapping):
-            raise FactError(f"a source is an object with session and handle, not {each!r}")
-        found.append(Source(_text(each.get("session")), _text(each.get("handle"))))
-    if not found and isinstance(given.get("source"), str):  # deer-flow's thread id
-        found.append(Source(given["source"], ""))
-    return tuple(found)
+def _sources(item: Mapping[str, Any]) -> tuple[Source, ...]:
+    sources = []
+    listed = item.get("sources", ())
+    for source in listed if isinstance(listed, list | tuple) else ():
+        if not isinstance(source, Mapping):
+            raise FactError(f"a source is an object with session and handle, not {source!r}")
+        sources.append(Source(_text(source.get("session")), _text(source.get("handle"))))
+    if not sources and isinstance(item.get("source"), str):  # deer-flow's thread id
+        sources.append(Source(item["source"], ""))
+    return tuple(sources)
 
 
 def _text(value: object) -> str:

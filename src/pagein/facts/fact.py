@@ -1,4 +1,4 @@
-"""A fact: a lasting statement with confidence, scope, validity and the steps it came from. Values and checks only."""
+"""Facts: lasting statements with confidence, scope, validity and sources. Values and checks only."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from difflib import get_close_matches
 
 from pagein.errors import PageinError
 from pagein.events.entries import FactScope, FactStated, Source
-from pagein.summaries.sanitize import normal
+from pagein.summaries.sanitize import normalize_text
 
 CATEGORIES = ("preference", "knowledge", "context", "behaviour", "goal", "correction", "constraint")
-"""What a fact may be, unless the host names more."""
+"""The categories of facts; settings may add more."""
 
 GUARANTEED = ("correction", "constraint")
-"""What is shown before all else, and leaves last."""
+"""The categories that are shown first and evicted last."""
 
 SCOPES: tuple[FactScope, ...] = ("task", "session", "project", "user", "tenant")
-"""Whom a fact is for, from the narrowest to the widest."""
+"""The scopes of facts, from the narrowest to the widest."""
 
-MOST_CONTENT = 4_000
+MAX_CONTENT_CHARS = 4_000
 """Characters of a fact; a longer text is no statement, and would fill the block by itself."""
 
 _LETTER = {"task": "t", "session": "s", "project": "p", "user": "u", "tenant": "a"}
@@ -32,7 +32,7 @@ _SPELLED = {"behavior": "behaviour"}
 
 
 class FactError(PageinError):
-    """A fact that cannot be one, or a change to facts that cannot be made. Nothing was recorded."""
+    """An invalid fact, or an impossible change to facts. Nothing was recorded."""
 
 
 class UnknownFact(FactError):
@@ -45,15 +45,15 @@ class UnknownFact(FactError):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A lasting statement, as it stands now.
+    """A lasting statement in its current state.
 
     ``id`` is a short name such as ``fu12``, unique among the facts one memory may see. ``confidence`` is from 0 to 1;
     ``owner`` is the task, session, project, user or tenant it is for. Times are seconds since the epoch; it holds from
-    ``valid_from`` on and before ``valid_until``. ``sources`` are the steps it came from, ``supersedes`` the ids of the
-    facts it took the place of, ``disputes`` of older ones it does not agree with, and ``disputed_by`` of the newer one
-    that does not agree with it.
+    ``valid_from`` until before ``valid_until``. ``sources`` are the steps it came from, ``supersedes`` the ids of the facts
+    it replaced, ``disputes`` the ids of older facts that it contradicts, and ``disputed_by`` the id of a newer fact that
+    contradicts it.
 
-    Raises FactError for what is no fact.
+    Raises FactError for invalid values.
     """
 
     id: str
@@ -81,23 +81,23 @@ class Fact:
         checked_interval(self.valid_from, self.valid_until)
 
     def holds(self, at: float) -> bool:
-        """Whether it holds at a time, by its validity interval."""
+        """True if it is valid at a time."""
         began = self.valid_from is None or self.valid_from <= at
         return began and (self.valid_until is None or at < self.valid_until)
 
     @property
     def seen_at(self) -> float:
-        """When it was last said: stated, or confirmed."""
+        """The time it was last stated or confirmed."""
         return self.stated_at if self.confirmed_at is None else self.confirmed_at
 
 
-def fact_of(position: int, at: float, body: FactStated) -> Fact:
-    """The fact that an entry states."""
+def fact_from_entry(position: int, at: float, body: FactStated) -> Fact:
+    """The fact that a log entry states."""
     return Fact(
         fact_id(body.scope, position), body.content, body.category, body.confidence, body.scope, body.owner,
         body.valid_from, body.valid_until, body.sources,
-        tuple(fact_id(body.scope, each) for each in body.supersedes),
-        tuple(fact_id(body.scope, each) for each in body.disputes),
+        tuple(fact_id(body.scope, position_of) for position_of in body.supersedes),
+        tuple(fact_id(body.scope, position_of) for position_of in body.disputes),
         stated_at=at, author=body.author,
     )  # fmt: skip
 
@@ -111,31 +111,31 @@ def fact_id(scope: FactScope, position: int) -> str:
     return f"f{_LETTER[scope]}{position}"
 
 
-def parsed_id(id: str) -> tuple[FactScope, int]:
-    """The scope and the position that an id means. Raises UnknownFact."""
-    found = _ID.fullmatch(id.strip("[] \n")) if isinstance(id, str) else None
-    if found is None:
+def parse_fact_id(id: str) -> tuple[FactScope, int]:
+    """The scope and the position in an id. Raises UnknownFact."""
+    match = _ID.fullmatch(id.strip("[] \n")) if isinstance(id, str) else None
+    if match is None:
         raise UnknownFact(str(id)[:80], "ids look like fu12")
-    return _SCOPE[found[1]], int(found[2])
+    return _SCOPE[match[1]], int(match[2])
 
 
 def checked_content(content: object) -> str:
-    """The content, without white space around it. Raises FactError for what is no statement."""
+    """The content without surrounding white space. Raises FactError for an invalid one."""
     if not isinstance(content, str):
         raise FactError(f"a fact is text, not a {type(content).__name__}. Nothing was recorded.")
     text = content.strip()
-    if not key_of(text):
-        raise FactError("a fact says something; its content is empty. Nothing was recorded.")
-    if len(text) > MOST_CONTENT:
+    if not content_key(text):
+        raise FactError("the content of a fact is empty. Nothing was recorded.")
+    if len(text) > MAX_CONTENT_CHARS:
         raise FactError(
-            f"a fact has at most {MOST_CONTENT:,} characters, this one {len(text):,}: state what lasts of it, and "
+            f"a fact has at most {MAX_CONTENT_CHARS:,} characters, this one {len(text):,}: state what lasts of it, and "
             "keep the rest in a step. Nothing was recorded."
         )
     return text
 
 
 def checked_confidence(confidence: object) -> float:
-    """The confidence as a float. Raises FactError for what is no number from 0 to 1."""
+    """The confidence as a float. Raises FactError unless it is a number from 0 to 1."""
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
         raise FactError(f"a confidence is a number from 0 to 1, not {confidence!r}. Nothing was recorded.")
     if not math.isfinite(confidence) or not 0 <= confidence <= 1:
@@ -143,49 +143,49 @@ def checked_confidence(confidence: object) -> float:
     return float(confidence)
 
 
-def checked_category(category: object, known: tuple[str, ...] | None = None) -> str:
-    """The category as it is spelled here. Raises FactError for no name, and for one that is not ``known``."""
+def checked_category(category: object, categories: tuple[str, ...] | None = None) -> str:
+    """The category in its canonical spelling. Raises FactError for an invalid name, or one not in ``categories``."""
     if not isinstance(category, str):
         raise FactError(f"a category is a name, not {category!r}. Nothing was recorded.")
     name = category.strip().lower()
     name = _SPELLED.get(name, name)
     if not _CATEGORY.fullmatch(name):
         raise FactError(f"a category is a short name such as {CATEGORIES[0]!r}, not {category[:60]!r}")
-    if known is not None and name not in known:
-        near = get_close_matches(name, known, n=1)
+    if categories is not None and name not in categories:
+        near = get_close_matches(name, categories, n=1)
         cure = (
             f"did you mean {near[0]!r}?"
             if near
-            else f"there are {', '.join(known)}; name more with categories="
+            else f"there are {', '.join(categories)}; name more with categories="
         )
         raise FactError(f"no category {name!r}: {cure} Nothing was recorded.")
     return name
 
 
 def checked_scope(scope: object) -> FactScope:
-    """The scope. Raises FactError for one there is not."""
-    for each in SCOPES:
-        if scope == each:
-            return each
+    """The scope. Raises FactError for an unknown one."""
+    for valid in SCOPES:
+        if scope == valid:
+            return valid
     raise FactError(f"a scope is one of {', '.join(SCOPES)}, not {scope!r}. Nothing was recorded.")
 
 
 def checked_interval(start: object, end: object) -> None:
-    """Raises FactError for times that are none, or an interval that holds nothing."""
-    for each in (start, end):
-        if each is None:
+    """Raise FactError for invalid times, or an empty interval."""
+    for time in (start, end):
+        if time is None:
             continue
-        if isinstance(each, bool) or not isinstance(each, int | float) or not math.isfinite(each):
-            raise FactError(f"a time is in seconds since the epoch, not {each!r}. Nothing was recorded.")
+        if isinstance(time, bool) or not isinstance(time, int | float) or not math.isfinite(time):
+            raise FactError(f"a time is in seconds since the epoch, not {time!r}. Nothing was recorded.")
     if isinstance(start, int | float) and isinstance(end, int | float) and not start < end:
         raise FactError(f"a fact valid from {start} until {end} never holds. Nothing was recorded.")
 
 
-def key_of(content: str) -> str:
-    """The text by which two facts are the same: case, white space, width and the punctuation around do not matter.
+def content_key(content: str) -> str:
+    """The text by which facts are equal: case, white space, width and surrounding punctuation do not count.
 
-    >>> key_of("  Prefers  TABS. ") == key_of("prefers tabs")
+    >>> content_key("  Prefers  TABS. ") == content_key("prefers tabs")
     True
     """
     text = content.encode("utf-8", "replace").decode()
-    return normal(unicodedata.normalize("NFKC", text))
+    return normalize_text(unicodedata.normalize("NFKC", text))

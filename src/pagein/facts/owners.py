@@ -1,7 +1,7 @@
-"""Whose facts a memory sees, and where they lie: one log a scope and owner, in the same store as the runs.
+"""Owners: the scopes of facts that a memory sees, and the log of each in the store of the runs.
 
 The tenant is the log's own. Within it each name is built of quoted parts at fixed places, the user always first, so
-that no choice of names can reach another user's log; only a tenant's facts are common to its users.
+that no choice of names can reach another user's log. Only a tenant's facts are common to its users.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pagein.events.entries import FactScope
 from pagein.log.branch_log import is_branching
 
 RESERVED = "pagein:facts:"
-"""What the names of these logs begin with; a run's session may not."""
+"""The prefix of the names of these logs; a run's session may not begin with it."""
 
 
 def is_reserved(session: str) -> bool:
-    """Whether a session's name is one of ours, which no run may have.
+    """True if a session's name is reserved by pagein, so that no run may have it.
 
     >>> is_reserved("pagein:facts:user:alice"), is_reserved("web-app")
     (True, False)
@@ -27,10 +27,10 @@ def is_reserved(session: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Who is asking: the session, and the user, project and task where there are any.
+    """The session, user, project and task that facts are read for.
 
-    Without a ``user`` nothing is shared between sessions but the tenant's facts: whoever forgets it shares nothing.
-    Raises ConfigurationError for a name that is empty or no text, and for a session named like a log of facts.
+    Without a ``user`` only the tenant's facts are shared between sessions. Raises ConfigurationError for a name that is
+    empty or no text, and for a session with a reserved name.
     """
 
     session: str
@@ -43,7 +43,7 @@ class Owners:
         for what in ("user", "project", "task"):
             name = getattr(self, what)
             if name is not None and (not isinstance(name, str) or not name.strip()):
-                raise ConfigurationError(f"{what} names whose facts are seen; it may not be empty: {name!r}")
+                raise ConfigurationError(f"{what} is a name that is not empty, not {name!r}")
         for what in ("session", "tenant"):
             if not isinstance(getattr(self, what), str):
                 raise ConfigurationError(f"{what} is a name, not {getattr(self, what)!r}")
@@ -51,26 +51,26 @@ class Owners:
             raise ConfigurationError(
                 f"the session {self.session!r} is a log of facts; give the run another name"
             )
-        for each in (self.session, self.user or "", self.project or "", self.task or ""):
+        for part in (self.session, self.user or "", self.project or "", self.task or ""):
             try:
-                each.encode()
+                part.encode()
             except UnicodeEncodeError:
-                raise ConfigurationError(f"a name is text without lone surrogates, not {each!r}") from None
+                raise ConfigurationError(f"a name is text without lone surrogates, not {part!r}") from None
 
     @property
-    def known(self) -> tuple[FactScope, ...]:
+    def scopes(self) -> tuple[FactScope, ...]:
         """The scopes that have an owner, the narrowest first."""
         from pagein.facts.fact import SCOPES  # noqa: PLC0415 - loads where facts are wanted
 
-        return tuple(each for each in SCOPES if self._has(each))
+        return tuple(scope for scope in SCOPES if self._has(scope))
 
     @property
-    def usual(self) -> FactScope:
-        """The scope of a fact that names none: the user, or the session where no user is known."""
+    def default_scope(self) -> FactScope:
+        """The scope of a fact that names none: the user, or the session without a user."""
         return "session" if self.user is None else "user"
 
     def owner(self, scope: FactScope) -> str:
-        """The owner's own name in a scope. Raises FactError where there is none."""
+        """The owner's name in a scope. Raises FactError where there is none."""
         if not self._has(scope):
             from pagein.facts.fact import FactError  # noqa: PLC0415
 
@@ -81,7 +81,7 @@ class Owners:
         return name
 
     def log_name(self, scope: FactScope) -> str:
-        """The session name of the log that holds the facts of a scope. Raises FactError where it has no owner.
+        """The session name of the log with the facts of a scope. Raises FactError without an owner.
 
         >>> Owners("s", user="a:b").log_name("user")
         'pagein:facts:user:a%3Ab'
@@ -96,7 +96,7 @@ class Owners:
         }[scope]
         from urllib.parse import quote  # noqa: PLC0415
 
-        return RESERVED + ":".join((scope, *(quote(each, safe="") for each in within)))
+        return RESERVED + ":".join((scope, *(quote(part, safe="") for part in within)))
 
     def _has(self, scope: FactScope) -> bool:
         return scope in ("session", "tenant") or getattr(self, scope) is not None

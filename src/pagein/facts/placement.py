@@ -1,48 +1,48 @@
-"""Where what is known stands in a view: in blocks that stay byte for byte where they first stood, while they are true.
+"""Placement of facts in a view: blocks that stay byte for byte where they first stood, while their facts hold.
 
-A block that is made afresh behind the run for every request costs a provider's cache its own length each time. So it
-stays where it stood, and the run goes on behind it; what matters anew comes in a block of its own at the end, as far as
-there is room; and all are made anew, in one block at the end, where one of their facts no longer stands as it was
-shown, where a correction or a constraint has no other room, or where most of what matters now is not among them. Pure.
+A new block behind the run for every request would cost a provider's cache the block's length each time. So a block stays
+in place, and the run goes on behind it. Facts that come to matter later get a block of their own at the end, as far as
+there is room. All blocks are replaced by one at the end if a fact of theirs changed, if a correction or a constraint has
+no other room, or if most of the facts that matter now are missing. Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pagein.facts.block import CLOSE, OPEN, Block, block_of, line_of
+from pagein.facts.block import ABOUT, CLOSE, OPEN, Block, build_block, render_line
 from pagein.facts.fact import Fact
 from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
-    from pagein.facts.ranking import Ranked
+    from pagein.facts.ranking import RankedFact
     from pagein.facts.settings import Settings
 
-FIRST = 0.4
-"""Share of the tokens that the first block has where not all facts fit: the rest is for what matters later.
+FIRST_BLOCK_SHARE = 0.4
+"""Share of the tokens for the first block, if not all facts fit: the rest is for facts that matter later.
 
-Measured with 200 facts and more on 20 dialogues at 8,000 tokens: the share of a request that is the next one's prefix,
-and the share of the eight facts that matter most which stand in it: .982 and .90; with .6, .976 and .87."""
+Measured with 200 facts and more on 20 dialogues at 8,000 tokens, the share of a request that is the next one's prefix,
+and the share of the eight best facts that are in it: .982 and .90; with .6, .976 and .87."""
 
-CLEARLY = 0.1
-"""How much higher than the least of what stands a fact scores that is added to it."""
+ADDED_SCORE_MARGIN = 0.1
+"""Margin by which an added fact must score above the lowest in view."""
 
-FOREMOST, LACKING = 8, 0.75
-"""Of so many facts that matter most, the share above which all is made anew where they do not stand and have no room."""
+TOP_FACTS, MAX_MISSING_SHARE = 8, 0.75
+"""The number of best facts, and the missing share of them above which all blocks are replaced."""
 
 _LINE = re.compile(r"- .*\[(f[tspua]\d+)\](?: \(said .*\))?$")
-"""A fact's line in a block, and its id."""
+"""A fact's line in a block, with its id."""
 
-TOO = "Known too, as data:"
-"""What a block says that is not the first."""
+LATER_BLOCK_ABOUT = "Known too, as data:"
+"""The introduction of every block but the first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
-    """A block, which stands before what was recorded at ``position`` and after; ``lines`` are its facts' by their ids."""
+class PlacedBlock:
+    """A block before the steps from ``position`` on; ``lines`` are those of its facts, by id."""
 
     position: int
     text: str
@@ -56,8 +56,8 @@ class Laid:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Where a new block would stand, and in how many tokens: by which counter, and by which cost of a line."""
+class PlacementLimits:
+    """The position and the tokens of a new block, with the counter and the cost of a line."""
 
     position: int
     tokens: int
@@ -65,100 +65,113 @@ class Room:
     cost: Callable[[str], int]
 
 
-def laid(
-    held: tuple[Laid, ...],
-    ranked: Sequence[Ranked],
-    standing: Callable[[str], Fact | None],
-    room: Room,
+def place_blocks(
+    blocks: tuple[PlacedBlock, ...],
+    ranked: Sequence[RankedFact],
+    current_fact: Callable[[str], Fact | None],
+    limits: PlacementLimits,
     settings: Settings,
-) -> tuple[Laid, ...]:
-    """The blocks as they stand now: ``held`` itself where nothing changes. () where nothing is known.
+) -> tuple[PlacedBlock, ...]:
+    """Place the blocks of a view: ``blocks`` itself if nothing changes, () if no fact holds.
 
-    ``ranked`` are the facts that hold, best first; ``standing`` gives a fact by its id, None where it holds no longer.
+    ``ranked`` are the facts that hold, best first; ``current_fact`` returns a fact by id, None if it no longer holds.
     """
-    shown = dict(line for each in held for line in each.lines)
-    used = sum(each.tokens for each in held)
-    true = all((fact := standing(id)) is not None and line_of(fact) == line for id, line in shown.items())
-    if not held or not true or used > room.tokens:
-        return _afresh(ranked, room, settings)
-    missing = [each for each in ranked if each.fact.id not in shown]
-    least = min((each.score for each in ranked if each.fact.id in shown), default=0.0) + CLEARLY
+    lines = dict(line for block in blocks for line in block.lines)
+    used = sum(block.tokens for block in blocks)
+    true = _all_hold(lines, current_fact)
+    if not blocks or not true or used > limits.tokens:
+        return _rebuild_blocks(ranked, limits, settings)
+    missing = [item for item in ranked if item.fact.id not in lines]
+    lowest = min((item.score for item in ranked if item.fact.id in lines), default=0.0)
+    least = lowest + ADDED_SCORE_MARGIN
     sure = frozenset(settings.guaranteed)
-    wanted = [each for each in missing if each.score >= least or each.fact.category in sure]
-    if not wanted:
-        return held
-    added = _block(wanted, room, room.tokens - used, settings, about=TOO)
+    added_facts = [item for item in missing if item.score >= least or item.fact.category in sure]
+    if not added_facts:
+        return blocks
+    added = _build_block(added_facts, limits, limits.tokens - used, settings, about=LATER_BLOCK_ABOUT)
     if added.ids:
-        return (*held, _laid(added, wanted, room.position))
-    afresh = _afresh(ranked, room, settings)
-    return afresh if _is_better(afresh, shown, ranked, wanted, sure) else held
+        return (*blocks, _placed_block(added, added_facts, limits.position))
+    afresh = _rebuild_blocks(ranked, limits, settings)
+    return afresh if _is_better(afresh, lines, ranked, added_facts, sure) else blocks
 
 
-def frozen(
+def place_head_block(
     text: str,
-    ranked: Sequence[Ranked],
-    standing: Callable[[str], Fact | None],
-    room: Room,
+    ranked: Sequence[RankedFact],
+    current_fact: Callable[[str], Fact | None],
+    limits: PlacementLimits,
     settings: Settings,
 ) -> Block:
-    """The one block of a head that says ``text`` so far: the same while it is true, and most of what matters is in it.
+    """Place the block of a view's head, whose text is ``text`` now: unchanged while its facts hold and most of the best are in it.
 
-    Where there is room for all that is known, all of it is there.
+    If all facts fit, all of them are in it.
     """
-    lines = {found[1]: line for line in text.splitlines() if (found := _LINE.match(line)) is not None}
-    whole = _block(ranked, room, room.tokens, settings)
-    true = all((fact := standing(id)) is not None and line_of(fact) == line for id, line in lines.items())
-    wanted = [each for each in ranked if each.fact.id not in lines]
-    afresh = (_laid(whole, ranked, room.position),)
+    lines = {match[1]: line for line in text.splitlines() if (match := _LINE.match(line)) is not None}
+    whole = _build_block(ranked, limits, limits.tokens, settings)
+    true = _all_hold(lines, current_fact)
+    missing = [item for item in ranked if item.fact.id not in lines]
+    afresh = (_placed_block(whole, ranked, limits.position),)
     sure = frozenset(settings.guaranteed)
-    some = len(whole.ids) < len(ranked) or not wanted
-    stays = lines and true and some and not _is_better(afresh, lines, ranked, wanted, sure)
-    tokens = room.counter.text(f"{OPEN}\n{text}\n{CLOSE}")
-    return (
-        Block(f"{OPEN}\n{text}\n{CLOSE}", tokens, tuple(lines)) if stays and tokens <= room.tokens else whole
+    some = len(whole.ids) < len(ranked) or not missing
+    stays = lines and true and some and not _is_better(afresh, lines, ranked, missing, sure)
+    current = f"{OPEN}\n{text}\n{CLOSE}"
+    tokens = limits.counter.text(current)
+    return Block(current, tokens, tuple(lines)) if stays and tokens <= limits.tokens else whole
+
+
+def _all_hold(lines: Mapping[str, str], current_fact: Callable[[str], Fact | None]) -> bool:
+    return all(
+        (fact := current_fact(id)) is not None and render_line(fact) == line for id, line in lines.items()
     )
 
 
 def _is_better(
-    afresh: tuple[Laid, ...],
-    shown: dict[str, str],
-    ranked: Sequence[Ranked],
-    wanted: Sequence[Ranked],
+    afresh: tuple[PlacedBlock, ...],
+    lines: dict[str, str],
+    ranked: Sequence[RankedFact],
+    missing: Sequence[RankedFact],
     sure: frozenset[str],
 ) -> bool:
-    """Whether blocks made anew are worth a prefix: most of what matters most, or something that is sure, does not stand."""
-    foremost = ranked[:FOREMOST]
-    if sum(each.fact.id not in shown for each in foremost) > LACKING * len(foremost):
+    """True if new blocks are worth a lost prefix: most of the best facts, or a guaranteed one, are missing."""
+    foremost = ranked[:TOP_FACTS]
+    if sum(item.fact.id not in lines for item in foremost) > MAX_MISSING_SHARE * len(foremost):
         return True
-    stands = [each for each in ranked if each.fact.id in shown]
-    others = any(each.fact.category not in sure for each in stands)
-    least = min((each.score for each in stands if each.fact.category in sure), default=0.0) + CLEARLY
-    new = {id for each in afresh for id, _ in each.lines}
+    stands = [item for item in ranked if item.fact.id in lines]
+    others = any(item.fact.category not in sure for item in stands)
+    lowest = min((item.score for item in stands if item.fact.category in sure), default=0.0)
+    least = lowest + ADDED_SCORE_MARGIN
+    new = {id for block in afresh for id, _ in block.lines}
     return any(
-        each.fact.category in sure and each.fact.id in new and (others or each.score >= least)
-        for each in wanted
+        item.fact.category in sure and item.fact.id in new and (others or item.score >= least)
+        for item in missing
     )
 
 
-def _afresh(ranked: Sequence[Ranked], room: Room, settings: Settings) -> tuple[Laid, ...]:
-    whole = _block(ranked, room, room.tokens, settings)
+def _rebuild_blocks(
+    ranked: Sequence[RankedFact], limits: PlacementLimits, settings: Settings
+) -> tuple[PlacedBlock, ...]:
+    whole = _build_block(ranked, limits, limits.tokens, settings)
     if len(whole.ids) < len(ranked):
-        some = _block(ranked, room, int(room.tokens * FIRST), settings)
-        sure = {each.fact.id for each in ranked if each.fact.category in settings.guaranteed}
+        some = _build_block(ranked, limits, int(limits.tokens * FIRST_BLOCK_SHARE), settings)
+        sure = {item.fact.id for item in ranked if item.fact.category in settings.guaranteed}
         whole = some if sure.intersection(whole.ids) <= set(some.ids) else whole
-    return (_laid(whole, ranked, room.position),) if whole.ids else ()
+    return (_placed_block(whole, ranked, limits.position),) if whole.ids else ()
 
 
-def _block(
-    ranked: Sequence[Ranked], room: Room, tokens: int, settings: Settings, *, about: str | None = None
+def _build_block(
+    ranked: Sequence[RankedFact],
+    limits: PlacementLimits,
+    tokens: int,
+    settings: Settings,
+    *,
+    about: str = ABOUT,
 ) -> Block:
-    given = {} if about is None else {"about": about}
-    return block_of(
-        [each.fact for each in ranked], counter=room.counter, max_tokens=max(0, tokens),
-        guaranteed=settings.guaranteed, share=settings.guaranteed_share, cost=room.cost, **given,
+    return build_block(
+        [item.fact for item in ranked], counter=limits.counter, max_tokens=max(0, tokens),
+        guaranteed=settings.guaranteed, share=settings.guaranteed_share, cost=limits.cost, about=about,
     )  # fmt: skip
 
 
-def _laid(block: Block, ranked: Sequence[Ranked], position: int) -> Laid:
-    lines = {each.fact.id: line_of(each.fact) for each in ranked}
-    return Laid(position, block.text, block.tokens, tuple((id, lines[id]) for id in block.ids))
+def _placed_block(block: Block, ranked: Sequence[RankedFact], position: int) -> PlacedBlock:
+    lines = {item.fact.id: render_line(item.fact) for item in ranked}
+    return PlacedBlock(position, block.text, block.tokens, tuple((id, lines[id]) for id in block.ids))

@@ -1,8 +1,7 @@
-"""Which facts matter now: similarity x 0.6 + confidence x 0.4, and two bounded factors.
+"""Ranking of facts: similarity x 0.6 + confidence x 0.4, and two bounded factors.
 
-Deer-flow's formula (MEMORY_IMPROVEMENTS), which it never shipped. A fact that was confirmed weighs up to 5 % more while
-that is fresh, one that is looked up often up to 5 % more; one that a newer fact does not agree with half, and never more
-than that newer one.
+Deer-flow's formula (MEMORY_IMPROVEMENTS), which it never shipped. A fresh confirmation adds up to 5 %, frequent use up
+to 5 %. A fact that a newer one disputes counts half, and never more than the newer one.
 """
 
 from __future__ import annotations
@@ -10,66 +9,63 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
+from pagein._common.validation import ANY_SHARE, HALF_LIFE_DAYS, Constraint, check_fields
 from pagein.errors import ConfigurationError
 from pagein.events.steps import ActionStep, Content, FinalAnswerStep, TaskStep, Text, as_parts
 from pagein.facts.fact import Fact
 from pagein.search.tfidf import Analyse, TfIdf, fact_terms
 
 DAY = 86_400.0
-MOST = 512
-"""Facts that a ranking gives at most: no block has room for more."""
+MAX_RANKED = 512
+"""Facts that a ranking returns; no block has room for more."""
 
-DISPUTED = 0.5
-TURNS = 3
-READ = 4_000
-"""Characters of what was said last that are compared, of each text: its end, where the question is."""
+DISPUTED_FACTOR = 0.5
+CONTEXT_TURNS = 3
+MAX_CONTEXT_CHARS = 4_000
+"""Characters compared of each of the last texts: its end, where the question is."""
 
-_OFTEN = math.log(9)
+_LOG_OFTEN = math.log(9)
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What a score is made of: ``similarity`` and ``confidence`` sum to 1; ``recency`` and ``use`` are what a factor adds at most.
+    """The weights of a score: ``similarity`` and ``confidence`` sum to 1; ``recency`` and ``use`` are the most a factor adds.
 
     ``half_life`` is the days after which a confirmation counts half. Raises ConfigurationError.
     """
 
-    similarity: float = 0.6
-    confidence: float = 0.4
-    recency: float = 0.05
-    use: float = 0.05
-    half_life: float = 90.0
+    similarity: Annotated[float, ANY_SHARE, "Weight of similarity. With `confidence`: 1."] = 0.6
+    confidence: Annotated[float, ANY_SHARE, "Weight of confidence."] = 0.4
+    recency: Annotated[float, Constraint(most=0.5), "Maximum bonus of a recent confirmation, as a share."] = (
+        0.05
+    )
+    use: Annotated[float, Constraint(most=0.5), "Maximum bonus of frequent look-ups, as a share."] = 0.05
+    half_life: Annotated[float, HALF_LIFE_DAYS, "Days after which a confirmation counts half."] = 90.0
 
     def __post_init__(self) -> None:
-        for name in ("similarity", "confidence", "recency", "use", "half_life"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise ConfigurationError(f"{name} is a number, not {value!r}")
-        if min(self.similarity, self.confidence) < 0 or abs(self.similarity + self.confidence - 1) > 1e-9:
+        check_fields(self)
+        if abs(self.similarity + self.confidence - 1) > 1e-9:
             raise ConfigurationError(
                 f"the weights of similarity and confidence are 0 or more and sum to 1; {self.similarity} and "
                 f"{self.confidence} sum to {self.similarity + self.confidence:g}"
             )
-        if not 0 <= self.recency <= 0.5 or not 0 <= self.use <= 0.5 or self.half_life <= 0:
-            raise ConfigurationError(
-                f"recency and use are factors of 0 to 0.5, half_life is days above 0: {self}"
-            )
 
     def factor(self, fact: Fact, now: float) -> float:
-        """What a score is multiplied by: between 1 and (1 + recency)(1 + use); half of it for a disputed fact."""
+        """The factor of a score: between 1 and (1 + recency)(1 + use); half of it for a disputed fact."""
         fresh = 0.0
         if fact.confirmed_at is not None:
             days = max(0.0, now - fact.confirmed_at) // DAY
             fresh = 0.5 ** (days / self.half_life)
-        often = min(1.0, math.log(1 + fact.uses) / _OFTEN)
-        disputed = DISPUTED if fact.disputed_by else 1.0
+        often = min(1.0, math.log(1 + fact.uses) / _LOG_OFTEN)
+        disputed = DISPUTED_FACTOR if fact.disputed_by else 1.0
         return (1 + self.recency * fresh) * (1 + self.use * often) * disputed
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """A fact with its score, and what the score is made of."""
+class RankedFact:
+    """A fact with its score, and the similarity in it."""
 
     fact: Fact
     score: float
@@ -82,7 +78,7 @@ class Ranked:
 
 
 class Ranking:
-    """Facts in an index, ranked against a context. What changes is put in and dropped; nothing is fitted again."""
+    """An index of facts, ranked against a context. It is updated in place; nothing is fitted again."""
 
     def __init__(self, weights: Weights | None = None, analyse: Analyse = fact_terms) -> None:
         self.weights = weights or Weights()
@@ -97,14 +93,14 @@ class Ranking:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def put(self, fact: Fact) -> None:
-        """Keep a fact, in place of what was kept under its id."""
+    def add(self, fact: Fact) -> None:
+        """Add a fact, or replace the one with its id."""
         number = self._numbers.get(fact.id)
         if number is None or self._facts[number].content != fact.content:
             self.drop(fact.id)
             number = self._free.pop() if self._free else len(self._facts)
             self._numbers[fact.id] = number
-            self._index.put(number, fact.content)
+            self._index.add(number, fact.content)
         self._facts[number] = fact
         if fact.valid_from is not None or fact.valid_until is not None:
             self._timed.add(fact.id)
@@ -112,7 +108,7 @@ class Ranking:
             self._weigh(number, fact)
 
     def drop(self, id: str) -> None:
-        """Forget a fact; one that is not there is forgotten already."""
+        """Remove a fact; an unknown id changes nothing."""
         number = self._numbers.pop(id, None)
         if number is not None:
             self._index.drop(number)
@@ -120,33 +116,33 @@ class Ranking:
             self._free.append(number)
             self._timed.discard(id)
 
-    def ranked(self, context: str = "", *, now: float, limit: int = MOST) -> list[Ranked]:
+    def rank(self, context: str = "", *, now: float, limit: int = MAX_RANKED) -> list[RankedFact]:
         """At most ``limit`` of the facts that hold ``now``, best first; without a context by confidence alone.
 
-        Among equals the one that was said last is first.
+        Among equals the one stated last is first.
         """
-        if now // DAY != self._day:  # within a day only what changed is weighed anew
+        if now // DAY != self._day:  # within a day only changed facts are weighed again
             self._day = now // DAY
             for number, fact in self._facts.items():
                 self._weigh(number, fact)
-        found = self._index.best(context, limit + len(self._timed))
-        best = [Ranked(self._facts[each.number], each.score, each.similarity) for each in found]
-        best = self._newer([each for each in best if each.fact.holds(now)], now)
-        best.sort(key=lambda each: (-round(each.score, 12), -each.fact.seen_at, each.fact.id))
+        matches = self._index.best(context, limit + len(self._timed))
+        best = [RankedFact(self._facts[match.number], match.score, match.similarity) for match in matches]
+        best = self._raise_newer([item for item in best if item.fact.holds(now)], now)
+        best.sort(key=lambda item: (-round(item.score, 12), -item.fact.seen_at, item.fact.id))
         return best[:limit]
 
-    def _newer(self, best: list[Ranked], now: float) -> list[Ranked]:
-        """The facts, each that a newer one does not agree with behind that one, which matters as much."""
-        disputed = [each for each in best if each.fact.disputed_by in self._numbers]
+    def _raise_newer(self, best: list[RankedFact], now: float) -> list[RankedFact]:
+        """Give the fact that disputes another at least the score of that one."""
+        disputed = [item for item in best if item.fact.disputed_by in self._numbers]
         if not disputed:
             return best
-        found = {each.fact.id: each for each in best}
-        for each in disputed:
-            newer = self._facts[self._numbers[each.fact.disputed_by]]
-            held = found.get(newer.id)
-            if newer.holds(now) and (held is None or held.score < each.score):
-                found[newer.id] = Ranked(newer, each.score, each.similarity)
-        return list(found.values())
+        by_id = {item.fact.id: item for item in best}
+        for item in disputed:
+            newer = self._facts[self._numbers[item.fact.disputed_by]]
+            ranked = by_id.get(newer.id)
+            if newer.holds(now) and (ranked is None or ranked.score < item.score):
+                by_id[newer.id] = RankedFact(newer, item.score, item.similarity)
+        return list(by_id.values())
 
     def _weigh(self, number: int, fact: Fact) -> None:
         factor = self.weights.factor(fact, self._day * DAY)
@@ -155,35 +151,35 @@ class Ranking:
         )
 
 
-def context_of(items: Iterable[object], turns: int = TURNS) -> str:
-    """What the last turns are about: the user's words and the final answers, oldest first; tools say nothing here.
+def context_of(items: Iterable[object], turns: int = CONTEXT_TURNS) -> str:
+    """The text of the last turns: the user's words and the final answers, oldest first, without tools.
 
-    ``items`` are steps in order, others among them are passed over. An action without calls is an answer.
+    ``items`` are steps in order; other items are skipped. An action without calls is an answer.
     """
-    said: list[str] = []
-    heard = 0
+    texts: list[str] = []
+    turns_read = 0
     for item in reversed(list(items)):
-        text = said_in(item)
+        text = statement_text(item)
         if text:
-            said.append(text[-READ:])
+            texts.append(text[-MAX_CONTEXT_CHARS:])
         if isinstance(item, TaskStep):
-            heard += 1
-            if heard == turns:
+            turns_read += 1
+            if turns_read == turns:
                 break
-    return "\n".join(reversed(said))
+    return "\n".join(reversed(texts))
 
 
-def said_in(item: object) -> str:
-    """What the user said or the model answered in a step, as text; nothing where it is neither, or calls tools."""
+def statement_text(item: object) -> str:
+    """The text of a step of the user, or of an answer; empty for other steps."""
     match item:
         case TaskStep(content=content) | FinalAnswerStep(content=content):
-            return spoken(content)
+            return plain_text(content)
         case ActionStep(content=content, tool_calls=()):
-            return spoken(content)
+            return plain_text(content)
         case _:
             return ""
 
 
-def spoken(content: Content | None) -> str:
-    """The text of a content, thinking and images left out."""
+def plain_text(content: Content | None) -> str:
+    """The text of a content, without thinking and images."""
     return "\n".join(part.text for part in as_parts(content) if isinstance(part, Text)).strip()

@@ -1,81 +1,80 @@
-"""How facts behave: every option with its default, checked when it is given."""
+"""Settings of facts: every option with its default and its check."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
-from pagein.errors import ConfigurationError
+from pagein._common.validation import ANY_SHARE, TOKENS, Constraint, check_fields
 from pagein.events.entries import FactScope
-from pagein.facts.block import MAX_TOKENS, SHARE, checked_tokens
+from pagein.facts.block import GUARANTEED_SHARE, MAX_TOKENS
 from pagein.facts.fact import CATEGORIES, GUARANTEED, checked_category
 from pagein.facts.ranking import Weights
 from pagein.facts.retention import Capacity
 
 Extract = Literal["auto", "rules", "model", "off"]
-"""Who takes facts from a run: a model where there is one, else the rules; the rules; the model; nobody."""
+"""The extractor of facts: a model if there is one, else the rules; the rules; the model; none."""
 
 Placement = Literal["tail", "head"]
-"""Where what is known stands: in the run, where it came to matter; or at the head, chosen at the start and at each compaction."""
+"""The place of the block: in the run, where it first mattered, or at the head, chosen at the start and at each compaction."""
+
+_SCOPES: tuple[FactScope, ...] = ("task", "session", "project", "user")
+"""Never the tenant: the words of one user would become facts of all users."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every option of facts, checked. Raises ConfigurationError with the allowed range.
 
-    ``extract``: see ``Extract``. ``min_confidence``: candidates below it are dropped. ``debounce``: seconds without a
-    new turn before a model is asked; at four times as many it is asked in any case. ``close_wait``: seconds for which
-    closing a memory waits for it; what was not read then is read by the next. ``tools``: read what tools
-    returned too, not only what the user and final answers say. ``scopes``: for whom extraction may state facts; never
-    the tenant, or one user's words would speak to all. ``categories``: more of them. ``placement``: the block in the run where it
-    came to matter, or at the head, chosen at the start of a run and at each compaction. ``max_injection_tokens``,
-    ``guaranteed`` and ``guaranteed_share``: the block. ``stale_days``: see ``Facts.stale``.
+    ``extract``: see ``Extract``. ``min_confidence``: candidates below it are dropped. ``debounce``: seconds without a new
+    turn before a model is asked; it is asked after four times as many in any case. ``close_wait``: seconds that closing a
+    memory waits for it; the rest is read by the next process. ``tools``: read tool results too, not only the user's words
+    and final answers. ``scopes``: the scopes that extraction may write; never the tenant, or one user's words would speak
+    to all. ``categories``: additional ones. ``placement``: see ``Placement``. ``max_injection_tokens``, ``guaranteed`` and
+    ``guaranteed_share``: the block. ``stale_days``: see ``Facts.stale``.
     """
 
-    extract: Extract = "auto"
-    min_confidence: float = 0.7
-    debounce: float = 30.0
-    close_wait: float = 5.0
-    tools: bool = False
-    scopes: tuple[FactScope, ...] = ("task", "session", "project", "user")
-    categories: tuple[str, ...] = ()
-    placement: Placement = "tail"
-    max_injection_tokens: int = MAX_TOKENS
-    guaranteed: tuple[str, ...] = GUARANTEED
-    guaranteed_share: float = SHARE
-    stale_days: float = 90.0
+    extract: Annotated[
+        Extract, "Extract facts by a model, by rules, or not. auto: a model where there is one, else rules."
+    ] = "auto"
+    min_confidence: Annotated[float, ANY_SHARE, "Drop candidates below this confidence."] = 0.7
+    debounce: Annotated[
+        float, Constraint(most=3_600), "Seconds without a new turn before a model is called."
+    ] = 30.0
+    close_wait: Annotated[
+        float, Constraint(most=3_600), "Seconds that closing a memory waits for the extraction."
+    ] = 5.0
+    tools: Annotated[bool, "Read the results of tools too."] = False
+    scopes: Annotated[
+        tuple[FactScope, ...], Constraint(choices=_SCOPES), "Scopes in which extraction may state facts."
+    ] = _SCOPES
+    categories: Annotated[
+        tuple[str, ...],
+        Constraint(form="a list of short names", pattern=r"\s*\S.*"),
+        "Categories in addition to the built-in ones.",
+    ] = ()
+    placement: Annotated[
+        Placement, "tail: in the run, where facts became relevant. head: at the start of the request."
+    ] = "tail"
+    max_injection_tokens: Annotated[int, TOKENS, "Maximum tokens of the block."] = MAX_TOKENS
+    guaranteed: Annotated[
+        tuple[str, ...],
+        Constraint(form="a list of categories", pattern=r"\s*\S.*"),
+        "Categories shown before all others.",
+    ] = GUARANTEED
+    guaranteed_share: Annotated[float, ANY_SHARE, "Share of the block reserved for these categories."] = (
+        GUARANTEED_SHARE
+    )
+    stale_days: Annotated[float, Constraint(1, 36_500), "Days after which a fact should be reviewed."] = 90.0
     weights: Weights = field(default_factory=Weights)
     capacity: Capacity = field(default_factory=Capacity)
 
     def __post_init__(self) -> None:
-        if self.extract not in ("auto", "rules", "model", "off"):
-            raise ConfigurationError(f"extract is auto, rules, model or off, not {self.extract!r}")
-        checked_tokens(self.max_injection_tokens, "max_injection_tokens")
-        if self.placement not in ("tail", "head"):
-            raise ConfigurationError(f"placement is tail or head, not {self.placement!r}")
-        _number("min_confidence", self.min_confidence, 0, 1)
-        _number("debounce", self.debounce, 0, 3_600)
-        _number("close_wait", self.close_wait, 0, 3_600)
-        _number("guaranteed_share", self.guaranteed_share, 0, 1)
-        _number("stale_days", self.stale_days, 1, 36_500)
-        if not isinstance(self.tools, bool):
-            raise ConfigurationError(f"tools is True or False, not {self.tools!r}")
-        unknown = set(self.scopes) - {"task", "session", "project", "user"}
-        if unknown:
-            raise ConfigurationError(
-                f"scopes for extraction are task, session, project and user, not {', '.join(map(repr, sorted(unknown)))}"
-            )
-        for each in (*self.categories, *self.guaranteed):
-            checked_category(each)
+        check_fields(self)
+        for category in (*self.categories, *self.guaranteed):
+            checked_category(category)
 
     @property
-    def known(self) -> tuple[str, ...]:
-        """Every category there is."""
+    def all_categories(self) -> tuple[str, ...]:
+        """The built-in and the additional categories."""
         return tuple(dict.fromkeys((*CATEGORIES, *self.categories)))
-
-
-def _number(name: str, value: object, least: float, most: float) -> None:
-    right = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not right or not least <= value <= most:  # type: ignore[operator]
-        raise ConfigurationError(f"{name} is a number from {least} to {most:,}, not {value!r}")

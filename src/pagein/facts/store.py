@@ -1,18 +1,22 @@
-"""``Facts``: the object a user holds as ``memory.facts``."""
+"""``Facts``: the facts of a session, its user, project, task and tenant, as a memory has them in ``memory.facts``."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pagein.errors import ConfigurationError, LogError, PageinError
-from pagein.events.entries import Body, FactConfirmed, FactRemoved, FactScope, Source
-from pagein.facts.block import Block, block_of
-from pagein.facts.drafts import gone
-from pagein.facts.export import drafts_from, exported
-from pagein.facts.extraction.pipeline import Extraction, Read
+from pagein.events.entries import Body, FactConfirmed, FactRemoved, FactScope, FactsUsed, Source
+from pagein.facts._fact_log import FactLog
+from pagein.facts.block import Block, build_block
+from pagein.facts.contradiction import slot_terms
+from pagein.facts.export import drafts_from, export_facts
+from pagein.facts.extraction.model import find_contradicted
+from pagein.facts.extraction.pipeline import FactExtraction, ReadEntries
 from pagein.facts.fact import (
     SCOPES,
     Fact,
@@ -23,38 +27,44 @@ from pagein.facts.fact import (
     checked_content,
     checked_interval,
     checked_scope,
-    parsed_id,
+    fact_id,
+    parse_fact_id,
 )
-from pagein.facts.ledger import Book, Change, book_of
+from pagein.facts.ledger import Change, Ledger, ledger_of
 from pagein.facts.owners import Owners
-from pagein.facts.placement import Laid, Room, frozen, laid
-from pagein.facts.ranking import MOST, Ranked
-from pagein.facts.reconcile import Draft, merged
-from pagein.facts.retention import near_duplicates, stale
+from pagein.facts.placement import PlacedBlock, PlacementLimits, place_blocks, place_head_block
+from pagein.facts.ranking import MAX_RANKED, RankedFact, Ranking
+from pagein.facts.reconcile import FactDraft, Judgement, build_bodies, judge, merge_facts, removal_reason
+from pagein.facts.retention import near_duplicates, stale_facts
 from pagein.facts.settings import Settings
-from pagein.facts.shelves import Shelves
-from pagein.log.base import Log
+from pagein.log.base import LogStore
 from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from pagein.models import Model
     from pagein.search.base import Embedder
 
-_KEEP: Any = object()
+_UNCHANGED: Any = object()
+
+MIN_COMPARED_COSINE = 0.3
+"""Cosine from which a known fact is compared with a new one."""
+
+MAX_COMPARED_FACTS = 8
+"""Known facts that a new one is compared with."""
 
 
-class Facts(Shelves):
+class Facts:
     """The facts that one session may see: its own, its task's, its project's, its user's and its tenant's.
 
-    ``open_log`` gives the log of a name, in the store and the tenant of the run; ``Facts.open`` does that for an
-    address. ``model`` is asked what contradicts what, and for facts where ``extract`` says so; ``embedder`` tells what
-    says the same in other words. Every change is appended, and durable before it returns; what another process
-    appended is seen at the next look. Safe to share between threads. Raises FactError for what is no fact, LogError.
+    ``store`` is the run's; ``Facts.open`` opens one at an address. ``model`` finds contradictions, and extracts facts if
+    ``extract`` says so; ``embedder`` finds facts that say the same in other words. Every change is appended, and durable
+    before it returns. Entries of other processes are seen at the next call. Safe to share between threads. Raises FactError
+    for invalid facts, and LogError.
     """
 
     def __init__(
         self,
-        open_log: Callable[[str], Log],
+        store: LogStore,
         owners: Owners,
         settings: Settings | None = None,
         *,
@@ -62,10 +72,22 @@ class Facts(Shelves):
         embedder: Embedder | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(open_log, owners, settings, model=model, embedder=embedder, clock=clock)
-        self._extraction = Extraction(self)
+        self.owners = owners
+        self.settings = settings or Settings()
+        self.model = model
+        self._embedder = embedder
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._fact_logs = {
+            scope: FactLog(scope, owners.owner(scope), store, owners.log_name(scope))
+            for scope in owners.scopes
+        }
+        self._ranking = Ranking(self.settings.weights)
+        self._used: dict[str, None] = {}
+        self._costs: dict[str, int] = {}
+        self._extraction = FactExtraction(self)
         self.paused = False
-        """True: nothing is taken from what is said, until it is False again."""
+        """True: no facts are extracted until it is False again."""
 
     @classmethod
     def open(
@@ -83,14 +105,12 @@ class Facts(Shelves):
         clock: Callable[[], float] = time.time,
         **store: Any,
     ) -> Self:
-        """The facts in a store: a path, ``:memory:`` or a server's address; ``store`` is what ``open_log`` takes."""
-        from pagein.backends.open import open_log  # noqa: PLC0415 - a store's drivers load when one is opened
-
-        def opened(name: str) -> Log:
-            return open_log(url, session=name, tenant=tenant, **store)
+        """Open the facts in a store: a path, ``:memory:`` or a server's address; ``store`` are options of ``open_store``."""
+        from pagein.backends.open import open_store  # noqa: PLC0415 - a store's drivers load when one is opened
 
         owners = Owners(session, user, project, task, tenant)
-        return cls(opened, owners, settings, model=model, embedder=embedder, clock=clock)
+        logs = open_store(url, tenant=tenant, **store)
+        return cls(logs, owners, settings, model=model, embedder=embedder, clock=clock)
 
     # -- changes
 
@@ -107,17 +127,16 @@ class Facts(Shelves):
         author: str = "host",
         reason: str = "",
     ) -> Fact:
-        """State a fact, for the user unless a ``scope`` is named (for the session where no user is known).
+        """State a fact, in the user's scope by default (in the session's without a user).
 
-        One that is known already is confirmed instead, and given back. One that an older fact cannot hold with takes
-        its place where the model says so; without a model both stay, and the newer is preferred. ``sources`` are
-        handles of this session. Raises FactError.
+        A known fact is confirmed and returned instead. A contrary older fact is replaced if the model says so; without a model
+        both stay, and the newer is preferred. ``sources`` are handles of this session. Raises FactError.
         """
-        draft = Draft(
+        draft = FactDraft(
             checked_content(content),
-            checked_category(category, self.settings.known),
+            checked_category(category, self.settings.all_categories),
             checked_confidence(confidence),
-            self.owners.usual if scope is None else checked_scope(scope),
+            self.owners.default_scope if scope is None else checked_scope(scope),
             valid_from,
             valid_until,
             self.sources(sources),
@@ -125,7 +144,7 @@ class Facts(Shelves):
             reason=reason,
         )
         checked_interval(valid_from, valid_until)
-        return self.state([draft])[0]
+        return self.state_facts([draft])[0]
 
     def update(
         self,
@@ -134,41 +153,41 @@ class Facts(Shelves):
         *,
         category: str | None = None,
         confidence: float | None = None,
-        valid_from: float | None = _KEEP,
-        valid_until: float | None = _KEEP,
+        valid_from: float | None = _UNCHANGED,
+        valid_until: float | None = _UNCHANGED,
         sources: Sequence[str | Source] = (),
         author: str = "host",
         reason: str = "",
     ) -> Fact:
-        """Put a fact in the place of another: what is not given stays. The older one can be read in the history.
+        """Replace a fact; arguments that are not given keep their value. The older fact stays in the history.
 
         Raises UnknownFact, FactError.
         """
         before = self.get(id)
-        draft = Draft(
+        draft = FactDraft(
             before.content if content is None else checked_content(content),
-            before.category if category is None else checked_category(category, self.settings.known),
+            before.category if category is None else checked_category(category, self.settings.all_categories),
             before.confidence if confidence is None else checked_confidence(confidence),
             before.scope,
-            before.valid_from if valid_from is _KEEP else valid_from,
-            before.valid_until if valid_until is _KEEP else valid_until,
+            before.valid_from if valid_from is _UNCHANGED else valid_from,
+            before.valid_until if valid_until is _UNCHANGED else valid_until,
             tuple(dict.fromkeys((*before.sources, *self.sources(sources)))),
             (before.id,),
             author,
             reason,
         )
         checked_interval(draft.valid_from, draft.valid_until)
-        return self.state([draft])[0]
+        return self.state_facts([draft])[0]
 
     def correct(self, id: str, content: str, *, reason: str = "corrected", author: str = "user") -> Fact:
-        """Say what is so instead: the new fact supersedes the old one, and is sure. Raises UnknownFact, FactError."""
+        """Replace a fact by a correct one, with confidence 1. Raises UnknownFact, FactError."""
         return self.update(id, content, confidence=1.0, reason=reason, author=author)
 
     def remove(self, id: str, *, reason: str = "removed", author: str = "host") -> Fact:
-        """Let a fact go; what it said, and why it went, stays readable. Raises UnknownFact."""
+        """Remove a fact; its content and the reason stay in the history. Raises UnknownFact."""
         if not isinstance(reason, str):
             raise FactError(f"a reason is text, not {reason!r}. Nothing was removed.")
-        return self._each(id, lambda position: FactRemoved(position, reason, author))
+        return self._append_for(id, lambda position: FactRemoved(position, reason, author))
 
     def confirm(
         self,
@@ -179,118 +198,126 @@ class Facts(Shelves):
         author: str = "host",
         reason: str = "confirmed",
     ) -> Fact:
-        """Say that a fact still holds, and how sure it is now. Raises UnknownFact."""
+        """Confirm that a fact still holds, with a new confidence if given. Raises UnknownFact."""
         sure = None if confidence is None else checked_confidence(confidence)
-        told = self.sources(sources)
-        self._each(id, lambda position: FactConfirmed(position, sure, told, author, reason))
+        checked_sources = self.sources(sources)
+        self._append_for(id, lambda position: FactConfirmed(position, sure, checked_sources, author, reason))
         return self.get(id)
 
     def import_(self, data: Any, *, scope: FactScope | None = None) -> tuple[Fact, ...]:
-        """State what ``export`` gave, or a list of facts, or deer-flow's ``memory.json``; all of it, or nothing of a scope.
+        """State the facts of an ``export``, of a list, or of deer-flow's ``memory.json``; each scope as a whole or not at all.
 
-        Facts keep their scope unless ``scope`` names one; one whose scope has no owner here goes to the usual one.
-        Raises FactError naming the fact that is none, before anything is written.
+        Facts keep their scope unless ``scope`` names one; a fact whose scope has no owner here gets the default scope. Raises
+        FactError naming the first invalid fact, before anything is written.
         """
-        drafts = drafts_from(data, self.settings.known, self.owners, scope)
-        found: list[Fact] = []
-        for each in SCOPES:
-            if of_scope := [draft for draft in drafts if draft.scope == each]:
+        drafts = drafts_from(data, self.settings.all_categories, self.owners, scope)
+        stated: list[Fact] = []
+        for owner_scope in SCOPES:
+            if of_scope := [draft for draft in drafts if draft.scope == owner_scope]:
                 most = self.settings.capacity.max_facts
                 if most and len(of_scope) > most:
-                    raise FactError(f"{len(of_scope):,} facts, and {most:,} have room: raise max_facts")
-                found.extend(self.state(of_scope, strict=False))
-        return tuple(found)
+                    raise FactError(f"{len(of_scope):,} facts, but max_facts is {most:,}: raise it")
+                stated.extend(self.state_facts(of_scope, strict=False))
+        return tuple(stated)
 
     # -- looks
 
     def get(self, id: str) -> Fact:
-        """The fact of an id, as it stands now. Raises UnknownFact where it left, and says why."""
-        scope, position = parsed_id(id)
+        """The current fact of an id. Raises UnknownFact, with the reason if it was removed."""
+        scope, position = parse_fact_id(id)
         with self._lock:
             self.refresh()
-            if scope not in self._shelves:
+            if scope not in self._fact_logs:
                 raise UnknownFact(id, f"no {scope} is known here")
-            book = self._shelves[scope].book
-            if position not in book.facts:
-                raise UnknownFact(id, gone(book, position))
-            return book.facts[position]
+            ledger = self._fact_logs[scope].ledger
+            if position not in ledger.facts:
+                raise UnknownFact(id, removal_reason(ledger, position))
+            return ledger.facts[position]
 
     def list(
         self, *, scope: FactScope | None = None, category: str | None = None, all: bool = False
     ) -> tuple[Fact, ...]:
-        """The facts that hold now, the narrowest scope first, each oldest first; with ``all`` those of other times too."""
-        wanted = None if scope is None else checked_scope(scope)
+        """The facts that hold now, the narrowest scope first, each oldest first; with ``all`` also those of other times."""
+        checked = None if scope is None else checked_scope(scope)
         kind = None if category is None else checked_category(category)
         now = self._clock()
         with self._lock:
             self.refresh()
-            found = [each for shelf in self._shelves.values() for each in shelf.book.facts.values()]
+            facts = [fact for fact_log in self._fact_logs.values() for fact in fact_log.ledger.facts.values()]
         return tuple(
-            each
-            for each in found
-            if (wanted in (None, each.scope)) and (kind in (None, each.category)) and (all or each.holds(now))
+            fact
+            for fact in facts
+            if (checked in (None, fact.scope))
+            and (kind in (None, fact.category))
+            and (all or fact.holds(now))
         )
 
-    def search(self, query: str, *, limit: int = 10) -> tuple[Ranked, ...]:
-        """The facts that have something in common with the query, best first; each of them counts as used."""
+    def search(self, query: str, *, limit: int = 10) -> tuple[RankedFact, ...]:
+        """The facts that share a term with the query, best first; each of them counts as used."""
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise ConfigurationError(f"limit is a whole number of facts, 1 or more, not {limit!r}")
         if not isinstance(query, str):
             raise ConfigurationError(f"a query is text, not {query!r}")
-        found = tuple(each for each in self.ranked(query, limit=MOST) if each.similarity > 0)[:limit]
+        ranked = tuple(match for match in self.rank(query, limit=MAX_RANKED) if match.similarity > 0)[:limit]
         with self._lock:
-            self._used.update((each.fact.id, None) for each in found)
-        return found
+            self._used.update((match.fact.id, None) for match in ranked)
+        return ranked
 
-    def ranked(self, context: str = "", *, limit: int = MOST) -> tuple[Ranked, ...]:
-        """The facts that hold now, those first that matter for the context (see ``context_of``); most 512."""
+    def rank(self, context: str = "", *, limit: int = MAX_RANKED) -> tuple[RankedFact, ...]:
+        """The facts that hold now, ranked for the context (see ``context_of``); at most 512."""
         with self._lock:
             self.refresh()
-            return tuple(self._ranking.ranked(context, now=self._clock(), limit=limit))
+            return tuple(self._ranking.rank(context, now=self._clock(), limit=limit))
 
     def block(self, context: str = "", *, counter: TokenCounter, max_tokens: int | None = None) -> Block:
-        """The ``<memory>`` block for the context, within ``max_injection_tokens`` by the counter given."""
+        """The ``<memory>`` block for the context, within ``max_injection_tokens`` by the counter."""
         settings = self.settings
         most = settings.max_injection_tokens if max_tokens is None else max_tokens
-        found = [each.fact for each in self.ranked(context)]
+        facts = [ranked.fact for ranked in self.rank(context)]
         with self._lock:
-            return block_of(
-                found, counter=counter, max_tokens=most, guaranteed=settings.guaranteed,
+            return build_block(
+                facts, counter=counter, max_tokens=most, guaranteed=settings.guaranteed,
                 share=settings.guaranteed_share, cost=self._cost(counter),
             )  # fmt: skip
 
-    def laid(
-        self, held: tuple[Laid, ...], context: str, *, position: int, counter: TokenCounter, max_tokens: int
-    ) -> tuple[Laid, ...]:
-        """The blocks as they stand in a view that has come to ``position``: ``held`` stays where it is while it is true.
+    def place_blocks(
+        self,
+        blocks: tuple[PlacedBlock, ...],
+        context: str,
+        *,
+        position: int,
+        counter: TokenCounter,
+        max_tokens: int,
+    ) -> tuple[PlacedBlock, ...]:
+        """Place the blocks of a view that has come to ``position``: ``blocks`` stays while its facts hold.
 
-        Together they are within ``max_tokens`` and ``max_injection_tokens``. See ``laying``.
+        Together they are within ``max_tokens`` and ``max_injection_tokens``. See ``placement``.
         """
-        ranked = self.ranked(context)
+        ranked = self.rank(context)
         most = min(max_tokens, self.settings.max_injection_tokens)
         with self._lock:
-            room = Room(position, most, counter, self._cost(counter))
-            return laid(held, ranked, self._standing_now, room, self.settings)
+            limits = PlacementLimits(position, most, counter, self._cost(counter))
+            return place_blocks(blocks, ranked, self._current_fact, limits, self.settings)
 
-    def frozen(self, text: str, context: str, *, counter: TokenCounter, max_tokens: int) -> Block:
-        """The one block of a view's head that says ``text`` so far: the same while it is true, and worth its place."""
-        ranked = self.ranked(context)
+    def place_head_block(self, text: str, context: str, *, counter: TokenCounter, max_tokens: int) -> Block:
+        """Place the block of a view's head, whose text is ``text`` now: unchanged while its facts hold and matter."""
+        ranked = self.rank(context)
         most = min(max_tokens, self.settings.max_injection_tokens)
         with self._lock:
-            room = Room(0, most, counter, self._cost(counter))
-            return frozen(text, ranked, self._standing_now, room, self.settings)
+            limits = PlacementLimits(0, most, counter, self._cost(counter))
+            return place_head_block(text, ranked, self._current_fact, limits, self.settings)
 
-    def _standing_now(self, id: str) -> Fact | None:
-        scope, at = parsed_id(id)
-        fact = self._shelves[scope].book.facts.get(at) if scope in self._shelves else None
+    def _current_fact(self, id: str) -> Fact | None:
+        scope, at = parse_fact_id(id)
+        fact = self._fact_logs[scope].ledger.facts.get(at) if scope in self._fact_logs else None
         return fact if fact is not None and fact.holds(self._clock()) else None
 
     def _cost(self, counter: TokenCounter) -> Callable[[str], int]:
-        """The counter's cost of a line, remembered."""
+        """The counter's cost of a line, cached."""
 
         def cost(line: str) -> int:
             if line not in self._costs:
-                if len(self._costs) > 4 * MOST:
+                if len(self._costs) > 4 * MAX_RANKED:
                     self._costs.clear()
                 self._costs[line] = counter.text(line)
             return self._costs[line]
@@ -298,83 +325,88 @@ class Facts(Shelves):
         return cost
 
     def as_of(self, at: float) -> tuple[Fact, ...]:
-        """What was known at a time and held then, whatever was learnt since."""
+        """The facts that were known at a time and held then."""
         checked_interval(at, None)
         with self._lock:
-            books = [book_of(shelf.entries(), until=at) for shelf in self._shelves.values()]
-        return tuple(each for book in books for each in book.facts.values() if each.holds(at))
+            ledgers = [ledger_of(fact_log.entries(), until=at) for fact_log in self._fact_logs.values()]
+        return tuple(fact for ledger in ledgers for fact in ledger.facts.values() if fact.holds(at))
 
     def history(self, id: str) -> tuple[Change, ...]:
-        """What became of a fact, and of those it took the place of, oldest first. Raises UnknownFact."""
-        scope, position = parsed_id(id)
+        """The changes of a fact, and of those it replaced, oldest first. Raises UnknownFact."""
+        scope, position = parse_fact_id(id)
         with self._lock:
             self.refresh()
-            found = self.shelf(scope).book.history(position) if scope in self._shelves else ()
-        if not found:
+            changes = self.fact_log(scope).ledger.history(position) if scope in self._fact_logs else ()
+        if not changes:
             raise UnknownFact(id)
-        return found
+        return changes
 
     def audit(self) -> tuple[Change, ...]:
-        """Every change of every fact this memory may see, with its author and reason, oldest first."""
+        """Every change of every fact this memory may see, with author and reason, oldest first."""
         with self._lock:
             self.refresh()
-            found = [each for shelf in self._shelves.values() for each in shelf.book.changes()]
-        return tuple(sorted(found, key=lambda each: each.at))
+            changes = [
+                change for fact_log in self._fact_logs.values() for change in fact_log.ledger.changes()
+            ]
+        return tuple(sorted(changes, key=lambda change: change.at))
 
     def export(self) -> dict[str, Any]:
-        """Every fact that stands, as JSON-safe values; ``import_`` takes them."""
-        return exported(self.list(all=True))
+        """Every current fact, as JSON-safe values for ``import_``."""
+        return export_facts(self.list(all=True))
 
     # -- housekeeping
 
     def stale(self, days: float | None = None) -> tuple[Fact, ...]:
-        """The facts to look at again: no longer valid, or not said for so many days. Nothing is removed."""
-        return stale(self.list(all=True), self._clock(), self.settings.stale_days if days is None else days)
+        """The facts to review: expired, or not stated for so many days. Nothing is removed."""
+        return stale_facts(
+            self.list(all=True), self._clock(), self.settings.stale_days if days is None else days
+        )
 
     def tidy(self) -> tuple[Change, ...]:
-        """Merge near-duplicates, and let go what is no longer valid; gives what changed. Each with its reason."""
+        """Merge near-duplicates and remove expired facts; return the changes, each with its reason."""
         with self._lock:
             before = set(self.audit())
-            for scope in self._shelves:
+            for scope in self._fact_logs:
                 facts = self.list(scope=scope)
-                for group in near_duplicates(facts, lambda each: self._like(each.content, scope)):  # noqa: B023 - used at once
-                    self.state([merged(group)], strict=False)
+                for group in near_duplicates(facts, lambda fact: self._similar_facts(fact.content, scope)):  # noqa: B023 - used at once
+                    self.state_facts([merge_facts(group)], strict=False)
             now = self._clock()
-            for each in self.list(all=True):
-                if each.valid_until is not None and each.valid_until <= now:
-                    self.remove(each.id, reason="no longer valid", author="rules")
-            return tuple(each for each in self.audit() if each not in before)
+            for fact in self.list(all=True):
+                if fact.valid_until is not None and fact.valid_until <= now:
+                    self.remove(fact.id, reason="no longer valid", author="rules")
+            return tuple(change for change in self.audit() if change not in before)
 
     # -- from a run
 
-    def attend(self, read: Read, head: int) -> tuple[Fact, ...]:
-        """Tell that the run's log has come to ``head``: what was said is read for facts where it is time.
+    def extract_due(self, read: ReadEntries, head: int) -> tuple[Fact, ...]:
+        """Note that the run's log has come to ``head``, and extract facts if it is time; return them.
 
-        ``read`` gives entries as a log's ``read``. Without a model the rules read at once; a model is asked when
-        nothing came for ``debounce`` seconds. Gives the facts that came of it; a model's failure is in ``failed``.
+        ``read`` returns entries as a log's ``read``. Rules read at once; a model is asked after ``debounce`` seconds without a
+        new entry. A model's failure is in ``last_error``.
         """
-        return () if self.paused else self._extraction.attend(read, head, self._clock())
+        return () if self.paused else self._extraction.extract_due(read, head, self._clock())
 
-    def flush(self, read: Read, head: int) -> tuple[Fact, ...]:
-        """Read now whatever was not read for facts: before a compaction, and at the end."""
+    def flush(self, read: ReadEntries, head: int) -> tuple[Fact, ...]:
+        """Extract facts from all unread entries now: before a compaction, and at the end."""
         return () if self.paused else self._extraction.flush(read, head, self._clock())
 
     @property
-    def asks(self) -> bool:
-        """True where a model reads what was said, and so waits for a session to be quiet."""
+    def uses_model(self) -> bool:
+        """True if a model extracts facts, and so waits until a session is quiet."""
         return self._extraction.model is not None
 
     @property
-    def failed(self) -> PageinError | None:
-        """What the last reading failed with; the span is read again with the next."""
-        return self._extraction.failed
+    def last_error(self) -> PageinError | None:
+        """The error of the last extraction; its span is read again with the next."""
+        return self._extraction.error
 
     def close(self) -> None:
-        """Write down what was looked up, and release the logs; a second call does nothing."""
+        """Record the uses of facts, and release the logs; a second call does nothing."""
         with self._lock:
             with suppress(LogError):
                 self.note_uses()
-            super().close()
+            for fact_log in self._fact_logs.values():
+                fact_log.close()
 
     def __enter__(self) -> Self:
         return self
@@ -382,15 +414,153 @@ class Facts(Shelves):
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _each(self, id: str, body: Callable[[int], Body]) -> Fact:
-        scope, position = parsed_id(id)
+    def _append_for(self, id: str, body: Callable[[int], Body]) -> Fact:
+        scope, position = parse_fact_id(id)
         with self._lock:
             fact = self.get(id)
 
-            def decide(book: Book) -> list[Body]:
-                if position not in book.facts:
-                    raise UnknownFact(id, gone(book, position))
+            def decide(ledger: Ledger) -> list[Body]:
+                if position not in ledger.facts:
+                    raise UnknownFact(id, removal_reason(ledger, position))
                 return [body(position)]
 
-            self.write(self.shelf(scope), decide)
+            self.write(self.fact_log(scope), decide)
             return fact
+
+    # -- the logs, and the one way to write to them
+
+    def state_facts(self, drafts: Sequence[FactDraft], *extra: Body, strict: bool = True) -> tuple[Fact, ...]:
+        """State drafts of one scope, and write ``extra`` after them, in one append; return the facts that stand for them.
+
+        A fact never leaves before its replacement is stored.
+        """
+        fact_log = self.fact_log(drafts[0].scope)
+        self.refresh()
+        # A model may be asked here; the lock is not held meanwhile.
+        judgements = {draft.content: self._judge(draft) for draft in drafts}
+
+        def decide(ledger: Ledger) -> list[Body]:
+            stated = build_bodies(
+                drafts, ledger, fact_log.owner, judgements=judgements, capacity=self.settings.capacity,
+                now=self._clock(), strict=strict,
+            )  # fmt: skip
+            return [*stated, *extra]
+
+        with self._lock:
+            self.write(fact_log, decide)
+            facts = (
+                self._resulting_fact(draft, judgements[draft.content], fact_log.ledger) for draft in drafts
+            )
+            return tuple(dict.fromkeys(draft for draft in facts if draft is not None))
+
+    def _resulting_fact(self, draft: FactDraft, judgement: Judgement, ledger: Ledger) -> Fact | None:
+        fact = ledger.find(draft.content)
+        if fact is None and judgement.same:
+            fact = ledger.facts.get(parse_fact_id(judgement.same)[1])
+        return fact
+
+    def write(self, fact_log: FactLog, decide: Callable[[Ledger], Sequence[Body]]) -> None:
+        """Append what ``decide`` returns for the current ledger, and update the ranking. Raises what ``decide`` raises."""
+        with self._lock:
+            fact_log.change(decide, self._clock())
+            self._update_ranking(fact_log)
+
+    def refresh(self) -> bool:
+        """Fold in entries of other sessions and processes; return True if there were any."""
+        with self._lock:
+            changes = [fact_log.refresh() for fact_log in self._fact_logs.values()]
+            for fact_log in self._fact_logs.values():
+                self._update_ranking(fact_log)
+            return any(changes)
+
+    def note_uses(self) -> None:
+        """Record which facts were found by searches since the last time, if any."""
+        with self._lock:
+            used, self._used = [parse_fact_id(id) for id in self._used], {}
+            for scope, fact_log in self._fact_logs.items():
+                if positions := tuple(at for of, at in used if of == scope):
+                    noted = (FactsUsed(positions),)
+                    self.write(fact_log, lambda _: noted)  # noqa: B023 - called at once
+
+    def extracted_until(self) -> int:
+        """The position up to which this session was read for facts."""
+        with self._lock:
+            fact_log = self.fact_log("session")
+            fact_log.refresh()
+            return fact_log.ledger.extracted.get(self.owners.session, 0)
+
+    def sources(self, handles: Sequence[str | Source]) -> tuple[Source, ...]:
+        """Handles as sources, by default of this session. Raises FactError."""
+        if isinstance(handles, str) or not all(isinstance(handle, str | Source) for handle in handles):
+            raise FactError(f"sources are a list of handles such as 's12', not {handles!r}")
+        return tuple(
+            handle if isinstance(handle, Source) else Source(self.owners.session, handle)
+            for handle in handles
+        )
+
+    def fact_log(self, scope: FactScope) -> FactLog:
+        """The log of a scope. Raises FactError if the scope has no owner here."""
+        if scope not in self._fact_logs:
+            self.owners.owner(scope)
+        return self._fact_logs[scope]
+
+    def _update_ranking(self, fact_log: FactLog) -> None:
+        """Put the changed facts of a log into the ranking."""
+        ledger = fact_log.ledger
+        for position in ledger.touched:
+            fact = ledger.facts.get(position)
+            if fact is None:
+                self._ranking.drop(fact_id(fact_log.scope, position))
+            else:
+                self._ranking.add(fact)
+        ledger.touched.clear()
+
+    def nearest(self, text: str, limit: int) -> Sequence[RankedFact]:
+        """The facts that hold now, nearest to a text first."""
+        with self._lock:
+            self.refresh()
+            return self._ranking.rank(text, now=self._clock(), limit=limit)
+
+    def _similar_facts(self, content: str, scope: FactScope) -> Sequence[Fact]:
+        """The known facts of a scope that are most similar to a text."""
+        near = [
+            ranked
+            for ranked in self.nearest(content, 4 * MAX_COMPARED_FACTS)
+            if ranked.similarity >= MIN_COMPARED_COSINE
+        ]
+        if words := slot_terms(content.strip()):
+            near += [
+                ranked for ranked in self.nearest(words, 4 * MAX_COMPARED_FACTS) if ranked.similarity > 0
+            ]
+        return list(dict.fromkeys(ranked.fact for ranked in near if ranked.fact.scope == scope))[
+            :MAX_COMPARED_FACTS
+        ]
+
+    def _judge(self, draft: FactDraft) -> Judgement:
+        with self._lock:
+            if self.fact_log(draft.scope).ledger.find(draft.content) is not None:
+                return Judgement()
+        alike = [
+            fact
+            for fact in self._similar_facts(draft.content, draft.scope)
+            if fact.id not in draft.supersedes
+        ]
+        if not alike:
+            return Judgement()
+        judgement = judge(draft, alike, self._embed if self._embedder is not None else None)
+        if self.model is None or judgement.same:
+            return judgement
+        contradicted_ids = find_contradicted(self.model, draft, alike)
+        return (
+            judgement
+            if contradicted_ids is None
+            else replace(judgement, supersedes=contradicted_ids, disputes=())
+        )
+
+    def _embed(self, text: str) -> Sequence[float]:
+        if self._embedder is None:
+            return ()
+        try:
+            return [float(number) for number in self._embedder.embed([text])[0]]
+        except Exception:  # noqa: BLE001 - an embedder may raise anything; facts go on by their words
+            return ()

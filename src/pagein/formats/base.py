@@ -1,36 +1,48 @@
-"""The seam every wire format fills in: what a transcript becomes, and what a request is made from."""
+"""The protocol of wire formats."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from pagein.events.messages import Message
 from pagein.events.steps import Observation, Step
 
 Item = Step | Observation
-"""What one part of a transcript becomes: a step, or the answer to a call of an earlier one."""
+"""One parsed part of a transcript: a step, or the answer to a call of an earlier one."""
 
 
 class Format(Protocol):
-    """One provider's wire format. Pure: equal input, equal output; nothing is read, kept or changed."""
+    """A provider's wire format. Pure: equal input gives equal output, and nothing is kept or changed."""
 
     @property
     def name(self) -> str:
-        """The public name, as ``openai``."""
+        """The public name, such as ``openai``."""
         ...
 
     def parse(self, request: Any) -> tuple[Item, ...]:
-        """What the request's messages say, in order. Raises FormatError, with a path, for what is not of the shape.
+        """Parse a request's messages, in order. Raises FormatError with the path of what is not in the format's shape.
 
         ``request`` is a list of messages, or the whole request as a mapping with ``messages`` (and ``system``).
         """
         ...
 
     def render(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """The request's ``messages`` (and ``system``) as JSON-safe values, new at each call."""
+        """Render the request's ``messages`` (and ``system``) as JSON-safe values, new at each call."""
         ...
 
     def problems(self, request: Any) -> tuple[str, ...]:
-        """Every rule of the provider that the request breaks, each with the message's number; none when it is legal."""
+        """Return every rule of the provider that the request breaks, each with the message's number. Never raises."""
+        ...
+
+    def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return a rendered request as keyword arguments of the provider's SDK."""
+        ...
+
+    def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
+        """Render a tool's definition: its ``name``, ``description``, and ``parameters`` as a JSON schema."""
+        ...
+
+    def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
+        """Count what only this format has in a request, whose messages are ``rows`` as plain JSON."""
         ...

@@ -1,7 +1,7 @@
-"""Foreign JSON, read without trust: every fault is a FormatError with the path of the value that is wrong.
+"""Parsing of untrusted requests: every fault is a FormatError with the path of the wrong value.
 
-Hosts hand over dicts, tuples and SDK objects, some of them cyclic, some with bytes inside. All of it is first made
-plain (dict, list, str, int, float, bool, None), so that what reads on knows only those.
+Applications pass dicts, tuples and SDK objects, some cyclic, some with bytes inside. They are first converted to plain
+JSON values (dict, list, str, int, float, bool, None).
 """
 
 from __future__ import annotations
@@ -10,59 +10,62 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.events.steps import Opaque
+from pagein.events.steps import Opaque, Part, Text
+
+IMAGE_DATA_URL = re.compile(r"data:(image/[a-zA-Z0-9.+-]+);base64,(.*)", re.DOTALL)
 
 MAX_DEPTH = 128
-"""Deeper than any real tool input; a value that contains itself ends here too."""
+"""Deeper than any real tool input; a limit for values that contain themselves."""
 
-# What a person could read in content we keep unread, in the order a provider's own client shows it.
-_READABLE = (
+# Fields with readable text in provider content that is kept unread, in the order a provider's own client shows them.
+_READABLE_KEYS = (
     "title", "name", "text", "thinking", "summary", "refusal", "transcript",
     "filename", "query", "url", "stdout", "stderr", "context",
 )  # fmt: skip
-_SEALS = ("signature", "cited_text")  # say again, or vouch for, what is read elsewhere
-_LABEL = 80
-_NESTED = ("content", "source", "input", "output", "file")
+_SIGNATURE_KEYS = ("signature", "cited_text")  # repeat or sign what is read elsewhere
+_LABEL_MAX_CHARS = 80
+_NESTED_KEYS = ("content", "source", "input", "output", "file")
 
 
-def plain(value: Any, path: str = "") -> Any:
-    """The value as plain JSON, new throughout. Raises FormatError for what JSON cannot say, or for a cycle."""
+def to_plain_json(value: Any, path: str = "") -> Any:
+    """Copy a value as plain JSON. Raises FormatError for a value that JSON cannot express, or for a cycle."""
     try:
-        return _copied(value, 0)
-    except _Foreign:
-        return _spelled(value, path, 0)
+        return _copy_plain(value, 0)
+    except _NotPlainError:
+        return _convert(value, path, 0)
 
 
-class _Foreign(Exception):
-    """There is something in the value that is not plain JSON already."""
+class _NotPlainError(Exception):
+    """The value is not plain JSON already."""
 
 
-def _copied(value: Any, depth: int) -> Any:
-    """A copy of plain JSON. Every request passes here, so no path is made for an error there is not."""
+def _copy_plain(value: Any, depth: int) -> Any:
+    """Copy plain JSON fast, without tracking paths: every request passes through here."""
     kind = type(value)
     if kind is str or value is None or kind is bool or kind is int:
         return value
     if depth <= MAX_DEPTH:
         if kind is dict:
             if all(type(key) is str for key in value):
-                return {key: _copied(item, depth + 1) for key, item in value.items()}
+                return {key: _copy_plain(item, depth + 1) for key, item in value.items()}
         elif kind is list:
-            return [_copied(item, depth + 1) for item in value]
-    raise _Foreign
+            return [_copy_plain(item, depth + 1) for item in value]
+    raise _NotPlainError
 
 
-def _spelled(value: Any, path: str, depth: int) -> Any:
-    """The same for any value, and with the place of what is wrong."""
+def _convert(value: Any, path: str, depth: int) -> Any:
+    """Convert any value to plain JSON. Raises FormatError with the path of the fault."""
     if depth > MAX_DEPTH:
         raise FormatError(f"nested deeper than {MAX_DEPTH} levels, or contains itself", path=path)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return str.__str__(value)  # a StrEnum member is its value
+        return str.__str__(value)  # a StrEnum member becomes its value
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
@@ -70,140 +73,146 @@ def _spelled(value: Any, path: str, depth: int) -> Any:
             raise FormatError(f"{value} is not a JSON number", path=path)
         return float(value)
     if isinstance(value, Mapping):
-        return {_key(key, path): _spelled(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
+        return {
+            _convert_key(key, path): _convert(item, f"{path}.{key}", depth + 1) for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
-        return [_spelled(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
-    return _spelled(_dumped(value, path), path, depth + 1)
+        return [_convert(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+    return _convert(_dump_model(value, path), path, depth + 1)
 
 
-def _key(key: Any, path: str) -> str:
+def _convert_key(key: Any, path: str) -> str:
     if not isinstance(key, str):
-        raise FormatError(f"a key of an object must be text, not {kind_of(key)}", path=path)
+        raise FormatError(f"a key of an object must be text, not {type_name(key)}", path=path)
     return str.__str__(key)
 
 
-def _dumped(value: Any, path: str) -> Any:
-    """What an SDK's response object says; looked up on the type, so that nothing answers to any name."""
+def _dump_model(value: Any, path: str) -> Any:
+    """Dump an SDK's object. The method is looked up on the type, so that mocks with any attribute do not count."""
     dump = getattr(type(value), "model_dump", None)
     if not callable(dump):
-        raise FormatError(f"{kind_of(value)} is not JSON", path=path)
+        raise FormatError(f"{type_name(value)} is not JSON", path=path)
     try:
-        # The SDKs declare every field optional; a null they filled in themselves is no part of what was said.
+        # The SDKs declare every field optional; nulls are their defaults.
         return dump(value, exclude_none=True)
     except Exception as error:
-        raise FormatError(f"{kind_of(value)}.model_dump() failed: {error}", path=path) from error
+        raise FormatError(f"{type_name(value)}.model_dump() failed: {error}", path=path) from error
 
 
-def kind_of(value: Any) -> str:
-    """The type's name as a message to a person says it."""
+def type_name(value: Any) -> str:
+    """Return the type's name for an error message."""
     return "null" if value is None else type(value).__name__
 
 
 def request_fields(request: Any, names: tuple[str, ...] = ("messages",)) -> dict[str, Any]:
-    """The named fields of the request as plain JSON; a list is its ``messages``, and so is one message by itself.
+    """Return the named fields of a request as plain JSON. A list, or a single message, is the field ``messages``.
 
     Raises FormatError.
     """
     if isinstance(request, (list, tuple)):
-        return {"messages": plain(request, "messages")}
+        return {"messages": to_plain_json(request, "messages")}
     if callable(getattr(type(request), "model_dump", None)):
-        request = _dumped(request, "messages")
+        request = _dump_model(request, "messages")
     if not isinstance(request, Mapping):
-        raise FormatError(f"expected a list of messages, not {kind_of(request)}", path="messages")
+        raise FormatError(f"expected a list of messages, not {type_name(request)}", path="messages")
     if "messages" not in request:
         if "role" not in request and not {"type", "content"} <= request.keys():
             raise FormatError("the request has no messages", path="messages")
-        return {"messages": plain([request], "messages")}
-    # The rest of a host's request (tools as classes, an HTTP client) is none of our business.
-    taken = {name: plain(request[name], name) for name in names if request.get(name) is not None}
-    if not isinstance(taken.get("messages"), list):
-        raise FormatError(f"expected a list, not {kind_of(request['messages'])}", path="messages")
-    return taken
+        return {"messages": to_plain_json([request], "messages")}
+    # Other fields (tools as classes, an HTTP client) are ignored.
+    fields = {name: to_plain_json(request[name], name) for name in names if request.get(name) is not None}
+    if not isinstance(fields.get("messages"), list):
+        raise FormatError(f"expected a list, not {type_name(request['messages'])}", path="messages")
+    return fields
 
 
-def rows_of(request: Any) -> list[Any]:
-    """The messages of a request, plain, of whichever provider: the Responses API's are its ``input``, or one item.
+def request_rows(request: Any) -> list[Any]:
+    """Return the messages of a request of any provider as plain JSON. The Responses API's are its ``input``, or one item.
 
-    Instructions beside an ``input`` stand first, as a system message. Raises FormatError.
+    Instructions beside an ``input`` come first, as a system message. Raises FormatError.
     """
     if isinstance(request, Mapping) and "messages" not in request:
         if isinstance(request.get("type"), str) and "role" not in request:
-            return [plain(request, "input")]
+            return [to_plain_json(request, "input")]
         if "input" in request:
-            return _input(request)
-    found: list[Any] = request_fields(request)["messages"]
-    return found
+            return _input_rows(request)
+    messages: list[Any] = request_fields(request)["messages"]
+    return messages
 
 
-def _input(request: Mapping[str, Any]) -> list[Any]:
-    given = request["input"]
-    rows = [{"role": "user", "content": given}] if isinstance(given, str) else plain(given, "input")
+def _input_rows(request: Mapping[str, Any]) -> list[Any]:
+    value = request["input"]
+    rows = [{"role": "user", "content": value}] if isinstance(value, str) else to_plain_json(value, "input")
     if not isinstance(rows, list):
-        raise FormatError(f"expected text or a list, not {kind_of(rows)}", path="input")
-    told = plain(request.get("instructions"), "instructions")
-    return [{"role": "system", "content": told}, *rows] if isinstance(told, str) and told else rows
+        raise FormatError(f"expected text or a list, not {type_name(rows)}", path="input")
+    instructions = to_plain_json(request.get("instructions"), "instructions")
+    return (
+        [{"role": "system", "content": instructions}, *rows]
+        if isinstance(instructions, str) and instructions
+        else rows
+    )
 
 
 class Fields:
-    """One JSON object being read. What is taken is gone; what is left is the provider's own, and is kept."""
+    """The fields of a JSON object that is being parsed. The fields not taken are kept for the provider."""
 
-    __slots__ = ("_left", "path")
+    __slots__ = ("_rest", "path")
 
     def __init__(self, value: Any, path: str) -> None:
         if not isinstance(value, dict):
-            raise FormatError(f"expected an object, not {kind_of(value)}", path=path)
+            raise FormatError(f"expected an object, not {type_name(value)}", path=path)
         self.path = path
-        self._left = dict(value)
+        self._rest = dict(value)
 
     def take(self, key: str) -> Any:
-        """The value, or None where there is none."""
-        return self._left.pop(key, None)
+        """Remove and return a value, or None where there is none."""
+        return self._rest.pop(key, None)
 
     def text(self, key: str) -> str:
-        """A text that must be there."""
+        """Take a required text."""
         value = self.take(key)
         if not isinstance(value, str):
-            raise self.fault(key, f"expected text, not {kind_of(value)}")
+            raise self.error(key, f"expected text, not {type_name(value)}")
         return value
 
     def text_or_empty(self, key: str) -> str:
-        """A text; absent and null are the empty one, as some servers send no ids."""
-        return "" if self._left.get(key) is None else self.text(key)
+        """Take a text; absent and null give "", because some servers send no ids."""
+        return "" if self._rest.get(key) is None else self.text(key)
 
     def rows(self, key: str) -> list[tuple[Any, str]]:
-        """The items of a list, each with its path; absent and null are the empty list."""
+        """Take a list as items with their paths; absent and null give an empty list."""
         value = self.take(key)
         if value is None:
             return []
         if not isinstance(value, list):
-            raise self.fault(key, f"expected a list, not {kind_of(value)}")
-        return [(item, f"{self.at(key)}[{index}]") for index, item in enumerate(value)]
+            raise self.error(key, f"expected a list, not {type_name(value)}")
+        return [(item, f"{self.path_of(key)}[{index}]") for index, item in enumerate(value)]
 
     def fields(self, key: str) -> Fields:
-        """An object that must be there."""
-        return Fields(self.take(key), self.at(key))
+        """Take a required object."""
+        return Fields(self.take(key), self.path_of(key))
 
-    def left(self) -> dict[str, Any]:
-        """What was not taken; null means absent in both APIs, so nulls are no fields."""
-        return {key: value for key, value in self._left.items() if value is not None}
+    def rest(self) -> dict[str, Any]:
+        """Return the fields not taken, without nulls, which mean absent in both APIs."""
+        return {key: value for key, value in self._rest.items() if value is not None}
 
-    def fault(self, key: str, message: str) -> FormatError:
-        """The error to raise for a field that is wrong."""
-        return FormatError(message, path=self.at(key))
+    def error(self, key: str, message: str) -> FormatError:
+        """Make the error for a wrong field."""
+        return FormatError(message, path=self.path_of(key))
 
-    def refuse(self, faults: Iterable[str], cure: str) -> None:
-        """Returns when the provider's rules found no fault in the object. Raises FormatError with the first of them."""
+    def raise_first(self, faults: Iterable[str], cure: str) -> None:
+        """Raise FormatError with the first of the provider's faults in the object, if there is one."""
         for fault in faults:
             inner, _, words = fault.partition(": ")
             raise FormatError(f"{words}; {cure}", path=f"{self.path}{inner}")
 
-    def at(self, key: str) -> str:
-        """The path of a field; those of the request itself have no prefix."""
+    def path_of(self, key: str) -> str:
+        """Return the path of a field; fields of the request itself have no prefix."""
         return f"{self.path}.{key}" if self.path else key
 
 
 def is_utf8(value: Any) -> bool:
-    """Whether the value's JSON encodes to UTF-8: a lone surrogate does not."""
+    """Return True if the value's JSON encodes to UTF-8; a lone surrogate does not."""
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
@@ -211,65 +220,91 @@ def is_utf8(value: Any) -> bool:
     return True
 
 
-def compact(value: Any) -> str:
-    """JSON text that always encodes to UTF-8, keys in the order they came."""
-    # A lone surrogate is spelled as an escape: so it reads back equal.
+def compact_json(value: Any) -> str:
+    """Encode a value as JSON text that is valid UTF-8, with keys in their order."""
+    # A lone surrogate is written as an escape, so it reads back equal.
     return json.dumps(value, ensure_ascii=not is_utf8(value), separators=(",", ":"))
 
 
-def kept(provider: str, kind: str, value: Any) -> Opaque:
-    """Provider content as an unread part, with what a person could read in it where that is all there is.
+def opaque_part(provider: str, kind: str, value: Any) -> Opaque:
+    """Keep provider content as an unread part. Its text is set only where the content has nothing but readable text.
 
-    A part counts by its text, and by its body only without one: the title of a document must not stand for its pages.
+    A part is counted by its text, else by its body, so a document's title must not count for its pages.
     """
-    return Opaque(provider, kind, compact(value), "" if _encoded(value) else readable(value))
+    return Opaque(provider, kind, compact_json(value), "" if _has_encoded(value) else readable_text(value))
 
 
-def extra(provider: str, kind: str, left: dict[str, Any]) -> Opaque | None:
-    """The fields that stood beside what we understand; None where there were none."""
-    kind = (
-        "cache_control" if left.keys() == {"cache_control"} else kind
-    )  # no model sees it, so nobody counts it
-    return Opaque(provider, kind, compact(left)) if left else None
+def opaque_extra(provider: str, kind: str, fields: dict[str, Any]) -> Opaque | None:
+    """Keep a provider's other fields; None where there are none."""
+    if fields.keys() == {"cache_control"}:
+        kind = "cache_control"  # models do not see it, so it is not counted
+    return Opaque(provider, kind, compact_json(fields)) if fields else None
 
 
-def _encoded(value: Any, key: str = "") -> bool:
-    """Whether the value holds more than ids, kinds and what ``readable`` reads: files, ciphers, code to run."""
+def _has_encoded(value: Any, key: str = "") -> bool:
+    """Return True if the value has more than ids, types and readable text: files, ciphers, code to run."""
     match value:
         case str():
-            return len(value) > _LABEL and key not in (*_READABLE, *_NESTED, *_SEALS)
+            return len(value) > _LABEL_MAX_CHARS and key not in (
+                *_READABLE_KEYS,
+                *_NESTED_KEYS,
+                *_SIGNATURE_KEYS,
+            )
         case list():
-            return any(_encoded(item, key) for item in value)
+            return any(_has_encoded(item, key) for item in value)
         case dict():
-            spoken = "data" if value.get("type") == "text" else ""
-            return any(_encoded(item, name) for name, item in value.items() if name != spoken)
+            text_key = "data" if value.get("type") == "text" else ""
+            return any(_has_encoded(item, name) for name, item in value.items() if name != text_key)
         case _:
             return False
 
 
-def readable(value: Any) -> str:
-    """What a person could read in a provider's content: titles, text, thinking; never what is encoded.
+def readable_text(value: Any) -> str:
+    """Return the readable text in a provider's content: titles, text, thinking; no encoded data.
 
-    >>> readable({"type": "document", "title": "Plan", "source": {"type": "text", "data": "Ship."}}).splitlines()
+    >>> readable_text({"type": "document", "title": "Plan", "source": {"type": "text", "data": "Ship."}}).splitlines()
     ['Plan', 'Ship.']
     """
     match value:
         case str():
             return value
         case list():
-            lines = [readable(item) for item in value]
+            lines = [readable_text(item) for item in value]
         case dict():
-            lines = [value[key] for key in _READABLE if isinstance(value.get(key), str)]
+            lines = [value[key] for key in _READABLE_KEYS if isinstance(value.get(key), str)]
             if value.get("type") == "text" and isinstance(value.get("data"), str):
                 lines.append(value["data"])
-            lines += [readable(value[key]) for key in _NESTED if value.get(key)]
+            lines += [readable_text(value[key]) for key in _NESTED_KEYS if value.get(key)]
         case _:
             return ""
     return "\n".join(line for line in lines if line)
 
 
-def exact_base64(data: str) -> bytes | None:
-    """The bytes, or None where encoding them again would not give back the same text."""
+def mark_lone_text(parts: tuple[Part, ...], provider: str) -> tuple[Part, ...]:
+    """Add an empty extra to a text that is the only part. Without an extra, a lone text is rendered as a string."""
+    match parts:
+        case (Text(text=text, extra=None),):
+            return (Text(text, Opaque(provider, "text", "{}")),)
+    return parts
+
+
+def decode_data_url(url: str) -> tuple[bytes, str] | None:
+    """Decode an image's data URL to its bytes and media type; None where encoding would not give back the URL."""
+    match = IMAGE_DATA_URL.fullmatch(url)
+    data = decode_exact_base64(match[2]) if match else None
+    return (data, match[1]) if match and data else None
+
+
+def part_types(row: dict[str, Any]) -> Iterator[Any]:
+    """Yield the type of each part in a message's content."""
+    content = row.get("content")
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict):
+            yield part.get("type")
+
+
+def decode_exact_base64(data: str) -> bytes | None:
+    """Decode base64; None where encoding the bytes would not give back the same text."""
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):

@@ -1,1 +1,1 @@
-"""Other people's loops: each framework's own memory type over our log. Import the one you use by its name."""
+"""Memories for agent frameworks, one package each. Import the one you use by its name."""

@@ -1,4 +1,4 @@
-"""What a model in somebody else's loop may do with its memory: which tools of ``pagein.memory.tools`` it is offered."""
+"""The memory tools that a model in a framework's loop is offered."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from pagein.errors import ConfigurationError
 from pagein.memory.options import Options
 from pagein.memory.tools import TOOLS
 
-Chosen = bool | Sequence[str]
-"""Which tools a model is offered: True for all that there is something to do with, False for none, or their names."""
+ToolChoice = bool | Sequence[str]
+"""Tools to offer: True for all that can do something, False for none, or their names."""
 
-Definition = Mapping[str, Any]
-"""A tool as ``pagein.memory.tools`` writes it down: its name, its description, and its parameters as a JSON schema."""
+ToolDefinition = Mapping[str, Any]
+"""A tool in ``pagein.memory.tools``: its name, its description, and its parameters as a JSON schema."""
 
-_LASTING = ("remember", "update")
-_KEPT_AS_FACTS = ("note", *_LASTING)
+_LASTING_FACT_TOOLS = ("remember", "update")
+_FACT_TOOLS = ("note", *_LASTING_FACT_TOOLS)
 
 
-def offered(chosen: Chosen, options: Options) -> tuple[Definition, ...]:
-    """The tools a model is offered, in one order, each to be run by ``memory.call_tool``.
+def offered_tools(choice: ToolChoice, options: Options) -> tuple[ToolDefinition, ...]:
+    """The tools to offer a model, in a fixed order, each to be run by ``memory.call_tool``.
 
-    True leaves out those for lasting facts where the options name nobody whose facts they would be, and notes too with
-    ``facts=False``. Raises ConfigurationError for a name that is no tool of ours.
+    True leaves out ``remember`` and ``update`` where the options name no owner of facts, and ``note`` too with
+    ``facts=False``. Raises ConfigurationError for an unknown name.
     """
-    known = [each["name"] for each in TOOLS]
-    if isinstance(chosen, bool):
-        wanted = [name for name in known if chosen and name not in _pointless(options)]
+    all_names = [definition["name"] for definition in TOOLS]
+    if isinstance(choice, bool):
+        names = [name for name in all_names if choice and name not in _tools_without_use(options)]
     else:
-        wanted = [chosen] if isinstance(chosen, str) else list(chosen)
-    if strange := [name for name in wanted if name not in known]:
-        raise ConfigurationError(f"no tool {strange[0]!r}; there are {', '.join(known)}")
-    return tuple(each for each in TOOLS if each["name"] in wanted)
+        names = [choice] if isinstance(choice, str) else list(choice)
+    if unknown := [name for name in names if name not in all_names]:
+        raise ConfigurationError(f"no tool {unknown[0]!r}; there are {', '.join(all_names)}")
+    return tuple(definition for definition in TOOLS if definition["name"] in names)
 
 
-def _pointless(options: Options) -> tuple[str, ...]:
+def _tools_without_use(options: Options) -> tuple[str, ...]:
     facts = options.get("facts")
     if facts is False:
-        return _KEPT_AS_FACTS
-    is_somebodys = any(options.get(name) for name in ("user", "project", "task"))
-    return () if facts or is_somebodys else _LASTING
+        return _FACT_TOOLS
+    has_owner = any(options.get(name) for name in ("user", "project", "task"))
+    return () if facts or has_owner else _LASTING_FACT_TOOLS

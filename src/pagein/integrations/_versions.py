@@ -1,4 +1,4 @@
-"""Which releases of the frameworks are known, and tested with at both ends."""
+"""The supported releases of the frameworks; both ends of each range are tested."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ RANGES: dict[str, tuple[tuple[int, int], tuple[int, int], str]] = {
     "pydantic-ai-slim": ((2, 64), (3, 0), "pydantic-ai"),
     "smolagents": ((1, 24), (1, 28), "smolagents"),
 }
-"""For each distribution the first release that is supported, the first that is not any more, and our extra."""
+"""For each distribution: the first supported release, the first unsupported one after it, and pagein's extra."""
 
 
-def checked_release(package: str, found: str | None = None) -> None:
-    """Returns where the release is a known one; ``found`` is the installed one unless it is given.
+def require_release(package: str, installed: str | None = None) -> None:
+    """Raise ConfigurationError, naming the release and the range, unless the release of a package is supported.
 
-    Raises ConfigurationError naming the release and the range.
+    ``installed`` is by default the installed release.
     """
     lowest, below, extra = RANGES[package]
-    wanted = f"{package}>={_said(lowest)},<{_said(below)}"
-    if found is None:
+    supported = f"{package}>={_version_text(lowest)},<{_version_text(below)}"
+    if installed is None:
         try:
-            found = importlib.metadata.version(package)
+            installed = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             raise ConfigurationError(
-                f"{package} is not installed: pip install 'pagein[{extra}]' ({wanted})"
+                f"{package} is not installed: pip install 'pagein[{extra}]' ({supported})"
             ) from None
-    numbers = re.match(r"(\d+)\.(\d+)", found)
+    numbers = re.match(r"(\d+)\.(\d+)", installed)
     if numbers is None or not lowest <= (int(numbers[1]), int(numbers[2])) < below:
         raise ConfigurationError(
-            f"{package} {found} is installed, this release of pagein works with {wanted}: "
-            f"pip install '{wanted}', or upgrade pagein"
+            f"{package} {installed} is installed, this release of pagein works with {supported}: "
+            f"pip install '{supported}', or upgrade pagein"
         )
 
 
-def _said(version: tuple[int, int]) -> str:
+def _version_text(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))

@@ -1,24 +1,30 @@
-"""The contract of a log: append-only entries of one session, each known by its position.
+"""The contracts of logs: append-only entries of one session, each known by its position.
 
-Nothing is ever edited or removed, except by erasure (see ``erasure``). ``append`` is compare-and-swap on the head: of two
-writers one wins, and the other raises Conflict.
+Nothing is ever edited or removed, except by erasure (see ``erasure``). ``append`` is compare-and-swap on the
+head: of two writers one wins, and the other raises Conflict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pagein.events.entries import Body
+
+if TYPE_CHECKING:
+    from pagein.log.erasure import Cut, Removal
+    from pagein.log.raw_rows import Row
+    from pagein.log.snapshots import Snapshot, SnapshotSlot
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of the log. ``at`` is seconds since the epoch, ``digest`` the hash of this body and all before it.
+    """One row of the log. ``at`` is seconds since the epoch, ``digest`` the hash of this body and of all before
+    it.
 
-    ``erased`` is the position of the entry that says so, where ``body`` is what was left of another; the digest is
-    still that one's.
+    For an erased entry, ``erased`` is the position of the ``Erased`` entry, ``body`` is what was left, and the
+    digest is still that of the original body.
     """
 
     position: int
@@ -30,7 +36,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing ``verify`` found wrong, and where (None: the whole log)."""
+    """A fault that ``verify`` detected, and its position (None: the whole log)."""
 
     position: int | None
     what: str
@@ -38,9 +44,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What ``verify`` found: ``ok`` when every hash was derived again and agrees.
+    """The result of ``verify``: ``ok`` when every hash was derived again and agrees.
 
-    ``erased`` is how many of the entries were erased, wholly or in part, and are proven to stand where they stood.
+    ``erased`` counts the entries that were erased, wholly or in part, and are proven by their tombstones.
     """
 
     entries: int
@@ -72,9 +78,112 @@ class Log(Protocol):
         ...
 
     def verify(self) -> Verification:
-        """Derive every hash again, and say what is wrong and where. Never raises for damage it can name."""
+        """Derive every hash again, and report each fault with its position. Never raises for damage it can
+        name.
+        """
         ...
 
     def close(self) -> None:
         """Release the store; a second call does nothing."""
+        ...
+
+
+@runtime_checkable
+class StoredLog(Log, Protocol):
+    """The log of one session of a store. Besides entries it gives rows and blobs, keeps a snapshot, and can erase.
+
+    With ``readonly`` every method that writes raises LogUnwritable.
+    """
+
+    session: str
+    tenant: str
+    readonly: bool
+
+    @property
+    def store(self) -> LogStore:
+        """The store that holds this log and the tenant's other sessions."""
+        ...
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """The rows ``[start, stop)`` in order: the entries that ``read`` gives, as they are stored."""
+        ...
+
+    def blob(self, name: str) -> bytes:
+        """The bytes stored under their hash. Raises LogUnreadable where there are none."""
+        ...
+
+    def import_rows(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+        """Write another log's rows durably into this empty log, from position 0 on, or none of them.
+
+        Bodies, times and kinds stay as they are. The digests are derived again, as they cover tenant and session. The
+        rows must be sound: ``blobs`` has every blob they name. Raises Conflict where there are entries already.
+        """
+        ...
+
+    def snapshot_slot(self) -> SnapshotSlot:
+        """The snapshot of this session, if one is there and whole."""
+        ...
+
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
+        """Replace the snapshot; nothing is kept where snapshots were dropped since ``dropped``."""
+        ...
+
+    def drop_snapshots(self) -> None:
+        """Drop the snapshots of this run and of all its branches, those included that a writer is about to keep.
+
+        A snapshot quotes entries, so every erasure calls this.
+        """
+        ...
+
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
+        """Erase in this session and in others of its store; see ``LogStore.erase``."""
+        ...
+
+
+class LogStore(Protocol):
+    """The logs of one tenant at one address. Every method raises a ``LogError``, never a driver's error."""
+
+    tenant: str
+    readonly: bool
+
+    @property
+    def encrypted(self) -> bool:
+        """True where bodies, blobs and digests are encrypted."""
+        ...
+
+    @property
+    def is_durable(self) -> bool:
+        """True where the entries outlive this process."""
+        ...
+
+    @property
+    def can_erase(self) -> bool:
+        """True where entries can be erased."""
+        ...
+
+    def log(self, session: str = "default") -> StoredLog:
+        """Open the log of a session; the caller closes it."""
+        ...
+
+    def sessions(self) -> tuple[str, ...]:
+        """The names of the tenant's sessions that have an entry, sorted."""
+        ...
+
+    def head(self, session: str) -> int:
+        """The number of entries of a session, without opening its log."""
+        ...
+
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
+        """Make all cuts durably in one transaction, or none; blobs that no entry names any more are deleted.
+
+        Snapshots of the runs go too. Raises Conflict where a session's head is not the one its cut names.
+        """
+        ...
+
+    def scrub(self) -> bool:
+        """Overwrite in the files what was erased, where that is the store's task; False where another connection blocked it."""
+        ...
+
+    def close(self) -> None:
+        """Release what the store itself holds; a second call does nothing. Open logs stay open."""
         ...

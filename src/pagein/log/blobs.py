@@ -1,26 +1,34 @@
-"""What JSON in UTF-8 cannot or should not carry, put into words it can: large texts, images, lone surrogates."""
+"""Blobs, and the encoding of values that JSON in UTF-8 cannot or should not carry: large texts, images, lone
+surrogates.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pagein.log.hash_chain import blob_name
+_ALGORITHM = "s2:"  # SHA-256; a later algorithm gets another prefix, so that both can live in one log
 
-INLINE_TEXT = 32 * 1024
+INLINE_TEXT_MAX_BYTES = 32 * 1024
 """The most a text may take, in bytes of UTF-8, and stay in its body."""
 
-INLINE_BYTES = 1024
+INLINE_IMAGE_MAX_BYTES = 1024
 """The most an image may take, in bytes, and stay in its body."""
 
-INLINE_COMPACTION = 4 * 1024
+INLINE_COMPACTION_MAX_BYTES = 4 * 1024
 """The most a compaction may take as JSON, in bytes, and stay in its row: what is longer says one thing many times."""
 
-MOST_INFLATED = 64 * 2**20
+INFLATED_MAX_BYTES = 64 * 2**20
 """The most bytes that a deflated body is inflated to: who made a file by hand cannot fill the memory with it."""
+
+
+def hash_bytes(data: bytes) -> str:
+    """Hash bytes: the algorithm's prefix and the hash in hexadecimal. A blob is stored once, under this name."""
+    return _ALGORITHM + hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,59 +45,59 @@ _UNSPEAKABLE = re.compile("[\ud800-\udfff\ufffe]")
 _ESCAPE = re.compile("\ufffe([0-9a-f]{4})")
 
 
-def packed(value: Any, blobs: dict[str, bytes]) -> Any:
-    """The value with what is large replaced by its name, and added to ``blobs``, and its texts escaped."""
+def pack(value: Any, blobs: dict[str, bytes]) -> Any:
+    """Replace large values by their names, add them to ``blobs``, and escape texts."""
     match value:
         case str():
-            raw = value.encode("utf-8", "surrogatepass") if len(value) > INLINE_TEXT // 4 else b""
-            if len(raw) > INLINE_TEXT:
-                return {"$text": _keep(raw, blobs)}
-            return _UNSPEAKABLE.sub(lambda found: f"\ufffe{ord(found[0]):04x}", value)
+            raw = value.encode("utf-8", "surrogatepass") if len(value) > INLINE_TEXT_MAX_BYTES // 4 else b""
+            if len(raw) > INLINE_TEXT_MAX_BYTES:
+                return {"$text": _store_blob(raw, blobs)}
+            return _UNSPEAKABLE.sub(lambda match: f"\ufffe{ord(match[0]):04x}", value)
         case bytes():
-            return {"$bytes": _keep(value, blobs)} if len(value) > INLINE_BYTES else value
+            return {"$bytes": _store_blob(value, blobs)} if len(value) > INLINE_IMAGE_MAX_BYTES else value
         case dict():
-            return {key: packed(each, blobs) for key, each in value.items()}
+            return {key: pack(item, blobs) for key, item in value.items()}
         case list() | tuple():
-            return type(value)(packed(each, blobs) for each in value)
+            return type(value)(pack(item, blobs) for item in value)
         case _:
             return value
 
 
-def _keep(data: bytes, blobs: dict[str, bytes]) -> str:
-    name = blob_name(data)
+def _store_blob(data: bytes, blobs: dict[str, bytes]) -> str:
+    name = hash_bytes(data)
     blobs[name] = data
     return name
 
 
-def unpacked(value: Any, blob: Callable[[str], bytes]) -> Any:
-    """What was packed, byte for byte; ``blob`` gives the bytes of a name."""
+def unpack(value: Any, blob: Callable[[str], bytes]) -> Any:
+    """Reverse ``pack``, byte for byte; ``blob`` gives the bytes of a name."""
     match value:
         case str():
-            return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
+            return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), value)
         case {"$text": name}:
             return blob(name).decode("utf-8", "surrogatepass")
         case {"$bytes": name}:
             return blob(name)
         case dict():
-            return {key: unpacked(each, blob) for key, each in value.items()}
+            return {key: unpack(item, blob) for key, item in value.items()}
         case list():
-            return [unpacked(each, blob) for each in value]
+            return [unpack(item, blob) for item in value]
         case _:
             return value
 
 
-def deflated(body: bytes, blobs: dict[str, bytes]) -> dict[str, str]:
-    """What stands for a whole body of JSON: its name, deflated and added to ``blobs``."""
-    return {"$deflated": _keep(zlib.compress(body, 6), blobs)}
+def deflate(body: bytes, blobs: dict[str, bytes]) -> dict[str, str]:
+    """Replace a whole JSON body by its name; it is deflated and added to ``blobs``."""
+    return {"$deflated": _store_blob(zlib.compress(body, 6), blobs)}
 
 
-def inflated(value: object, blob: Callable[[str], bytes]) -> bytes | None:
-    """The body that ``deflated`` took; None for any other value. Raises ValueError for one that is damaged or too long."""
+def inflate(value: object, blob: Callable[[str], bytes]) -> bytes | None:
+    """Reverse ``deflate``; None for any other value. Raises ValueError for a body that is damaged or too long."""
     if not isinstance(value, dict) or [*value] != ["$deflated"]:
         return None
     reading = zlib.decompressobj()
     try:
-        body = reading.decompress(blob(value["$deflated"]), MOST_INFLATED)
+        body = reading.decompress(blob(value["$deflated"]), INFLATED_MAX_BYTES)
     except zlib.error as error:
         raise ValueError(f"a deflated body is damaged: {error}") from error
     if not reading.eof:

@@ -1,28 +1,32 @@
-"""A branch of a run: the entries of others up to where it was forked, read where they lie, and its own from there on.
+"""A branch of a run: the entries of its parents up to the fork, read where they are stored, and its own from
+there on.
 
-Nothing is copied: a fork costs the same after ten entries and after ten thousand. Positions and handles stay as they
-are. The own entries are a session of the store like any other, with a chain of digests of their own; what they hang on
-is proven by the digest of the last entry before the fork.
+Nothing is copied: a fork costs the same after ten entries and after ten thousand. Positions and handles stay
+the same. The own entries are a session of the store with a hash chain of its own. The digest of the last entry
+before the fork proves which entries the branch continues.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pagein.errors import Conflict, LogUnreadable
 from pagein.events.entries import Body
-from pagein.log.base import Entry, Log, Problem, Verification
-from pagein.log.hash_chain import origin
-from pagein.log.raw_rows import Row, RowLog
-from pagein.log.snapshots import Shelf, Snapshot, SnapshotLog
+from pagein.log.base import Entry, LogStore, Problem, StoredLog, Verification
+
+if TYPE_CHECKING:
+    from pagein.log.erasure import Cut, Removal
+    from pagein.log.raw_rows import Row
+    from pagein.log.snapshots import Snapshot, SnapshotSlot
 
 REGISTRY, OWN = "pagein:branches:", "pagein:branch:"
 """What the names of the sessions begin with that hold which branches there are, and the entries of one."""
 
 
 def is_branching(session: str) -> bool:
-    """Whether a session is one of these, and no run's.
+    """True for the session of a branch or of a registry of branches.
 
     >>> is_branching("pagein:branches:web-app"), is_branching("web-app")
     (True, False)
@@ -41,43 +45,45 @@ def run_of(session: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """The entries at positions ``[first, last)`` of a branch, which ``log`` has ``first - offset`` on.
+class BranchPiece:
+    """The entries ``[first, last)`` of a branch; ``log`` holds them from position ``first - offset`` on.
 
-    ``digest`` is that of the last of them as it was when the branch was forked there; "" where that is not known.
+    ``digest`` is that of the last of them at the time of the fork; "" where it is not known.
     """
 
-    log: Log
+    log: StoredLog
     offset: int
     first: int
     last: int
     digest: str = ""
 
     def read(self, start: int, stop: int) -> Iterator[Entry]:
-        """Those of ``[start, stop)`` that are in this piece. Raises LogUnreadable where one is missing."""
+        """The entries of ``[start, stop)`` that are in this piece. Raises LogUnreadable where one is missing."""
         start, stop = max(start, self.first), min(stop, self.last)
         if start >= stop:
             return
         expected = start
         for entry in self.log.read(start - self.offset, stop - self.offset):
-            yield _moved(entry, self.offset)
+            yield _shift_entry(entry, self.offset)
             expected += 1
         if expected < stop:
             raise LogUnreadable(f"entry {expected} is missing in the run that this branch was forked from")
 
-    def erased(self) -> int:
-        """How many of its entries were erased."""
-        found = self.log.read(self.first - self.offset, self.last - self.offset)
-        return sum(each.erased is not None for each in found)
+    def count_erased(self) -> int:
+        """Count its erased entries."""
+        entries = self.log.read(self.first - self.offset, self.last - self.offset)
+        return sum(entry.erased is not None for entry in entries)
 
-    def problems(self) -> Iterator[Problem]:
-        """What is wrong in it."""
-        found = self.log.verify()
-        for each in found.problems:
-            if each.position is None or self.first <= each.position + self.offset < self.last:
-                yield _shifted(each, self.offset)
-        if found.entries + self.offset < self.last:
-            yield Problem(found.entries + self.offset, "the run that this branch was forked from ends here")
+    def find_problems(self) -> Iterator[Problem]:
+        """Find the faults in this piece."""
+        verification = self.log.verify()
+        for problem in verification.problems:
+            if problem.position is None or self.first <= problem.position + self.offset < self.last:
+                yield _shift_problem(problem, self.offset)
+        if verification.entries + self.offset < self.last:
+            yield Problem(
+                verification.entries + self.offset, "the run that this branch was forked from ends here"
+            )
             return
         last = next(self.log.read(self.last - 1 - self.offset, self.last - self.offset), None)
         if self.digest and last is not None and last.digest != self.digest:
@@ -85,25 +91,28 @@ class Piece:
 
 
 class BranchLog:
-    """A Log over the ``pieces`` before the fork, in order and without gaps, and ``own`` behind them.
+    """A StoredLog over the ``pieces`` before the fork, in order and without gaps, and ``own`` behind them.
 
-    Appending writes to ``own`` alone. Closing it closes nothing but ``own``: the pieces belong to whoever opened them.
+    Appending writes to ``own`` alone. Closing it closes nothing but ``own``: the owner of the pieces closes them.
     """
 
-    def __init__(self, pieces: Sequence[Piece], own: Log) -> None:
+    def __init__(self, pieces: Sequence[BranchPiece], own: StoredLog) -> None:
         self._pieces, self._own = tuple(pieces), own
         self._at = self._pieces[-1].last if self._pieces else 0
-        self.session: str = getattr(own, "session", "default")
-        self.tenant: str = getattr(own, "tenant", "")
-        self.readonly: bool = getattr(own, "readonly", False)
+        self.session, self.tenant, self.readonly = own.session, own.tenant, own.readonly
 
     @property
-    def own(self) -> Log:
+    def store(self) -> LogStore:
+        """The store of the branch's own entries."""
+        return self._own.store
+
+    @property
+    def own(self) -> StoredLog:
         """The log that holds the entries of this branch alone."""
         return self._own
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[BranchPiece, ...]:
         """The entries before the fork, oldest first."""
         return self._pieces
 
@@ -112,101 +121,95 @@ class BranchLog:
         return self._at + self._own.head()
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
-        """All bodies at positions ``after`` and on, or none. Raises Conflict, and what the store raises."""
+        """Append to the branch's own log. Raises Conflict, and what the store raises."""
         try:
             entries = self._own.append(bodies, after=after - self._at, at=at)
         except Conflict as error:
-            raise Conflict(error.expected + self._at, error.found + self._at) from error
-        return tuple(_moved(each, self._at) for each in entries)
+            raise Conflict(error.expected + self._at, error.head + self._at) from error
+        return tuple(_shift_entry(entry, self._at) for entry in entries)
 
     def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
         """Entries ``[start, stop)`` in order, up to the head at the time of the call."""
         head = self.head()
-        return self._read(max(start, 0), head if stop is None else min(stop, head))
+        return self._read_pieces(max(start, 0), head if stop is None else min(stop, head))
 
-    def _read(self, start: int, stop: int) -> Iterator[Entry]:
+    def _read_pieces(self, start: int, stop: int) -> Iterator[Entry]:
         for piece in self._pieces:
             yield from piece.read(start, stop)
         if stop > self._at:
             for entry in self._own.read(max(start - self._at, 0), stop - self._at):
-                yield _moved(entry, self._at)
+                yield _shift_entry(entry, self._at)
 
     def verify(self) -> Verification:
-        """Derive every hash again: those of the runs before the fork, of the fork, and of the branch's own entries."""
-        problems = [each for piece in self._pieces for each in piece.problems()]
+        """Derive every hash again: those of the runs before the fork, of the fork, and of the branch's own
+        entries.
+        """
+        problems = [problem for piece in self._pieces for problem in piece.find_problems()]
         own = self._own.verify()
-        problems += (_shifted(each, self._at) for each in own.problems)
-        erased = own.erased + (0 if problems else sum(piece.erased() for piece in self._pieces))
+        problems += (_shift_problem(problem, self._at) for problem in own.problems)
+        erased = own.erased + (0 if problems else sum(piece.count_erased() for piece in self._pieces))
         return Verification(self._at + own.entries, tuple(problems), erased)
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """The entries as those of one session by itself, as an export has them: the digests are derived anew."""
-        from pagein.log.rows import relinked  # noqa: PLC0415 - loads where a log is opened
+        """The entries as the rows of one session by itself, for an export: the digests are derived again."""
+        from pagein.log.hash_chain import origin, rechain_rows  # noqa: PLC0415 - loads where a log is opened
 
-        rows = relinked(self._all_rows(), origin(self.tenant, self.session))
+        rows = rechain_rows(self._all_rows(), origin(self.tenant, self.session))
         return iter(rows[max(start, 0) : len(rows) if stop is None else max(stop, 0)])
 
     def _all_rows(self) -> Iterator[Row]:
         for piece in self._pieces:
-            for row in _rows(piece.log).rows(piece.first - piece.offset, piece.last - piece.offset):
+            for row in piece.log.rows(piece.first - piece.offset, piece.last - piece.offset):
                 yield replace(row, position=row.position + piece.offset)
-        for row in _rows(self._own).rows():
+        for row in self._own.rows():
             yield replace(row, position=row.position + self._at)
 
     def blob(self, name: str) -> bytes:
-        """The bytes stored under their hash, by whichever run had them. Raises LogUnreadable where there are none."""
+        """The bytes stored under their hash, in whichever run has them. Raises LogUnreadable where none has."""
         for log in (self._own, *(piece.log for piece in reversed(self._pieces))):
             try:
-                return _rows(log).blob(name)
+                return log.blob(name)
             except LogUnreadable:
                 continue
         raise LogUnreadable(f"the blob {name} is missing")
 
-    def adopt(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
-        """See ``pagein.log.raw_rows.RowLog.adopt``; a branch that begins with another's entries adopts none."""
+    def import_rows(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+        """See ``StoredLog``. Raises Conflict for a branch that begins with another's entries."""
         if self._at:
             raise Conflict(0, self.head())
-        _rows(self._own).adopt(rows, blobs)
+        self._own.import_rows(rows, blobs)
 
-    def shelf(self) -> Shelf:
+    def snapshot_slot(self) -> SnapshotSlot:
         """The branch's own snapshot, else one of a run it was forked from that ends before the fork."""
-        own = _shelf(self._own)
+        own = self._own.snapshot_slot()
         if own.snapshot is not None:
             return own
         for piece in reversed(self._pieces):
-            found = _shelf(piece.log).snapshot
-            if found is not None and found.position <= piece.last:
-                return replace(own, snapshot=found)
+            snapshot = piece.log.snapshot_slot().snapshot
+            if snapshot is not None and snapshot.position <= piece.last:
+                return replace(own, snapshot=snapshot)
         return own
 
-    def keep(self, snapshot: Snapshot, dropped: int) -> None:
-        """See ``pagein.log.snapshots.SnapshotLog``."""
-        if isinstance(self._own, SnapshotLog):
-            self._own.keep(snapshot, dropped)
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
+        """See ``StoredLog``."""
+        self._own.keep_snapshot(snapshot, dropped)
 
     def drop_snapshots(self) -> None:
-        """Those of the run and of all its branches."""
-        if isinstance(self._own, SnapshotLog):
-            self._own.drop_snapshots()
+        """See ``StoredLog``."""
+        self._own.drop_snapshots()
+
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
+        """See ``StoredLog``."""
+        self._own.erase(cuts, at=at)
 
     def close(self) -> None:
         """Release the branch's own log; a second call does nothing."""
         self._own.close()
 
 
-def _rows(log: Log) -> RowLog:
-    if not isinstance(log, RowLog):
-        raise LogUnreadable(f"a {type(log).__name__} does not give its rows")
-    return log
-
-
-def _shelf(log: Log) -> Shelf:
-    return log.shelf() if isinstance(log, SnapshotLog) else Shelf(None, is_open=False)
-
-
-def _moved(entry: Entry, by: int) -> Entry:
+def _shift_entry(entry: Entry, by: int) -> Entry:
     return replace(entry, position=entry.position + by) if by else entry
 
 
-def _shifted(problem: Problem, by: int) -> Problem:
+def _shift_problem(problem: Problem, by: int) -> Problem:
     return problem if problem.position is None else replace(problem, position=problem.position + by)

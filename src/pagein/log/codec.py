@@ -1,12 +1,12 @@
-"""A body as it is stored, and back: a kind and a version of ours, JSON bytes, and blobs. With ``lines`` and ``tombstones`` the only user of msgspec.
+"""The codec: a body to a kind, a version, JSON bytes and blobs, and back. Only this package uses msgspec.
 
-The plain spelling is the body's fields as JSON. A *packed* one, ``{"packed": [blob names], "body": ...}``, is used
-where that will not do: large texts and images are replaced by the names of their blobs, and lone surrogates, which
-JSON in UTF-8 cannot carry, are escaped. A compaction that is long, as one that masks thousands of results, is a blob as
-a whole, and deflated. Which one is used depends on the body alone, so equal bodies have equal bytes.
-A *tombstone* holds what was left of a body; see ``tombstones``.
+The plain form is the body's fields as JSON. A *packed* one, ``{"packed": [blob names], "body": ...}``, is used
+where that will not do: large texts and images are replaced by the names of their blobs, and lone surrogates,
+which JSON in UTF-8 cannot carry, are escaped. A long compaction, such as one that masks thousands of results,
+is a deflated blob as a whole. The body alone decides the form, so equal bodies have equal bytes. A *tombstone*
+holds what was left of an erased body; see ``tombstones``.
 
-Changing a stored shape means: raise the kind's version, and add an upcaster from the version before.
+To change a stored shape, raise the kind's version, and add an upcaster from the version before.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ from pagein.events.steps import (
     Usage,
 )
 from pagein.log.blobs import (
-    INLINE_COMPACTION,
-    INLINE_TEXT,
-    MOST_INFLATED,
+    INFLATED_MAX_BYTES,
+    INLINE_COMPACTION_MAX_BYTES,
+    INLINE_TEXT_MAX_BYTES,
     Blob,
-    deflated,
-    inflated,
-    packed,
-    unpacked,
+    deflate,
+    inflate,
+    pack,
+    unpack,
 )
-from pagein.log.tombstones import left_of
+from pagein.log.tombstones import remaining_body
 
 Upcasters = Mapping[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]]
 """For a kind and a version, the pure function to the next version: the body's fields before, and after."""
@@ -176,12 +176,24 @@ def _part_in(part: _Text | _Image | _Opaque) -> Text | Image | Opaque:
             return Opaque(part.provider, part.kind, part.body, part.text)
 
 
-def _observation_out(seen: Observation) -> _Observation:
-    return _Observation(seen.call_id, _content_out(seen.content), seen.status, seen.index, seen.extra)
+def _observation_out(observation: Observation) -> _Observation:
+    return _Observation(
+        observation.call_id,
+        _content_out(observation.content),
+        observation.status,
+        observation.index,
+        observation.extra,
+    )
 
 
-def _observation_in(seen: _Observation) -> Observation:
-    return Observation(seen.call_id, _content_in(seen.content), seen.status, seen.index, seen.extra)
+def _observation_in(observation: _Observation) -> Observation:
+    return Observation(
+        observation.call_id,
+        _content_in(observation.content),
+        observation.status,
+        observation.index,
+        observation.extra,
+    )
 
 
 def _said_out(step: SystemPromptStep | TaskStep | PlanningStep | FinalAnswerStep) -> _Said:
@@ -192,7 +204,10 @@ def _action_out(step: ActionStep) -> _Action:
     return _Action(
         None if step.content is None else _content_out(step.content),
         step.tool_calls,
-        tuple(None if seen is None else _observation_out(seen) for seen in step.observations),
+        tuple(
+            None if observation is None else _observation_out(observation)
+            for observation in step.observations
+        ),
         step.model,
         step.usage,
         step.extra,
@@ -203,7 +218,9 @@ def _action_in(step: _Action) -> ActionStep:
     return ActionStep(
         None if step.content is None else _content_in(step.content),
         step.tool_calls,
-        tuple(None if seen is None else _observation_in(seen) for seen in step.observations),
+        tuple(
+            None if observation is None else _observation_in(observation) for observation in step.observations
+        ),
         step.model,
         step.usage,
         step.extra,
@@ -218,7 +235,7 @@ def _observed_in(body: _Observed) -> Observed:
     return Observed(body.action, body.index, _observation_in(body.observation), body.late)
 
 
-def _unchanged(body: Any) -> Any:
+def _read_unchanged(body: Any) -> Any:
     return body
 
 
@@ -235,7 +252,7 @@ class Kind:
     decoder: msgspec.json.Decoder[Any]
 
 
-def _said(name: str, version: int, step: type[Any]) -> Kind:
+def _content_kind(name: str, version: int, step: type[Any]) -> Kind:
     decoder = msgspec.json.Decoder(_Said)
     return Kind(
         name,
@@ -243,21 +260,21 @@ def _said(name: str, version: int, step: type[Any]) -> Kind:
         step,
         _Said,
         _said_out,
-        lambda said: step(_content_in(said.content), said.extra),
+        lambda stored: step(_content_in(stored.content), stored.extra),
         decoder,
     )
 
 
 def _plain(name: str, version: int, body: type[Any]) -> Kind:
-    return Kind(name, version, body, body, _unchanged, _unchanged, msgspec.json.Decoder(body))
+    return Kind(name, version, body, body, _read_unchanged, _read_unchanged, msgspec.json.Decoder(body))
 
 
 KINDS: tuple[Kind, ...] = (
-    _said("system", 1, SystemPromptStep),
-    _said("task", 1, TaskStep),
-    _said("planning", 1, PlanningStep),
+    _content_kind("system", 1, SystemPromptStep),
+    _content_kind("task", 1, TaskStep),
+    _content_kind("planning", 1, PlanningStep),
     Kind("action", 1, ActionStep, _Action, _action_out, _action_in, msgspec.json.Decoder(_Action)),
-    _said("final_answer", 1, FinalAnswerStep),
+    _content_kind("final_answer", 1, FinalAnswerStep),
     _plain("summary", 1, SummaryStep),
     Kind("observed", 1, Observed, _Observed, _observed_out, _observed_in, msgspec.json.Decoder(_Observed)),
     _plain("compaction", 3, Compaction),
@@ -285,9 +302,9 @@ _MISFITS = (TypeError, ValueError, AttributeError, KeyError, OverflowError, Recu
 
 
 def encode(body: Body) -> Record:
-    """The body as it is stored; what this returns is known to read back equal.
+    """Encode a body for storage; the result is known to read back equal.
 
-    Raises LogError when the body is of no kind of ours, or holds a value that would not come back as it is.
+    Raises LogError for a body of an unknown class, or with a value that would not come back as it is.
     """
     kind = _BY_TYPE.get(type(body))
     if kind is None:
@@ -301,7 +318,7 @@ def encode(body: Body) -> Record:
         raise LogError(f"this {kind.name} cannot be stored: {error}. Nothing was written.") from error
     if not same:
         differing = [
-            each.name for each in fields(kind.of) if getattr(value, each.name) != getattr(body, each.name)
+            field.name for field in fields(kind.of) if getattr(value, field.name) != getattr(body, field.name)
         ]
         raise LogError(
             f"this {kind.name} would not come back as it is: {', '.join(differing)}. Nothing was written."
@@ -318,7 +335,7 @@ def decode(
     kinds: Mapping[str, Kind] = _BY_NAME,
     upcasters: Upcasters = UPCASTERS,
 ) -> Body:
-    """The body that was stored, equal to what was given to ``encode``; ``blob`` gives the bytes of a name.
+    """Decode a stored body; ``blob`` gives the bytes of a name.
 
     Raises LogTooNew for a kind or a version of a later release, LogUnreadable for bytes that are no such body.
     """
@@ -328,7 +345,7 @@ def decode(
             f"a {name!r} of version {version} was written by a later release of pagein; upgrade pagein to read it"
         )
     try:
-        body = left_of(body)
+        body = remaining_body(body)
         if version == kind.version and not body.startswith(_PACKED):
             return kind.back(kind.decoder.decode(body))  # type: ignore[no-any-return]
         plain = _plain_fields(body, blob)
@@ -341,7 +358,7 @@ def decode(
 
 def blob_names(body: bytes) -> tuple[str, ...]:
     """The names of the blobs that this stored body needs. Raises LogUnreadable for bytes that are no stored body."""
-    body = left_of(body)
+    body = remaining_body(body)
     if not body.startswith(_PACKED):
         return ()
     try:
@@ -354,12 +371,17 @@ def _holds_image(body: Any) -> bool:
     contents: list[Any]
     match body:
         case ActionStep():
-            contents = [body.content, *(seen.content for seen in body.observations if seen is not None)]
+            contents = [
+                body.content,
+                *(observation.content for observation in body.observations if observation is not None),
+            ]
         case Observed():
             contents = [body.observation.content]
         case _:
             contents = [getattr(body, "content", None)]
-    return any(isinstance(each, tuple) and any(type(part) is Image for part in each) for each in contents)
+    return any(
+        isinstance(content, tuple) and any(type(part) is Image for part in content) for content in contents
+    )
 
 
 def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]:
@@ -371,13 +393,18 @@ def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]
             pass  # a lone surrogate
         else:
             # A text is never shorter in JSON than in UTF-8: in so few bytes there is none that must leave.
-            if len(encoded) <= (INLINE_COMPACTION if type(shaped) is Compaction else INLINE_TEXT):
+            if len(encoded) <= (
+                INLINE_COMPACTION_MAX_BYTES if type(shaped) is Compaction else INLINE_TEXT_MAX_BYTES
+            ):
                 return encoded, {}
     blobs: dict[str, bytes] = {}
     plain = msgspec.to_builtins(shaped, builtin_types=(bytes,))
-    body = packed(plain, blobs)
-    if type(shaped) is Compaction and INLINE_COMPACTION < len(encoded := _ENCODE(body)) <= MOST_INFLATED:
-        body = deflated(encoded, blobs)
+    body = pack(plain, blobs)
+    if (
+        type(shaped) is Compaction
+        and INLINE_COMPACTION_MAX_BYTES < len(encoded := _ENCODE(body)) <= INFLATED_MAX_BYTES
+    ):
+        body = deflate(encoded, blobs)
     elif body == plain:
         return _ENCODE(shaped), {}
     return _ENCODE({"packed": tuple(blobs), "body": body}), blobs
@@ -387,9 +414,9 @@ def _plain_fields(body: bytes, blob: Callable[[str], bytes]) -> dict[str, Any]:
     """The body's fields as built-in values, with blobs and escapes put back; the value upcasters work on."""
     if body.startswith(_PACKED):
         value = msgspec.json.decode(_DECODE_PACKED(body).body)
-        if (whole := inflated(value, blob)) is not None:
+        if (whole := inflate(value, blob)) is not None:
             value = msgspec.json.decode(whole)
-        plain: dict[str, Any] = unpacked(value, blob)
+        plain: dict[str, Any] = unpack(value, blob)
     else:
         plain = msgspec.json.decode(body)
     return plain

@@ -1,39 +1,38 @@
-"""Erasing: what is left of an entry stands where it stood, so that the chain of digests still holds.
+"""Erasure of entries: a tombstone takes the place of a body, and the hash chain still holds.
 
-A digest covers the body it was made of, and that body is gone. So its row keeps the old digest, which the next row is
-chained to, and what stands in place of the body is a *tombstone*: what was left (the kind, the ids of calls, nothing of
-what was said), the position of the ``Erased`` entry that says so, and a proof over both, the old digest and the digest
-before it. The entry that says so is chained like any other. So a tombstone that was put there by a careless hand is
-found, as is one that was changed.
+A digest covers the body it was made of, and that body is gone. So its row keeps the old digest, which the next
+row is chained to. In place of the body stands a *tombstone*: what was left (the kind, the ids of calls, no
+content), the position of the ``Erased`` entry, and a proof over both, the old digest and the digest before it.
+The ``Erased`` entry is chained like any other. So ``verify`` finds a tombstone that was forged or changed.
 
-A digest that is kept is still a hash of what was erased: whoever guesses the whole of a short text can check the guess.
-With a key (see ``sealing``) nobody can who has not the key.
+A kept digest is still a hash of the erased content: a guess of the whole of a short text can be checked against
+it. With a key (see ``encryption``) that takes the key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from pagein.errors import Conflict, LogErased, LogError
 from pagein.events.entries import Body, Erased
 from pagein.log.codec import Record, blob_names, encode
-from pagein.log.hash_chain import origin
-from pagein.log.raw_rows import Row, RowLog, Tip
-from pagein.log.rows import seal
-from pagein.log.tombstones import tombstoned
+from pagein.log.hash_chain import chain_rows, origin
+from pagein.log.raw_rows import Row, Tip
+from pagein.log.tombstones import make_tombstone
 
-TRACE = "erased"
+TRACE_KIND = "erased"
 """The kind of the one entry that is left of a session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is to stand in a session of ``after`` entries: by position in it the bodies, each of its entry's kind.
+    """The bodies that replace others in a session of ``after`` entries, by position in it, each of its entry's
+    kind.
 
-    ``note`` is appended behind them, and says so. ``offset`` is what a branch's own positions are less than those its
-    bodies speak of.
+    ``note`` is appended behind them as the record of it. ``offset`` is the difference between the positions
+    that a branch's bodies speak of and its own.
     """
 
     session: str
@@ -45,42 +44,24 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A session that is to go whole. ``trace`` leaves one entry in its place, which says how many there were."""
+    """A session to erase whole. ``trace`` leaves one entry in its place, which says how many there were."""
 
     session: str
     reason: str = ""
     trace: bool = True
 
 
-@runtime_checkable
-class ErasableLog(RowLog, Protocol):
-    """A log that can forget; all of ours are. ``joint`` says that it reaches every session of its store and tenant."""
-
-    joint: bool
-
-    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
-        """Make all cuts durably, or none; blobs that nothing names any more go with them.
-
-        Raises Conflict where a session's head is not what its cut says, and what writing raises.
-        """
-        ...
-
-    def scrub(self) -> bool:
-        """Overwrite what was erased in the files too, where that is the log's to do; False where others were in the way."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Remains:
-    """What a cut makes of the rows: those that change, and the entry that says so, each with its blobs."""
+class CutResult:
+    """The rows that a cut changes, and the entry that records it, with their blobs."""
 
     rows: tuple[Row, ...]
     note: Record
     blobs: Mapping[str, bytes]
 
 
-def remains(cut: Cut, rows: Mapping[int, Row], first: str) -> Remains:
-    """The rows of a cut, made of those there are: its own and the ones before them. ``first`` is the session's origin.
+def apply_cut(cut: Cut, rows: Mapping[int, Row], first: str) -> CutResult:
+    """Make the rows of a cut from the stored ones and the rows before them. ``first`` is the session's origin.
 
     Raises LogError for a body of another kind than its entry, and for an entry that is not there.
     """
@@ -95,13 +76,13 @@ def remains(cut: Cut, rows: Mapping[int, Row], first: str) -> Remains:
         previous = rows[position - 1].digest if position else first
         blobs.update((blob.name, blob.data) for blob in record.blobs)
         row = replace(row, version=record.version)
-        changed.append(replace(row, body=tombstoned(row, previous, by, record.body)))
+        changed.append(replace(row, body=make_tombstone(row, previous, by, record.body)))
     note = encode(cut.note)
-    return Remains(tuple(changed), note, blobs)
+    return CutResult(tuple(changed), note, blobs)
 
 
-def needed(cut: Cut) -> Iterator[tuple[int, int]]:
-    """The rows that a cut is made of, as ranges ``[start, stop)``."""
+def ranges_to_read(cut: Cut) -> Iterator[tuple[int, int]]:
+    """The rows that a cut needs, as ranges ``[start, stop)``."""
     start = stop = -1
     for position in sorted(cut.bodies):
         if position - 1 > stop:
@@ -113,17 +94,17 @@ def needed(cut: Cut) -> Iterator[tuple[int, int]]:
         yield start, stop
 
 
-def unnamed(dropped: Iterable[Row], left: Iterable[bytes]) -> set[str]:
-    """The blobs that rows named before they were erased, and that none of the bodies left names."""
+def orphaned_blobs(dropped: Iterable[Row], bodies: Iterable[bytes]) -> set[str]:
+    """The blobs that the erased rows named and no remaining body names."""
     names = {name for row in dropped for name in blob_names(row.body)}
     if names:
-        for body in left:
+        for body in bodies:
             names.difference_update(blob_names(body))
     return names
 
 
 class SessionRows(Protocol):
-    """The rows of one session within a transaction that keeps every other writer out."""
+    """The rows of one session, within a transaction that excludes every other writer."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -131,23 +112,23 @@ class SessionRows(Protocol):
         ...
 
     def tip(self) -> Tip:
-        """The head, and what the next row is chained to."""
+        """The head, and the digest that the next row is chained to."""
         ...
 
-    def stored(self, start: int, stop: int) -> Sequence[Row]:
+    def read_stored(self, start: int, stop: int) -> Sequence[Row]:
         """The rows ``[start, stop)`` as they are stored, at most a few hundred."""
         ...
 
-    def between(self, start: int, stop: int) -> Iterator[Row]:
+    def read_range(self, start: int, stop: int) -> Iterator[Row]:
         """The rows ``[start, stop)``."""
         ...
 
-    def keep(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
+    def add(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
         """Write rows, and the blobs they name."""
         ...
 
-    def replace(self, each: Row) -> None:
-        """Write another body where a row stands; its digest stays."""
+    def replace(self, row: Row) -> None:
+        """Replace the body of a row; its digest stays."""
         ...
 
     def drop_blobs(self, names: Iterable[str]) -> None:
@@ -163,60 +144,64 @@ class SessionRows(Protocol):
         ...
 
 
-def cut_out(rows: SessionRows, cut: Cut, at: float) -> None:
-    """Put what is left of the entries in their place, and the note behind the last. Raises Conflict, LogError."""
+def make_cut(rows: SessionRows, cut: Cut, at: float) -> None:
+    """Replace the bodies, and append the note. Raises Conflict, LogError."""
     tip = rows.tip()
     if tip.head != cut.after:
         raise Conflict(cut.after, tip.head)
-    before = {row.position: row for start, stop in needed(cut) for row in rows.between(start, stop)}
-    made = remains(cut, before, origin(*rows.key))
-    rows.keep(seal((made.note,), after=tip.head, at=at, previous=tip.digest), made.blobs.items())
-    for row in made.rows:
+    before = {
+        row.position: row for start, stop in ranges_to_read(cut) for row in rows.read_range(start, stop)
+    }
+    changes = apply_cut(cut, before, origin(*rows.key))
+    rows.add(chain_rows((changes.note,), after=tip.head, at=at, previous=tip.digest), changes.blobs.items())
+    for row in changes.rows:
         rows.replace(row)
-    left = (row.body for row in rows.between(0, tip.head))
-    rows.drop_blobs(unnamed((before[row.position] for row in made.rows), left))
+    bodies = (row.body for row in rows.read_range(0, tip.head))
+    rows.drop_blobs(orphaned_blobs((before[row.position] for row in changes.rows), bodies))
 
 
-def take_out(rows: SessionRows, removal: Removal, at: float) -> None:
-    """Delete a session's entries and blobs, and leave the note of it where a trace is wanted."""
-    there = rows.stored(0, 2)
-    if not there or (removal.trace and [row.kind for row in there] == [TRACE]):
+def remove_session(rows: SessionRows, removal: Removal, at: float) -> None:
+    """Delete a session's entries and blobs; append the note where a trace is wanted."""
+    there = rows.read_stored(0, 2)
+    if not there or (removal.trace and [row.kind for row in there] == [TRACE_KIND]):
         return
     head = rows.head()
     rows.clear()
     if removal.trace:
-        note = encode(removed(removal, head))
-        rows.keep(seal((note,), after=0, at=at, previous=origin(*rows.key)), ())
+        note = encode(removal_note(removal, head))
+        rows.add(chain_rows((note,), after=0, at=at, previous=origin(*rows.key)), ())
 
 
-def removed(removal: Removal, entries: int) -> Erased:
-    """What says that a session was erased."""
+def removal_note(removal: Removal, entries: int) -> Erased:
+    """The entry that records the erasure of a session."""
     return Erased(((0, entries),), removal.reason, entries)
 
 
-def further(known: Tip | None, head: int, digest: str) -> Tip:
-    """What is known of a session's end, after it was read up to ``head``."""
-    return Tip(head, digest) if known is None or head > known.head else known
+def later_tip(tip: Tip | None, head: int, digest: str) -> Tip:
+    """The tip known after the session was read up to ``head``."""
+    return Tip(head, digest) if tip is None or head > tip.head else tip
 
 
-def refuse_erased(known: Tip | None, tip: Tip, after: int) -> None:
-    """Raises LogErased where a writer that goes on from what it ``known`` finds that this is not there any more.
+def refuse_erased(last: Tip | None, tip: Tip, after: int) -> None:
+    """Raise LogErased where the entries behind which a writer would append, its ``last`` tip, are gone.
 
-    A session that was erased and has begun anew may have as many entries as it had: the digest tells them apart.
+    A session that was erased and has begun again may have as many entries as before: the digest tells them
+    apart.
     """
-    if known is None or known.head != after or tip.head > after:
+    if last is None or last.head != after or tip.head > after:
         return
-    if tip.head < after or tip.digest != known.digest:
+    if tip.head < after or tip.digest != last.digest:
         raise LogErased(
             f"this session had {after} entries when this log last looked, and they are not there any more: it was "
             "erased, or its store replaced. Nothing was written; open it again."
         )
 
 
-def is_worth_keeping(known: Tip | None, tip: Tip) -> bool:
-    """Whether a snapshot may be kept of a session that ends at ``tip``. Raises LogErased as ``refuse_erased`` does.
+def may_keep_snapshot(last: Tip | None, tip: Tip) -> bool:
+    """True where a snapshot may be kept of a session that ends at ``tip``. Raises LogErased as
+    ``refuse_erased`` does.
 
-    Of a branch of which nothing is its own yet none is: it may be gone, and nobody would know.
+    Not for a branch without own entries: nothing would show that it was erased.
     """
-    refuse_erased(known, tip, tip.head if known is None else known.head)
+    refuse_erased(last, tip, tip.head if last is None else last.head)
     return tip.head > 0

@@ -1,13 +1,13 @@
-"""A session as lines of JSON, for a file that holds all of it: a header, its entries and blobs, a trailer.
+"""The export format: a session as lines of JSON, with a header, its entries and blobs, and a trailer.
 
     {"pagein":"session","format":1,"tenant":"","session":"web-app"}
     {"blob":"s2:6e34...","data":"iVBORw0K..."}
     {"position":0,"at":1700000000.5,"kind":"task","version":1,"body":{"content":"Hi"},"digest":"s2:0b1a..."}
     {"end":true,"entries":1,"blobs":1,"digest":"s2:0b1a..."}
 
-Bodies stand in their lines as they are stored, byte for byte, so that the digests can be derived again. A blob, in
-base64, stands once, before the first entry that names it. The last digest is the trailer's: a file that lost its end
-says so.
+Bodies are written as they are stored, byte for byte, so that the digests can be derived again. A blob, in
+base64, is written once, before the first entry that names it. The trailer repeats the last digest, so that a
+truncated file is detected.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ import msgspec
 from msgspec import Struct
 
 from pagein.errors import LogError, LogTooNew, LogUnreadable
+from pagein.log.base import StoredLog
+from pagein.log.blobs import hash_bytes
 from pagein.log.codec import blob_names
-from pagein.log.hash_chain import blob_name, origin
-from pagein.log.raw_rows import Row, RowLog
-from pagein.log.rows import Audit, checked_name, opened
+from pagein.log.hash_chain import ChainVerifier, check_name, decode_row, origin
+from pagein.log.raw_rows import Row
 
 FORMAT = 1
 """The version of the file. The entries in it have versions of their own."""
 
 
-class _Header(Struct, forbid_unknown_fields=True):
+class _HeaderLine(Struct, forbid_unknown_fields=True):
     pagein: str
     format: int
     tenant: str
     session: str
 
 
-class _Row(Struct, forbid_unknown_fields=True):
+class _RowLine(Struct, forbid_unknown_fields=True):
     position: int
     at: float
     kind: str
@@ -44,36 +45,36 @@ class _Row(Struct, forbid_unknown_fields=True):
     digest: str
 
 
-class _Blob(Struct, forbid_unknown_fields=True):
+class _BlobLine(Struct, forbid_unknown_fields=True):
     blob: str
     data: bytes
 
 
-class _Trailer(Struct, forbid_unknown_fields=True):
+class _TrailerLine(Struct, forbid_unknown_fields=True):
     end: bool
     entries: int
     blobs: int
     digest: str
 
 
-class _Named(Struct):
-    """Enough of a first line to say what it is."""
+class _FileKind(Struct):
+    """The fields of a first line that identify the file."""
 
     pagein: str = ""
     format: int = 0
 
 
 _encode = msgspec.json.Encoder().encode
-_SHAPES: tuple[tuple[bytes, type[_Row | _Blob | _Trailer]], ...] = (
-    (b'{"position":', _Row),
-    (b'{"blob":', _Blob),
-    (b'{"end":', _Trailer),
+_LINE_TYPES: tuple[tuple[bytes, type[_RowLine | _BlobLine | _TrailerLine]], ...] = (
+    (b'{"position":', _RowLine),
+    (b'{"blob":', _BlobLine),
+    (b'{"end":', _TrailerLine),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """A session that was read from lines, every hash of it derived again; ``digest`` is its last."""
+class ExportedSession:
+    """A session that was parsed, every hash of it derived again; ``digest`` is its last."""
 
     tenant: str
     session: str
@@ -82,74 +83,78 @@ class Session:
     digest: str
 
 
-def lines_of(log: RowLog) -> Iterator[bytes]:
-    """The log's session, line by line, up to the head at the first of them. Raises what reading the log raises."""
-    yield _line(_Header("session", FORMAT, log.tenant, log.session))
+def export_lines(log: StoredLog) -> Iterator[bytes]:
+    """The log's session, line by line, up to the head at the time of the first line. Raises what reading the
+    log raises.
+    """
+    yield _encode_line(_HeaderLine("session", FORMAT, log.tenant, log.session))
     entries, digest = 0, origin(log.tenant, log.session)
-    told: set[str] = set()
+    exported: set[str] = set()
     for row in log.rows():
         for name in blob_names(row.body):
-            if name not in told:
-                told.add(name)
-                yield _line(_Blob(name, log.blob(name)))
-        yield _line(_Row(row.position, row.at, row.kind, row.version, msgspec.Raw(row.body), row.digest))
+            if name not in exported:
+                exported.add(name)
+                yield _encode_line(_BlobLine(name, log.blob(name)))
+        yield _encode_line(
+            _RowLine(row.position, row.at, row.kind, row.version, msgspec.Raw(row.body), row.digest)
+        )
         entries, digest = entries + 1, row.digest
-    yield _line(_Trailer(True, entries, len(told), digest))
+    yield _encode_line(_TrailerLine(True, entries, len(exported), digest))
 
 
-def session_of(lines: Iterable[bytes], name: str) -> Session:
-    """The session that the lines hold; ``name`` is the file's, for what is said of it.
+def parse_session(lines: Iterable[bytes], name: str) -> ExportedSession:
+    """Parse and verify the session in these lines; ``name`` is the file's, for error messages.
 
-    Raises LogUnreadable for lines that are none of ours, were changed or cut off, and LogTooNew.
+    Raises LogUnreadable for lines of another format, changed or truncated ones, and LogTooNew.
     """
-    reading = _Reading(name)
+    reading = _SessionReader(name)
     for number, line in enumerate(lines, 1):
-        reading.line(number, line)
+        reading.add_line(number, line)
     return reading.result()
 
 
-def _line(value: Struct) -> bytes:
+def _encode_line(value: Struct) -> bytes:
     return _encode(value) + b"\n"
 
 
-class _Reading:
-    """Takes the lines of a file one after the other."""
+class _SessionReader:
+    """A parser that takes the lines of a file one after the other."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._header: _Header | None = None
+        self._header: _HeaderLine | None = None
         self._rows: list[Row] = []
         self._blobs: dict[str, bytes] = {}
-        self._trailer: _Trailer | None = None
+        self._trailer: _TrailerLine | None = None
         self._number = 0
 
-    def line(self, number: int, line: bytes) -> None:
-        """The next line. Raises LogUnreadable, LogTooNew."""
+    def add_line(self, number: int, line: bytes) -> None:
+        """Parse the next line. Raises LogUnreadable, LogTooNew."""
         self._number = number
         if self._header is None:
-            self._header = self._begun(line)
+            self._header = self._parse_header(line)
             return
         if self._trailer is not None:
-            raise self._wrong("something stands behind the end")
+            raise self._error("something stands behind the end")
         if not line.endswith(b"\n"):
-            raise self._wrong("the file was cut off in the middle of this line")
-        shape = next((each for start, each in _SHAPES if line.startswith(start)), None)
+            raise self._error("the file was cut off in the middle of this line")
+        shape = next((kind for start, kind in _LINE_TYPES if line.startswith(start)), None)
         if shape is None:
-            raise self._wrong("this is neither an entry nor a blob nor the end")
+            raise self._error("this is neither an entry nor a blob nor the end")
         try:
-            found = msgspec.json.decode(line, type=shape)
+            value = msgspec.json.decode(line, type=shape)
         except (ValueError, RecursionError) as error:
-            raise self._wrong(str(error)) from error
-        self._take(found)
+            raise self._error(str(error)) from error
+        self._take(value)
 
-    def result(self) -> Session:
-        """What was read, proven. Raises LogUnreadable."""
+    def result(self) -> ExportedSession:
+        """The session, verified. Raises LogUnreadable."""
         header, trailer = self._header, self._trailer
         if header is None or trailer is None:
-            raise self._wrong("the file was cut off: its end is missing")
-        audit = Audit(header.tenant, header.session, self._blobs.get)
+            raise self._error("the file was cut off: its end is missing")
+        audit = ChainVerifier(header.tenant, header.session, self._blobs.get)
         for row in self._rows:
-            audit.row(row)
+            audit.add_row(row)
         if problems := audit.result().problems:
             self._check_releases()
             where = "" if problems[0].position is None else f"entry {problems[0].position}: "
@@ -157,62 +162,62 @@ class _Reading:
             raise LogUnreadable(f"{self._name}: {where}{problems[0].what}{more}. Nothing was written.")
         last = self._rows[-1].digest if self._rows else origin(header.tenant, header.session)
         if (trailer.entries, trailer.blobs, trailer.digest) != (len(self._rows), len(self._blobs), last):
-            raise self._wrong("the end tells of other entries than stand before it")
-        return Session(header.tenant, header.session, tuple(self._rows), self._blobs, last)
+            raise self._error("the end tells of other entries than stand before it")
+        return ExportedSession(header.tenant, header.session, tuple(self._rows), self._blobs, last)
 
     def _check_releases(self) -> None:
         """Raises LogTooNew where an entry is of a later release."""
         for row in self._rows:
             try:
-                opened(row, self._blobs.__getitem__)
+                decode_row(row, self._blobs.__getitem__)
             except LogTooNew as error:
                 raise LogTooNew(f"{self._name}: {error}") from error
             except LogUnreadable:
                 return
 
-    def _begun(self, line: bytes) -> _Header:
+    def _parse_header(self, line: bytes) -> _HeaderLine:
         try:
-            named = msgspec.json.decode(line, type=_Named)
+            named = msgspec.json.decode(line, type=_FileKind)
         except (ValueError, RecursionError):
-            named = _Named()
+            named = _FileKind()
         if named.pagein != "session":
-            raise self._wrong("this is no session that pagein exported")
+            raise self._error("this is no session that pagein exported")
         if named.format > FORMAT:
             raise LogTooNew(
                 f"{self._name}: the file has format {named.format}, this release of pagein knows {FORMAT}; upgrade pagein"
             )
         try:
-            header = msgspec.json.decode(line, type=_Header)
-            checked_name("session", header.session)
-            checked_name("tenant", header.tenant)
+            header = msgspec.json.decode(line, type=_HeaderLine)
+            check_name("session", header.session)
+            check_name("tenant", header.tenant)
         except (ValueError, RecursionError) as error:
-            raise self._wrong(str(error)) from error
+            raise self._error(str(error)) from error
         return header
 
-    def _take(self, found: _Row | _Blob | _Trailer) -> None:
-        match found:
-            case _Row():
-                if found.position != len(self._rows):
-                    raise self._wrong(f"entry {len(self._rows)} was due, and here is entry {found.position}")
-                body = bytes(found.body)
+    def _take(self, value: _RowLine | _BlobLine | _TrailerLine) -> None:
+        match value:
+            case _RowLine():
+                if value.position != len(self._rows):
+                    raise self._error(f"entry {len(self._rows)} was due, and here is entry {value.position}")
+                body = bytes(value.body)
                 missing = [name for name in self._names(body) if name not in self._blobs]
                 if missing:
-                    raise self._wrong(f"the blob {missing[0]} does not stand before the entry that names it")
+                    raise self._error(f"the blob {missing[0]} does not stand before the entry that names it")
                 self._rows.append(
-                    Row(found.position, found.at, found.kind, found.version, body, found.digest)
+                    Row(value.position, value.at, value.kind, value.version, body, value.digest)
                 )
-            case _Blob():
-                if found.blob in self._blobs or blob_name(found.data) != found.blob:
-                    raise self._wrong(f"the blob {found.blob} was changed, or stands twice")
-                self._blobs[found.blob] = found.data
-            case _Trailer():
-                self._trailer = found
+            case _BlobLine():
+                if value.blob in self._blobs or hash_bytes(value.data) != value.blob:
+                    raise self._error(f"the blob {value.blob} was changed, or stands twice")
+                self._blobs[value.blob] = value.data
+            case _TrailerLine():
+                self._trailer = value
 
     def _names(self, body: bytes) -> tuple[str, ...]:
         try:
             return blob_names(body)
         except LogError as error:
-            raise self._wrong(str(error)) from error
+            raise self._error(str(error)) from error
 
-    def _wrong(self, what: str) -> LogUnreadable:
+    def _error(self, what: str) -> LogUnreadable:
         return LogUnreadable(f"{self._name}, line {self._number}: {what}. Nothing was written.")

@@ -1,31 +1,229 @@
-"""Hashes of what is stored: each entry's covers the one before it, each blob's is its name."""
+"""The hash chain of a session's rows: each digest covers its row and the digest before it."""
 
 from __future__ import annotations
 
-import hashlib
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
-_ALGORITHM = "s2:"  # SHA-256; a later algorithm gets another prefix, so that both can live in one log
-
-
-def blob_name(data: bytes) -> str:
-    """The name under which these bytes are stored once: the algorithm's prefix and their hash, hexadecimal."""
-    return _ALGORITHM + hashlib.sha256(data).hexdigest()
+from pagein.errors import ConfigurationError, LogError, LogUnreadable
+from pagein.events.entries import Erased
+from pagein.log.base import Entry, Problem, Verification
+from pagein.log.blobs import hash_bytes
+from pagein.log.codec import Record, blob_names, decode
+from pagein.log.raw_rows import Row
+from pagein.log.tombstones import is_proven, is_tombstone, parse_tombstone
 
 
 def origin(tenant: str, session: str) -> str:
-    """What stands before a session's first entry, so that a log cannot be passed off as another session's."""
+    """The digest before a session's first entry, so that a log cannot be passed off as another session's."""
     owner = tenant.encode()
     # The length keeps ("a", "bc") and ("ab", "c") apart.
-    return _ALGORITHM + hashlib.sha256(b"%d\n%b%b" % (len(owner), owner, session.encode())).hexdigest()
+    return hash_bytes(b"%d\n%b%b" % (len(owner), owner, session.encode()))
 
 
 def link(previous: str, *, position: int, at: float, kind: str, version: int, body: bytes) -> str:
-    """The digest of an entry: the hash over the previous digest and all that is stored of this one."""
+    """The digest of an entry: the hash over the previous digest and all that is stored of this entry."""
     # No field before the body can hold a newline, so two different entries never spell the same bytes.
     head = f"{previous}\n{position}\n{at.hex()}\n{kind}\n{version}\n".encode()
-    return _ALGORITHM + hashlib.sha256(head + body).hexdigest()
+    return hash_bytes(head + body)
 
 
-def proof(row: str, *, by: int, body: bytes) -> str:
-    """What shows that ``body`` is what was left of an entry; ``row`` says all else of it, its first digest included."""
-    return _ALGORITHM + hashlib.sha256(f"erased\n{row}\n{by}\n".encode() + body).hexdigest()
+def check_name(what: str, name: str) -> str:
+    """The name of a session or tenant, unchanged. Raises ConfigurationError for a name that cannot be a key."""
+    if not isinstance(name, str) or "\0" in name or not _is_utf8(name):
+        raise ConfigurationError(f"the {what} must be text without NUL or lone surrogates, not {name!r}")
+    return name
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_time(at: float) -> float:
+    """The time as a float. Raises LogError for a value that is no number of seconds."""
+    if not isinstance(at, int | float) or not math.isfinite(at):
+        raise LogError(
+            f"the time of an entry is in seconds since the epoch, not {at!r}. Nothing was written."
+        )
+    return float(at)
+
+
+def chain_rows(records: Sequence[Record], *, after: int, at: float, previous: str) -> tuple[Row, ...]:
+    """Make rows of records at positions ``after`` and on, each digest covering the one before it."""
+    rows = []
+    for position, record in enumerate(records, after):
+        previous = link(
+            previous, position=position, at=at, kind=record.kind, version=record.version, body=record.body
+        )
+        rows.append(Row(position, at, record.kind, record.version, record.body, previous))
+    return tuple(rows)
+
+
+def rechain_rows(rows: Iterable[Row], previous: str) -> tuple[Row, ...]:
+    """Derive the digests of these rows again behind ``previous``, as another session's.
+
+    An erased entry becomes an ordinary one there: no digest of the original body is taken along.
+    """
+    chained = []
+    for row in rows:
+        tombstone = parse_tombstone(row.body)
+        if tombstone is not None and not is_proven(row, previous):
+            row = replace(row, body=tombstone.body)  # noqa: PLW2901 - the same row from here on
+            tombstone = None
+        previous = row.digest if tombstone is not None else _derive_digest(previous, row)
+        chained.append(replace(row, digest=previous))
+    return tuple(chained)
+
+
+def make_entries(rows: Iterable[Row], records: Iterable[Record]) -> tuple[Entry, ...]:
+    """Make the entries that reading these rows would give."""
+    return tuple(
+        Entry(row.position, row.at, record.value, row.digest)
+        for row, record in zip(rows, records, strict=True)
+    )
+
+
+def decode_row(row: Row, blob: Callable[[str], bytes]) -> Entry:
+    """Decode a row to its entry. Raises LogUnreadable or LogTooNew, naming its position."""
+    try:
+        body = decode(row.kind, row.version, row.body, blob)
+    except LogError as error:
+        raise type(error)(f"entry {row.position}: {error}") from error
+    tombstone = parse_tombstone(row.body)
+    return Entry(row.position, row.at, body, row.digest, None if tombstone is None else tombstone.by)
+
+
+def _derive_digest(previous: str, row: Row) -> str:
+    return link(previous, position=row.position, at=row.at, kind=row.kind, version=row.version, body=row.body)
+
+
+def _proven_digest(previous: str, row: Row) -> str:
+    """The digest of an erased row whose tombstone proves it; "" otherwise."""
+    try:
+        return row.digest if is_proven(row, previous) else ""
+    except LogUnreadable:
+        return ""
+
+
+class ChainVerifier:
+    """A verifier that takes a log's rows in order of position, and collects their faults.
+
+    ``blob`` gives the bytes of a name, or None where there are none.
+    """
+
+    def __init__(self, tenant: str, session: str, blob: Callable[[str], bytes | None]) -> None:
+        self._blob = blob
+        self._entries = 0
+        self._next = 0
+        # What the next row's digest may have been derived from: as stored, then as derived; empty after a gap.
+        self._previous: tuple[str, ...] = (origin(tenant, session),)
+        self._suspect: int | None = None  # the problem that the next row's digest will tell more about
+        self._unread: tuple[int, int] | None = None  # the last run of rows that the store could not give
+        self._problems: list[Problem] = []
+        self._tombstones: list[tuple[int, int]] = []  # where one stands, and which entry is to say so
+        self._notes: dict[int, Erased] = {}
+
+    def add_row(self, row: Row) -> None:
+        """Derive this row's hashes again, and try to decode it."""
+        self._expect(row.position)
+        self._entries += 1
+        self._next = row.position + 1
+        self._check_digest(row)
+        self._check_body(row)
+
+    def add_unreadable(self, position: int, why: str) -> None:
+        """Note that the store failed to read this row."""
+        self._expect(position)
+        self._next = position + 1
+        self._previous, self._suspect = (), None
+        if self._unread and self._unread[1] == position:
+            first = self._unread[0]
+            self._problems[-1] = Problem(first, f"entries {first} to {position} cannot be read: {why}")
+        else:
+            first = position
+            self._problems.append(Problem(position, f"the entry cannot be read: {why}"))
+        self._unread = (first, position + 1)
+
+    def add_problem(self, what: str) -> None:
+        """Note a fault of the log as a whole."""
+        self._problems.append(Problem(None, what))
+
+    def result(self) -> Verification:
+        """The verification of the rows so far."""
+        unsaid = (at for at, by in self._tombstones if not self._is_recorded(at, by))
+        problems = (Problem(at, "the entry was replaced: no entry says that it was erased") for at in unsaid)
+        erased = sum(note.gone for note in self._notes.values())
+        return Verification(self._entries, (*self._problems, *problems), len(self._tombstones) + erased)
+
+    def _is_recorded(self, position: int, by: int) -> bool:
+        # A branch's bodies speak of positions that are further on than its own rows, all by the same number.
+        return any(note.covers(position + by - at) for at, note in self._notes.items() if by >= at > position)
+
+    def _expect(self, position: int) -> None:
+        if position == self._next:
+            return
+        missing = (
+            f"entry {self._next} is"
+            if position == self._next + 1
+            else f"entries {self._next} to {position - 1} are"
+        )
+        self._problems.append(Problem(self._next, f"{missing} missing"))
+        self._previous, self._suspect = (), None
+
+    def _check_digest(self, row: Row) -> None:
+        erased = is_tombstone(row.body)
+        derived = tuple(
+            _proven_digest(previous, row) if erased else _derive_digest(previous, row)
+            for previous in self._previous
+        )
+        if row.digest in derived or not derived:
+            self._refine_problem(by_stored=not derived or row.digest == derived[0])
+            self._previous, self._suspect = (row.digest,), None
+            return
+        # Either the row or its digest was changed; the next row was chained to the true digest, and will tell.
+        self._suspect = len(self._problems)
+        self._previous = (row.digest,) if erased else (row.digest, derived[0])
+        self._problems.append(
+            Problem(row.position, "the digest does not match: the entry or its digest was changed")
+        )
+
+    def _refine_problem(self, *, by_stored: bool) -> None:
+        if self._suspect is None:
+            return
+        position = self._problems[self._suspect].position
+        what = (
+            "the entry was changed: its digest is of other content" if by_stored else "the digest was changed"
+        )
+        self._problems[self._suspect] = Problem(position, what)
+
+    def _check_body(self, row: Row) -> None:
+        blobs: dict[str, bytes] = {}
+        try:
+            faults = [fault for name in blob_names(row.body) if (fault := self._blob_fault(name, blobs))]
+            if not faults:
+                body = decode(row.kind, row.version, row.body, blobs.__getitem__)
+                if isinstance(body, Erased):
+                    self._notes[row.position] = body
+            if (tombstone := parse_tombstone(row.body)) is not None:
+                self._tombstones.append((row.position, tombstone.by))
+        except LogError as error:
+            faults = [f"the entry cannot be decoded: {error}"]
+        self._problems += (Problem(row.position, fault) for fault in faults)
+
+    def _blob_fault(self, name: str, blobs: dict[str, bytes]) -> str:
+        """The fault of a blob, or "" with its bytes added to ``blobs``."""
+        try:
+            data = self._blob(name)
+        except LogUnreadable as error:
+            return f"the blob {name} cannot be read: {error}"
+        if data is None:
+            return f"the blob {name} is missing"
+        if hash_bytes(data) != name:
+            return f"the blob {name} was changed"
+        blobs[name] = data
+        return ""

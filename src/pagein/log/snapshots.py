@@ -1,7 +1,8 @@
-"""What was derived of a session's entries up to a position, kept in the store beside them so that opening is quick.
+"""Snapshots: state derived from a session's entries up to a position, stored beside them so that opening is
+quick.
 
-A snapshot is no part of the record: it may be missing, damaged, of another release or dropped at any time, and then the
-entries are read from the first one. Whose it is says the digest of the last entry behind it, which covers all before.
+A snapshot is no part of the record: it may be missing, damaged, of another release or dropped at any time. Then
+all entries are read. The digest of its last entry, which covers all before, tells which entries it was made of.
 """
 
 from __future__ import annotations
@@ -9,19 +10,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Self
 
 from pagein.errors import LogError
 
 if TYPE_CHECKING:
-    from pagein.log.encryption import Seal
+    from pagein.log.encryption import Encryption
 
 _NAME = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What ``key`` says how to read, of the entries before ``position``; ``digest`` is that of the last of them."""
+    """The state after the entries before ``position``; ``digest`` is that of the last of them, ``key`` the
+    format of ``body``.
+    """
 
     position: int
     digest: str
@@ -36,21 +39,21 @@ class Snapshot:
 
     @property
     def row(self) -> tuple[int, str, str, bytes, str]:
-        """As it lies in a store, its check last."""
+        """The columns of a stored snapshot, its check last."""
         return self.position, self.digest, self.key, self.body, self.check
 
     @classmethod
     def of(cls, row: Sequence[Any] | None) -> Self | None:
-        """The snapshot a row holds; None for one that is damaged."""
+        """The snapshot of a stored row; None for a damaged one."""
         if row is None or tuple(map(type, row)) != (int, str, str, bytes, str):
             return None
-        found = cls(*row[:4])
-        return found if found.check == row[4] else None
+        snapshot = cls(*row[:4])
+        return snapshot if snapshot.check == row[4] else None
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
-    """The snapshot there is of a session, if any, and how often the run's were ``dropped`` so far.
+class SnapshotSlot:
+    """The snapshot of a session, if any, and how often the run's snapshots were ``dropped`` so far.
 
     ``is_open`` is False where nothing may be kept.
     """
@@ -60,40 +63,24 @@ class Shelf:
     is_open: bool = True
 
 
-def sealed(snapshot: Snapshot, seal: Seal) -> Snapshot:
-    """The snapshot to store where entries are stored by this seal."""
+def encrypt_snapshot(snapshot: Snapshot, seal: Encryption) -> Snapshot:
+    """Encrypt a snapshot as the entries are encrypted."""
     return replace(
-        snapshot, digest=seal.digest_out(snapshot.digest), body=seal.blob_out(_NAME, snapshot.body)
+        snapshot, digest=seal.encrypt_digest(snapshot.digest), body=seal.encrypt_blob(_NAME, snapshot.body)
     )
 
 
-def unsealed(shelf: Shelf, seal: Seal) -> Shelf:
-    """What was kept, of what is stored; nothing where it does not open."""
-    kept = shelf.snapshot
-    if kept is None:
-        return shelf
+def decrypt_slot(slot: SnapshotSlot, seal: Encryption) -> SnapshotSlot:
+    """Decrypt the snapshot in a slot; the slot is empty where that fails."""
+    snapshot = slot.snapshot
+    if snapshot is None:
+        return slot
     try:
-        kept = replace(kept, digest=seal.digest_in(kept.digest), body=seal.blob_in(_NAME, kept.body))
+        snapshot = replace(
+            snapshot,
+            digest=seal.decrypt_digest(snapshot.digest),
+            body=seal.decrypt_blob(_NAME, snapshot.body),
+        )
     except LogError:
-        kept = None
-    return replace(shelf, snapshot=kept)
-
-
-@runtime_checkable
-class SnapshotLog(Protocol):
-    """A log whose store keeps snapshots. Every method raises a LogError, never a driver's error."""
-
-    def shelf(self) -> Shelf:
-        """The snapshot of this session, if one is there and whole."""
-        ...
-
-    def keep(self, snapshot: Snapshot, dropped: int) -> None:
-        """Keep a snapshot in place of the one before; nothing is kept where they were dropped since ``dropped``."""
-        ...
-
-    def drop_snapshots(self) -> None:
-        """Drop the snapshots of this run and all its branches, those too that somebody is about to keep.
-
-        Whoever erases something from the entries calls it: a snapshot quotes them.
-        """
-        ...
+        snapshot = None
+    return replace(slot, snapshot=snapshot)

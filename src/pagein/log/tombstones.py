@@ -1,71 +1,76 @@
-"""What lies in place of a body that was erased: ``{"erased": proof, "by": position, "body": what was left}``."""
+"""Tombstones, stored in place of an erased body: ``{"erased": proof, "by": position, "body": what was left}``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from pagein.errors import LogUnreadable
-from pagein.log.hash_chain import proof
-from pagein.log.raw_rows import Row
+from pagein.log.blobs import hash_bytes
+
+if TYPE_CHECKING:
+    from pagein.log.raw_rows import Row
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """What was left of a body, with a ``proof`` that it stands where that one stood, ``by`` the entry that says so."""
+    """The rest of an erased body, with a ``proof`` of its place in the chain; ``by`` is the position of the
+    ``Erased`` entry.
+    """
 
     proof: str
     by: int
     body: bytes
 
 
-class _Tombstone(Struct, forbid_unknown_fields=True):
+class _TombstoneJson(Struct, forbid_unknown_fields=True):
     erased: str
     by: int
     body: msgspec.Raw
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(_Tombstone).decode
+_decode = msgspec.json.Decoder(_TombstoneJson).decode
 _START = b'{"erased":'
 
 
 def is_tombstone(body: bytes) -> bool:
-    """Whether a stored body is a tombstone, sound or not."""
+    """True for a stored body that is a tombstone, sound or not."""
     return body.startswith(_START)
 
 
-def as_tombstone(body: bytes) -> Tombstone | None:
-    """The tombstone that was stored; None for every other body. Raises LogUnreadable for one that is damaged."""
+def parse_tombstone(body: bytes) -> Tombstone | None:
+    """Parse a tombstone; None for every other body. Raises LogUnreadable for a damaged one."""
     if not body.startswith(_START):
         return None
     try:
-        found = _decode(body)
+        stored = _decode(body)
     except ValueError as error:
         raise LogUnreadable(f"not a tombstone: {error}") from error
-    return Tombstone(found.erased, found.by, bytes(found.body))
+    return Tombstone(stored.erased, stored.by, bytes(stored.body))
 
 
-def left_of(body: bytes) -> bytes:
-    """What a stored body says: the body itself, or what was left of it. Raises LogUnreadable."""
-    found = as_tombstone(body)
-    return body if found is None else found.body
+def remaining_body(body: bytes) -> bytes:
+    """The body itself, or what a tombstone left of it. Raises LogUnreadable."""
+    tombstone = parse_tombstone(body)
+    return body if tombstone is None else tombstone.body
 
 
-def tombstoned(row: Row, previous: str, by: int, body: bytes) -> bytes:
-    """The tombstone with ``body`` for a row that is chained to the digest ``previous``."""
-    return _encode(_Tombstone(_proof(row, previous, by, body), by, msgspec.Raw(body)))
+def make_tombstone(row: Row, previous: str, by: int, body: bytes) -> bytes:
+    """Make the tombstone of a row that is chained to the digest ``previous``; ``body`` is what was left."""
+    return _encode(_TombstoneJson(_proof(row, previous, by, body), by, msgspec.Raw(body)))
 
 
 def is_proven(row: Row, previous: str) -> bool:
-    """Whether a row's tombstone is the one that was put there, behind that digest. Raises LogUnreadable."""
-    found = as_tombstone(row.body)
-    return found is not None and found.proof == _proof(row, previous, found.by, found.body)
+    """True where the tombstone of a row behind that digest carries its proof. Raises LogUnreadable."""
+    tombstone = parse_tombstone(row.body)
+    return tombstone is not None and tombstone.proof == _proof(row, previous, tombstone.by, tombstone.body)
 
 
 def _proof(row: Row, previous: str, by: int, body: bytes) -> str:
     # No field can hold a newline, so no two rows spell the same.
-    said = f"{previous}\n{row.digest}\n{row.position}\n{row.at.hex()}\n{row.kind}\n{row.version}"
-    return proof(said, by=by, body=body)
+    head = f"{previous}\n{row.digest}\n{row.position}\n{row.at.hex()}\n{row.kind}\n{row.version}"
+    return hash_bytes(f"erased\n{head}\n{by}\n".encode() + body)

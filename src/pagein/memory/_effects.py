@@ -1,39 +1,32 @@
-"""What a flow may ask for: flows are generators that yield effects, driven in either colour.
+"""The effects that the operations of a memory yield. ``MemoryRuntime.perform`` performs them all.
 
-A flow decides; whoever drives it appends, reads and asks. A failure is raised inside the flow, where the effect was
-asked for, so nothing is half applied in either colour.
+An operation decides, and its effects append, read and wait. An error is raised inside the operation, where it yielded
+the effect, so an operation that fails leaves nothing half applied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from pagein._common.flows import Effect
 from pagein.events.entries import Body
 from pagein.log.base import Entry, Log
 
 if TYPE_CHECKING:
-    from pagein.facts.placement import Laid
-    from pagein.log.snapshots import Shelf, Snapshot  # noqa: F401
-    from pagein.search.base import Hit, Query  # noqa: F401 - what an effect gives is said in quotes
-    from pagein.summaries.job import Job, Outcome  # noqa: F401
+    from pagein.facts.placement import PlacedBlock
+    from pagein.log.snapshots import Snapshot, SnapshotSlot  # noqa: F401 - results are named in quotes
+    from pagein.memory._runtime import MemoryRuntime
+    from pagein.search.base import Hit, Query  # noqa: F401
+    from pagein.summaries.job import JobOutcome, SummaryJob  # noqa: F401
 
 T = TypeVar("T")
-Flow = Generator["Effect[Any]", Any, T]
-
-
-class Effect(Generic[T]):
-    """Something a flow needs done; ``yield from`` it gives what it gave."""
-
-    def __iter__(self) -> Generator[Effect[T], T, T]:
-        """Hand the effect to whoever drives the flow."""
-        return (yield self)
 
 
 @dataclass(frozen=True)
 class Append(Effect[tuple[Entry, ...]]):
-    """Write the bodies durably at ``after``, all or none."""
+    """Append the bodies durably at position ``after``, all or none. Raises Conflict."""
 
     bodies: tuple[Body, ...]
     after: int
@@ -41,7 +34,7 @@ class Append(Effect[tuple[Entry, ...]]):
 
 @dataclass(frozen=True)
 class Read(Effect[tuple[Entry, ...]]):
-    """The entries ``[start, stop)`` of the run's log, or of another one."""
+    """Read the entries ``[start, stop)`` of the run's log, or of another log."""
 
     start: int
     stop: int | None
@@ -50,88 +43,107 @@ class Read(Effect[tuple[Entry, ...]]):
 
 @dataclass(frozen=True)
 class Head(Effect[int]):
-    """The number of entries of the run's log; -1 where a branch's beginning is not there any more."""
+    """Count the entries of the run's log; -1 where the log that a branch was forked from got shorter."""
 
 
 @dataclass(frozen=True)
-class Anew(Effect[bool]):
-    """Go on with what is left of a run that was erased whole; False, and nothing done, where nothing says that it was."""
-
-
-@dataclass(frozen=True)
-class Look(Effect["Shelf | None"]):
-    """The snapshot of the run's log, or of another one; None where its store keeps none."""
+class ReadSnapshot(Effect["SnapshotSlot | None"]):
+    """Read the snapshot slot of the run's log, or of another log; None where it cannot be read."""
 
     log: Log | None = None
 
 
 @dataclass(frozen=True)
-class Keep(Effect[None]):
-    """Keep a snapshot, unless they were dropped since ``dropped``."""
+class WriteSnapshot(Effect[None]):
+    """Keep a snapshot, unless the run's snapshots were dropped since ``dropped``."""
 
     snapshot: Snapshot
     dropped: int
 
 
 @dataclass(frozen=True)
-class Begin(Effect[None]):
-    """Have the author write this job while the run goes on."""
-
-    job: Job
+class RestartEmpty(Effect[bool]):
+    """Go on with an empty run if the log says that the run was erased whole; False, and no change, if not."""
 
 
 @dataclass(frozen=True)
-class Collect(Effect["Outcome | None"]):
-    """What came of the job begun last, waited for at most ``timeout`` seconds (None: for ever); None: not yet done."""
+class BeginJob(Effect[None]):
+    """Have the model write summaries while the run goes on."""
+
+    job: SummaryJob
+
+
+@dataclass(frozen=True)
+class CollectJob(Effect["JobOutcome | None"]):
+    """Wait at most ``timeout`` seconds (None: as long as it takes) for the job; None while it is at work."""
 
     timeout: float | None = 0.0
 
 
 @dataclass(frozen=True)
-class CallOff(Effect[None]):
-    """Give up the job begun last, at once: what comes of it is thrown away."""
+class CancelJob(Effect[None]):
+    """Cancel the job at once; its outcome is dropped."""
 
 
 @dataclass(frozen=True)
 class Recall(Effect["tuple[Hit, ...]"]):
-    """What the archive finds for the query, in this session unless ``across``; what was recorded is found at once."""
+    """Search what was recorded, in this session or ``across`` all sessions of the tenant."""
 
     query: Query
     across: bool = False
 
 
 @dataclass(frozen=True)
-class Remember(Effect[Any]):
-    """A verb of the facts, as ``add``, with what it takes; gives what it gives."""
+class IndexEntries(Effect[None]):
+    """Index at most ``limit`` more entries, so that a later search has less to catch up with."""
 
-    verb: str
-    given: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Attend(Effect[None]):
-    """Have what was recorded read for facts; ``now``: whether it is time or not."""
-
-    now: bool = False
+    limit: int
 
 
 @dataclass(frozen=True)
-class Known(Effect["tuple[Laid, ...]"]):
-    """What is known and matters to the context, in blocks of at most ``tokens`` tokens together.
+class ExtractFacts(Effect[None]):
+    """Extract facts from new entries when that is due, or now with ``flush``."""
 
-    ``held`` stay where they stand while they are true; a new one is for a view that has come to ``position``. ``head``:
-    one block for the head, which says this so far.
+    flush: bool = False
+
+
+@dataclass(frozen=True)
+class SelectFacts(Effect["tuple[PlacedBlock, ...]"]):
+    """Select the facts that matter to the context, as blocks of at most ``tokens`` tokens together.
+
+    ``placed`` blocks stay while their facts hold; a new one stands at ``position``. With ``head``, the text at the head
+    of the view so far, the result is one block for the head.
     """
 
     context: str
     tokens: int
     position: int
-    held: tuple[Laid, ...] = ()
+    placed: tuple[PlacedBlock, ...] = ()
     head: str | None = None
 
 
 @dataclass(frozen=True)
-class Index(Effect[None]):
-    """Have at most ``limit`` more entries taken into the archive, so that a later recall has less to catch up with."""
+class Call(Effect[T]):
+    """Call a function with the runtime; for what one operation alone needs."""
 
-    limit: int
+    function: Callable[[MemoryRuntime], T]
+
+
+AnyEffect: TypeAlias = (
+    Append
+    | Read
+    | Head
+    | ReadSnapshot
+    | WriteSnapshot
+    | RestartEmpty
+    | BeginJob
+    | CollectJob
+    | CancelJob
+    | Recall
+    | IndexEntries
+    | ExtractFacts
+    | SelectFacts
+    | Call[Any]
+)
+
+Flow: TypeAlias = Generator[AnyEffect, Any, T]

@@ -1,66 +1,116 @@
-"""AsyncAgentMemory: the twin of AgentMemory. The verbs are the same flows; the store is reached from a thread."""
+"""AsyncAgentMemory: AgentMemory for async code. The operations are the same; blocking effects run in a thread."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Generator, Mapping
+import inspect
+import os
+from collections.abc import Callable, Generator, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from pagein._common.drive import adrive
-from pagein.context.view.view import View
-from pagein.events.entries import Compaction
+from pagein._common.flows import adrive
+from pagein.context.view.view import Report, View
+from pagein.events.entries import Compaction, FactScope
 from pagein.events.steps import Observation, Step, Usage
 from pagein.formats import keywords
 from pagein.log.base import Log, Verification
-from pagein.memory._effects import Begin, Collect, Effect, Flow
-from pagein.memory.agent_memory import Memory
-from pagein.memory.api import AsyncVerbs
-from pagein.memory.background.summary_writer import Task
-from pagein.memory.checkpoints.automatic import begun, closing, followed
-from pagein.memory.operations import load as flows
-from pagein.memory.operations import view as paging
-from pagein.memory.operations.expand import Expansion, expand
-from pagein.memory.operations.load import Recorded
-from pagein.memory.options import Narrowed, Options, checked_count
-from pagein.memory.tools import call
-from pagein.search.base import Hit
+from pagein.log.encryption import Key
+from pagein.memory import checkpoints, erasure
+from pagein.memory._effects import AnyEffect, BeginJob, CollectJob, Flow
+from pagein.memory._runtime import MemoryRuntime, OpenedRun, open_run
+from pagein.memory._state import RunState
+from pagein.memory._turn import close_memory, open_memory, run_turn
+from pagein.memory.background.summary_writer import SummaryTask
+from pagein.memory.branches import Branch, Comparison
+from pagein.memory.operations import branch as branching
+from pagein.memory.operations import compact as compacting
+from pagein.memory.operations import history, pins
+from pagein.memory.operations.history import Expansion, full_step, succinct_step
+from pagein.memory.operations.load import do_nothing
+from pagein.memory.operations.record import RecordResult, record
+from pagein.memory.operations.summarize import collect_summary
+from pagein.memory.operations.view import make_filtered_view, make_view
+from pagein.memory.options import Options, RecallFilters, check_count
+from pagein.memory.tools import call_tool, tools
+from pagein.tokens import Budget
 
+if TYPE_CHECKING:
+    from pagein.facts.store import Facts
+    from pagein.memory.checkpoints import CheckpointInfo, RunStatus
+    from pagein.memory.erasure import Erasure
+    from pagein.models import Overflow
+    from pagein.search.base import Hit
+
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class AsyncAgentMemory(AsyncVerbs, Memory):
-    """The twin of AgentMemory for async code: the same verbs, awaited; the store is reached from a thread.
+class AsyncAgentMemory:
+    """AgentMemory for async code: the same methods, awaited; the store is reached from a thread.
 
-    ``async with AsyncAgentMemory.open("run.db", budget=80_000) as memory:``, or ``await`` what ``open`` gives. Tasks
-    take their turns. A call cancelled before its turn changes nothing, one that has begun is done whole. ``steps`` is
+    ``async with AsyncAgentMemory.open("run.db", budget=80_000) as memory:``, or ``await`` what ``open`` returns. Tasks
+    take turns. A call that is cancelled before its turn changes nothing; one that has begun is finished. ``steps`` is
     awaited too.
     """
 
-    def __init__(self, log: Log, **options: Unpack[Options]) -> None:
-        super().__init__(log, **options)
-        self._turn = asyncio.Lock()
-        self._loaded = False
-        author = self._session.author
-        self._writing: Task | None = (
-            None if self._author is None or author is None else Task(self._author, author)
+    def __init__(self, log: Log | OpenedRun, **options: Unpack[Options]) -> None:
+        self._runtime = MemoryRuntime(log, options)
+        self._turn_lock = asyncio.Lock()
+        self._is_loaded = False
+        model, summarizer = self._runtime.model, self._runtime.state.summaries.summarizer
+        self._summary_task = None if model is None or summarizer is None else SummaryTask(model, summarizer)
+        self._runtime.summary_writer = self._summary_task
+
+    @classmethod
+    def open(
+        cls,
+        url: str | os.PathLike[str],
+        *,
+        session: str = "default",
+        tenant: str = "",
+        branch: str | None = None,
+        readonly: bool = False,
+        timeout: float = 5.0,
+        synchronous: str = "FULL",
+        key: Key | None = None,
+        **options: Unpack[Options],
+    ) -> Self:
+        """See AgentMemory.open."""
+        opened = open_run(
+            url,
+            options,
+            session=session,
+            tenant=tenant,
+            branch=branch,
+            readonly=readonly,
+            timeout=timeout,
+            synchronous=synchronous,
+            key=key,
         )
+        try:
+            return cls(opened, **options)
+        except BaseException:
+            opened.branches.close()
+            raise
 
-    async def _aperform(self, effect: Effect[Any]) -> Any:
-        writing = self._writing
-        if isinstance(effect, Begin) and writing is not None:
-            return writing.begin(effect.job)
-        if isinstance(effect, Collect) and writing is not None:
-            return await writing.collect(effect.timeout)
-        return await asyncio.to_thread(self._perform, effect)
+    async def _perform(self, effect: AnyEffect) -> Any:
+        if isinstance(effect, BeginJob | CollectJob):
+            # Summaries are written in a task of this loop; any other effect may block.
+            result = self._runtime.perform(effect)
+            return await result if inspect.isawaitable(result) else result
+        return await asyncio.to_thread(self._runtime.perform, effect)
 
-    async def _run(self, flow: Flow[T]) -> T:
-        async with self._turn:
-            self._check_open()
-            # What a thread has begun to write cannot be called back: a turn that has begun is ended before its
-            # cancellation is told, so that the memory never knows less than the log.
-            turn = asyncio.ensure_future(self._whole(flow))
+    async def _take_turn(
+        self, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run an operation in a turn of its own."""
+        async with self._turn_lock:
+            self._runtime.check_open()
+            # A write in a thread cannot be called back. So a turn that has begun is finished before its cancellation
+            # is raised: the memory never knows less than the log.
+            turn = asyncio.ensure_future(self._finish_turn(lambda run: operation(run, *args, **kwargs)))
             try:
                 return await asyncio.shield(turn)
             except asyncio.CancelledError:
@@ -71,16 +121,60 @@ class AsyncAgentMemory(AsyncVerbs, Memory):
                     turn.exception()
                 raise
 
-    async def _whole(self, flow: Flow[T]) -> T:
-        if not self._loaded:
-            self._knowledge.loop = asyncio.get_running_loop()
-            await adrive(begun(self._marks, self._session), self._aperform)
-            self._loaded = True
-        return await adrive(followed(self._marks, self._session, flow), self._aperform)
+    async def _finish_turn(self, operation: Callable[[RunState], Flow[T]]) -> T:
+        if not self._is_loaded:
+            self._runtime.facts.loop = asyncio.get_running_loop()
+            await adrive(open_memory(self._runtime), self._perform)
+            self._is_loaded = True
+        return await adrive(run_turn(self._runtime, operation), self._perform)
 
-    async def record(self, *items: Step | Observation) -> Recorded:
+    @property
+    def budget(self) -> Budget:
+        """See AgentMemory.budget."""
+        return self._runtime.state.usage.budget
+
+    @property
+    def has_facts(self) -> bool:
+        """See AgentMemory.has_facts."""
+        return self._runtime.state.facts_block.is_on
+
+    @property
+    def system_prompt(self) -> str:
+        """See AgentMemory.system_prompt."""
+        self._runtime.check_open()
+        return self._runtime.state.system_prompt
+
+    @property
+    def facts(self) -> Facts:
+        """See AgentMemory.facts."""
+        return self._runtime.use_facts()
+
+    def tools(self, format: str | None = None) -> list[dict[str, Any]]:
+        """See AgentMemory.tools."""
+        return tools(self._runtime.format.name if format is None else format)
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """See AgentMemory.repairs."""
+        return tuple(self._runtime.state.transcript.repairs)
+
+    def report(self) -> Report:
+        """See AgentMemory.report."""
+        return self._runtime.report()
+
+    def observe_usage(self, usage: Usage) -> None:
+        """See AgentMemory.observe_usage."""
+        self._runtime.observe_usage(usage)
+
+    def handle_overflow(self, error: BaseException | str) -> Overflow | None:
+        """See AgentMemory.handle_overflow."""
+        return self._runtime.handle_overflow(error)
+
+    # Recording
+
+    async def record(self, *items: Step | Observation) -> RecordResult:
         """See AgentMemory.record."""
-        return await self._run(flows.record(self._session, items, strict=True))
+        return await self._take_turn(record, items, strict=True)
 
     async def record_messages(
         self,
@@ -89,14 +183,28 @@ class AsyncAgentMemory(AsyncVerbs, Memory):
         *,
         whole: bool | None = None,
         usage: Usage | None = None,
-    ) -> Recorded:
+    ) -> RecordResult:
         """See AgentMemory.record_messages."""
-        given = self._handed(messages, format, usage)
-        return await self._run(flows.record(self._session, given, strict=False, whole=whole, usage=usage))
+        transcript = self._runtime.read_transcript(messages, format, usage)
+        return await self._take_turn(record, transcript, strict=False, whole=whole, usage=usage)
+
+    async def pin(self, text: str) -> str:
+        """See AgentMemory.pin."""
+        return await self._take_turn(pins.pin, text)
+
+    async def unpin(self, handle: str) -> None:
+        """See AgentMemory.unpin."""
+        await self._take_turn(pins.unpin, handle)
+
+    async def call_tool(self, name: str, arguments: str | Mapping[str, Any] = "{}") -> str:
+        """See AgentMemory.call_tool."""
+        return await self._take_turn(call_tool, name, arguments, self._runtime.clock())
+
+    # The view
 
     async def view(self) -> View:
         """See AgentMemory.view."""
-        return await self._run(paging.view(self._session))
+        return await self._take_turn(make_view)
 
     async def to_messages(
         self,
@@ -107,74 +215,134 @@ class AsyncAgentMemory(AsyncVerbs, Memory):
         max_tokens: int | None = None,
     ) -> list[dict[str, Any]]:
         """See AgentMemory.to_messages."""
-        view = await self._run(
-            paging.shown(self._session, summary_mode, checked_count(keep_last_n), max_tokens)
-        )
-        messages: list[dict[str, Any]] = self._rendered(view, format)["messages"]
+        view = await self._take_turn(make_filtered_view, summary_mode, check_count(keep_last_n), max_tokens)
+        messages: list[dict[str, Any]] = self._runtime.render(view, format)["messages"]
         return messages
 
     async def to_request(self, format: str | None = None) -> dict[str, Any]:
         """See AgentMemory.to_request."""
-        return keywords(format or self._format.name, self._rendered(await self.view(), format))
-
-    async def expand(self, handle: str | int) -> Expansion:
-        """See AgentMemory.expand."""
-        return await self._run(expand(self._session, handle))
-
-    async def recall(self, query: str, limit: int = 10, **narrowed: Unpack[Narrowed]) -> tuple[Hit, ...]:
-        """See AgentMemory.recall."""
-        return await self._run(self._recalled(query, limit, narrowed))
-
-    async def call_tool(self, name: str, arguments: str | Mapping[str, Any] = "{}") -> str:
-        """See AgentMemory.call_tool."""
-        return await self._run(call(self._session, name, arguments, self._clock()))
-
-    async def pin(self, text: str) -> str:
-        """See AgentMemory.pin."""
-        return await self._run(self._pinned(text))
-
-    async def unpin(self, handle: str) -> None:
-        """See AgentMemory.unpin."""
-        await self._run(self._unpinned(handle))
+        return keywords(format or self._runtime.format.name, self._runtime.render(await self.view(), format))
 
     async def compact(self, *, wait: bool = False) -> Compaction | None:
         """See AgentMemory.compact."""
-        return await self._run(paging.compact(self._session, wait=wait))
-
-    async def settle(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as its twin has it
-        """See AgentMemory.settle."""
-        settled = await self._run(paging.settled(self._session, timeout))
-        return settled and await asyncio.to_thread(self._knowledge.wait, timeout)
+        return await self._take_turn(compacting.compact, wait=wait)
 
     async def undo(self) -> Compaction:
         """See AgentMemory.undo."""
-        return await self._run(flows.undo(self._session))
+        return await self._take_turn(compacting.undo)
+
+    async def wait(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as in AgentMemory
+        """See AgentMemory.wait."""
+        is_done = await self._take_turn(collect_summary, timeout)
+        return is_done and await asyncio.to_thread(self._runtime.facts.wait, timeout)
+
+    # History
+
+    @property
+    async def steps(self) -> tuple[Step, ...]:
+        """See AgentMemory.steps."""
+        return tuple(step for _, step in await self._take_turn(history.read_steps))
+
+    async def get_full_steps(self) -> list[dict[str, Any]]:
+        """See AgentMemory.get_full_steps."""
+        return [full_step(position, step) for position, step in await self._take_turn(history.read_steps)]
+
+    async def get_succinct_steps(self) -> list[dict[str, Any]]:
+        """See AgentMemory.get_succinct_steps."""
+        return [succinct_step(position, step) for position, step in await self._take_turn(history.read_steps)]
+
+    async def expand(self, handle: str | int) -> Expansion:
+        """See AgentMemory.expand."""
+        return await self._take_turn(history.expand, handle)
+
+    async def recall(self, query: str, limit: int = 10, **filters: Unpack[RecallFilters]) -> tuple[Hit, ...]:
+        """See AgentMemory.recall."""
+        return await self._take_turn(history.recall, query, limit, filters, self._runtime.clock())
 
     async def verify(self) -> Verification:
         """See AgentMemory.verify."""
-        return await self._run(self._verified())
+        return await self._take_turn(history.verify)
+
+    # Checkpoints
+
+    async def checkpoint(self, name: str, state: Any = None) -> str:
+        """See AgentMemory.checkpoint."""
+        return await self._take_turn(checkpoints.checkpoint, name, state)
+
+    async def checkpoints(self) -> tuple[CheckpointInfo, ...]:
+        """See AgentMemory.checkpoints."""
+        return await self._take_turn(checkpoints.checkpoints)
+
+    async def status(self, name: str | None = None) -> RunStatus:
+        """See AgentMemory.status."""
+        return await self._take_turn(checkpoints.status, name)
+
+    async def resume(self, name: str | None = None, *, fresh: bool = False) -> RunStatus:
+        """See AgentMemory.resume."""
+        return await self._take_turn(checkpoints.resume, name, fresh=fresh)
+
+    # Branches
+
+    async def fork(self, at: int | str | None = None, name: str | None = None) -> Branch:
+        """See AgentMemory.fork."""
+        return await self._take_turn(branching.fork, at, name, self._runtime.clock())
+
+    async def switch(self, branch: str) -> None:
+        """See AgentMemory.switch."""
+        await self._take_turn(branching.switch, branch, self._runtime.clock())
+
+    async def branches(self) -> tuple[Branch, ...]:
+        """See AgentMemory.branches."""
+        return await self._take_turn(branching.list_branches)
+
+    async def drop(self, branch: str) -> None:
+        """See AgentMemory.drop."""
+        await self._take_turn(branching.drop, branch, self._runtime.clock())
+
+    async def rewind(self, to: int | str) -> Branch:
+        """See AgentMemory.rewind."""
+        return await self._take_turn(branching.rewind, to, self._runtime.clock())
+
+    async def compare(self, left: str, right: str) -> Comparison:
+        """See AgentMemory.compare."""
+        return await self._take_turn(branching.compare, left, right)
+
+    # Erasure
+
+    async def erase(self, *handles: str | int, reason: str = "") -> Erasure:
+        """See AgentMemory.erase."""
+        return await self._take_turn(erasure.erase, handles, reason)
+
+    async def erase_facts(self, scope: FactScope = "user", *, reason: str = "") -> Erasure:
+        """See AgentMemory.erase_facts."""
+        return await self._take_turn(erasure.erase_facts, scope, reason)
+
+    async def erase_session(self, *, reason: str = "", trace: bool = True) -> Erasure:
+        """See AgentMemory.erase_session."""
+        return await self._take_turn(erasure.erase_session, reason, trace=trace)
+
+    # Closing
 
     async def close(self) -> None:
         """See AgentMemory.close."""
-        async with self._turn:
-            if self._loaded and not self._closed:
-                await adrive(closing(self._marks, self._session), self._aperform)
-            self._closed = True
-            if self._writing is not None:
-                await self._writing.close()
-            await asyncio.to_thread(self._library.close)
-            await asyncio.to_thread(self._knowledge.close)
-            await asyncio.to_thread(self._branches.close)
+        runtime = self._runtime
+        async with self._turn_lock:
+            if self._is_loaded and not runtime.is_closed:
+                await adrive(close_memory(runtime), self._perform)
+            runtime.is_closed = True
+            if self._summary_task is not None:
+                await self._summary_task.close()
+            await asyncio.to_thread(runtime.close)
 
-    async def _ready(self) -> Self:
-        await self._run(flows.nothing())
+    async def _open(self) -> Self:
+        await self._take_turn(do_nothing)
         return self
 
     def __await__(self) -> Generator[Any, None, Self]:
-        return self._ready().__await__()
+        return self._open().__await__()
 
     async def __aenter__(self) -> Self:
-        return await self._ready()
+        return await self._open()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

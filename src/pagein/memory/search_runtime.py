@@ -1,114 +1,116 @@
-"""The archive of one memory: opened when it is first needed, kept up to date, embedded while the run goes on."""
+"""The search of one memory: its index is opened when it is first needed, kept up to date, and embedded beside the run."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pagein.log.base import Entry, Log
-from pagein.log.branch_log import BranchLog
-from pagein.memory.branches import OpenLog, beside
+from pagein.backends.base import store_of
+from pagein.errors import PageinError
+from pagein.facts.owners import is_reserved
+from pagein.log.base import Entry, Log, LogStore, StoredLog
+from pagein.memory.background.worker_thread import WorkerThread
 
 if TYPE_CHECKING:
     from pagein.search.base import Embedder, Hit, Query
-    from pagein.search.index import DerivedArchive
+    from pagein.search.index import SearchIndex
 
 OWN_TOOLS = ("recall", "expand", "pin", "note", "forget", "remember", "update")
-"""The tools of ours whose results are not taken in: they repeat what was recorded before."""
+"""The memory's own tools: their results repeat what was recorded before, and are not indexed."""
 
-BATCH = 64
+EMBED_BATCH = 64
 """Passages embedded at a time."""
 
+MAX_ENTRIES_PER_SEARCH = 2_000
+"""Entries of other sessions that one search indexes; the rest waits for the next search."""
 
-class Library:
-    """The archive over a log, and what it takes to search it. Every method raises a LogError, never a driver's error."""
+MAX_KNOWN_SESSIONS = 1_000
+"""Sessions in the index that one search asks for new entries. Sessions that are not in the index come first."""
 
-    def __init__(self, log: Log, embedder: Embedder | None, open_log: OpenLog | None = None) -> None:
+
+class SearchRuntime:
+    """The search index over a log. Every method raises a LogError, never a driver's error."""
+
+    def __init__(self, log: StoredLog, embedder: Embedder | None) -> None:
         self._log, self._embedder = log, embedder
-        self.open_log = beside(log) if open_log is None else open_log
-        self._left: tuple[str, ...] = ()
-        self._archive: DerivedArchive | None = None
+        self._not_searched: tuple[str, ...] = ()
+        self._index: SearchIndex | None = None
         self._closed = threading.Event()
-        self._embedding: threading.Thread | None = None
+        self._embedding: WorkerThread[None] | None = None
 
     def recall(self, query: Query, *, across: bool) -> tuple[Hit, ...]:
-        """What is found, everything recorded so far included; in this session only, unless ``across``.
+        """Search this session up to its last entry, or with ``across`` all sessions of the tenant.
 
-        Across sessions those that were never indexed are, so many entries a search: ``problems`` says what still waits.
+        Sessions that were never indexed are indexed a few entries at a time; ``problems`` says which wait.
         """
-        archive = self._opened()
-        archive.catch_up(self._log)
+        index = self._opened_index()
+        index.catch_up(self._log)
         if across:
-            self._gather(archive)
+            store = self._log.store
+            names = [name for name in store.sessions() if name != index.session and not is_reserved(name)]
+            self._not_searched = index_sessions(index, store, names)
         self._embed()
         if not across and not query.sessions:
-            query = replace(query, sessions=(archive.session,))
-        return archive.search(query)
+            query = replace(query, sessions=(index.session,))
+        return index.search(query)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What the archive cannot do that was asked of it; none before it was needed."""
-        found = () if self._archive is None else self._archive.problems
-        return (*found, *self._left)
+        """The problems of the index so far, and sessions that were not wholly searched."""
+        return (*(() if self._index is None else self._index.problems), *self._not_searched)
 
     def index(self, limit: int) -> None:
-        """Take in at most ``limit`` more entries."""
-        archive = self._opened()
-        start = archive.watermark()
-        archive.index(self._log.read(start, start + limit))
+        """Index at most ``limit`` more entries."""
+        index = self._opened_index()
+        start = index.watermark()
+        index.index(self._log.read(start, start + limit))
 
     def revise(self, entries: Iterable[Entry], session: str) -> None:
-        """Take out what these entries of a session, as they are to stand, do not say any more."""
-        self._opened().revise(entries, session=session)
+        """Remove from the index what these entries of a session, as they are to stand, no longer say."""
+        self._opened_index().revise(entries, session=session)
 
     def clear(self, session: str) -> None:
-        """Drop what is known of a session."""
-        self._opened().clear(session)
+        """Remove a session from the index."""
+        self._opened_index().clear(session)
 
-    def moved(self, log: Log) -> Library:
-        """The archive over another log; this one is released."""
+    def clear_if_open(self) -> None:
+        """Have the index built anew, after the history it was built from changed."""
+        if self._index is not None:
+            self._index.clear()
+
+    def for_log(self, log: StoredLog) -> SearchRuntime:
+        """Close this search, and return one over another log."""
         self.close()
-        return Library(log, self._embedder, self.open_log)
+        return SearchRuntime(log, self._embedder)
 
     def close(self) -> None:
         """Release the index; a second call does nothing."""
         self._closed.set()
         if self._embedding is not None:
             self._embedding.join()
-        if self._archive is not None:
-            self._archive.close()
+        if self._index is not None:
+            self._index.close()
 
-    def _opened(self) -> DerivedArchive:
-        if self._archive is None:
-            from pagein.backends.search import archive_of  # noqa: PLC0415 - loads where something is looked for
-
-            self._archive = archive_of(self._log, embedder=self._embedder, own_tools=OWN_TOOLS)
-        return self._archive
-
-    def _gather(self, archive: DerivedArchive) -> None:
-        """Take in what the other sessions of the store recorded."""
-        from pagein.facts.owners import is_reserved  # noqa: PLC0415
-        from pagein.memory.session_indexing import gather  # noqa: PLC0415 - loads where all sessions are searched
-
-        # A branch's entries lie in a session of their own; the store is its root's.
-        store: Any = self._log.own if isinstance(self._log, BranchLog) else self._log
-        listed: Sequence[str] = getattr(store, "sessions", tuple)()
-        names = [each for each in listed if each != archive.session and not is_reserved(each)]
-        self._left = gather(archive, store, names, self.open_log)
+    def _opened_index(self) -> SearchIndex:
+        if self._index is None:
+            self._index = store_of(self._log).search_index(
+                self._log.session, embedder=self._embedder, own_tools=OWN_TOOLS
+            )
+        return self._index
 
     def _embed(self) -> None:
-        """Have what has no vector yet embedded in a thread; a search by words does not wait for it."""
-        if self._embedder is None or (self._embedding is not None and self._embedding.is_alive()):
+        """Embed passages without a vector in a thread; a search by words does not wait for it."""
+        if self._embedder is None or (self._embedding is not None and self._embedding.is_alive):
             return
-        self._embedding = threading.Thread(target=self._embed_all, name="pagein embeds", daemon=True)
-        self._embedding.start()
+        self._embedding = WorkerThread("pagein embeds", self._embed_pending, self._closed)
 
-    def _embed_all(self) -> None:
-        archive = self._opened()
+    def _embed_pending(self, cancelled: threading.Event) -> None:
+        index = self._opened_index()
         try:
-            while not self._closed.is_set() and archive.embed_pending(BATCH):
+            while not cancelled.is_set() and index.embed_pending(EMBED_BATCH):
                 pass
         except Exception as error:  # noqa: BLE001 - anyone's embedder; recall goes on by words
             import logging  # noqa: PLC0415 - loads where something went wrong
@@ -116,3 +118,54 @@ class Library:
             logging.getLogger("pagein").warning(
                 "nothing more is embedded, recall goes on by words: %s", error
             )
+
+
+def index_sessions(
+    index: SearchIndex, store: LogStore, names: Iterable[str], max_entries: int = MAX_ENTRIES_PER_SEARCH
+) -> tuple[str, ...]:
+    """Index the new entries of the named sessions, at most ``max_entries``; return a line on what is left, if any.
+
+    A session that cannot be read is skipped, and named in the line. Raises what indexing raises.
+    """
+    watermarks = index.watermarks()
+    names = tuple(names)
+    new = [name for name in names if name not in watermarks]
+    known = [name for name in names if name in watermarks]
+    waiting, unread = 0, list[str]()
+    for name in (*new, *known[:MAX_KNOWN_SESSIONS]):
+        start = watermarks.get(name, 0)
+        if name in watermarks and store.head(name) == start:
+            continue
+        if max_entries <= 0:
+            waiting += 1
+            continue
+        try:
+            with closing(store.log(name)) as log:
+                count, is_whole = _index_session(index, log, name, start, max_entries)
+        except PageinError as error:
+            unread.append(f"{name!r} ({type(error).__name__}: {error})")
+        else:
+            max_entries -= count
+            waiting += not is_whole
+    return tuple(_describe_rest(len(names), waiting, unread))
+
+
+def _index_session(index: SearchIndex, log: Log, name: str, start: int, max_entries: int) -> tuple[int, bool]:
+    """Index one session; return how many entries, and True if none is left."""
+    if log.head() <= start + max_entries:
+        # A log that is shorter than its index is another log: catch_up indexes it anew.
+        return index.catch_up(log, session=name), True
+    return index.index(log.read(start, start + max_entries), session=name), False
+
+
+def _describe_rest(sessions: int, waiting: int, unread: list[str]) -> Iterable[str]:
+    if waiting:
+        yield (
+            f"recall(across=True): {waiting} of {sessions} other sessions are not wholly indexed yet, and were not "
+            "wholly searched; recall again, or run pagein recall, which indexes them all"
+        )
+    if unread:
+        yield (
+            f"recall(across=True): {len(unread)} of {sessions} other sessions cannot be read, and were searched as far "
+            f"as they are indexed: {', '.join(unread[:3])}"
+        )

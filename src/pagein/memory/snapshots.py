@@ -1,8 +1,8 @@
-"""What is held of a log, written down so that it need not be folded again from its first entry, and read back. Pure.
+"""Snapshots of a folded log, so that the next opening need not fold it from its first entry. Pure.
 
-A snapshot holds what was derived: counts, ids, what is kept in mind, what stands for what left. What is shown as it was
-recorded is named by its position and read from the log. It is made again from the log wherever it does not fit: another
-release, another counter, a byte that changed.
+A snapshot holds what was derived: counts, ids, salience, replacements. Entries that stand in the view as recorded are
+named by their position, and read from the log. A snapshot that does not fit, after another release, with another counter
+or a changed byte, is made again from the log.
 """
 
 from __future__ import annotations
@@ -12,32 +12,24 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
-from pagein.context.page_in import Index, PageIn, Part, aside
-from pagein.context.view.fold import Fold, steps_of, sums_of
-from pagein.context.view.layout import CONTINUE, EARLIER, Aside
-from pagein.context.view.view import Shown
+from pagein.context.page_in import NameIndex, PageIn, SearchShare, restore_entry
+from pagein.context.view.fold import Fold, delta_decode, delta_encode
+from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock
+from pagein.context.view.view import ViewEntry
 from pagein.errors import FormatError, LogUnreadable
-from pagein.memory._state import Held, Stood, Tail
+from pagein.memory._state import FoldedLog, PageInCache, PageInState, RenderedPageIn
 from pagein.tokens import TokenCounter
 
 VERSION = 4
-"""Raised with every change to what a fold derives, or to how it is written down."""
+"""Raised with every change to what a fold derives, or to how it is encoded."""
 
-EVERY, OF_ALL = 256, 64
-"""Entries behind a snapshot after which the next one is made: so many, or one in so many of all where that is more. A
-snapshot is as long as the run, so all that are ever written come to at most ``OF_ALL`` times the last one."""
-
-SHORT = 32
-"""Entries of a run from which on one is made at close, where anything is behind the last: it takes 0.03 s after
-10,000 steps, and where the next opening has nothing to count it loads no vocabulary, which takes 0.12 s and 40 MB."""
-
-_MARK = 17
+_FINGERPRINT_BYTES = 17
 """Bytes of a fingerprint: its kind, and the hash."""
 
-MISFITS = (
+RESTORE_ERRORS = (
     ValueError,
     KeyError,
     TypeError,
@@ -47,98 +39,110 @@ MISFITS = (
     FormatError,
     LogUnreadable,
 )
-"""What reading a snapshot that is none may raise."""
+"""Errors that decoding a damaged snapshot may raise."""
 
 
-def key_of(counter: TokenCounter) -> str:
-    """Which snapshots can be read here: this release's, counted alike. "" where that cannot be told of the counter."""
+@dataclass(frozen=True, slots=True)
+class RestoredSnapshot:
+    """The folded log and the last page-in that a snapshot held."""
+
+    log: FoldedLog
+    cache: PageInCache | None
+    search_share: SearchShare
+
+
+def snapshot_key(counter: TokenCounter) -> str:
+    """The key of the snapshots that fit: this release's, with this counter; "" for a counter that cannot be compared."""
     from pagein._common.version import __version__  # noqa: PLC0415
 
     kind = type(counter)
     if not kind.__module__.startswith("pagein.tokens.") or not is_dataclass(counter):
-        return ""  # somebody's own counter may count otherwise tomorrow, under the same name
-    told = repr(counter)
-    if " at 0x" in told:
+        return ""  # a user's counter may change under the same name
+    settings = repr(counter)
+    if " at 0x" in settings:
         return ""
-    rule = hashlib.sha256(f"{kind.__qualname__}\n{told}".encode()).hexdigest()[:16]
+    rule = hashlib.sha256(f"{kind.__qualname__}\n{settings}".encode()).hexdigest()[:16]
     return f"{VERSION} {__version__} {rule}"
 
 
-def is_due(head: int, kept: int | None, *, closing: bool) -> bool:
-    """Whether a snapshot at ``head`` is worth its bytes where there is one at ``kept``; never where none may be kept."""
-    if kept is None or head < SHORT:
-        return False
-    return head - kept >= (1 if closing else max(EVERY, head // OF_ALL))
-
-
-def packed(held: Held) -> bytes:
-    """All that is held, as the body of a snapshot."""
-    from pagein.summaries.records import recorded  # noqa: PLC0415 - loads where a snapshot is made
+def encode_snapshot(log: FoldedLog, page_in: PageInState) -> bytes:
+    """Encode a folded log and its last page-in as the body of a snapshot."""
+    from pagein.summaries.records import encode_record  # noqa: PLC0415 - loads where a snapshot is made
 
     value = {
-        "fold": held.fold.kept(),
-        "heard": b64encode(b"".join(held.heard)).decode(),
-        "heard_at": steps_of(held.heard_at),
-        "recorded": [[each.first, recorded(each)] for each in held.recorded],
-        "ends": held.fold.counter.known((CONTINUE, EARLIER)),
-        "part": [held.part.share, sorted(held.part.showed), held.part.actions],
-        "tail": None if held.tail is None else _tail(held.tail),
+        "fold": log.fold.to_state(),
+        "heard": b64encode(b"".join(log.fingerprints)).decode(),
+        "heard_at": delta_encode(log.fingerprint_positions),
+        "recorded": [[record.first, encode_record(record)] for record in log.summaries],
+        "ends": log.fold.counter.cached_counts((CONTINUE, EARLIER)),
+        "part": [
+            page_in.search_share.share,
+            sorted(page_in.search_share.showed),
+            page_in.search_share.actions,
+        ],
+        "tail": None if page_in.cache is None else _encode_cache(page_in.cache),
     }
     return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
 
 
-def unpacked(body: bytes) -> Mapping[str, Any]:
-    """What a snapshot's body says. Raises one of ``MISFITS``."""
+def decode_body(body: bytes) -> Mapping[str, Any]:
+    """Decode the body of a snapshot. Raises one of ``RESTORE_ERRORS``."""
     value: Mapping[str, Any] = json.loads(zlib.decompress(body))
     return value
 
 
-def needed(value: Mapping[str, Any]) -> frozenset[int]:
-    """The positions whose entries ``restored`` needs. Raises one of ``MISFITS``."""
-    return Fold.needed(value["fold"])
+def needed_positions(value: Mapping[str, Any]) -> frozenset[int]:
+    """The positions of the entries that ``restore`` needs. Raises one of ``RESTORE_ERRORS``."""
+    return Fold.required_positions(value["fold"])
 
 
-def restored(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int, object]) -> Held:
-    """What was held, from what a snapshot says and the entries it needs. Raises one of ``MISFITS``."""
-    from pagein.summaries.records import read_record  # noqa: PLC0415 - loads where a snapshot is read
+def restore(
+    value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int, object]
+) -> RestoredSnapshot:
+    """Rebuild the state from a snapshot and the entries it needs. Raises one of ``RESTORE_ERRORS``."""
+    from pagein.summaries.records import decode_record  # noqa: PLC0415 - loads where a snapshot is read
 
-    fold = Fold.of(counter, value["fold"], bodies)
-    fold.counter.learn(value["ends"])
-    heard = b64decode(value["heard"])
-    marks = [heard[at : at + _MARK] for at in range(0, len(heard), _MARK)]
-    records = [read_record(first, text) for first, text in value["recorded"]]
+    fold = Fold.from_state(counter, value["fold"], bodies)
+    fold.counter.add_counts(value["ends"])
+    data = b64decode(value["heard"])
+    starts = range(0, len(data), _FINGERPRINT_BYTES)
+    fingerprints = [data[at : at + _FINGERPRINT_BYTES] for at in starts]
+    records = [decode_record(first, text) for first, text in value["recorded"]]
+    log = FoldedLog(fold, fingerprints, list(delta_decode(value["heard_at"])), records)
     share, showed, actions = value["part"]
-    tail = None if value["tail"] is None else _tail_of(value["tail"])
-    part = Part(share, frozenset(showed), actions)
-    return Held(fold, marks, list(sums_of(value["heard_at"])), records, tail=tail, part=part)
+    cache = None if value["tail"] is None else _decode_cache(value["tail"])
+    return RestoredSnapshot(log, cache, SearchShare(share, frozenset(showed), actions))
 
 
-def _text(shown: Shown) -> str:
-    if not isinstance(shown.item, Aside):
-        raise TypeError(f"what came back is no aside: {shown.item!r}")
-    return shown.item.text
-
-
-def _tail(tail: Tail) -> dict[str, Any]:
-    paged, stood = tail.paged, tail.stood
-    index, shown = paged.index, None if stood is None else stood.shown
+def _encode_cache(cache: PageInCache) -> dict[str, Any]:
+    page_in, rendered = cache.page_in, cache.rendered
+    index, entry = page_in.index, None if rendered is None else rendered.entry
     return {
-        "at": [tail.head, tail.compactions],
-        "paged": [paged.blocks, paged.costs, sorted(paged.new), paged.names],
+        "at": [cache.head, cache.compactions],
+        "paged": [page_in.blocks, page_in.costs, sorted(page_in.new_names), page_in.names_tokens],
         "index": None if index is None else [dict(index.chances), index.beside],
-        "stood": None if stood is None else [stood.head, stood.room],
-        "shown": None if shown is None else [_text(shown), shown.tokens],
+        "stood": None if rendered is None else [rendered.head, rendered.room],
+        "shown": None if entry is None else [_block_text(entry), entry.tokens],
     }
 
 
-def _tail_of(value: Mapping[str, Any]) -> Tail:
-    blocks, costs, new, names = value["paged"]
-    index, stood, shown = value["index"], value["stood"], value["shown"]
+def _block_text(entry: ViewEntry) -> str:
+    if not isinstance(entry.item, ContextBlock):
+        raise TypeError(f"a page-in is a ContextBlock, not {entry.item!r}")
+    return entry.item.text
+
+
+def _decode_cache(value: Mapping[str, Any]) -> PageInCache:
+    blocks, costs, new_names, names_tokens = value["paged"]
+    index, place, entry = value["index"], value["stood"], value["shown"]
     if index is not None:
-        index = Index(index[0], tuple(map(tuple, index[1])))
-    if stood is not None:
-        head, room = stood
-        stood = Stood(head, room, None if shown is None else aside(shown[0], head, shown[1]))
-    paged = PageIn(tuple(blocks), tuple(costs), frozenset(new), index, names)
+        index = NameIndex(index[0], tuple(map(tuple, index[1])))
+    rendered = None
+    if place is not None:
+        head, room = place
+        rendered = RenderedPageIn(
+            head, room, None if entry is None else restore_entry(entry[0], head, entry[1])
+        )
+    page_in = PageIn(tuple(blocks), tuple(costs), frozenset(new_names), index, names_tokens)
     head, compactions = value["at"]
-    return Tail(head, compactions, paged, stood)
+    return PageInCache(head, compactions, page_in, rendered)

@@ -9,18 +9,19 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pagein.errors import ConfigurationError, LogError, PageinError
-from pagein.memory._effects import Flow, Recall, Remember
-from pagein.memory._state import Session
-from pagein.memory.operations.expand import expand
-from pagein.memory.operations.load import pin, unpin
+from pagein.formats import format_named
+from pagein.memory._effects import Call, Flow, Recall
+from pagein.memory._state import RunState
+from pagein.memory.operations import pins
+from pagein.memory.operations.history import expand
 
 if TYPE_CHECKING:
     from pagein.search.base import Hit
 
-MOST = 2_000
+RESULT_MAX_TOKENS = 2_000
 """Tokens a tool's result may have; the rest is a call away."""
 
-MOST_HITS = 20
+MAX_HITS = 20
 
 _TEXT = {"type": "string"}
 _TIME = {"type": "string", "description": "A date or a date and time, ISO 8601, as 2026-11-21."}
@@ -45,7 +46,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "Search everything that happened in this run, also what is no longer in sight. Gives lines with handles.",
         ("query",),
         query={"type": "string", "description": "Words, names, numbers or a question."},
-        limit={"type": "integer", "minimum": 1, "maximum": MOST_HITS},
+        limit={"type": "integer", "minimum": 1, "maximum": MAX_HITS},
         since=_TIME,
         until=_TIME,
         role={"type": "string", "enum": ["user", "assistant", "tool"]},
@@ -91,74 +92,64 @@ TOOLS: tuple[dict[str, Any], ...] = (
 
 
 def tools(form: str = "openai") -> list[dict[str, Any]]:
-    """The tools as a provider takes them: ``openai``, ``openai-responses``, ``anthropic`` or ``langchain``.
+    """Render the tools for a provider: ``openai``, ``openai-responses``, ``anthropic`` or ``langchain``.
 
     Raises ConfigurationError for another format.
     """
-    match form:
-        case "openai" | "langchain":
-            return [{"type": "function", "function": dict(each)} for each in TOOLS]
-        case "openai-responses":
-            return [{"type": "function", **each} for each in TOOLS]
-        case "anthropic":
-            return [
-                {"name": each["name"], "description": each["description"], "input_schema": each["parameters"]}
-                for each in TOOLS
-            ]
-    known = "openai, openai-responses, anthropic, langchain"
-    raise ConfigurationError(f"no tools are spelled for {form!r}: use one of {known}")
+    wire = format_named(form)
+    return [wire.render_tool(definition) for definition in TOOLS]
 
 
-def call(session: Session, name: str, arguments: str | Mapping[str, Any], now: float) -> Flow[str]:
+def call_tool(run: RunState, name: str, arguments: str | Mapping[str, Any], now: float) -> Flow[str]:
     """Run a tool the model called, and give the text it gets back, of at most ``MOST`` tokens.
 
     What the model did wrong is told it, in a text that begins with ``error:``; nothing changed then. Raises
     ConfigurationError for a tool there is not, LogError.
     """
-    run = _RUN.get(name)
-    if run is None:
-        raise ConfigurationError(f"no tool {name!r}; there are {', '.join(_RUN)}")
+    function = _TOOL_FUNCTIONS.get(name)
+    if function is None:
+        raise ConfigurationError(f"no tool {name!r}; there are {', '.join(_TOOL_FUNCTIONS)}")
     try:
-        text = yield from run(session, _given(name, arguments), now)
-    except _Misused as error:
+        text = yield from function(run, _parse_arguments(name, arguments), now)
+    except _ToolMisuse as error:
         return f"error: {error}"
     except LogError:
         raise
     except PageinError as error:
         return f"error: {error}"
-    return _capped(session, text)
+    return _cap(run, text)
 
 
-class _Misused(Exception):
+class _ToolMisuse(Exception):
     pass
 
 
-def _given(name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
+def _parse_arguments(name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
     try:
         given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
     except (ValueError, TypeError, RecursionError) as error:
-        raise _Misused(f"the arguments are not JSON: {str(error)[:200]}") from error
+        raise _ToolMisuse(f"the arguments are not JSON: {str(error)[:200]}") from error
     schema = next(each["parameters"] for each in TOOLS if each["name"] == name)
     known = schema["properties"]
     if not isinstance(given, dict) or not set(given) <= set(known):
-        raise _Misused(f"{name} takes {', '.join(known)}")
+        raise _ToolMisuse(f"{name} takes {', '.join(known)}")
     given = {key: value for key, value in given.items() if value is not None}
     if missing := [each for each in schema["required"] if each not in given]:
-        raise _Misused(f"{name} needs {', '.join(missing)}")
+        raise _ToolMisuse(f"{name} needs {', '.join(missing)}")
     for key, value in given.items():
         kind = int if known[key].get("type") == "integer" else str
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise _Misused(f"{key} is {'a whole number' if kind is int else 'text'}, not {value!r:.100}")
+            raise _ToolMisuse(f"{key} is {'a whole number' if kind is int else 'text'}, not {value!r:.100}")
         if value not in known[key].get("enum", [value]):
-            raise _Misused(f"{key} is one of {', '.join(known[key]['enum'])}")
+            raise _ToolMisuse(f"{key} is one of {', '.join(known[key]['enum'])}")
     return given
 
 
-def _recall(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+def _recall(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-    del session
-    limit = min(MOST_HITS, max(1, given.get("limit", 5)))
+    del run
+    limit = min(MAX_HITS, max(1, given.get("limit", 5)))
     query = Query(
         given["query"],
         limit,
@@ -173,10 +164,10 @@ def _recall(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
         told = yield from Recall(replace(query, role="tool"))
         both = chain.from_iterable(zip_longest(hits, told))
         hits = tuple({hit.handle: hit for hit in both if hit is not None}.values())[:limit]
-    return "\n\n".join(map(_told, hits)) or "Nothing in this run matches."
+    return "\n\n".join(map(_render_hit, hits)) or "Nothing in this run matches."
 
 
-def _told(hit: Hit) -> str:
+def _render_hit(hit: Hit) -> str:
     more = "" if hit.whole else f" (part; expand {hit.handle} for more)"
     return f"[{hit.handle}] {hit.role}{more}:\n{hit.text}"
 
@@ -189,25 +180,25 @@ def _time(text: str | None) -> float | None:
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
-        raise _Misused(f"{text!r:.60} is no date; write it as 2026-11-21") from None
+        raise _ToolMisuse(f"{text!r:.60} is no date; write it as 2026-11-21") from None
 
 
-def _expand(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+def _expand(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
     del now
-    text = str((yield from expand(session, given["handle"])))
+    text = str((yield from expand(run, given["handle"])))
     lines = text.splitlines()
     first, last = 1, len(lines)
     if "lines" in given:
         parts = given["lines"].replace(" ", "").split("-")
         if len(parts) > 2 or not all(part.isdigit() for part in parts):
-            raise _Misused("lines are a first and a last line, as 40-80")
+            raise _ToolMisuse("lines are a first and a last line, as 40-80")
         first, last = int(parts[0]), min(len(lines), int(parts[-1]))
         if not 1 <= first <= last:
-            raise _Misused(f"it has lines 1-{len(lines)}")
+            raise _ToolMisuse(f"it has lines 1-{len(lines)}")
     kept: list[str] = []
-    left = MOST - 60
+    left = RESULT_MAX_TOKENS - 60
     for line in lines[first - 1 : last]:
-        left -= session.counter.text(line) + 1
+        left -= run.counter.text(line) + 1
         if left < 0 and kept:
             break
         kept.append(line)
@@ -217,58 +208,64 @@ def _expand(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
     return "\n".join((f"(lines {first}-{end} of {len(lines)}; ask for others with lines)", *kept))
 
 
-def _pin(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+def _pin(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
     del now
     if not given["text"].strip():
-        raise _Misused("there is nothing to pin")
-    return f"Pinned as {(yield from pin(session, given['text']))}."
+        raise _ToolMisuse("there is nothing to pin")
+    return f"Pinned as {(yield from pins.pin(run, given['text']))}."
 
 
-def _note(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
-    del session, now
-    fact = yield from Remember("add", {"content": given["text"], "scope": "session", "author": "model"})
+def _note(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
+    del run, now
+    fact = yield from Call(
+        lambda runtime: runtime.use_facts().add(content=given["text"], scope="session", author="model")
+    )
     return f"Noted as {fact.id}."
 
 
-def _forget(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
+def _forget(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
     del now
     named = given["id"].strip()
     if named.startswith("s"):
-        yield from unpin(session, named)
+        yield from pins.unpin(run, named)
         return f"{named} is no longer pinned."
-    _not_everybodys(named)
-    yield from Remember("remove", {"id": named, "reason": given.get("reason", ""), "author": "model"})
+    _check_not_shared(named)
+    yield from Call(
+        lambda runtime: runtime.use_facts().remove(id=named, reason=given.get("reason", ""), author="model")
+    )
     return f"{named} is forgotten."
 
 
-def _remember(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
-    del session, now
-    fact = yield from Remember("add", {**given, "author": "model", "confidence": 0.9})
+def _remember(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
+    del run, now
+    fact = yield from Call(
+        lambda runtime: runtime.use_facts().add(**{**given, "author": "model", "confidence": 0.9})
+    )
     return f"Remembered as {fact.id}."
 
 
-def _update(session: Session, given: dict[str, Any], now: float) -> Flow[str]:
-    del session, now
-    _not_everybodys(given["id"])
-    fact = yield from Remember("update", {**given, "author": "model"})
+def _update(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
+    del run, now
+    _check_not_shared(given["id"])
+    fact = yield from Call(lambda runtime: runtime.use_facts().update(**{**given, "author": "model"}))
     return f"Remembered as {fact.id}."
 
 
-def _not_everybodys(named: str) -> None:
+def _check_not_shared(named: str) -> None:
     if named.strip("[] \n").startswith("fa"):
-        raise _Misused("a fact for everybody is changed by the host")
+        raise _ToolMisuse("a fact for everybody is changed by the host")
 
 
-def _capped(session: Session, text: str) -> str:
-    if session.counter.text(text) <= MOST:
+def _cap(run: RunState, text: str) -> str:
+    if run.counter.text(text) <= RESULT_MAX_TOKENS:
         return text
     size = len(text)
-    while session.counter.text(text[:size]) > MOST - 20:
+    while run.counter.text(text[:size]) > RESULT_MAX_TOKENS - 20:
         size = int(size * 0.8)
     return f"{text[:size]}\n[… cut: {len(text) - size} more characters]"
 
 
-_RUN: Mapping[str, Callable[[Session, dict[str, Any], float], Flow[str]]] = {
+_TOOL_FUNCTIONS: Mapping[str, Callable[[RunState, dict[str, Any], float], Flow[str]]] = {
     "recall": _recall,
     "expand": _expand,
     "pin": _pin,

@@ -1,24 +1,25 @@
-"""The model that writes summaries and facts: official SDKs behind one small protocol.
+"""Models that write summaries and facts: official SDKs behind one small protocol.
 
-contract       an ask, a reply, ``Model`` and ``AsyncModel``
-errors         what can go wrong, as a tree
-named          a model by its name: ``model_named("openai:gpt-4o-mini")``; ``as_model`` for whatever a user has
-openai_chat    any endpoint that speaks chat completions
+base           ModelRequest, ModelResponse, and the protocols Model and AsyncModel
+errors         the error tree
+registry       models by name, ``model_named("openai:gpt-4o-mini")``; ``as_model`` converts other objects
+openai_chat    any endpoint with OpenAI's chat completions API
 anthropic      Claude
 langchain      any LangChain chat model
 callables      any callable from text to text
-patience       retries, a circuit breaker, a spend limit, around any of them
-overflow       whether an error says that the request was too long, and for which window
+retrying       retries, a circuit breaker and a spend limit around any model
+overflow       detection of context overflow in an error, with the window it names
 
-    model = Patient(model_named("openai:gpt-4o-mini"), spending=Spending(tokens=500_000))
-    model.write(Ask.of("Summarise: ...", max_tokens=800, timeout=30)).text
+    model = RetryingModel(model_named("openai:gpt-4o-mini"), spending=Spending(tokens=500_000))
+    model.write(ModelRequest.from_text("Summarise: ...", max_tokens=800, timeout=30)).text
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pagein.models.base import Ask, AsyncModel, Finish, Model, Reply
+from pagein._common.lazy import lazy_attributes
+from pagein.models.base import AsyncModel, FinishReason, Model, ModelRequest, ModelResponse
 from pagein.models.errors import (
     CircuitOpen,
     ModelCancelled,
@@ -30,49 +31,45 @@ from pagein.models.errors import (
     ModelUnavailable,
     SpendLimit,
 )
-from pagein.models.overflow import Overflow, overflow_in, overflowed_silently
+from pagein.models.overflow import Overflow, detect_overflow, is_silent_overflow
 from pagein.models.registry import as_model, model_named
 
 if TYPE_CHECKING:
-    from pagein.models.retrying import Breaker, Patient, Waits
+    from pagein.models.retrying import Breaker, RetryingModel, RetryPolicy
     from pagein.models.spending import Price, Spending
 
 __all__ = [
-    "Ask",
     "AsyncModel",
     "Breaker",
     "CircuitOpen",
-    "Finish",
+    "FinishReason",
     "Model",
     "ModelCancelled",
     "ModelEmpty",
     "ModelError",
     "ModelOverflow",
     "ModelRefused",
+    "ModelRequest",
+    "ModelResponse",
     "ModelTruncated",
     "ModelUnavailable",
     "Overflow",
-    "Patient",
     "Price",
-    "Reply",
+    "RetryPolicy",
+    "RetryingModel",
     "SpendLimit",
     "Spending",
-    "Waits",
     "as_model",
+    "detect_overflow",
+    "is_silent_overflow",
     "model_named",
-    "overflow_in",
-    "overflowed_silently",
 ]
 
-
-def __getattr__(name: str) -> object:
-    """What asyncio and the counters come with, loaded when it is asked for."""
-    if name in ("Breaker", "Patient", "Waits"):
-        from pagein.models import retrying as patience  # noqa: PLC0415
-
-        return getattr(patience, name)
-    if name in ("Price", "Spending"):
-        from pagein.models import spending  # noqa: PLC0415
-
-        return getattr(spending, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# asyncio and the token counters load with these.
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        **dict.fromkeys(("Breaker", "RetryPolicy", "RetryingModel"), "pagein.models.retrying"),
+        **dict.fromkeys(("Price", "Spending"), "pagein.models.spending"),
+    },
+)

@@ -1,4 +1,4 @@
-"""The seam every model that writes fills in: an ask, a reply, and one verb in two colours."""
+"""Model contract: request, response, and the sync and async ``write`` method."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pagein.errors import ConfigurationError
 from pagein.events.messages import Message
 from pagein.events.steps import Usage, as_text
 
-Finish = Literal["stop", "length", "other"]
-"""Why the answer ended: it was done, it was as long as it may be, or for a reason of the provider's own."""
+FinishReason = Literal["stop", "length", "other"]
+"""Why the answer ended: complete, cut at the token limit, or another reason of the provider."""
 
-_DAY = 86_400.0
+_DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """What a model is asked: messages, at most ``max_tokens`` tokens of answer, within ``timeout`` seconds.
+class ModelRequest:
+    """A request to a model: messages, at most ``max_tokens`` tokens of answer, within ``timeout`` seconds.
 
-    Tool calls in the messages must be paired with their results; no tools are offered. ``max_tokens`` is asked of the
-    provider, not enforced here: who uses an answer measures it. Raises ConfigurationError when there is nothing to
-    answer or a limit is not positive, or over a day.
+    Tool calls in the messages must be paired with their results; no tools are offered. The provider applies
+    ``max_tokens``; it is not enforced here. Raises ConfigurationError without a user message with text, for a limit that
+    is not positive, and for a timeout over a day.
     """
 
     messages: tuple[Message, ...]
@@ -29,36 +29,38 @@ class Ask:
     timeout: float = 120.0
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 1 or not 0 < self.timeout <= _DAY:
+        if self.max_tokens < 1 or not 0 < self.timeout <= _DAY_SECONDS:
             raise ConfigurationError(
-                f"an ask needs max_tokens above 0 and a timeout of at most a day; they are {self.max_tokens} and "
+                f"a request needs max_tokens above 0 and a timeout of at most a day; they are {self.max_tokens} and "
                 f"{self.timeout}"
             )
-        if not any(each.role == "user" and as_text(each.content).strip() for each in self.messages):
-            raise ConfigurationError("an ask needs a user message with text in it")
+        if not any(message.role == "user" and as_text(message.content).strip() for message in self.messages):
+            raise ConfigurationError("a request needs a user message with text in it")
 
     @staticmethod
-    def of(text: str, *, system: str = "", max_tokens: int = 2_048, timeout: float = 120.0) -> Ask:
-        """An ask of one user message, and instructions where there are any."""
+    def from_text(
+        text: str, *, system: str = "", max_tokens: int = 2_048, timeout: float = 120.0
+    ) -> ModelRequest:
+        """Build a request of one user message, after a system message if ``system`` is not empty."""
         messages = (*([Message("system", system)] if system else []), Message("user", text))
-        return Ask(messages, max_tokens, timeout)
+        return ModelRequest(messages, max_tokens, timeout)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What a model wrote: text that is not blank, what it cost where the provider said so, and why it ended."""
+class ModelResponse:
+    """A model's answer: text that is not blank, the usage if the provider reported it, and the finish reason."""
 
     text: str
     usage: Usage | None = None
-    finish: Finish = "stop"
+    finish: FinishReason = "stop"
 
 
 class Model(Protocol):
-    """A model that writes, called and waited for."""
+    """A synchronous model."""
 
     @property
     def name(self) -> str:
-        """What it is called in summaries and reports, as ``gpt-4o-mini``."""
+        """Name used in summaries and reports, as ``gpt-4o-mini``."""
         ...
 
     @property
@@ -66,20 +68,20 @@ class Model(Protocol):
         """Tokens of request and answer together."""
         ...
 
-    def write(self, ask: Ask) -> Reply:
-        """The answer, within the ask's timeout; or a ModelError, and nothing else changed. Keeps no state.
+    def write(self, request: ModelRequest) -> ModelResponse:
+        """Return the answer within the request's timeout, or raise ModelError. Keeps no state.
 
-        Raises Illegal, and sends nothing, for messages no provider of its kind would take.
+        Raises Illegal, and sends nothing, for messages that its provider would reject.
         """
         ...
 
 
 class AsyncModel(Protocol):
-    """A model that writes, awaited. Cancelling the task stops the wait and closes the connection."""
+    """An asynchronous model. Cancelling the task stops the wait and closes the connection."""
 
     @property
     def name(self) -> str:
-        """What it is called in summaries and reports."""
+        """Name used in summaries and reports."""
         ...
 
     @property
@@ -87,6 +89,6 @@ class AsyncModel(Protocol):
         """Tokens of request and answer together."""
         ...
 
-    async def awrite(self, ask: Ask) -> Reply:
-        """As ``Model.write``, awaited."""
+    async def awrite(self, request: ModelRequest) -> ModelResponse:
+        """Async variant of ``Model.write``."""
         ...

@@ -1,7 +1,7 @@
-"""How long we wait for a model: to the deadline and not longer, whatever the other side does.
+"""Deadlines for model calls, and their cancellation.
 
-A socket's timeout starts again with every byte, so a server that drips one a second never times out. A deadline does
-not. A call that is given up goes on in a daemon thread, which keeps no interpreter from ending.
+A socket's timeout starts again with every byte, so a server that sends one byte a second never times out. A deadline
+does not restart. An abandoned call goes on in a daemon thread, which does not keep the interpreter from exiting.
 """
 
 from __future__ import annotations
@@ -15,62 +15,63 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from pagein.errors import ConfigurationError
-from pagein.models.base import Ask, AsyncModel, Model, Reply
+from pagein.models.base import AsyncModel, Model, ModelRequest, ModelResponse
 from pagein.models.errors import ModelCancelled, ModelUnavailable
 
 T = TypeVar("T")
-_LOOK = 0.05
-"""Seconds between two looks at whether the wait was called off."""
+_POLL_SECONDS = 0.05
+"""Seconds between two checks for cancellation."""
 
 
-_CALLED_OFF: contextvars.ContextVar[Callable[[], bool] | None] = contextvars.ContextVar(
-    "called off", default=None
+_IS_CANCELLED: contextvars.ContextVar[Callable[[], bool] | None] = contextvars.ContextVar(
+    "is_cancelled", default=None
 )
-"""Whether the wait around this one was called off: what is waited for within a wait ends with it."""
+"""Cancellation check of the enclosing wait: nested waits end with it."""
 
 
-def called_off() -> bool:
-    """Whether nobody waits any more for what is done here, within a wait that was called off."""
-    stopped = _CALLED_OFF.get()
-    return stopped is not None and stopped()
+def is_wait_cancelled() -> bool:
+    """True inside a call whose enclosing wait was cancelled."""
+    is_cancelled = _IS_CANCELLED.get()
+    return is_cancelled is not None and is_cancelled()
 
 
-def nap(seconds: float) -> None:
-    """Sleep; at most 50 ms longer than anybody waits for what comes after."""
-    until = time.monotonic() + seconds
-    while not called_off() and (left := until - time.monotonic()) > 0:
-        time.sleep(min(left, _LOOK))
+def sleep_unless_cancelled(seconds: float) -> None:
+    """Sleep; return within 50 ms of the enclosing wait's cancellation."""
+    deadline = time.monotonic() + seconds
+    while not is_wait_cancelled() and (seconds_left := deadline - time.monotonic()) > 0:
+        time.sleep(min(seconds_left, _POLL_SECONDS))
 
 
-def within(
+def call_with_deadline(
     seconds: float,
     call: Callable[[], T],
     *,
     name: str,
-    stopped: Callable[[], bool] | None = None,
+    is_cancelled: Callable[[], bool] | None = None,
     abort: Callable[[], None] | None = None,
 ) -> T:
-    """What ``call`` returns or raises, within ``seconds``. ``abort`` is called when it is given up.
+    """Run ``call`` in a daemon thread; return its result within ``seconds``. ``abort`` runs if there is none.
 
-    Raises ModelUnavailable at the deadline, ModelCancelled within 50 ms of ``stopped`` turning true.
+    Raises what ``call`` raises, ModelUnavailable at the deadline, and ModelCancelled within 50 ms of ``is_cancelled``
+    turning true.
     """
-    done: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
-    stopped = stopped or _CALLED_OFF.get()
-    if stopped is not None and stopped():
+    outcomes: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+    is_cancelled = is_cancelled or _IS_CANCELLED.get()
+    if is_cancelled is not None and is_cancelled():
         raise ModelCancelled(f"the wait for {name} was called off")
     context = contextvars.copy_context()
-    context.run(_CALLED_OFF.set, stopped)
+    context.run(_IS_CANCELLED.set, is_cancelled)
 
     def work() -> None:
         try:
-            done.put((context.run(call), None))
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-            done.put((None, error))
+            outcomes.put((context.run(call), None))
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
+            outcomes.put((None, error))
 
     threading.Thread(target=work, name=f"pagein asks {name}", daemon=True).start()
     finished = False
     try:
-        result, error = _awaited(done, seconds, name, stopped)
+        result, error = _wait_for_outcome(outcomes, seconds, name, is_cancelled)
         finished = True
     finally:
         if abort is not None and not finished:
@@ -80,27 +81,29 @@ def within(
     return result  # type: ignore[return-value]
 
 
-def _awaited(
-    done: queue.SimpleQueue[tuple[T | None, BaseException | None]],
+def _wait_for_outcome(
+    outcomes: queue.SimpleQueue[tuple[T | None, BaseException | None]],
     seconds: float,
     name: str,
-    stopped: Callable[[], bool] | None,
+    is_cancelled: Callable[[], bool] | None,
 ) -> tuple[T | None, BaseException | None]:
     deadline = time.monotonic() + seconds
     while True:
-        left = deadline - time.monotonic()
+        seconds_left = deadline - time.monotonic()
         try:
-            return done.get(timeout=max(0.0, min(left, _LOOK) if stopped else left))
+            return outcomes.get(
+                timeout=max(0.0, min(seconds_left, _POLL_SECONDS) if is_cancelled else seconds_left)
+            )
         except queue.Empty:
             pass
-        if stopped is not None and stopped():
+        if is_cancelled is not None and is_cancelled():
             raise ModelCancelled(f"the wait for {name} was called off")
-        if left <= _LOOK and time.monotonic() >= deadline:
+        if seconds_left <= _POLL_SECONDS and time.monotonic() >= deadline:
             raise ModelUnavailable(f"{name} did not answer within {seconds:g} s")
 
 
-async def awithin(seconds: float, call: Awaitable[T], *, name: str) -> T:
-    """As ``within``, awaited. A cancelled task is cancelled: nothing turns that into an error of ours."""
+async def await_with_deadline(seconds: float, call: Awaitable[T], *, name: str) -> T:
+    """Async variant of ``call_with_deadline``. A task's cancellation passes through unchanged."""
     try:
         async with asyncio.timeout(seconds) as limit:
             return await call
@@ -110,29 +113,29 @@ async def awithin(seconds: float, call: Awaitable[T], *, name: str) -> T:
     raise ModelUnavailable(f"{name} did not answer within {seconds:g} s")
 
 
-def written(model: Model | AsyncModel, ask: Ask) -> Reply:
-    """The answer of a model that can be called. Raises ConfigurationError for one that can only be awaited."""
-    write: Callable[[Ask], Reply] | None = getattr(model, "write", None)
+def call_model(model: Model | AsyncModel, request: ModelRequest) -> ModelResponse:
+    """Return the answer of a sync model. Raises ConfigurationError for one that is async only."""
+    write: Callable[[ModelRequest], ModelResponse] | None = getattr(model, "write", None)
     if write is None:
         raise ConfigurationError(f"{model.name} can only be awaited: use it with AsyncAgentMemory")
-    return write(ask)
+    return write(request)
 
 
-async def awritten(model: Model | AsyncModel, ask: Ask) -> Reply:
-    """The answer of any model, awaited; one that can only be called is called in a thread of its own."""
-    awrite: Callable[[Ask], Awaitable[Reply]] | None = getattr(model, "awrite", None)
+async def acall_model(model: Model | AsyncModel, request: ModelRequest) -> ModelResponse:
+    """Return the answer of any model; one that is sync only runs in a thread."""
+    awrite: Callable[[ModelRequest], Awaitable[ModelResponse]] | None = getattr(model, "awrite", None)
     if awrite is not None:
-        return await awrite(ask)
-    return await threaded(lambda: written(model, ask))
+        return await awrite(request)
+    return await run_in_thread(lambda: call_model(model, request))
 
 
-async def threaded(call: Callable[[], T]) -> T:
-    """What ``call`` returns, from a daemon thread: a cancelled wait does not keep the interpreter from ending."""
+async def run_in_thread(call: Callable[[], T]) -> T:
+    """Run ``call`` in a daemon thread, so that an abandoned call does not keep the interpreter from exiting."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
-    def tell(result: T | None, error: BaseException | None) -> None:
+    def resolve(result: T | None, error: BaseException | None) -> None:
         if future.cancelled():
             return
         if error is not None:
@@ -143,10 +146,10 @@ async def threaded(call: Callable[[], T]) -> T:
     def work() -> None:
         try:
             outcome: tuple[T | None, BaseException | None] = (context.run(call), None)
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
+        except BaseException as error:  # noqa: BLE001 - raised again in the awaiting task
             outcome = (None, error)
         if not loop.is_closed():
-            loop.call_soon_threadsafe(tell, *outcome)
+            loop.call_soon_threadsafe(resolve, *outcome)
 
     threading.Thread(target=work, name="pagein asks", daemon=True).start()
     return await future

@@ -1,6 +1,6 @@
-"""From what an SDK raised, or a server answered, to one error of ours. The one place that knows what heals.
+"""Maps an SDK's exceptions and a server's error answers to ModelError. The only place that decides what is retryable.
 
-The foreign exception is not chained: it holds the request, and with it the key. Its type and its scrubbed words stay.
+The original exception is not chained: it holds the request, and with it the key. Its type and redacted message stay.
 """
 
 from __future__ import annotations
@@ -13,127 +13,137 @@ from typing import Any
 
 from pagein.errors import PageinError
 from pagein.events.steps import Usage
-from pagein.models.base import Finish, Reply
+from pagein.models.base import FinishReason, ModelResponse
+from pagein.models.environment import redact_keys
 from pagein.models.errors import ModelEmpty, ModelError, ModelOverflow, ModelRefused, ModelUnavailable
-from pagein.models.overflow import overflow_in, overflowed_silently, said_by, status_of
-from pagein.models.secrets import scrubbed
+from pagein.models.overflow import detect_overflow, error_text, http_status, is_silent_overflow
 
-_HEAL = frozenset({408, 409, 425, 429})
-_NEVER = frozenset({501, 505})
+_RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
+_PERMANENT_STATUSES = frozenset({501, 505})
 
-# A quota that is used up is told as 429, and no waiting of ours fills it.
-_BROKE = re.compile(
+# A used-up quota is reported as 429, but waiting does not refill it.
+_QUOTA_EXHAUSTED = re.compile(
     r"(?i)insufficient_quota|exceeded your current quota|billing|insufficient (?:credits|balance)"
 )
 
-# By the exception's name, where there is no status: what the SDKs, their HTTP clients and LangChain raise.
-_PASSING = re.compile(
+# Names of the exceptions of SDKs, HTTP clients and LangChain, where there is no status.
+_TRANSIENT_NAMES = re.compile(
     r"(?i)timeout|timedout|connect|network|protocolerror|readerror|writeerror|remote|unavailable|ratelimit|overloaded|"
     r"throttl|internalserver|incompleteread|brokenpipe|resourceexhausted|deadline"
 )
-_WAIT = re.compile(
+_RETRY_HINT = re.compile(
     r"(?i)(?:try again|retry)(?: again)? (?:in|after) (?:(\d{1,3})m)?(\d{1,6}(?:\.\d{1,6})?) ?(ms|s)"
 )
 
 
-def verdict(error: BaseException, model: str, known: Iterable[str] = ()) -> PageinError:
-    """The error of ours for whatever was raised. ``known`` keys are scrubbed; errors of ours stay as they are."""
+def map_error(error: BaseException, model: str, keys: Iterable[str] = ()) -> PageinError:
+    """Return the PageinError for any exception. ``keys`` are redacted; a PageinError is returned unchanged."""
     if isinstance(error, PageinError):
         return error
-    said = said_by(error)
-    words = scrubbed(f"{type(error).__name__}: {_shortest(error, said)}", known)
-    return _judged(
-        model, status_of(error) or 0, said, words, passing=_passes(error), wait=_retry_after(error, said)
+    text = error_text(error)
+    summary = redact_keys(f"{type(error).__name__}: {_error_message(error, text)}", keys)
+    status, wait = http_status(error) or 0, _retry_after(error, text)
+    return _classify_failure(
+        model, status, text, summary, is_transient=_is_transient(error), retry_after=wait
     )
 
 
-def refused(model: str, status: int, said: str, known: Iterable[str] = ()) -> PageinError:
-    """The error for a failure that came as an answer: a 200 with an error in it, as OpenRouter and MiniMax send."""
-    words = scrubbed(said, known)
-    return _judged(model, status, said, words, passing=False, wait=_spoken_wait(said))
+def map_error_answer(model: str, status: int, text: str, keys: Iterable[str] = ()) -> PageinError:
+    """Return the error for an answer with status 200 that reports a failure, as OpenRouter and MiniMax send."""
+    summary = redact_keys(text, keys)
+    return _classify_failure(
+        model, status, text, summary, is_transient=False, retry_after=_wait_in_text(text)
+    )
 
 
-def weighed(text: str | None, finish: Finish, usage: Usage | None, *, model: str, window: int) -> Reply:
-    """The reply, when there is one: text that is not blank, from a model that read all it was sent.
+def build_response(
+    text: str | None, finish: FinishReason, usage: Usage | None, *, model: str, window: int
+) -> ModelResponse:
+    """Return the response if its text is not blank and the model read the whole request.
 
-    Raises ModelEmpty, or ModelOverflow when more went in than the window holds.
+    Raises ModelEmpty, or ModelOverflow when the input exceeds the window.
     """
-    if overflowed_silently(usage, window) and usage:
+    if is_silent_overflow(usage, window) and usage:
         raise ModelOverflow(
-            f"{model} took {usage.input_tokens} tokens into a window of {window} without a word: what it read of them is "
-            "not known. Send less, or say window=... if it is larger.",
-            window=window, asked=usage.input_tokens, usage=usage,
+            f"{model} accepted {usage.input_tokens} tokens into a window of {window} without an error; how many it read "
+            "is unknown. Send less, or set window=... if it is larger.",
+            window=window, requested=usage.input_tokens, usage=usage,
         )  # fmt: skip
     if not text or not text.strip():
-        why = " its whole length went into something else: raise max_tokens" if finish == "length" else ""
-        raise ModelEmpty(
-            f"{model} answered without text;{why or f' it ended with {finish!r}'}", finish=finish, usage=usage
-        )
-    return Reply(text, usage, finish)
+        reason = f"it ended with {finish!r}"
+        if finish == "length":
+            reason = "all its tokens went into something other than text: raise max_tokens"
+        raise ModelEmpty(f"{model} answered without text; {reason}", finish=finish, usage=usage)
+    return ModelResponse(text, usage, finish)
 
 
-def _judged(
-    model: str, status: int, said: str, words: str, *, passing: bool, wait: float | None
+def _classify_failure(
+    model: str, status: int, text: str, summary: str, *, is_transient: bool, retry_after: float | None
 ) -> ModelError:
-    over = overflow_in(said, status or None)
-    if over is not None:
-        of = f" of {over.window} tokens" if over.window else ""
+    overflow = detect_overflow(text, status or None)
+    if overflow is not None:
+        window = f" of {overflow.window} tokens" if overflow.window else ""
         return ModelOverflow(
-            f"the request is longer than the window{of} of {model}: {words}",
-            window=over.window,
-            asked=over.asked,
+            f"the request is longer than the window{window} of {model}: {summary}",
+            window=overflow.window,
+            requested=overflow.requested,
         )
-    if _BROKE.search(said):
-        return ModelRefused(f"{model} will not answer until its account is filled: {words}", status=status)
-    if status in _HEAL or (status >= 500 and status not in _NEVER) or (not status and passing):
-        return ModelUnavailable(f"{model} is not available: {words}", status=status, retry_after=wait)
-    return ModelRefused(f"{model} refused{f' ({status})' if status else ''}: {words}", status=status)
+    if _QUOTA_EXHAUSTED.search(text):
+        return ModelRefused(f"{model} will not answer until its account is filled: {summary}", status=status)
+    if status:
+        is_transient = status in _RETRYABLE_STATUSES or (status >= 500 and status not in _PERMANENT_STATUSES)
+    if is_transient:
+        message = f"{model} is not available: {summary}"
+        return ModelUnavailable(message, status=status, retry_after=retry_after)
+    return ModelRefused(f"{model} refused{f' ({status})' if status else ''}: {summary}", status=status)
 
 
-def _shortest(error: BaseException, said: str) -> str:
-    """The exception's own words, or what is behind it when it has none."""
+def _error_message(error: BaseException, text: str) -> str:
+    """The exception's own message, or the text of its causes when the message is short."""
     try:
-        own = str(error)
+        message = str(error)
     except Exception:  # noqa: BLE001 - a foreign __str__ may do anything
-        own = ""
-    # "Connection error." says less than the reason behind it.
-    return own if len(own) > 30 or not said else said
+        message = ""
+    # "Connection error." says less than its cause.
+    return message if len(message) > 30 or not text else text
 
 
-def _passes(error: BaseException) -> bool:
-    return isinstance(error, OSError) or any(_PASSING.search(kind.__name__) for kind in type(error).__mro__)
+def _is_transient(error: BaseException) -> bool:
+    return isinstance(error, OSError) or any(
+        _TRANSIENT_NAMES.search(kind.__name__) for kind in type(error).__mro__
+    )
 
 
-def _retry_after(error: BaseException, said: str) -> float | None:
-    """Seconds the provider asks us to wait: by its headers, else by its words."""
+def _retry_after(error: BaseException, text: str) -> float | None:
+    """Seconds the provider asks to wait: from the headers, else from the text."""
     headers = getattr(getattr(error, "response", None), "headers", None)
-    return (_header_wait(headers) if headers is not None else None) or _spoken_wait(said)
+    return (_wait_in_headers(headers) if headers is not None else None) or _wait_in_text(text)
 
 
-def _header_wait(headers: Any) -> float | None:
+def _wait_in_headers(headers: Any) -> float | None:
     try:
-        exact, plain, date = (
+        exact, standard, date = (
             str(headers.get(name) or "") for name in ("retry-after-ms", "retry-after", "date")
         )
     except Exception:  # noqa: BLE001 - not a mapping
         return None
-    for text, unit in ((exact, 0.001), (plain, 1.0)):
+    for text, unit in ((exact, 0.001), (standard, 1.0)):
         if re.fullmatch(r"\s*\d{1,9}(\.\d{1,9})?\s*", text):
             return float(text) * unit
     try:
-        until = parsedate_to_datetime(plain).timestamp()
+        until = parsedate_to_datetime(standard).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    try:  # by the server's own clock, where it tells it
+    try:  # by the server's clock, where the Date header has it
         now = parsedate_to_datetime(date).timestamp()
     except (ValueError, TypeError, IndexError, OverflowError):
         now = time.time()
     return max(0.0, until - now)
 
 
-def _spoken_wait(said: str) -> float | None:
-    found = _WAIT.search(said[:8_000])
-    if not found:
+def _wait_in_text(text: str) -> float | None:
+    match = _RETRY_HINT.search(text[:8_000])
+    if not match:
         return None
-    minutes, seconds, unit = found.groups()
+    minutes, seconds, unit = match.groups()
     return 60.0 * int(minutes or 0) + float(seconds) * (0.001 if unit == "ms" else 1.0)

@@ -1,13 +1,13 @@
-"""What can go wrong between us and a model that writes. No text of these holds a key: what a provider said is scrubbed.
+"""Errors of model calls. Keys are redacted from provider messages.
 
-* ModelError                  a model was asked and there is no answer; nothing else changed
+* ModelError                  a request to a model failed; nothing else changed
   + ModelUnavailable          no answer now, perhaps later: network, timeout, 429, 5xx, circuit open
-  + ModelTruncated            the answer broke off before its end
+  + ModelTruncated            the answer is incomplete
   + ModelEmpty                an answer without text
   + ModelOverflow             the request is longer than the window
-  + ModelRefused              the provider will not answer this: key, name, parameters, content
-  + ModelCancelled            we stopped waiting because we were told to
-  + SpendLimit                asking might cost more than the run may spend
+  + ModelRefused              the provider rejects the request: key, name, parameters, content
+  + ModelCancelled            the wait was cancelled
+  + SpendLimit                the request might cost more than the run may spend
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pagein.events.steps import Usage
 
 
 class ModelError(PageinError):
-    """A model was asked and there is no answer. ``heals`` says whether the same ask may succeed later.
+    """A request to a model failed. ``retryable`` is true if the same request may succeed later.
 
-    ``usage`` is what the attempt cost, where the provider said so; ``unknown_cost`` is true when it may have cost
-    and nobody knows how much.
+    ``usage`` is the attempt's cost, where the provider reported it; ``unknown_cost`` is true when the attempt may have
+    cost an unknown amount.
     """
 
-    heals = False
+    retryable = False
     unknown_cost = False
 
     def __init__(self, message: str, *, usage: Usage | None = None) -> None:
@@ -34,10 +34,10 @@ class ModelError(PageinError):
 class ModelUnavailable(ModelError):
     """No answer now, perhaps later. ``status`` is the HTTP status, 0 without one; ``retry_after`` in seconds.
 
-    ``unknown_cost`` when the request went out and no status came back: the provider may have worked on it.
+    ``unknown_cost`` without a status: the provider may have processed the request.
     """
 
-    heals = True
+    retryable = True
 
     def __init__(self, message: str, *, status: int = 0, retry_after: float | None = None) -> None:
         self.status, self.retry_after = status, retry_after
@@ -46,7 +46,7 @@ class ModelUnavailable(ModelError):
 
 
 class CircuitOpen(ModelUnavailable):
-    """The model failed too often and is left alone for ``retry_after`` seconds. Nothing was sent."""
+    """The model failed too often; the breaker stays open for ``retry_after`` seconds. Nothing was sent."""
 
     def __init__(self, message: str, *, retry_after: float) -> None:
         super().__init__(message, retry_after=retry_after)
@@ -54,9 +54,9 @@ class CircuitOpen(ModelUnavailable):
 
 
 class ModelTruncated(ModelError):
-    """The answer broke off before its end, as a connection that was cut does. ``text`` is what had come."""
+    """The answer is incomplete, as after a lost connection. ``text`` is the received part."""
 
-    heals = True
+    retryable = True
     unknown_cost = True
 
     def __init__(self, message: str, *, text: str = "", usage: Usage | None = None) -> None:
@@ -65,19 +65,19 @@ class ModelTruncated(ModelError):
 
 
 class ModelEmpty(ModelError):
-    """An answer without text. ``heals`` unless the answer's length was used up, which it would be again."""
+    """An answer without text. Retryable unless the finish reason is ``length``."""
 
     def __init__(self, message: str, *, finish: str = "stop", usage: Usage | None = None) -> None:
         self.finish = finish
-        self.heals = finish != "length"
+        self.retryable = finish != "length"
         self.unknown_cost = usage is None
         super().__init__(message, usage=usage)
 
 
 class ModelOverflow(ModelError):
-    """The request is longer than the window: send a shorter one, the same one would overflow again.
+    """The request is longer than the window. Send a shorter one: the same one would overflow again.
 
-    ``window`` is the real one in tokens, where the provider said so; ``asked`` what the request had, likewise.
+    ``window`` is the real window and ``requested`` the request's length, in tokens, where the provider reported them.
     """
 
     def __init__(
@@ -85,15 +85,15 @@ class ModelOverflow(ModelError):
         message: str,
         *,
         window: int | None = None,
-        asked: int | None = None,
+        requested: int | None = None,
         usage: Usage | None = None,
     ) -> None:
-        self.window, self.asked = window, asked
+        self.window, self.requested = window, requested
         super().__init__(message, usage=usage)
 
 
 class ModelRefused(ModelError):
-    """The provider will not answer this ask, now or later: key, model name, parameters, quota, content.
+    """The provider rejects the request, now and later: key, model name, parameters, quota, content.
 
     ``status`` is the HTTP status, 0 without one.
     """
@@ -104,13 +104,13 @@ class ModelRefused(ModelError):
 
 
 class ModelCancelled(ModelError):
-    """We stopped waiting because we were told to. The provider may still be at work."""
+    """The wait was cancelled. The provider may still be working."""
 
     unknown_cost = True
 
 
 class SpendLimit(ModelError):
-    """Asking might cost more than the run may spend. Nothing was sent.
+    """The request might cost more than the run may spend. Nothing was sent.
 
     ``spent`` and ``limit`` are in ``unit``: tokens, or the money the prices are in.
     """
@@ -118,6 +118,6 @@ class SpendLimit(ModelError):
     def __init__(self, *, spent: float, needed: float, limit: float, unit: str) -> None:
         self.spent, self.needed, self.limit, self.unit = spent, needed, limit, unit
         super().__init__(
-            f"this ask may cost {needed:.6g} {unit}; {spent:.6g} of {limit:.6g} are spent or promised. "
+            f"this request may cost {needed:.6g} {unit}; {spent:.6g} of {limit:.6g} are spent or reserved. "
             "Raise the limit, or ask for less."
         )

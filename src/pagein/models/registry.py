@@ -1,4 +1,4 @@
-"""A model by its name, ``maker:model``, or whatever else a user has that can write."""
+"""Lookup of models by name (``maker:model``), and conversion of other objects to models."""
 
 from __future__ import annotations
 
@@ -21,56 +21,57 @@ _SERVERS: Mapping[str, tuple[str, str]] = {
     "ollama": ("http://localhost:11434/v1", ""),
     "vllm": ("http://localhost:8000/v1", ""),
 }
-"""Servers that speak chat completions: where they are, and the variable that holds their key."""
+"""Base URL, and environment variable of the key, of servers with a chat completions API."""
 
-_OLLAMA_WINDOW = 4_096
-"""What Ollama gives a model unless it is told otherwise, whatever the model could hold; it cuts the rest in silence."""
+_OLLAMA_WINDOW_TOKENS = 4_096
+"""Ollama's default window for every model. It truncates longer requests without an error."""
 
 
 def model_named(name: str, **options: Any) -> Model:
-    """The model of a name like ``openai:gpt-4o-mini``, ``anthropic:claude-haiku-4-5`` or ``ollama:qwen3``.
+    """Return the model named ``openai:gpt-4o-mini``, ``anthropic:claude-haiku-4-5``, ``ollama:qwen3`` or the like.
 
     ``options`` go to its class (``base_url``, ``window``, ``stream``, ``options``). Nothing is sent. Raises
-    ConfigurationError for a maker that is not known, an SDK that is not installed or a key that is not set.
+    ConfigurationError for an unknown maker, an SDK that is not installed or a key that is not set.
     """
     maker, colon, model = name.partition(":")
     if not colon or not model.strip() or not maker:
         raise ConfigurationError(f"a model is named as maker:model, as openai:gpt-4o-mini; not {name!r}")
+    options = {"name": model, **options}
     match maker.lower():
         case "openai":
-            from pagein.models.openai_chat import OpenAIModel  # noqa: PLC0415 - loaded when it is asked for
+            from pagein.models.openai_chat import OpenAIModel  # noqa: PLC0415 - loaded on demand
 
-            return _built(OpenAIModel, name, {"name": model, **options})
+            return _build_model(OpenAIModel, name, options)
         case "anthropic":
-            from pagein.models.anthropic import AnthropicModel  # noqa: PLC0415 - loaded when it is asked for
+            from pagein.models.anthropic import AnthropicModel  # noqa: PLC0415 - loaded on demand
 
-            return _built(AnthropicModel, name, {"name": model, **options})
+            return _build_model(AnthropicModel, name, options)
         case server if server in _SERVERS:
-            from pagein.models.openai_chat import OpenAIModel  # noqa: PLC0415 - loaded when it is asked for
+            from pagein.models.openai_chat import OpenAIModel  # noqa: PLC0415 - loaded on demand
 
             base_url, variable = _SERVERS[server]
-            found = {"name": model, "base_url": base_url, "key_variable": variable}
-            small = {"window": _OLLAMA_WINDOW} if server == "ollama" else {}
-            return _built(OpenAIModel, name, {**found, **small, **options})
+            window = _OLLAMA_WINDOW_TOKENS if server == "ollama" else 0
+            defaults = {"base_url": base_url, "key_variable": variable, "window": window}
+            return _build_model(OpenAIModel, name, {**defaults, **options})
     makers = ", ".join(sorted(("openai", "anthropic", *_SERVERS)))
     raise ConfigurationError(
-        f"no maker is called {maker!r}: use one of {makers}; or openai:... with base_url for any other server"
+        f"unknown maker {maker!r}: use one of {makers}; or openai:... with base_url for any other server"
     )
 
 
 def as_model(value: Any, **options: Any) -> Model | AsyncModel:
-    """The model a user means: a name, a model, a LangChain chat model, or a callable. Raises ConfigurationError."""
+    """Convert a name, a model, a LangChain chat model or a callable to a model. Raises ConfigurationError."""
     if isinstance(value, str):
         return model_named(value, **options)
     if hasattr(value, "write") or hasattr(value, "awrite"):
         model: Model | AsyncModel = value
         return model
     if hasattr(value, "invoke") and hasattr(value, "ainvoke"):
-        from pagein.models.langchain import LangChainModel  # noqa: PLC0415 - loaded when it is asked for
+        from pagein.models.langchain import LangChainModel  # noqa: PLC0415 - loaded on demand
 
         return LangChainModel(value, **options)
     if callable(value):
-        from pagein.models.callables import CallableModel  # noqa: PLC0415 - loaded when it is asked for
+        from pagein.models.callables import CallableModel  # noqa: PLC0415 - loaded on demand
 
         return CallableModel(value, **options)
     raise ConfigurationError(
@@ -79,7 +80,7 @@ def as_model(value: Any, **options: Any) -> Model | AsyncModel:
     )
 
 
-def _built(kind: type[Any], name: str, options: dict[str, Any]) -> Model:
+def _build_model(kind: type[Any], name: str, options: dict[str, Any]) -> Model:
     try:
         model: Model = kind(**options)
     except TypeError as error:

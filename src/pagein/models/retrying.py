@@ -1,7 +1,6 @@
-"""Patience with a model: retries with back-off, a circuit breaker, a spend limit, no resend of what overflowed.
+"""Model wrapper with retries and back-off, a circuit breaker and a spend limit; overflowed requests are not resent.
 
-Around any model; itself a model. The course of one ask is written once, as a generator that says what to do next
-(send this, wait so long), and driven in both colours. Time, sleep and chance come in by the door.
+The flow of one request is a generator that yields effects (send a request, sleep), run by a sync and an async driver.
 """
 
 from __future__ import annotations
@@ -13,12 +12,20 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from typing import Annotated
 
-from pagein._common.drive import adrive, drive
+from pagein._common.flows import adrive, drive
+from pagein._common.validation import POSITIVE_COUNT, SECONDS, Constraint, check_arguments, check_fields
 from pagein.errors import ConfigurationError
 from pagein.events.steps import Usage
-from pagein.models.base import Ask, AsyncModel, Model, Reply
-from pagein.models.deadlines import awritten, called_off, nap, within, written
+from pagein.models.base import AsyncModel, Model, ModelRequest, ModelResponse
+from pagein.models.deadlines import (
+    acall_model,
+    call_model,
+    call_with_deadline,
+    is_wait_cancelled,
+    sleep_unless_cancelled,
+)
 from pagein.models.errors import (
     CircuitOpen,
     ModelCancelled,
@@ -28,128 +35,137 @@ from pagein.models.errors import (
     SpendLimit,
 )
 from pagein.models.overflow import Overflow
-from pagein.models.spending import Spending, most_of
+from pagein.models.spending import Spending, max_usage_of
 from pagein.tokens import TokenCounter
 
-_REMEMBERED = 64
-"""Asks that overflowed, of which so many are known again."""
+_MAX_OVERFLOWS = 64
+"""Overflowed requests that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
-    """How often and how long: ``attempts`` in all, pauses of ``first`` seconds, then ``factor`` times as long each.
+class RetryPolicy:
+    """Exponential back-off: ``attempts`` in all, a first pause of ``first`` seconds, each next ``factor`` times longer.
 
-    A pause is between half and the whole of its length, by chance, so that many who failed together do not come back
-    together; never over ``most``. A provider's Retry-After is kept to; one beyond ``longest`` ends the ask.
-    ``attempt`` is the most seconds one attempt may take; None: all that is left.
+    A pause is at most ``most`` seconds and is shortened by a random part of up to a half. A provider's Retry-After is
+    obeyed; one above ``longest`` seconds ends the request. ``attempt`` limits the seconds of one attempt; None: all
+    that remain.
     """
 
-    attempts: int = 4
-    first: float = 0.5
-    factor: float = 2.0
-    most: float = 20.0
-    longest: float = 60.0
-    attempt: float | None = None
+    attempts: Annotated[int, Constraint(1, cap=100), "Attempts in all."] = 4
+    first: Annotated[float, SECONDS, "Seconds of the first pause."] = 0.5
+    factor: Annotated[
+        float, Constraint(1, cap=100), "Factor by which each pause is longer than the one before."
+    ] = 2.0
+    most: Annotated[float, SECONDS, "Maximum seconds of a pause."] = 20.0
+    longest: Annotated[float, SECONDS, "Longest Retry-After in seconds. A longer one ends the request."] = (
+        60.0
+    )
+    attempt: Annotated[
+        float | None,
+        Constraint(exclusive=True, cap=86_400),
+        "Maximum seconds of one attempt. Default: all that is left.",
+    ] = None
 
     def __post_init__(self) -> None:
-        positive = self.attempts >= 1 and self.first >= 0 and self.factor >= 1 and self.most >= 0
-        if not positive or (self.attempt is not None and not self.attempt > 0):
-            raise ConfigurationError(f"waits need at least one attempt, and no negative time: {self}")
+        check_fields(self)
 
-    def pause(self, failures: int, asked: float | None, chance: float) -> float:
-        """Seconds to wait after that many failures; ``chance`` in [0, 1)."""
+    def pause_seconds(self, failures: int, retry_after: float | None, chance: float) -> float:
+        """Seconds to wait after ``failures`` failures; ``chance`` is a random number in [0, 1)."""
         full = min(self.most, self.first * self.factor ** min(failures - 1, 64))
-        return max(asked or 0.0, full * (0.5 + chance / 2))
+        return max(retry_after or 0.0, full * (0.5 + chance / 2))
 
 
 class Breaker:
-    """Leaves a model alone that failed ``failures`` times in a row, for ``cool_down`` seconds; then lets one ask try.
+    """Circuit breaker: opens for ``cool_down`` seconds after ``failures`` failures in a row; then lets one request try.
 
-    What fails is an ask with all its attempts. An overflow, a spend limit and a wait called off are not the model's.
-    Safe to share between threads.
+    A failure is a request whose attempts all failed. Overflows, spend limits and cancelled waits do not count. Safe to
+    share between threads.
     """
 
     def __init__(
-        self, failures: int = 3, cool_down: float = 60.0, *, clock: Callable[[], float] = time.monotonic
+        self,
+        failures: Annotated[
+            int, POSITIVE_COUNT, "Failed requests in a row after which the model is paused."
+        ] = 3,
+        cool_down: Annotated[float, SECONDS, "Seconds of that pause."] = 60.0,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if failures < 1 or cool_down < 0:
-            raise ConfigurationError(
-                f"a breaker needs failures >= 1 and cool_down >= 0: {failures}, {cool_down}"
-            )
-        self._most, self._cool_down, self._clock = failures, cool_down, clock
-        self._failed, self._until, self._trying = 0, 0.0, False
+        check_arguments(Breaker, {"failures": failures, "cool_down": cool_down})
+        self._max_failures, self._cool_down, self._clock = failures, cool_down, clock
+        self._failures, self._open_until, self._probing = 0, 0.0, False
         self._lock = threading.Lock()
 
     @property
     def is_open(self) -> bool:
-        """Whether an ask now would be turned away."""
+        """True if a request would be rejected now."""
         with self._lock:
-            return self._closed_for() > 0
+            return self._seconds_until_closed() > 0
 
     def enter(self, name: str) -> None:
-        """Lets an ask through. Raises CircuitOpen when the model is left alone."""
+        """Admit a request. Raises CircuitOpen while the breaker is open."""
         with self._lock:
-            left = self._closed_for()
-            if left > 0:
+            seconds_left = self._seconds_until_closed()
+            if seconds_left > 0:
                 raise CircuitOpen(
-                    f"{name} failed {self._failed} times in a row and is left alone for {left:.3g} s more",
-                    retry_after=left,
+                    f"{name} failed {self._failures} times in a row; its circuit breaker is open for {seconds_left:.3g} s more",
+                    retry_after=seconds_left,
                 )
-            self._trying = self._failed >= self._most
+            self._probing = self._failures >= self._max_failures
 
     def leave(self, error: BaseException | None) -> None:
-        """Notes how an ask that was let through ended."""
+        """Note how an admitted request ended; None: it succeeded."""
         with self._lock:
-            self._trying = False
+            self._probing = False
             if error is None:
-                self._failed = 0
-            elif _is_the_models(error):
-                self._failed += 1
-                if self._failed >= self._most:
-                    self._until = self._clock() + self._cool_down
+                self._failures = 0
+            elif _counts_as_failure(error):
+                self._failures += 1
+                if self._failures >= self._max_failures:
+                    self._open_until = self._clock() + self._cool_down
 
-    def _closed_for(self) -> float:
-        if self._failed < self._most:
+    def _seconds_until_closed(self) -> float:
+        if self._failures < self._max_failures:
             return 0.0
-        left = self._until - self._clock()
-        return left if left > 0 or not self._trying else max(self._cool_down, 0.001)
+        seconds_left = self._open_until - self._clock()
+        return seconds_left if seconds_left > 0 or not self._probing else max(self._cool_down, 0.001)
 
 
-def _is_the_models(error: BaseException) -> bool:
-    ours = (ModelOverflow, ModelCancelled, SpendLimit, CircuitOpen)
-    return isinstance(error, ModelError) and not isinstance(error, ours)
+def _counts_as_failure(error: BaseException) -> bool:
+    not_the_models = (ModelOverflow, ModelCancelled, SpendLimit, CircuitOpen)
+    return isinstance(error, ModelError) and not isinstance(error, not_the_models)
 
 
-Course = Generator[Ask | float, Reply | None, Reply]
-"""One ask on its way: an Ask to send, or seconds to wait; in the end the reply."""
+RequestFlow = Generator[ModelRequest | float, ModelResponse | None, ModelResponse]
+"""Flow of one request: yields a ModelRequest to send or seconds to sleep, and returns the response."""
 
 
-class Patient:
-    """A model around a model: within the ask's timeout it tries again what may heal, and only that.
+class RetryingModel:
+    """A model that wraps a model and retries retryable errors within the request's timeout.
 
-    ``sleep`` waits for a given number of seconds when called; ``stopped`` turns true when nobody waits any longer:
-    ``Patient(model, sleep=event.wait, stopped=event.is_set)`` stops at ``event.set()``. ``counter`` counts what an ask
-    may cost; without one it is the model's own.
+    ``sleep`` waits a number of seconds; ``is_cancelled`` turns true when the caller no longer waits:
+    ``RetryingModel(model, sleep=event.wait, is_cancelled=event.is_set)`` stops at ``event.set()``. ``counter`` counts
+    the tokens of a request for ``spending``; the default is the model's own.
     """
 
     def __init__(
         self,
         model: Model | AsyncModel,
         *,
-        waits: Waits | None = None,
+        retry: RetryPolicy | None = None,
         breaker: Breaker | None = None,
         spending: Spending | None = None,
         counter: TokenCounter | None = None,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], object] = nap,
+        sleep: Callable[[float], object] = sleep_unless_cancelled,
         chance: Callable[[], float] = random.random,
-        stopped: Callable[[], bool] | None = None,
+        is_cancelled: Callable[[], bool] | None = None,
     ) -> None:
-        self._model, self._waits = model, waits or Waits()
+        self._model, self._retry_policy = model, retry or RetryPolicy()
         self._breaker, self._spending, self._counter = breaker or Breaker(clock=clock), spending, counter
-        self._clock, self._sleep, self._chance, self._stopped = clock, sleep, chance, stopped
-        self._overflowed: OrderedDict[bytes, Overflow] = OrderedDict()
-        self._learnt: int | None = None
+        self._clock, self._sleep, self._chance, self._is_cancelled = clock, sleep, chance, is_cancelled
+        self._overflows: OrderedDict[bytes, Overflow] = OrderedDict()
+        self._learned_window: int | None = None
         self._lock = threading.Lock()
 
     @property
@@ -159,137 +175,143 @@ class Patient:
 
     @property
     def window(self) -> int:
-        """The model's window, or a smaller one that an overflow taught."""
-        return min(self._model.window, self._learnt or self._model.window)
+        """The model's window in tokens, or a smaller one that an overflow reported."""
+        return min(self._model.window, self._learned_window or self._model.window)
 
     @property
     def breaker(self) -> Breaker:
-        """The breaker, to look at or to share."""
+        """The circuit breaker, which other models may share."""
         return self._breaker
 
-    def write(self, ask: Ask) -> Reply:
-        """The answer, within the ask's timeout over all attempts. Raises ModelError, SpendLimit and CircuitOpen too."""
-        return drive(self._course(ask), self._done)
+    def write(self, request: ModelRequest) -> ModelResponse:
+        """Return the answer; the request's timeout covers all attempts. Raises ModelError, SpendLimit or CircuitOpen."""
+        return drive(self._request_flow(request), self._perform)
 
-    async def awrite(self, ask: Ask) -> Reply:
-        """As ``write``, awaited; a cancelled task stops at once, and keeps no promise of the spend limit."""
-        return await adrive(self._course(ask), self._adone)
+    async def awrite(self, request: ModelRequest) -> ModelResponse:
+        """Async variant of ``write``; a cancelled task stops at once and releases its spend reservation."""
+        return await adrive(self._request_flow(request), self._aperform)
 
-    def _done(self, effect: Ask | float) -> Reply | None:
-        if not isinstance(effect, Ask):
+    def _perform(self, effect: ModelRequest | float) -> ModelResponse | None:
+        if not isinstance(effect, ModelRequest):
             self._sleep(effect)
             return None
-        if self._stopped is None:
-            return written(self._model, effect)
-        # The model holds the deadline; this only looks whether anyone still waits for it.
+        if self._is_cancelled is None:
+            return call_model(self._model, effect)
+        # The model enforces the deadline; this only checks for cancellation.
         wait = effect.timeout + 1
-        return within(wait, lambda: written(self._model, effect), name=self.name, stopped=self._stopped)
+        return call_with_deadline(
+            wait, lambda: call_model(self._model, effect), name=self.name, is_cancelled=self._is_cancelled
+        )
 
-    async def _adone(self, effect: Ask | float) -> Reply | None:
-        if isinstance(effect, Ask):
-            return await awritten(self._model, effect)
-        import asyncio  # noqa: PLC0415 - as long to import as all the rest of the room
+    async def _aperform(self, effect: ModelRequest | float) -> ModelResponse | None:
+        if isinstance(effect, ModelRequest):
+            return await acall_model(self._model, effect)
+        import asyncio  # noqa: PLC0415 - takes as long to import as the rest of the package
 
         await asyncio.sleep(effect)
         return None
 
-    def _course(self, ask: Ask) -> Course:
-        """Breaker outside, attempts inside. However the inside ends, the breaker is told."""
-        self._unless_stopped()
-        print_of = _print_of(ask)
-        self._unless_overflowed(print_of)
+    def _request_flow(self, request: ModelRequest) -> RequestFlow:
+        """Run all attempts inside the breaker, which notes the outcome in every case."""
+        self._raise_if_cancelled()
+        fingerprint = _fingerprint(request)
+        self._raise_if_overflowed_before(fingerprint)
         self._breaker.enter(self.name)
-        ended: BaseException | None = ModelCancelled("the ask was given up")
+        failure: BaseException | None = ModelCancelled("the request was abandoned")
         try:
-            reply = yield from self._attempts(ask)
-            ended = None
+            response = yield from self._retry(request)
+            failure = None
         except ModelOverflow as error:
-            self._learn(print_of, error)
-            ended = error
+            self._remember_overflow(fingerprint, error)
+            failure = error
             raise
         except Exception as error:
-            ended = error
+            failure = error
             raise
         finally:
-            self._breaker.leave(ended)
-        return reply
+            self._breaker.leave(failure)
+        return response
 
-    def _attempts(self, ask: Ask) -> Course:
-        deadline = self._clock() + ask.timeout
+    def _retry(self, request: ModelRequest) -> RequestFlow:
+        deadline = self._clock() + request.timeout
         failures = 0
         while True:
-            left = deadline - self._clock()
-            share = min(left, self._waits.attempt or left)
+            seconds_left = deadline - self._clock()
+            attempt_seconds = min(seconds_left, self._retry_policy.attempt or seconds_left)
             try:
-                return (yield from self._paid(replace(ask, timeout=max(share, 0.001))))
+                return (yield from self._attempt(replace(request, timeout=max(attempt_seconds, 0.001))))
             except ModelError as error:
                 failures += 1
-                pause = self._pause(error, failures, deadline - self._clock())
+                pause = self._next_pause(error, failures, deadline - self._clock())
                 if pause is None:
                     raise
             yield pause
-            self._unless_stopped()
+            self._raise_if_cancelled()
 
-    def _pause(self, error: ModelError, failures: int, left: float) -> float | None:
-        """Seconds until the next attempt, or None when there is to be none."""
-        asked = error.retry_after if isinstance(error, ModelUnavailable) else None
-        if not error.heals or failures >= self._waits.attempts or (asked or 0.0) > self._waits.longest:
+    def _next_pause(self, error: ModelError, failures: int, seconds_left: float) -> float | None:
+        """Seconds until the next attempt, or None if there is none."""
+        retry_after = error.retry_after if isinstance(error, ModelUnavailable) else None
+        if (
+            not error.retryable
+            or failures >= self._retry_policy.attempts
+            or (retry_after or 0.0) > self._retry_policy.longest
+        ):
             return None
-        pause = self._waits.pause(failures, asked, self._chance())
-        return pause if pause < left else None
+        pause = self._retry_policy.pause_seconds(failures, retry_after, self._chance())
+        return pause if pause < seconds_left else None
 
-    def _paid(self, ask: Ask) -> Course:
-        """One attempt, promised before and settled after."""
+    def _attempt(self, request: ModelRequest) -> RequestFlow:
+        """Make one attempt; reserve its maximal cost before and settle the real cost after."""
         if self._spending is None:
-            return (yield from _sent(ask))
-        most = most_of(ask, self.name, self._counter)
-        self._spending.promise(most)
-        cost = most  # an attempt that was given up may have cost all of it
+            return (yield from _send(request))
+        max_usage = max_usage_of(request, self.name, self._counter)
+        self._spending.reserve(max_usage)
+        cost = max_usage  # an abandoned attempt may have cost all of it
         try:
-            reply = yield from _sent(ask)
-            cost = reply.usage or most
+            response = yield from _send(request)
+            cost = response.usage or max_usage
         except ModelError as error:
-            cost = error.usage or (most if error.unknown_cost else Usage(0))
+            cost = error.usage or (max_usage if error.unknown_cost else Usage(0))
             raise
         except Exception:
             cost = Usage(0)
             raise
         finally:
-            self._spending.settle(most, cost)
-        return reply
+            self._spending.settle(max_usage, cost)
+        return response
 
-    def _learn(self, print_of: bytes, error: ModelOverflow) -> None:
+    def _remember_overflow(self, fingerprint: bytes, error: ModelOverflow) -> None:
         with self._lock:
-            # Not the error: its traceback would keep the request alive.
-            self._overflowed[print_of] = Overflow(error.window, error.asked)
-            while len(self._overflowed) > _REMEMBERED:
-                self._overflowed.popitem(last=False)
+            # The error itself is not stored: its traceback would keep the request alive.
+            self._overflows[fingerprint] = Overflow(error.window, error.requested)
+            while len(self._overflows) > _MAX_OVERFLOWS:
+                self._overflows.popitem(last=False)
             if error.window:
-                self._learnt = error.window
+                self._learned_window = error.window
 
-    def _unless_overflowed(self, print_of: bytes) -> None:
+    def _raise_if_overflowed_before(self, fingerprint: bytes) -> None:
         with self._lock:
-            known = self._overflowed.get(print_of)
-        if known is not None:
+            overflow = self._overflows.get(fingerprint)
+        if overflow is not None:
             raise ModelOverflow(
                 f"the same request overflowed {self.name} before and was not sent again; send a shorter one",
-                window=known.window,
-                asked=known.asked,
+                window=overflow.window,
+                requested=overflow.requested,
             )
 
-    def _unless_stopped(self) -> None:
-        if called_off() or (self._stopped is not None and self._stopped()):
+    def _raise_if_cancelled(self) -> None:
+        if is_wait_cancelled() or (self._is_cancelled is not None and self._is_cancelled()):
             raise ModelCancelled(f"the wait for {self.name} was called off")
 
 
-def _sent(ask: Ask) -> Course:
-    reply = yield ask
-    if reply is None:
-        raise ConfigurationError("a model's write must return a Reply")
-    return reply
+def _send(request: ModelRequest) -> RequestFlow:
+    response = yield request
+    if response is None:
+        raise ConfigurationError("a model's write must return a ModelResponse")
+    return response
 
 
-def _print_of(ask: Ask) -> bytes:
-    """What makes two asks the same to a window: their messages and the room for the answer."""
-    told = repr((ask.messages, ask.max_tokens))
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()
+def _fingerprint(request: ModelRequest) -> bytes:
+    """Hash of all that decides whether a request overflows: its messages and ``max_tokens``."""
+    identity = repr((request.messages, request.max_tokens))
+    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()

@@ -1,23 +1,24 @@
-"""Search in what was recorded: an index over every step, by words and by meaning. It is derived, and can be rebuilt.
+"""Search over recorded steps: an index by words and by vectors, derived from the log and rebuilt at need.
 
-with SqliteArchive("run.db") as archive:
-    archive.catch_up(log)
-    hits = archive.search("why did the build fail?")
-    shown = pack(hits, 1_000, counter, "why did the build fail?")
+with SqliteSearchIndex("run.db") as index:
+    index.catch_up(log)
+    hits = index.search("why did the build fail?")
+    snippets = pack(hits, 1_000, counter, "why did the build fail?")
 """
 
 from typing import TYPE_CHECKING
 
-from pagein._common.lazy import lazily
+from pagein._common.lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from pagein.search.base import Archive, Embedder, Hit, Query, Role, Snippet
+    from pagein.search.base import Embedder, Hit, Query, Role, Snippet
+    from pagein.search.index import SearchIndex
     from pagein.search.snippets import pack
 
-__all__ = ["Archive", "Embedder", "Hit", "Query", "Role", "Snippet", "pack"]
+__all__ = ["Embedder", "Hit", "Query", "Role", "SearchIndex", "Snippet", "pack"]
 
-__getattr__ = lazily(
+__getattr__ = lazy_attributes(
     __name__,
-    dict.fromkeys(("Archive", "Embedder", "Hit", "Query", "Role", "Snippet"), "pagein.search.base")
-    | {"pack": "pagein.search.snippets"},
+    dict.fromkeys(("Embedder", "Hit", "Query", "Role", "Snippet"), "pagein.search.base")
+    | {"SearchIndex": "pagein.search.index", "pack": "pagein.search.snippets"},
 )

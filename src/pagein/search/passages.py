@@ -1,4 +1,4 @@
-"""From an entry of the log to the passages that are indexed: one for each text, several where it is long."""
+"""Passages: the texts of log entries as they are indexed, long ones in several parts, and their ids."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from pagein.events.steps import (
 from pagein.log.base import Entry
 from pagein.search.base import Role
 
-LONGEST = 1_200
-"""Characters of a passage: about what a small embedder reads. Not tuned. A long tool output is found, and shown, by the
-page that matches."""
+MAX_PASSAGE_CHARS = 1_200
+"""Characters of a passage: about what a small embedder reads. Not tuned. Of a long tool output the matching part is
+found and shown."""
 
-CONTENT = -1
-"""The part that is a step's own words; an observation's part is its index."""
+CONTENT_PART = -1
+"""The part of a step's own content; the part of an observation is its index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A span of one text: ``position`` and ``part`` say whose, ``start`` where in it, ``whole`` whether it is all."""
+    """A span of one text: the text by ``position`` and ``part``, ``start`` within it, ``whole`` if it is all of it."""
 
     position: int
     part: int
@@ -42,23 +42,23 @@ class Passage:
 
     @property
     def handle(self) -> str:
-        """What brings the whole text back."""
+        """The handle that expands to the whole text."""
         return handle_of(self.position, self.part)
 
 
 def handle_of(position: int, part: int) -> str:
     """The handle of one part of a step.
 
-    >>> handle_of(12, CONTENT), handle_of(12, 0)
+    >>> handle_of(12, CONTENT_PART), handle_of(12, 0)
     ('s12', 's12.0')
     """
-    return step_handle(position) if part == CONTENT else observation_handle(position, part)
+    return step_handle(position) if part == CONTENT_PART else observation_handle(position, part)
 
 
 def passages(entry: Entry, own: Collection[tuple[int, int]] = ()) -> Iterator[Passage]:
-    """The passages of an entry, in order. ``own`` are the calls of our own tools, as (position, index).
+    """Split an entry into passages, in order. ``own`` are the calls of own tools, as (position, index).
 
-    What recall brought back is not taken in again: it would be found instead of what it repeats.
+    Results of recall are left out: they repeat text that is indexed already.
     """
     for position, part, role, text in _texts(entry, own):
         for start, span in spans(text):
@@ -66,7 +66,7 @@ def passages(entry: Entry, own: Collection[tuple[int, int]] = ()) -> Iterator[Pa
 
 
 def own_calls(entry: Entry, tools: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Which calls of an action are to our own tools, as (position, index)."""
+    """The calls of an action to own tools, as (position, index)."""
     if tools and isinstance(entry.body, ActionStep):
         for index, call in enumerate(entry.body.tool_calls):
             if call.name in tools:
@@ -74,52 +74,77 @@ def own_calls(entry: Entry, tools: Collection[str]) -> Iterator[tuple[int, int]]
 
 
 def _texts(entry: Entry, own: Collection[tuple[int, int]]) -> Iterator[tuple[int, int, Role, str]]:
-    """The texts of an entry with where they stand and who said them; of what is about the record itself, none."""
+    """The texts of an entry with position, part and role; none for entries about the record itself."""
     at, body = entry.position, entry.body
     match body:
         case ActionStep():
-            yield at, CONTENT, "assistant", _spoken(body)
-            for index, seen in enumerate(body.observations):
-                if seen is not None and (at, index) not in own:
-                    yield at, index, "tool", as_text(seen.content)
+            yield at, CONTENT_PART, "assistant", _action_text(body)
+            for index, observation in enumerate(body.observations):
+                if observation is not None and (at, index) not in own:
+                    yield at, index, "tool", as_text(observation.content)
         case Observed(late=True):
-            yield at, CONTENT, "tool", as_text(body.observation.content)
+            yield at, CONTENT_PART, "tool", as_text(body.observation.content)
         case Observed() if (body.action, body.index) not in own:
             yield body.action, body.index, "tool", as_text(body.observation.content)
         case Pin():
-            yield at, CONTENT, "note", body.text
+            yield at, CONTENT_PART, "note", body.text
         case SystemPromptStep() | TaskStep() | PlanningStep() | FinalAnswerStep() | SummaryStep():
-            yield at, CONTENT, _ROLES.get(type(body), "assistant"), as_text(body.content)
+            yield at, CONTENT_PART, _ROLES.get(type(body), "assistant"), as_text(body.content)
 
 
 _ROLES: Mapping[type, Role] = {SystemPromptStep: "system", TaskStep: "user"}
 
 
-def _spoken(step: ActionStep) -> str:
+def _action_text(step: ActionStep) -> str:
     calls = (f"{call.name}: {argument_text(call.arguments)}" for call in step.tool_calls)
-    return "\n".join(each for each in (as_text(step.content), *calls) if each)
+    return "\n".join(part for part in (as_text(step.content), *calls) if part)
 
 
-def spans(text: str, longest: int = LONGEST) -> Iterator[tuple[int, str]]:
-    r"""The text in pieces of at most ``longest`` characters, each with where it starts; cut at paragraphs, lines, words.
+def spans(text: str, longest: int = MAX_PASSAGE_CHARS) -> Iterator[tuple[int, str]]:
+    r"""Split a text into pieces of at most ``longest`` characters, with their starts, at paragraphs, lines or words.
 
     >>> list(spans("one\ntwo\nthree", 8))
     [(0, 'one\ntwo\n'), (8, 'three')]
     """
     start = 0
     while len(text) - start > longest:
-        end = _cut(text, start, start + longest)
+        end = _cut_position(text, start, start + longest)
         yield start, text[start:end]
         start = end
     if text[start:].strip():
         yield start, text[start:]
 
 
-def _cut(text: str, start: int, end: int) -> int:
-    # The last third is searched, so that no passage is much shorter than it may be.
+def _cut_position(text: str, start: int, end: int) -> int:
+    # Only the last third is searched, so that passages are not much shorter than the limit.
     least = start + (end - start) * 2 // 3
     for mark in ("\n\n", "\n", ". ", " "):
-        found = text.rfind(mark, least, end)
-        if found > 0:
-            return found + len(mark)
+        place = text.rfind(mark, least, end)
+        if place > 0:
+            return place + len(mark)
     return end
+
+
+_ORDINAL_BITS = 24
+
+MAX_PASSAGES = (1 << _ORDINAL_BITS) - 16
+"""Passages of one session. The last ids stay free, so that no passage of another session is a neighbour."""
+
+
+def passage_id(session: int, ordinal: int) -> int:
+    """The id of a session's passage. Neighbours have adjacent ids, and a session is one range.
+
+    >>> passage_id(3, 5) >> 24
+    3
+    """
+    return session << _ORDINAL_BITS | ordinal
+
+
+def session_of(passage: int) -> int:
+    """The session key in a passage's id."""
+    return passage >> _ORDINAL_BITS
+
+
+def range_of_session(session: int) -> tuple[int, int]:
+    """The first and the last possible id of a session's passages."""
+    return passage_id(session, 0), passage_id(session + 1, 0) - 1

@@ -1,11 +1,11 @@
-"""How well passages match the terms of a query: BM25 over a passage and, at less weight, what stands around it.
+"""Ranking: BM25 over a passage and its neighbours, the candidates of a search, and the score that combines words and vectors.
 
-Answers follow questions: a turn is often found by the words of the one before. Counting the neighbours' terms into the
-passage's own (BM25F, each neighbour a weaker field of its own length) finds 5 to 13 points more than BM25 alone. Measured
-on LoCoMo's first five conversations, 997 questions, share of the evidence among the first 5 / 10: alone .578 / .656; one
-neighbour either side at .5 .653 / .763; two .690 / .781; three, as here, .690 / .784; more changes nothing. On
-LongMemEval's chats, where an assistant's long answers stand between a user's short turns, measuring each neighbour
-against its own length instead of all together finds .959 instead of .938 of the evidence within 1,000 tokens.
+Answers follow questions: a turn is often found by the words of the turn before. Counting the neighbours' terms into the
+passage's own (BM25F, each neighbour a weaker field with its own length) finds 5 to 13 points more than BM25 alone.
+Measured on LoCoMo's first five conversations, 997 questions, share of the evidence among the first 5 / 10: alone .578 /
+.656; one neighbour either side at .5 .653 / .763; two .690 / .781; three, as here, .690 / .784; more changes nothing. On
+LongMemEval's chats, where an assistant's long answers separate a user's short turns, normalizing each neighbour by its
+own length finds .959 of the evidence within 1,000 tokens; by their common length .938.
 """
 
 from __future__ import annotations
@@ -14,26 +14,29 @@ import functools
 import heapq
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from pagein.search.tokenizer import counted
+from pagein.search.dates import DateWindow
+from pagein.search.index_store import IndexReader, Scope
+from pagein.search.tokenizer import count_terms
 
-AROUND: Mapping[int, float] = {-3: 0.17, -2: 0.26, -1: 0.4, 1: 0.32, 2: 0.21, 3: 0.14}
-"""What a term counts in a neighbour, by distance; one that stands before says a little more than one after."""
+NEIGHBOUR_WEIGHTS: Mapping[int, float] = {-3: 0.17, -2: 0.26, -1: 0.4, 1: 0.32, 2: 0.21, 3: 0.14}
+"""The weight of a term in a neighbour, by distance; the neighbour before weighs a little more than the one after."""
 
-SATURATION = 1.2
-LENGTH = 0.5
+BM25_K1 = 1.2
+BM25_B = 0.5
 """BM25's k1 and b. Between .8 and 2, and .3 and .75, R@10 on LoCoMo moves by less than a point."""
 
-KEPT, SEARCHED = 1_024, 640
-"""Passages whose terms stay counted, as a run asks about the same ones again and again; and those of one search up to
-which that is done: of more, none would be there still at the next."""
+CACHED_PASSAGES, MAX_CACHED_SEARCH = 1_024, 640
+"""Passages whose term counts are cached, because a run asks about the same ones again; and the passages of a search up
+to which the cache is used: larger searches would evict everything before the next one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
-    """What is known of the passages searched: how many, how long on average in terms, and how rare each term is."""
+class TermStatistics:
+    """The number of passages searched, their average number of terms, and the rarity of each term."""
 
     passages: int
     average: float
@@ -41,7 +44,7 @@ class Statistics:
 
 
 def rarity(passages: int, holding: int) -> float:
-    """What a term is worth that ``holding`` of ``passages`` hold; above 0 even where all do, so few passages rank too.
+    """The weight (idf) of a term in ``holding`` of ``passages``; above 0 even if all contain it.
 
     >>> rarity(1, 1) > 0, rarity(1000, 1) > rarity(1000, 500)
     (True, True)
@@ -49,83 +52,307 @@ def rarity(passages: int, holding: int) -> float:
     return math.log(1 + (passages - holding + 0.5) / (holding + 0.5))
 
 
-def by_presence(present: Mapping[str, Iterable[int]], worth: Mapping[str, float]) -> dict[int, float]:
-    """What the terms that each passage holds are worth together."""
+def sum_rarities(present: Mapping[str, Iterable[int]], worth: Mapping[str, float]) -> dict[int, float]:
+    """The summed rarity of the terms in each passage."""
     sums: dict[int, float] = {}
-    known = sums.get
+    get = sums.get
     for term, holders in present.items():
         value = worth[term]
-        for each in holders:
-            sums[each] = known(each, 0.0) + value
+        for id in holders:
+            sums[id] = get(id, 0.0) + value
     return sums
 
 
-def best_of(sums: Mapping[int, float], most: int) -> list[int]:
-    """The ``most`` passages of the highest sums, of equals the newest; in no order where that is all of them."""
-    if len(sums) <= most:
+def top_ids(sums: Mapping[int, float], limit: int) -> list[int]:
+    """The ``limit`` passages with the highest sums, newest first among equals; unordered if that is all of them."""
+    if len(sums) <= limit:
         return list(sums)
-    return [each for _, each in heapq.nlargest(most, zip(sums.values(), sums, strict=True))]
+    return [id for _, id in heapq.nlargest(limit, zip(sums.values(), sums, strict=True))]
 
 
-def scores(
+def bm25f_scores(
     ids: Collection[int],
     sizes: Mapping[int, int],
     counts: Mapping[str, Mapping[int, int]],
-    statistics: Statistics,
+    statistics: TermStatistics,
 ) -> dict[int, float]:
-    """BM25F of each of the passages: its neighbours are weaker fields, each measured against its own length.
+    """BM25F of each passage: its neighbours are weaker fields, each normalized by its own length.
 
-    Neighbours have adjacent ids. ``counts`` says how often each term occurs where, ``sizes`` how long, in terms, those
-    are that hold any.
+    Neighbours have adjacent ids. ``counts`` are the occurrences of each term by passage, ``sizes`` the terms in each
+    passage that has any.
     """
     average = statistics.average or 1.0
-    norms = {each: 1 - LENGTH + LENGTH * size / average for each, size in sizes.items()}
+    norms = {id: 1 - BM25_B + BM25_B * size / average for id, size in sizes.items()}
     totals = dict.fromkeys(ids, 0.0)
-    around = ((0, 1.0), *AROUND.items())
-    # What stands ``far`` from a passage sees it from the other side.
-    seen_by = {each: [(each - far, share) for far, share in around if each - far in totals] for each in norms}
+    around = ((0, 1.0), *NEIGHBOUR_WEIGHTS.items())
+    # By passage, the passages that it counts in, with its weight there.
+    neighbours = {
+        id: [(id - offset, share) for offset, share in around if id - offset in totals] for id in norms
+    }
     for term, holders in counts.items():
-        worth = statistics.rarity[term] * (SATURATION + 1)
-        for each, count in _around(holders, norms, seen_by).items():
-            totals[each] += worth * count / (count + SATURATION)
+        worth = statistics.rarity[term] * (BM25_K1 + 1)
+        for id, count in _weighted_counts(holders, norms, neighbours).items():
+            totals[id] += worth * count / (count + BM25_K1)
     return totals
 
 
-def _around(
+def _weighted_counts(
     holders: Mapping[int, int],
     norms: Mapping[int, float],
-    seen_by: Mapping[int, Iterable[tuple[int, float]]],
+    neighbours: Mapping[int, Iterable[tuple[int, float]]],
 ) -> dict[int, float]:
-    """What one term counts in each of the passages wanted: by its own text, and by its neighbours'."""
-    counted: dict[int, float] = {}
-    known = counted.get
-    for each, times in holders.items():
-        count = times / norms[each]
-        for beside, share in seen_by[each]:
-            counted[beside] = known(beside, 0.0) + share * count
-    return counted
+    """The weighted count of one term in each passage: its own, and its neighbours'."""
+    weighted: dict[int, float] = {}
+    get = weighted.get
+    for id, times in holders.items():
+        count = times / norms[id]
+        for neighbour, share in neighbours[id]:
+            weighted[neighbour] = get(neighbour, 0.0) + share * count
+    return weighted
 
 
-def occurrences(stored: Collection[str], wanted: frozenset[str]) -> list[dict[str, int]]:
-    """How often each of the wanted terms is among each passage's stored ones, which are parted by spaces.
+def count_occurrences(stored_terms: Collection[str], terms: frozenset[str]) -> list[dict[str, int]]:
+    """Count these terms in each passage's stored terms, which are separated by spaces.
 
-    >>> occurrences(["a b a", "b"], frozenset({"a", "c"}))
+    >>> count_occurrences(["a b a", "b"], frozenset({"a", "c"}))
     [{'a': 2}, {}]
     """
-    if len(stored) > SEARCHED:
-        return [counted(filter(wanted.__contains__, each.split(" "))) for each in stored]
-    return [{term: counts[term] for term in wanted if term in counts} for counts in map(_counted, stored)]
+    if len(stored_terms) > MAX_CACHED_SEARCH:
+        return [count_terms(filter(terms.__contains__, text.split(" "))) for text in stored_terms]
+    return [
+        {term: counts[term] for term in terms if term in counts}
+        for counts in map(_count_stored, stored_terms)
+    ]
 
 
-@functools.lru_cache(maxsize=KEPT)
-def _counted(stored: str) -> Mapping[str, int]:
+@functools.lru_cache(maxsize=CACHED_PASSAGES)
+def _count_stored(stored: str) -> Mapping[str, int]:
     return Counter(stored.split(" "))
 
 
-def padded(stored: str) -> str:
-    """A passage's stored terms, which are parted by spaces, so that each can be counted between spaces of its own.
+def pad_terms(stored: str) -> str:
+    """Double the spaces between stored terms, so that each term can be counted with a space on either side.
 
-    >>> padded("a b a").count(" a ")
+    >>> pad_terms("a b a").count(" a ")
     2
     """
     return f" {stored.replace(' ', '  ')} "
+
+
+# Candidates
+
+QUERY_TERMS = 64
+"""Terms of a query that are searched."""
+
+MAX_POSTINGS = 24_000
+"""Postings read for a query, about. Each term has an equal share, newest first."""
+
+MAX_TERM_POSTINGS = 2_000
+"""Postings read of one term; in a million passages, the newest that contain a common word."""
+
+MAX_SCORED = 400
+"""Passages scored in one search."""
+
+_GROUP_TERMS = 4
+"""The rarest of the common terms, which are looked up together."""
+
+_MAX_CACHED_COUNTS = 10_000
+
+
+@dataclass(slots=True)
+class TermMatches:
+    """The passages with each term, the terms whose list is ``complete``, and the statistics."""
+
+    statistics: TermStatistics
+    present: dict[str, set[int]] = field(default_factory=dict)
+    complete: set[str] = field(default_factory=set)
+
+
+TermCounts = dict[tuple[str, Scope], tuple[int, int]]
+"""For a common term and scope, the passages that contain it and the number of all passages when they were counted."""
+
+
+def match_terms(
+    reader: IndexReader,
+    terms: Sequence[str],
+    scope: Scope,
+    counts: TermCounts,
+    *,
+    postings: int = MAX_POSTINGS,
+    term_postings: int = MAX_TERM_POSTINGS,
+) -> TermMatches:
+    """Find the passages with each term within the scope, of common terms the newest; and the rarity of each term."""
+    passages, size = reader.totals(scope)
+    share = max(term_postings // 8, min(term_postings, postings // max(len(terms), 1)))
+    id_sets = reader.holders([(term,) for term in terms], scope, share + 1)
+    present = {term: holders for term, holders in zip(terms, id_sets, strict=True) if holders}
+    complete = {term for term, holders in present.items() if len(holders) <= share}
+    frequencies = {term: len(present[term]) for term in complete}
+    frequencies |= _count_common(
+        reader, [term for term in present if term not in complete], scope, counts, passages
+    )
+    rarities = {term: rarity(passages, min(frequencies[term], passages)) for term in present}
+    matches = TermMatches(
+        TermStatistics(passages, size / passages if passages else 0.0, rarities), present, complete
+    )
+    _match_groups(reader, scope, matches, share)
+    return matches
+
+
+def _match_groups(reader: IndexReader, scope: Scope, matches: TermMatches, share: int) -> None:
+    """Add the passages that contain several of the terms whose lists are not complete."""
+    rarities = matches.statistics.rarity
+    common = sorted(matches.present.keys() - matches.complete, key=lambda term: -rarities[term])
+    groups = [terms for terms in {tuple(common[:2]), tuple(common[:_GROUP_TERMS])} if len(terms) > 1]
+    if not groups:
+        return
+    for group, holders in zip(groups, reader.holders(groups, scope, share), strict=True):
+        for term in group:
+            matches.present[term] |= holders
+
+
+def _count_common(
+    reader: IndexReader, terms: Sequence[str], scope: Scope, counts: TermCounts, passages: int
+) -> dict[str, int]:
+    """Count the passages with each common term; reuse counts while the index grew by at most a tenth."""
+    frequencies = {}
+    for term in terms:
+        count, passages_then = counts.get((term, scope), (0, -1))
+        if passages_then <= passages <= passages_then * 1.1:
+            frequencies[term] = count
+    missing = [term for term in terms if term not in frequencies]
+    if missing:
+        if len(counts) >= _MAX_CACHED_COUNTS:
+            counts.clear()
+        for term, count in zip(missing, reader.counts(missing, scope), strict=True):
+            counts[term, scope] = (count, passages)
+            frequencies[term] = count
+    return frequencies
+
+
+# Fusion
+
+VECTOR_WEIGHT = 0.5
+"""The weight of vectors beside words, each divided by its best. On LoCoMo's first five conversations R@5 / R@10 are
+.692 / .786 by words alone and .713 / .806 at .5, and within half a point of that from .3 to .8; on LongMemEval's
+development questions .900 of the evidence is within 1,000 tokens, .821 by words alone. Fusing ranks (RRF) loses 4 to 9
+points: ranks overstate the weaker of the two."""
+
+MIN_BEST_SIMILARITY = 0.2
+"""A best similarity (cosine) below this means that nothing is near; it is not scaled up to 1."""
+
+RECENCY_BOOST = 0.02
+"""The share by which the newest is raised and the oldest lowered: it breaks ties."""
+
+DATE_BOOST = 0.1
+"""The share by which a hit within a date of the query is raised."""
+
+ROLE_CONFIDENCE: Mapping[str, float] = {
+    "user": 1.0,
+    "note": 1.0,
+    "assistant": 0.85,
+    "tool": 0.9,
+    "system": 0.85,
+}
+"""The weight of each role. On LongMemEval's development questions, packed by score alone, the assistant at .8 instead
+of 1 finds .864 instead of .770 of the evidence within 1,000 tokens."""
+
+MIN_HITS_TO_SEED = 4
+"""Limit from which the best by words and the best by vectors are always among the hits."""
+
+MAX_HITS_PER_HANDLE = 2
+"""Passages of one text among the hits."""
+
+
+class PassageCandidate(NamedTuple):
+    """A passage to be scored. ``meaning`` is a cosine, None without a vector. A search makes hundreds."""
+
+    id: int
+    handle: tuple[int, int, int]
+    role: str
+    at: float
+    mentioned_at: float | None
+    words: float
+    meaning: float | None
+    text_hash: int
+    """Equal for repetitions."""
+
+
+class ScoredCandidate(NamedTuple):
+    """A candidate with its score and the parts of it."""
+
+    candidate: PassageCandidate
+    score: float
+    scores: Mapping[str, float]
+
+
+def fuse(candidates: Sequence[PassageCandidate], windows: Sequence[DateWindow] = ()) -> list[ScoredCandidate]:
+    """Score the candidates, best first, the newest first among equals; those that score 0 are left out."""
+    if not candidates:
+        return []
+    words = max(candidate.words for candidate in candidates) or 1.0
+    meaning = max(MIN_BEST_SIMILARITY, *(candidate.meaning or 0.0 for candidate in candidates))
+    times = [candidate.at for candidate in candidates]
+    span = (min(times), max(times))
+    fused = [_score_candidate(candidate, words, meaning, span, windows) for candidate in candidates]
+    return sorted(
+        (scored for scored in fused if scored.score > 0),
+        key=lambda scored: (-scored.score, -scored.candidate.at, -scored.candidate.id),
+    )
+
+
+def _score_candidate(
+    candidate: PassageCandidate,
+    words: float,
+    meaning: float,
+    span: tuple[float, float],
+    windows: Sequence[DateWindow],
+) -> ScoredCandidate:
+    by_words = candidate.words / words
+    near = max(0.0, candidate.meaning or 0.0) / meaning
+    oldest, newest = span
+    age = (candidate.at - oldest) / (newest - oldest) if newest > oldest else 0.5
+    recency = 1 + RECENCY_BOOST * (2 * age - 1)
+    confidence = ROLE_CONFIDENCE.get(candidate.role, 1.0)
+    times = (candidate.at,) if candidate.mentioned_at is None else (candidate.at, candidate.mentioned_at)
+    date_boost = 1 + DATE_BOOST * (
+        bool(windows) and any(window.contains(at) for window in windows for at in times)
+    )
+    score = (by_words + VECTOR_WEIGHT * near) * recency * confidence * date_boost
+    scores = {"words": by_words} | ({} if candidate.meaning is None else {"meaning": near})
+    scores |= {"recency": recency, "confidence": confidence, "time": date_boost}
+    return ScoredCandidate(candidate, score, scores)
+
+
+def select_hits(ranked: Sequence[ScoredCandidate], limit: int) -> list[ScoredCandidate]:
+    """Select the hits, best first: no text twice, few passages of one text.
+
+    With ``MIN_HITS_TO_SEED`` or more, the best by words and the best by vectors are among them.
+    """
+    diverse = list(_drop_repetitions(ranked))
+    hits = diverse[:limit]
+    if limit >= MIN_HITS_TO_SEED:
+        for kind in ("words", "meaning"):
+            _include_best(
+                hits, max(diverse, key=lambda scored: scored.scores.get(kind, 0.0), default=None), kind
+            )
+    return hits
+
+
+def _drop_repetitions(ranked: Iterable[ScoredCandidate]) -> Iterable[ScoredCandidate]:
+    hashes: set[int] = set()
+    per_handle: dict[tuple[int, int, int], int] = {}
+    for scored in ranked:
+        handle, text_hash = scored.candidate.handle, scored.candidate.text_hash
+        if text_hash in hashes or per_handle.get(handle, 0) >= MAX_HITS_PER_HANDLE:
+            continue
+        hashes.add(text_hash)
+        per_handle[handle] = per_handle.get(handle, 0) + 1
+        yield scored
+
+
+def _include_best(hits: list[ScoredCandidate], best: ScoredCandidate | None, kind: str) -> None:
+    """Put the best by one kind of score in the last place, unless it is a hit already or scores 0."""
+    if best is None or best in hits or best.scores.get(kind, 0.0) <= 0:
+        return
+    hits[-1] = best

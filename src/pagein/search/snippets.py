@@ -1,4 +1,4 @@
-"""What is shown of the hits within a budget of tokens: the densest first, of long ones the lines nearest the query."""
+"""Snippets: the hits that fit a budget of tokens, long ones cut to the lines nearest the query."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import math
 from collections.abc import Iterable, Sequence
 
 from pagein.search.base import Hit, Snippet
-from pagein.search.tokenizer import Wanted, query_terms
+from pagein.search.tokenizer import TermMatcher, query_terms
 from pagein.tokens import TokenCounter
 
-DENSITY = 0.3
-"""Hits go in by score / tokens ** DENSITY: of two that match alike the short one leaves room for another."""
+DENSITY_EXPONENT = 0.3
+"""Hits are packed by score / tokens ** this: of two equal hits the shorter one goes first."""
 
-LONG = 120
-"""Tokens above which a hit is shown by its lines nearest the query."""
+LONG_HIT_TOKENS = 120
+"""Tokens above which a hit is cut to its lines nearest the query."""
 
-SHARE = 0.5
-"""Of the budget, what one hit may take."""
+MAX_HIT_SHARE = 0.5
+"""The share of the budget that one hit may take."""
 
 GAP = "[…]"
-_MOST_TERMS = 64
+_MAX_QUERY_TERMS = 64
 
 
 def pack(
@@ -28,99 +28,101 @@ def pack(
     counter: TokenCounter,
     query: str = "",
     *,
-    density: float = DENSITY,
-    long: int = LONG,
+    density: float = DENSITY_EXPONENT,
+    long: int = LONG_HIT_TOKENS,
 ) -> tuple[Snippet, ...]:
-    """What to show of the hits in at most ``tokens``, best first; what does not fit is skipped, and nothing is twice.
+    """Pack hits into at most ``tokens``, best first. A hit that does not fit is skipped; nothing is repeated.
 
-    A hit above ``long`` tokens is cut to the lines nearest the query, whole lines, gaps marked.
+    A hit above ``long`` tokens is cut to the lines nearest the query: whole lines, with gaps marked.
     """
-    wanted = Wanted(query_terms(query, _MOST_TERMS))
-    most = max(1, min(long, int(tokens * SHARE)))
-    shown = {each: _shown(each, wanted, most, counter) for each in _distinct(hits)}
-    order = sorted(shown, key=lambda each: -worth(each.score, shown[each][1], density))
+    matcher = TermMatcher(query_terms(query, _MAX_QUERY_TERMS))
+    limit = max(1, min(long, int(tokens * MAX_HIT_SHARE)))
+    shortened = {hit: _shorten(hit, matcher, limit, counter) for hit in _distinct(hits)}
+    order = sorted(shortened, key=lambda hit: -worth(hit.score, shortened[hit][1], density))
     packed: list[Snippet] = []
-    left = tokens
-    for each in order:
-        text, cost = shown[each]
-        if text and cost <= left:
-            packed.append(Snippet(each.handle, text, cost, each))
-            left -= cost
-    return tuple(sorted(packed, key=lambda each: -each.hit.score))
+    room = tokens
+    for hit in order:
+        text, cost = shortened[hit]
+        if text and cost <= room:
+            packed.append(Snippet(hit.handle, text, cost, hit))
+            room -= cost
+    return tuple(sorted(packed, key=lambda hit: -hit.hit.score))
 
 
-def worth(score: float, tokens: float, density: float = DENSITY) -> float:
-    """What a hit is worth for the room it takes."""
+def worth(score: float, tokens: float, density: float = DENSITY_EXPONENT) -> float:
+    """The value of a hit for its tokens."""
     return score / math.pow(max(tokens, 1.0), density)
 
 
 def _distinct(hits: Iterable[Hit]) -> list[Hit]:
-    return list({(each.session, each.handle, each.text): each for each in hits}.values())
+    return list({(hit.session, hit.handle, hit.text): hit for hit in hits}.values())
 
 
-def _shown(hit: Hit, wanted: Wanted, most: int, counter: TokenCounter) -> tuple[str, int]:
+def _shorten(hit: Hit, matcher: TermMatcher, limit: int, counter: TokenCounter) -> tuple[str, int]:
     cost = counter.text(hit.text)
-    if cost <= most:
+    if cost <= limit:
         return hit.text, cost
-    return snippet(hit.text, wanted, most, counter)
+    return snippet(hit.text, matcher, limit, counter)
 
 
-def snippet(text: str, wanted: Wanted, most: int, counter: TokenCounter) -> tuple[str, int]:
-    """The lines of a text that hold most of the wanted terms, in order, in about ``most`` tokens; and their tokens."""
-    lines = [each for line in text.splitlines() for each in _pieces(line)]
-    kept = _nearest(lines, list(map(wanted.held_in, lines)), most, counter)
-    joined = _joined(lines, sorted(kept))
-    return joined, counter.text(joined)
+def snippet(text: str, matcher: TermMatcher, limit: int, counter: TokenCounter) -> tuple[str, int]:
+    """The lines with most of the matcher's terms, in order, within about ``limit`` tokens; and their tokens."""
+    lines = [piece for line in text.splitlines() for piece in _pieces(line)]
+    chosen_lines = _select_lines(lines, list(map(matcher.terms_in, lines)), limit, counter)
+    text_of_lines = _join_lines(lines, sorted(chosen_lines))
+    return text_of_lines, counter.text(text_of_lines)
 
 
-def _nearest(
-    lines: Sequence[str], found: Sequence[frozenset[str]], most: int, counter: TokenCounter
+def _select_lines(
+    lines: Sequence[str], matches: Sequence[frozenset[str]], limit: int, counter: TokenCounter
 ) -> set[int]:
-    """Which of the lines to keep: one by one the one that adds most and still fits, of equals the first."""
-    kept: set[int] = set()
-    held: set[str] = set()
+    """Select lines one by one: always the one that adds most and fits, the first among equals."""
+    selected: set[int] = set()
+    covered: set[str] = set()
     rates = {
-        each: len(holds) + 0.1 * len(holds)
-        for each, (line, holds) in enumerate(zip(lines, found, strict=True))
+        index: len(holds) + 0.1 * len(holds)
+        for index, (line, holds) in enumerate(zip(lines, matches, strict=True))
         if line.strip()
     }
     while rates:
         best = max(rates, key=rates.__getitem__)
         cost = counter.text(lines[best]) + 2
-        if cost > most:
-            rates = {each: old for each, old in rates.items() if counter.text(lines[each]) + 2 <= most}
+        if cost > limit:
+            rates = {index: old for index, old in rates.items() if counter.text(lines[index]) + 2 <= limit}
             continue
         del rates[best]
-        kept.add(best)
-        most -= cost
-        new = found[best] - held
-        held |= new
-        nearer = {best - 1, best + 1}.union(each for each in rates if new and not new.isdisjoint(found[each]))
-        for each in nearer & rates.keys():
-            beside = each - 1 in kept or each + 1 in kept
-            # What the text is shown for already counts less than what is new.
-            rates[each] = len(found[each] - held) + 0.1 * len(found[each]) + 0.05 * beside
-    return kept
+        selected.add(best)
+        limit -= cost
+        new = matches[best] - covered
+        covered |= new
+        nearer = {best - 1, best + 1}.union(
+            index for index in rates if new and not new.isdisjoint(matches[index])
+        )
+        for index in nearer & rates.keys():
+            is_adjacent = index - 1 in selected or index + 1 in selected
+            # Terms that a selected line has already count less than new ones.
+            rates[index] = len(matches[index] - covered) + 0.1 * len(matches[index]) + 0.05 * is_adjacent
+    return selected
 
 
-_WIDE_LINE = 240
+_MAX_LINE_CHARS = 240
 
 
 def _pieces(line: str) -> Iterable[str]:
-    """A line as it is; one that is very long in pieces."""
-    if len(line) <= _WIDE_LINE:
+    """The line, in pieces if it is very long."""
+    if len(line) <= _MAX_LINE_CHARS:
         return (line,)
-    return tuple(line[start : start + _WIDE_LINE] for start in range(0, len(line), _WIDE_LINE))
+    return tuple(line[start : start + _MAX_LINE_CHARS] for start in range(0, len(line), _MAX_LINE_CHARS))
 
 
-def _joined(lines: Sequence[str], kept: Sequence[int]) -> str:
+def _join_lines(lines: Sequence[str], indexes: Sequence[int]) -> str:
     parts: list[str] = []
     last = -1
-    for each in kept:
-        if each != last + 1:
+    for index in indexes:
+        if index != last + 1:
             parts.append(GAP)
-        parts.append(lines[each])
-        last = each
-    if kept and last != len(lines) - 1:
+        parts.append(lines[index])
+        last = index
+    if indexes and last != len(lines) - 1:
         parts.append(GAP)
     return "\n".join(parts)

@@ -1,12 +1,12 @@
-"""TF-IDF cosine over an inverted index that is kept, not refitted: the numbers scikit-learn's TfidfVectorizer gives.
+"""TF-IDF cosine over an inverted index that is updated, not refitted, with the numbers of scikit-learn's TfidfVectorizer.
 
 Its default weighting, fitted on the stored texts: idf = ln((1 + N) / (1 + df)) + 1, raw counts, rows of length 1; a
 query's terms that no text has count for nothing. With L = ln(1 + N) + 1 and l = ln(1 + df) an idf is L - l, so a text's
-squared length is L²·Σtf² - 2L·Σtf²l + Σtf²l²: three sums, of which one more text changes L, and the l of its own terms
-only. To add a text costs what its terms' postings are long, and nothing is fitted again.
+squared length is L²·Σtf² - 2L·Σtf²l + Σtf²l²: three sums. One more text changes L, and the l of its own terms only.
+Adding a text costs the length of its terms' postings, and nothing is fitted again.
 
-Postings and sums are arrays of machine numbers. Where NumPy is installed (the extra ``facts``) many texts are scored by
-it, over the same memory; without it by Python, to the same numbers.
+Postings and sums are arrays of machine numbers. If NumPy is installed (the extra ``facts``) it scores many texts over
+the same memory; otherwise Python does, with the same numbers.
 """
 
 from __future__ import annotations
@@ -19,63 +19,49 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pagein.search.tokenizer import STOP_WORDS, counted, stem, terms
+from pagein.search.tokenizer import STOP_WORDS, count_terms, stem, terms
 
 Analyse = Callable[[str], Iterable[str]]
 
-FEW = 500
-"""Texts up to which Python is as quick as NumPy, and need not load it."""
+NUMPY_MIN_TEXTS = 500
+"""Texts up to which Python is as fast as NumPy, which is then not loaded."""
 
 
 def fact_terms(text: str) -> list[str]:
-    """The terms by which facts and contexts meet: stems, names whole and by part, no stop words.
+    """The terms by which facts match contexts: stems, names whole and in parts, no stop words.
 
     >>> fact_terms("She is testing the Next.js app")
     ['test', 'next.js', 'next', 'js', 'app']
     """
-    stopped = _stopped()
-    return [each for each in terms(text) if each not in stopped and (len(each) > 1 or not each.isascii())]
+    stopped = _stop_terms()
+    return [term for term in terms(text) if term not in stopped and (len(term) > 1 or not term.isascii())]
 
 
 _GRAMMAR = frozenset(
     [
-        "user",
-        "users",
-        "use",
-        "uses",
-        "used",
-        "using",
-        "like",
-        "likes",
-        "liked",
-        "prefer",
-        "prefers",
-        "preferred",
-        "want",
-        "wants",
-        "need",
-        "needs",
+        "user", "users", "use", "uses", "used", "using", "like", "likes", "liked",
+        "prefer", "prefers", "preferred", "want", "wants", "need", "needs",
     ]
-)
-"""What nearly every fact says, and no question is about."""
+)  # fmt: skip
+"""Words of nearly every fact, which distinguish none."""
 
 
 @functools.cache
-def _stopped() -> frozenset[str]:
-    return STOP_WORDS | _GRAMMAR | {stem(each) for each in STOP_WORDS | _GRAMMAR}
+def _stop_terms() -> frozenset[str]:
+    return STOP_WORDS | _GRAMMAR | {stem(word) for word in STOP_WORDS | _GRAMMAR}
 
 
 @functools.cache
-def _numpy() -> Any:
+def _load_numpy() -> Any:
     try:
-        import numpy as np  # noqa: PLC0415 - where there are many facts, and only there
+        import numpy as np  # noqa: PLC0415 - loads where there are many facts
     except ImportError:
         return None
     return np
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TextMatch:
     """A text by its number, its score and its cosine with the query."""
 
     number: int
@@ -84,9 +70,9 @@ class Found:
 
 
 class TfIdf:
-    """Texts by number, each with a weight for its cosine and a score of its own. Not for several threads at once.
+    """Texts by number, each with a weight for its cosine and a base score. Not safe for several threads at once.
 
-    ``arrays`` False: never by NumPy.
+    ``arrays`` False: never uses NumPy.
     """
 
     def __init__(self, analyse: Analyse = fact_terms, *, arrays: bool = True) -> None:
@@ -94,46 +80,46 @@ class TfIdf:
         self._arrays = arrays
         self._texts: dict[int, dict[str, int]] = {}
         self._once: dict[str, array[int]] = {}
-        """By term, the texts that have it once; nearly all."""
+        """By term, the texts with it once; nearly all."""
         self._often: dict[str, dict[int, int]] = {}
-        """By term, the texts that have it more often, and how often."""
+        """By term, the texts with it more often, and the counts."""
         self._squares, self._firsts, self._seconds = array("d"), array("d"), array("d")
         self._wide, self._sure = array("d"), array("d")
         self._logs: dict[str, float] = {}
-        """By term, the ln(1 + df) that the sums hold."""
+        """By term, the ln(1 + df) in the sums."""
         self._stale: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._texts)
 
-    def put(self, number: int, text: str) -> None:
-        """Keep a text under a number that is free."""
-        found = counted(self._analyse(text))
-        self._texts[number] = found
+    def add(self, number: int, text: str) -> None:
+        """Add a text under a free number."""
+        counts = count_terms(self._analyse(text))
+        self._texts[number] = counts
         missing = number + 1 - len(self._squares)
         if missing > 0:
             for column in (self._squares, self._firsts, self._seconds, self._wide):
                 column.extend([0.0] * missing)
             self._sure.extend([-math.inf] * missing)
         square = first = second = 0.0
-        for term, count in found.items():
+        for term, count in counts.items():
             if count == 1:
                 self._once.setdefault(term, array("q")).append(number)
             else:
                 self._often.setdefault(term, {})[number] = count
-            held = self._logs.get(term, 0.0)
+            log = self._logs.get(term, 0.0)
             square += count * count
-            first += count * count * held
-            second += count * count * held * held
+            first += count * count * log
+            second += count * count * log * log
         self._squares[number], self._firsts[number], self._seconds[number] = square, first, second
-        self._stale.update(found)
+        self._stale.update(counts)
 
     def weigh(self, number: int, wide: float, sure: float) -> None:
-        """The score of a text is ``wide`` times its cosine, and ``sure``."""
+        """Set the score of a text: ``wide`` times its cosine, plus ``sure``."""
         self._wide[number], self._sure[number] = wide, sure
 
     def drop(self, number: int) -> None:
-        """Forget the text of a number; the number is free again."""
+        """Remove the text of a number; the number is free again."""
         for term, count in self._texts.pop(number).items():
             if count == 1:
                 self._once[term].remove(number)
@@ -145,11 +131,11 @@ class TfIdf:
     def similarities(self, query: str) -> Mapping[int, float]:
         """The cosine of the query with each text that shares a term with it, by number."""
         dots, cosine = self._dots(query, None)
-        return {each: cosine(each, dot) for each, dot in enumerate(dots) if dot}
+        return {number: cosine(number, dot) for number, dot in enumerate(dots) if dot}
 
-    def best(self, query: str, limit: int) -> list[Found]:
-        """At most ``limit`` texts by their scores, best first; those far from the query by what they are by themselves."""
-        np = _numpy() if self._arrays and len(self) > FEW else None
+    def best(self, query: str, limit: int) -> list[TextMatch]:
+        """At most ``limit`` texts, best first; texts without a common term have their base score."""
+        np = _load_numpy() if self._arrays and len(self) > NUMPY_MIN_TEXTS else None
         dots, cosine = self._dots(query, np)
         if np is None:
             return self._best(dots, cosine, limit)
@@ -159,34 +145,34 @@ class TfIdf:
         scores = sure.copy()
         scores[near] += wide[near] * cosine(near, dots[near], squared, np.sqrt)
         count = min(limit, len(self))
-        chosen = np.argpartition(-scores, count - 1)[:count] if count else []
-        ordered = sorted(map(int, chosen), key=lambda each: (-scores[each], each))
-        return [self._found(each, float(scores[each])) for each in ordered]
+        top = np.argpartition(-scores, count - 1)[:count] if count else []
+        ordered = sorted(map(int, top), key=lambda number: (-scores[number], number))
+        return [self._build_match(number, float(scores[number])) for number in ordered]
 
-    def _best(self, dots: Any, cosine: Callable[..., Any], limit: int) -> list[Found]:
+    def _best(self, dots: Any, cosine: Callable[..., Any], limit: int) -> list[TextMatch]:
         wide = self._wide
         scores = list(self._sure)
-        for each, dot in enumerate(dots):
+        for number, dot in enumerate(dots):
             if dot:
-                scores[each] += wide[each] * cosine(each, dot)
-        chosen = heapq.nlargest(min(limit, len(self)), self._texts, key=scores.__getitem__)
-        chosen.sort(key=lambda each: (-scores[each], each))
-        return [self._found(each, scores[each]) for each in chosen]
+                scores[number] += wide[number] * cosine(number, dot)
+        top = heapq.nlargest(min(limit, len(self)), self._texts, key=scores.__getitem__)
+        top.sort(key=lambda number: (-scores[number], number))
+        return [self._build_match(number, scores[number]) for number in top]
 
-    def _found(self, number: int, score: float) -> Found:
+    def _build_match(self, number: int, score: float) -> TextMatch:
         wide = self._wide[number]
         near = (score - self._sure[number]) / wide if wide else 0.0
-        return Found(number, score, near)
+        return TextMatch(number, score, near)
 
     def _dots(self, query: str, np: Any) -> tuple[Any, Callable[..., Any]]:
-        """For each number the product with the query, and the function that makes a cosine of it."""
-        asked = counted(self._analyse(query))
+        """The product of each number with the query, and the function that makes a cosine of it."""
+        counts = count_terms(self._analyse(query))
         self._settle()
         most = math.log(1 + len(self._texts)) + 1
         size = len(self._squares)
         dots = [0.0] * size if np is None else np.zeros(size)
         length = 0.0
-        for term, count in asked.items():
+        for term, count in counts.items():
             if term not in self._logs:
                 continue
             idf = most - self._logs[term]
@@ -206,14 +192,14 @@ class TfIdf:
         square, twice = most * most, 2 * most
         whole = (self._squares, self._firsts, self._seconds)
 
-        def cosine(each: Any, dot: Any, sums: Any = whole, root: Callable[[Any], Any] = math.sqrt) -> Any:
+        def cosine(number: Any, dot: Any, sums: Any = whole, root: Callable[[Any], Any] = math.sqrt) -> Any:
             squares, firsts, seconds = sums
-            return dot / (length * root(square * squares[each] - twice * firsts[each] + seconds[each]))
+            return dot / (length * root(square * squares[number] - twice * firsts[number] + seconds[number]))
 
         return cosine
 
     def _settle(self) -> None:
-        """Bring the sums up to the frequencies as they are now."""
+        """Bring the sums up to the current frequencies."""
         firsts, seconds = self._firsts, self._seconds
         for term in self._stale:
             once, often = self._once.get(term, ()), self._often.get(term, {})

@@ -1,7 +1,7 @@
-"""What a text is found by: its words' stems, names whole and by part, bigrams where a script has no spaces.
+"""The tokenizer of the index: stems of words, names whole and in parts, bigrams for scripts without spaces.
 
-One analysis for what is stored and what is asked, so the two meet. Pure, linear in the text, no language's grammar but
-the English stems (Snowball, Porter's second stemmer), which other languages' words mostly pass through unchanged.
+Stored texts and queries are analysed alike. Pure, and linear in the text. Of grammar it has only English stems
+(Snowball, Porter's second stemmer), which leave most words of other languages unchanged.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-LONGEST = 64
-"""Characters of a term; what is longer is content (base64, minified code), and is known by its beginning."""
+MAX_TERM_CHARS = 64
+"""Characters of a term. Longer ones are content (base64, minified code) and are cut."""
 
 _NAME = re.compile(r"\w+(?:[./\\:@#+-]+\w+)*")
 _SLASH = re.compile(r"[/\\:]+")
@@ -27,9 +27,9 @@ _WIDE = re.compile(
     "\U00020000-\U0003ffff"
     "]+"
 )
-"""Scripts written without spaces, or whose words are glued to their particles."""
+"""Scripts written without spaces, or whose words are joined to their particles."""
 
-_STOPS = """
+_STOP_WORD_TEXT = """
 a about above after again all also am an and any are as at be because been before being below between both but by
 can cannot could did do does doing don down during each few for from further had has have having he her here hers
 herself him himself his how i if in into is isn it its itself just let ll me more most my myself no nor not now of
@@ -38,93 +38,93 @@ theirs them themselves then there these they this those through to too under unt
 what when where which while who whom whose why will with would you your yours yourself yourselves
 """
 
-STOP_WORDS = frozenset(_STOPS.split())
-"""Left out of a query where anything else is in it: they cost most and say least."""
+STOP_WORDS = frozenset(_STOP_WORD_TEXT.split())
+"""Words left out of a query that has others: they are frequent and distinguish little."""
 
 
 def terms(text: str) -> Iterator[str]:
-    """The terms of a text in order, each as it is stored; a name with its parts behind it.
+    """The terms of a text in order, as they are stored; a name is followed by its parts.
 
     >>> list(terms("Running get_user_by_id in src/a.py: E1234"))[:6]
     ['run', 'get_user_by_id', 'get', 'user', 'by', 'id']
     >>> list(terms("E1234")), list(terms("日本語"))
     (['e1234', 'e', '1234'], ['日', '日本', '本', '本語', '語'])
     """
-    for name in _NAME.findall(_folded(text)):
-        yield from _of_name(name) if name.isascii() else _of_foreign(name)
+    for name in _NAME.findall(_normalize(text)):
+        yield from _name_terms(name) if name.isascii() else _foreign_terms(name)
 
 
-_NONE: frozenset[str] = frozenset()
+_NO_TERMS: frozenset[str] = frozenset()
 
 
-class Wanted:
-    """Terms that are looked for in many short texts of one kind; what of them a name holds is found out once.
+class TermMatcher:
+    """Finds given terms in many short texts. Matches of a name are cached.
 
-    >>> sorted(Wanted(["run", "user"]).held_in("Running get_user_by_id in src/a.py: E1234"))
+    >>> sorted(TermMatcher(["run", "user"]).terms_in("Running get_user_by_id in src/a.py: E1234"))
     ['run', 'user']
     """
 
-    def __init__(self, wanted: Iterable[str]) -> None:
-        self._wanted = frozenset(wanted)
+    def __init__(self, terms: Iterable[str]) -> None:
+        self._terms = frozenset(terms)
         self._names: dict[str, frozenset[str]] = {}
 
-    def held_in(self, text: str) -> frozenset[str]:
-        """Those that are among the text's terms."""
-        held, names = _NONE, self._names
-        for name in _NAME.findall(_folded(text)):
-            found = names.get(name)
-            if found is None:
-                every = _of_name(name) if name.isascii() else _of_foreign(name)
-                found = names[name] = self._wanted.intersection(every)
-            if found:
-                held |= found
-        return held
+    def terms_in(self, text: str) -> frozenset[str]:
+        """The given terms that the text contains."""
+        terms, names = _NO_TERMS, self._names
+        for name in _NAME.findall(_normalize(text)):
+            matches = names.get(name)
+            if matches is None:
+                every = _name_terms(name) if name.isascii() else _foreign_terms(name)
+                matches = names[name] = self._terms.intersection(every)
+            if matches:
+                terms |= matches
+        return terms
 
 
-def query_terms(text: str, most: int) -> tuple[str, ...]:
-    """The distinct terms of a query, at most ``most``: first its names and numbers, then its words, in order.
+def query_terms(text: str, limit: int) -> tuple[str, ...]:
+    """The distinct terms of a query, at most ``limit``: names and numbers first, then words, in order.
 
     Stop words are left out unless there is nothing else. Of a long query only the beginning and the end are read.
     """
-    found = tuple(dict.fromkeys(_asked(_ends(text))))
-    telling = tuple(each for each in found if each not in _STOPPED and (len(each) > 1 or not each.isascii()))
-    kept = telling or found
-    if len(kept) <= most:
-        return kept
-    special = [each for each in kept if not each.isalpha()]
-    return tuple(dict.fromkeys((*special[:most], *kept)))[:most]
+    distinct = tuple(dict.fromkeys(_terms_of_query(_head_and_tail(text))))
+    telling = (term for term in distinct if term not in _STOP_TERMS and (len(term) > 1 or not term.isascii()))
+    selected = tuple(telling) or distinct
+    if len(selected) <= limit:
+        return selected
+    special = [term for term in selected if not term.isalpha()]
+    return tuple(dict.fromkeys((*special[:limit], *selected)))[:limit]
 
 
-_READ = 20_000
-"""Characters that are read of either end of a query."""
+_MAX_END_CHARS = 20_000
+"""Characters read of either end of a query."""
 
 
-def _asked(text: str) -> Iterator[str]:
-    """As ``terms``, but where a script has no spaces only the bigrams, which say more."""
-    for found in _NAME.finditer(_folded(text)):
-        name = found[0]
+def _terms_of_query(text: str) -> Iterator[str]:
+    """As ``terms``, but only the bigrams of scripts without spaces, which distinguish more."""
+    for match in _NAME.finditer(_normalize(text)):
+        name = match[0]
         if name.isascii():
-            yield from _of_name(name)
+            yield from _name_terms(name)
         else:
-            each = tuple(_of_foreign(name))
-            wide = [term for term in each if len(term) > 1 or not _WIDE.match(term)]
-            yield from wide or each
+            foreign = tuple(_foreign_terms(name))
+            wide = [term for term in foreign if len(term) > 1 or not _WIDE.match(term)]
+            yield from wide or foreign
 
 
-def _folded(text: str) -> str:
-    """Compatibility forms made one, accents kept; what is no character is a gap."""
+def _normalize(text: str) -> str:
+    """The text in compatibility forms (NFKC), with accents; lone surrogates are replaced."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode())
 
 
-def _of_name(name: str) -> tuple[str, ...]:
-    # The cache would keep long content alive for nothing.
-    return _cached(name) if len(name) <= LONGEST else tuple(_parts(name))
+def _name_terms(name: str) -> tuple[str, ...]:
+    # Long content is not cached: it does not repeat.
+    return _cached_parts(name) if len(name) <= MAX_TERM_CHARS else tuple(_parts(name))
 
 
 @functools.lru_cache(maxsize=32_768)
-def _cached(name: str) -> tuple[str, ...]:
+def _cached_parts(name: str) -> tuple[str, ...]:
     return tuple(_parts(name))
 
 
@@ -132,111 +132,104 @@ def _parts(name: str) -> Iterator[str]:
     if name.isalpha() and (name.islower() or name.istitle()):
         yield stem(name.lower())
         return
-    whole = name.lower()[:LONGEST]
+    whole = name.lower()[:MAX_TERM_CHARS]
     pieces = list(_pieces(name))
     if pieces != [whole]:
         yield whole if not whole.isalpha() else stem(whole)
-    for piece in pieces[:_MOST_PIECES]:
+    for piece in pieces[:_MAX_PIECES]:
         yield stem(piece)
 
 
-_MOST_PIECES = 64
+_MAX_PIECES = 64
 
 
 def _pieces(name: str) -> Iterator[str]:
-    """The parts of a name in lower case: at marks, at changes of case, and between letters and digits.
+    """The parts of a name in lower case: split at marks, at changes of case, and between letters and digits.
 
-    Of a path each component that is a name itself, too: ``b.py`` in ``src/a/b.py``.
+    Also each component of a path that is a name itself: ``b.py`` in ``src/a/b.py``.
     """
     steps = _SLASH.split(name)
     if len(steps) > 1:
-        yield from (step.lower()[:LONGEST] for step in steps if step and not step.isalnum())
+        yield from (step.lower()[:MAX_TERM_CHARS] for step in steps if step and not step.isalnum())
     for piece in _PIECE.findall(name):
         parts = _CASE.findall(piece)
         if len(parts) > 1 and not piece.isdigit():
-            dotted = piece.lower()[:LONGEST]
+            dotted = piece.lower()[:MAX_TERM_CHARS]
             if piece != name:
                 yield dotted
-        yield from (part.lower()[:LONGEST] for part in parts)
+        yield from (part.lower()[:MAX_TERM_CHARS] for part in parts)
 
 
-def _of_foreign(name: str) -> Iterator[str]:
-    """Runs without spaces by character and by bigram, what stands between them as names."""
+def _foreign_terms(name: str) -> Iterator[str]:
+    """Runs without spaces as characters and bigrams, the text between them as names."""
     at = 0
     for run in _WIDE.finditer(name):
-        yield from _between(name[at : run.start()])
+        yield from _plain_terms(name[at : run.start()])
         letters = run[0]
         for index, letter in enumerate(letters):
             yield letter
             if index + 1 < len(letters):
                 yield letters[index : index + 2]
         at = run.end()
-    yield from _between(name[at:])
+    yield from _plain_terms(name[at:])
 
 
-def _between(text: str) -> Iterator[str]:
-    for found in _NAME.finditer(text):
-        yield from _of_name(found[0])
+def _plain_terms(text: str) -> Iterator[str]:
+    for match in _NAME.finditer(text):
+        yield from _name_terms(match[0])
 
 
 def stem(word: str) -> str:
-    """The stem of a word in lower case; names, numbers and short words are their own.
+    """The stem of a word in lower case; names, numbers and short words stay as they are.
 
     >>> stem("failures"), stem("e1234"), stem("id")
     ('failur', 'e1234', 'id')
     """
-    return _stemmed(word) if 3 < len(word) <= 40 and word.isalpha() and word.isascii() else word[:LONGEST]
+    return (
+        _stem_word(word)
+        if 3 < len(word) <= 40 and word.isalpha() and word.isascii()
+        else word[:MAX_TERM_CHARS]
+    )
 
 
 @functools.lru_cache(maxsize=65_536)
-def _stemmed(word: str) -> str:
+def _stem_word(word: str) -> str:
     from snowballstemmer import stemmer  # noqa: PLC0415 - loaded with the first word, not with the library
 
-    # A stemmer keeps its word in itself, so threads may not share one; to make one costs nothing.
-    found: str = stemmer("english").stemWord(word)
-    return found
+    # A stemmer has state, so threads may not share one. Creating one is cheap.
+    stemmed: str = stemmer("english").stemWord(word)
+    return stemmed
 
 
-_STOPPED = STOP_WORDS | {
-    "becaus",
-    "befor",
-    "onc",
-    "doe",
-    "thi",
-    "wa",
-    "hi",
-    "veri",
-    "whi",
-    "ani",
-    "abov",
-    "dure",
-}
-"""Stop words as they are, and as their stems."""
+_STOP_TERMS = STOP_WORDS | {
+    "becaus", "befor", "onc", "doe", "thi", "wa", "hi", "veri", "whi", "ani", "abov", "dure",
+}  # fmt: skip
+"""Stop words and their stems."""
 
 
-def counted(found: Iterable[str]) -> dict[str, int]:
-    """How often each term occurs."""
+def count_terms(terms: Iterable[str]) -> dict[str, int]:
+    """Count each term."""
     counts: dict[str, int] = {}
-    for each in found:
-        counts[each] = counts.get(each, 0) + 1
+    for term in terms:
+        counts[term] = counts.get(term, 0) + 1
     return counts
 
 
-def surfaces(text: str, wanted: Iterable[str]) -> dict[str, str]:
-    """How each of the wanted terms was first put in the text, in lower case.
+def surface_forms(text: str, terms: Iterable[str]) -> dict[str, str]:
+    """The first spelling of each term in the text, in lower case.
 
-    >>> surfaces("Running tests in src/a.py", ["run", "src/a.py"])
+    >>> surface_forms("Running tests in src/a.py", ["run", "src/a.py"])
     {'run': 'running', 'src/a.py': 'src/a.py'}
     """
-    left = dict.fromkeys(wanted)
-    found: dict[str, str] = {}
-    for match in _NAME.finditer(_folded(_ends(text))):
+    wanted_terms = dict.fromkeys(terms)
+    forms: dict[str, str] = {}
+    for match in _NAME.finditer(_normalize(_head_and_tail(text))):
         name = match[0]
-        for term in _of_name(name) if name.isascii() else _of_foreign(name):
-            if term in left and term not in found:
-                found[term] = name.lower() if stem(name.lower()) == term else term
-    return {term: found[term] for term in left if term in found}
+        for term in _name_terms(name) if name.isascii() else _foreign_terms(name):
+            if term in wanted_terms and term not in forms:
+                forms[term] = name.lower() if stem(name.lower()) == term else term
+    return {term: forms[term] for term in wanted_terms if term in forms}
 
 
-def _ends(text: str) -> str:
-    return text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
+def _head_and_tail(text: str) -> str:
+    return text if len(text) <= 2 * _MAX_END_CHARS else f"{text[:_MAX_END_CHARS]}\n{text[-_MAX_END_CHARS:]}"

@@ -1,6 +1,6 @@
-"""A summary made without a model: what was asked, done, seen to fail and said last, copied from the run by code.
+"""Summaries without a model: requests, actions, failures and the last statement, copied from the run by code.
 
-So every strategy works without a model, and the turn is served where a model fails.
+So every policy works without a model, and a model's failure does not stop the turn.
 """
 
 from __future__ import annotations
@@ -10,170 +10,178 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pagein.context.salience.lines import grounds
-from pagein.context.salience.tracker import Memo
+from pagein.context.salience.lines import has_context
+from pagein.context.salience.tracker import SalienceTracker
 from pagein.events.identifiers import argument_text
-from pagein.summaries.key_items import Mention, error_lines, mentions, sentences
-from pagein.summaries.sanitize import normal, one_line
-from pagein.summaries.spans import Said, Span
-from pagein.summaries.summary import Item, Status, Summary, Task
+from pagein.summaries.key_items import KeyItem, error_lines, find_key_items, split_sentences
+from pagein.summaries.sanitize import normalize_text, one_line
+from pagein.summaries.spans import QuotedText, Span
+from pagein.summaries.summary import Summary, SummaryItem, TaskItem, TaskStatus
 
-OBJECTIVE, STATE = 600, 400
-"""Characters of the user's words that are the objective, and of the last words said that are the state."""
+OBJECTIVE_MAX_CHARS, STATE_MAX_CHARS = 600, 400
+"""Maximum characters of the objective (the user's text) and of the state (the model's last statement)."""
 
-NOD = 12
-"""Characters below which the user's words ("go on", "yes please") replace no objective."""
+MIN_OBJECTIVE_CHARS = 12
+"""Characters from which a user's text is an objective. Shorter ones ("go on", "yes please") are not."""
 
-LONG_RESULT, MOST_HINTS = 2_000, 12
-"""Characters from which a result is worth a hint where it is, and the hints a span gets."""
+HINT_MIN_CHARS, MAX_HINTS = 2_000, 12
+"""Characters from which a result gets a hint, and maximum hints of a span."""
 
-_BOX = re.compile(
+_CHECKBOX = re.compile(
     r"^[ \t]*(?:(?:[-*]|\d{1,3}[.)])[ \t]*)?\[(?P<mark>[ xX~-])\][ \t]+(?P<text>\S.*)$", re.MULTILINE
 )
-_ID = re.compile(r"^(?P<id>#?\w{1,12}-?\d{1,6}|\d{1,3})[:.)]\s+")
-_STATUS: Mapping[str, Status] = {
+_TASK_ID = re.compile(r"^(?P<id>#?\w{1,12}-?\d{1,6}|\d{1,3})[:.)]\s+")
+_STATUS_WORDS: Mapping[str, TaskStatus] = {
     "done": "done", "completed": "done", "complete": "done", "finished": "done", "blocked": "blocked",
     "open": "open", "pending": "open", "todo": "open", "in_progress": "open", "in progress": "open",
 }  # fmt: skip
-_NAMES = ("content", "text", "title", "task", "description", "step")
+_TASK_TEXT_KEYS = ("content", "text", "title", "task", "description", "step")
 
 
-def extracted(span: Span, memo: Memo | None = None) -> Summary:
-    """The summary of a span, without a model. ``memo`` puts the identifiers that are likely needed first.
+def extract_summary(span: Span, tracker: SalienceTracker | None = None) -> Summary:
+    """Summarize a span without a model. ``tracker`` ranks the identifiers by the chance that they are needed.
 
-    Equal spans and memos give equal summaries. What it cannot know (questions answered, why) it leaves empty.
+    Deterministic. Fields that rules cannot fill (answers, reasons) stay empty.
     """
-    found = mentions(span)
-    spoken = [each for each in span.said if each.voice in ("model", "plan", "answer")]
+    key_items = find_key_items(span)
+    statements = [text for text in span.texts if text.speaker in ("model", "plan", "answer")]
     return Summary(
         objective=_objective(span),
-        state=_quoted(spoken[-1], STATE) if spoken else None,
-        constraints=_items(found, "constraint"),
+        state=_quote(statements[-1], STATE_MAX_CHARS) if statements else None,
+        constraints=_items_of_kind(key_items, "constraint"),
         tasks=tuple(_tasks(span)),
         dead_ends=tuple(_dead_ends(span)),
-        artifacts=_artifacts(found, memo),
-        errors=_items(found, "error"),
-        decisions=_items(found, "decision"),
-        questions=tuple(_questions(spoken)),
-        done=tuple(_done(span)),
+        artifacts=_artifacts(key_items, tracker),
+        errors=_items_of_kind(key_items, "error"),
+        decisions=_items_of_kind(key_items, "decision"),
+        questions=tuple(_questions(statements)),
+        done=tuple(_actions_done(span)),
         hints=tuple(_hints(span)),
     )
 
 
-def _quoted(said: Said, most: int) -> Item:
-    return Item(one_line(said.text, most), handles=(said.handle,))
+def _quote(quoted: QuotedText, max_chars: int) -> SummaryItem:
+    return SummaryItem(one_line(quoted.text, max_chars), handles=(quoted.handle,))
 
 
-def _objective(span: Span) -> Item | None:
-    """The user's newest words in the span that are more than a nod: what was asked last is what is being done."""
-    asked = [each for each in span.said if each.voice == "user" and len(each.text.strip()) >= NOD]
-    return _quoted(asked[-1], OBJECTIVE) if asked else None
+def _objective(span: Span) -> SummaryItem | None:
+    """The user's newest text that is long enough for an objective."""
+    requests = [
+        text
+        for text in span.texts
+        if text.speaker == "user" and len(text.text.strip()) >= MIN_OBJECTIVE_CHARS
+    ]
+    return _quote(requests[-1], OBJECTIVE_MAX_CHARS) if requests else None
 
 
-def _items(found: Sequence[Mention], kind: str) -> tuple[Item, ...]:
-    return tuple(Item(each.text, handles=(each.handle,)) for each in found if each.kind == kind)
+def _items_of_kind(key_items: Sequence[KeyItem], kind: str) -> tuple[SummaryItem, ...]:
+    return tuple(SummaryItem(item.text, handles=(item.handle,)) for item in key_items if item.kind == kind)
 
 
-def _artifacts(found: Sequence[Mention], memo: Memo | None) -> tuple[Item, ...]:
-    """Every identifier with its line; the likely needed last, where a bounded rendering looks first."""
-    named = [each for each in found if each.kind in ("path", "identifier", "number")]
-    if memo is not None:
-        known = memo.names
-        named.sort(key=lambda each: memo.name_chance(each.text) if each.text in known else 0.0)
-    return tuple(Item(each.text, grounding(each), (each.handle,)) for each in named)
+def _artifacts(key_items: Sequence[KeyItem], tracker: SalienceTracker | None) -> tuple[SummaryItem, ...]:
+    """Every identifier with its line; the likely needed last, where the renderer starts."""
+    names = [item for item in key_items if item.kind in ("path", "identifier", "number")]
+    if tracker is not None:
+        known_names = tracker.names
+        names.sort(key=lambda item: tracker.name_chance(item.text) if item.text in known_names else 0.0)
+    return tuple(SummaryItem(item.text, context_line(item), (item.handle,)) for item in names)
 
 
-def grounding(each: Mention) -> str:
-    """The line of a name where it says what the name is about; else nothing."""
-    return each.line if grounds(each.line, each.text) else ""
+def context_line(item: KeyItem) -> str:
+    """The line of a name if it says what the name is about; else an empty text."""
+    return item.line if has_context(item.line, item.text) else ""
 
 
-def _done(span: Span) -> Iterator[Item]:
-    failed = {each.about for each in _results(span) if each.failed}
-    succeeded = {each.about for each in _results(span) if not each.failed}
+def _actions_done(span: Span) -> Iterator[SummaryItem]:
+    failures = {text.about for text in _results(span) if text.failed}
+    successes = {text.about for text in _results(span) if not text.failed}
     table: dict[str, str] = {}
-    for each in span.said:
-        if each.voice == "call" and (each.about in succeeded or each.about not in failed):
-            table.pop(each.about, None)
-            table[each.about] = each.handle
+    for text in span.texts:
+        if text.speaker == "call" and (text.about in successes or text.about not in failures):
+            table.pop(text.about, None)
+            table[text.about] = text.handle
     for about, handle in table.items():
-        yield Item(one_line(about), handles=(handle,))
+        yield SummaryItem(one_line(about), handles=(handle,))
 
 
-def _dead_ends(span: Span) -> Iterator[Item]:
-    """Actions whose last result was a failure, with what it said."""
-    last = {each.about: each for each in _results(span)}
-    for about, each in last.items():
-        if each.failed:
-            said = error_lines(each)
-            yield Item(one_line(about), said[-1] if said else "", (each.handle,))
+def _dead_ends(span: Span) -> Iterator[SummaryItem]:
+    """Actions whose last result was a failure, with its error."""
+    last_results = {result.about: result for result in _results(span)}
+    for about, result in last_results.items():
+        if result.failed:
+            messages = error_lines(result)
+            yield SummaryItem(one_line(about), messages[-1] if messages else "", (result.handle,))
 
 
-def _results(span: Span) -> Iterator[Said]:
-    return (each for each in span.said if each.voice == "result" and each.about)
+def _results(span: Span) -> Iterator[QuotedText]:
+    return (text for text in span.texts if text.speaker == "result" and text.about)
 
 
-def _questions(spoken: Sequence[Said]) -> Iterator[Item]:
-    for each in spoken[-1:]:
-        for sentence in sentences(each.text):
+def _questions(statements: Sequence[QuotedText]) -> Iterator[SummaryItem]:
+    for statement in statements[-1:]:
+        for sentence in split_sentences(statement.text):
             if sentence.endswith(("?", "\uff1f")):
-                yield Item(one_line(sentence, 300), handles=(each.handle,))
+                yield SummaryItem(one_line(sentence, 300), handles=(statement.handle,))
 
 
-def _hints(span: Span) -> Iterator[Item]:
-    long = [each for each in span.said if each.voice == "result" and len(each.text) >= LONG_RESULT]
-    chosen = set(sorted(long, key=lambda each: -len(each.text))[:MOST_HINTS])
-    for each in long:
-        if each in chosen:
-            yield Item(f"{one_line(each.about)} gave {len(each.text):,} characters", handles=(each.handle,))
+def _hints(span: Span) -> Iterator[SummaryItem]:
+    long_results = [
+        result for result in span.texts if result.speaker == "result" and len(result.text) >= HINT_MIN_CHARS
+    ]
+    longest = set(sorted(long_results, key=lambda result: -len(result.text))[:MAX_HINTS])
+    for result in long_results:
+        if result in longest:
+            yield SummaryItem(
+                f"{one_line(result.about)} gave {len(result.text):,} characters", handles=(result.handle,)
+            )
 
 
-def _tasks(span: Span) -> Iterator[Task]:
-    """To-do lists, as check boxes and as a tool's arguments; the newest word on each task."""
-    table: dict[str, Task] = {}
-    for said in span.said:
-        for task in _listed(said):
-            table[task.id or normal(task.text)] = task
+def _tasks(span: Span) -> Iterator[TaskItem]:
+    """To-do lists, from check boxes and tool arguments; the newest version of each task."""
+    table: dict[str, TaskItem] = {}
+    for quoted in span.texts:
+        for task in _tasks_in(quoted):
+            table[task.id or normalize_text(task.text)] = task
     yield from table.values()
 
 
-def _listed(said: Said) -> Iterator[Task]:
-    if said.voice == "result":
+def _tasks_in(quoted: QuotedText) -> Iterator[TaskItem]:
+    if quoted.speaker == "result":
         return
-    text = said.text
-    if said.voice == "call":
-        yield from _in_arguments(said)
-        text = argument_text(said.text)
-    for box in _BOX.finditer(text[:100_000]):
+    text = quoted.text
+    if quoted.speaker == "call":
+        yield from _tasks_in_arguments(quoted)
+        text = argument_text(quoted.text)
+    for box in _CHECKBOX.finditer(text[:100_000]):
         words = one_line(box["text"], 300)
-        named = _ID.match(words)
-        status: Status = "done" if box["mark"] in "xX" else "open"
-        yield Task(
-            words[named.end() :] if named else words,
+        match = _TASK_ID.match(words)
+        status: TaskStatus = "done" if box["mark"] in "xX" else "open"
+        yield TaskItem(
+            words[match.end() :] if match else words,
             "",
-            (said.handle,),
-            id=named["id"] if named else "",
+            (quoted.handle,),
+            id=match["id"] if match else "",
             status=status,
         )
 
 
-def _in_arguments(said: Said) -> Iterator[Task]:
+def _tasks_in_arguments(quoted: QuotedText) -> Iterator[TaskItem]:
     try:
-        given = json.loads(said.text)
+        arguments = json.loads(quoted.text)
     except (ValueError, RecursionError):
         return
-    for listed in given.values() if isinstance(given, dict) else ():
-        for each in listed if isinstance(listed, list) else ():
-            task = _as_task(each, said.handle) if isinstance(each, dict) else None
+    for value in arguments.values() if isinstance(arguments, dict) else ():
+        for row in value if isinstance(value, list) else ():
+            task = _parse_task(row, quoted.handle) if isinstance(row, dict) else None
             if task is not None:
                 yield task
 
 
-def _as_task(value: Mapping[str, Any], handle: str) -> Task | None:
-    status = _STATUS.get(str(value.get("status", "")).lower())
-    text = next((value[name] for name in _NAMES if isinstance(value.get(name), str)), "")
+def _parse_task(value: Mapping[str, Any], handle: str) -> TaskItem | None:
+    status = _STATUS_WORDS.get(str(value.get("status", "")).lower())
+    text = next((value[name] for name in _TASK_TEXT_KEYS if isinstance(value.get(name), str)), "")
     if status is None or not text.strip():
         return None
     name = value.get("id", "")
-    own = one_line(str(name), 100) if isinstance(name, str | int) and not isinstance(name, bool) else ""
-    return Task(one_line(text, 300), "", (handle,), id=own, status=status)
+    id = one_line(str(name), 100) if isinstance(name, str | int) and not isinstance(name, bool) else ""
+    return TaskItem(one_line(text, 300), "", (handle,), id=id, status=status)

@@ -1,8 +1,8 @@
-"""What of a span survives in what stands for it, measured by rules; what is missing is repaired from the source.
+"""Fidelity of a summary: the share of a span's key items that survive in it; repair of missing ones from the source.
 
-A mention survives *in sight* where it stands in the summary's text or in a pin: rules and errors word for word,
-identifiers whole, a decision by most of its words on one line. It is *reachable* where the text names its step's own
-handle, or the archive holds it. Rules have to be in sight; the rest is a measure.
+A key item is *in sight* if it is in the summary's text or in a pin: rules and errors word for word, identifiers whole,
+a decision by most of its words on one line. It is *reachable* if the text names its step's own handle.
+Rules must be in sight; for the rest this is a measure.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pagein.context.salience.lines import Reader
-from pagein.events.entries import Survival
+from pagein.context.salience.lines import LineParser
+from pagein.events.entries import RetentionScore
 from pagein.events.handles import Handle, parse_handle
-from pagein.summaries.extractive import grounding
-from pagein.summaries.key_items import KINDS, Kind, Mention, mentions
-from pagein.summaries.merge import merged
-from pagein.summaries.renderer import entry, rendered
+from pagein.summaries.extractive import context_line
+from pagein.summaries.key_items import KINDS, KeyItem, KeyItemKind, find_key_items
+from pagein.summaries.merge import merge_summaries
+from pagein.summaries.renderer import render_item, render_summary
 from pagein.summaries.reply_parser import SummaryRejected
-from pagein.summaries.sanitize import normal, one_line
+from pagein.summaries.sanitize import normalize_text, one_line
 from pagein.summaries.spans import Span
-from pagein.summaries.summary import Item, Section, Summary
+from pagein.summaries.summary import SectionName, Summary, SummaryItem
 from pagein.tokens import TokenCounter
 
-THRESHOLD = 0.2
-"""Weighted share in sight under which a summary, as its model wrote it, is refused. Low on purpose: what is missing is
-repaired from the source; a summary under it is about something else."""
+MIN_SCORE = 0.2
+"""Weighted share in sight below which a model's summary is rejected. Low on purpose: missing items are repaired from
+the source; a summary below it is about something else."""
 
-ROOM = 8
-"""Tokens of a summary for each point of weight it is asked to show: of a long run a short text can show but a part."""
+TOKENS_PER_POINT = 8
+"""Tokens of a summary for each point of weight that it should show: a short text cannot show all of a long run."""
 
-WEIGHTS: dict[Kind, int] = {
+KIND_WEIGHTS: dict[KeyItemKind, int] = {
     "constraint": 8,
     "error": 3,
     "decision": 2,
@@ -41,191 +41,185 @@ WEIGHTS: dict[Kind, int] = {
     "identifier": 1,
     "number": 1,
 }
-"""What one mention of a kind counts in the score."""
+"""Weight of one key item of a kind in the score."""
 
-MOST_OF = 0.6
-"""Share of a decision's words that one line must have."""
+DECISION_WORD_SHARE = 0.6
+"""Share of a decision's words that one line must contain."""
 
-WIDEST = 3
-"""Positions up to which a handle in the text is a step's own; a wider one says only where to search."""
+MAX_HANDLE_WIDTH = 3
+"""Positions up to which a handle in the text counts as its steps' own; a wider one only says where to search."""
 
 _HANDLE = re.compile(r"s(?<!\ws)\d{1,15}(?:\.\d{1,9}|-s?\d{1,15})?\b")
-"""It begins with its letter, by which a text is gone through in a third of the time that a ``\\b`` before it takes."""
+"""Begins with its letter: a search takes a third of the time of one with ``\\b`` at the start."""
 
 _WORDS = re.compile(r"\w{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """What survived by kind, and every mention that is not in sight."""
+    """Retention scores by kind, and every key item that is not in sight."""
 
-    kinds: tuple[Survival, ...]
-    missing: tuple[Mention, ...] = ()
+    scores: tuple[RetentionScore, ...]
+    missing: tuple[KeyItem, ...] = ()
 
-    def of(self, kind: Kind) -> Survival:
-        """What survived of one kind."""
-        return next(each for each in self.kinds if each.kind == kind)
+    def score_of(self, kind: KeyItemKind) -> RetentionScore:
+        """Retention score of one kind."""
+        return next(score for score in self.scores if score.kind == kind)
 
     @property
     def score(self) -> float:
-        """The share in sight over all kinds, by ``WEIGHTS``; 1 where there was nothing to lose."""
-        total = sum(WEIGHTS[kind] * self.of(kind).total for kind in KINDS)
-        return sum(WEIGHTS[kind] * self.of(kind).in_sight for kind in KINDS) / total if total else 1.0
+        """Share in sight over all kinds, by ``KIND_WEIGHTS``; 1 without key items."""
+        total = sum(KIND_WEIGHTS[kind] * self.score_of(kind).total for kind in KINDS)
+        return (
+            sum(KIND_WEIGHTS[kind] * self.score_of(kind).in_sight for kind in KINDS) / total if total else 1.0
+        )
 
-    def held_against(self, tokens: int) -> float:
-        """The weight in sight as a share of what a text of so many tokens could show; at most 1."""
-        total = sum(WEIGHTS[kind] * self.of(kind).total for kind in KINDS)
-        possible = min(total, max(1, tokens // ROOM))
+    def score_for_length(self, tokens: int) -> float:
+        """Weight in sight as a share of what a text of ``tokens`` tokens could show; at most 1."""
+        total = sum(KIND_WEIGHTS[kind] * self.score_of(kind).total for kind in KINDS)
+        possible = min(total, max(1, tokens // TOKENS_PER_POINT))
         return min(1.0, self.score * total / possible) if total else 1.0
 
-    def as_dict(self) -> dict[str, list[int]]:
-        """By kind: total, in sight, in sight or reachable; for JSON."""
-        return {each.kind: [each.total, each.in_sight, each.reachable] for each in self.kinds}
 
-
-def measured(
-    found: Iterable[Mention],
-    text: str,
-    *,
-    pins: Iterable[str] = (),
-    archive: Iterable[str] = (),
-    reader: Reader | None = None,
+def measure_fidelity(
+    key_items: Iterable[KeyItem], text: str, *, pins: Iterable[str] = (), parser: LineParser | None = None
 ) -> Fidelity:
-    """What of the mentions survives in ``text``, the pins, and by handle; ``archive`` are the handles it holds.
+    """Measure which key items survive in ``text`` and the pins.
 
-    Deterministic, and linear in the text for each mention. A ``reader`` that read the run before reads nothing twice.
+    Deterministic, and linear in the text for each item. A ``parser`` that parsed the run before has its lines cached.
     """
-    held = tuple(found)
-    sight = _Sight((text, *pins), reader or Reader())
-    named = [parsed for each in _HANDLE.findall(text) if (parsed := parse_handle(each))]
-    own = [each for each in named if each.last - each.first <= WIDEST]
-    own += [parsed for each in archive if (parsed := parse_handle(each))]
-    missing = tuple(each for each in held if not sight.shows(each))
-    total, lost = Counter(each.kind for each in held), Counter(each.kind for each in missing)
-    back = {handle for handle in {each.handle for each in missing} if _is_reached(handle, own)}
-    reached = Counter(each.kind for each in missing if each.handle in back)
-    return Fidelity(
-        tuple(
-            Survival(kind, total[kind], total[kind] - lost[kind], total[kind] - lost[kind] + reached[kind])
-            for kind in KINDS
-        ),
-        missing,
+    items = tuple(key_items)
+    visible = _VisibleText((text, *pins), parser or LineParser())
+    handles = [parsed for name in _HANDLE.findall(text) if (parsed := parse_handle(name))]
+    step_handles = [handle for handle in handles if handle.last - handle.first <= MAX_HANDLE_WIDTH]
+    missing = tuple(item for item in items if not visible.shows(item))
+    reachable = {name for name in {item.handle for item in missing} if _is_reachable(name, step_handles)}
+    total = Counter(item.kind for item in items)
+    in_sight = total - Counter(item.kind for item in missing)
+    recoverable = Counter(item.kind for item in missing if item.handle in reachable)
+    scores = (
+        RetentionScore(kind, total[kind], in_sight[kind], in_sight[kind] + recoverable[kind])
+        for kind in KINDS
     )
+    return Fidelity(tuple(scores), missing)
 
 
-class _Sight:
-    """The texts that are in sight; what only some kinds of mentions are looked for in is made where one is."""
+class _VisibleText:
+    """The texts that are in sight, in the forms that the kinds of key items are searched in, built on demand."""
 
-    def __init__(self, texts: Iterable[str], reader: Reader) -> None:
+    def __init__(self, texts: Iterable[str], parser: LineParser) -> None:
         self._lines = [one_line(line, 20_000) for text in texts for line in text.splitlines()]
-        self._reader = reader
+        self._parser = parser
         self.text = " \n ".join(self._lines)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        return frozenset(name for line in self._lines for name in self._reader.line(line).names)
+        return frozenset(name for line in self._lines for name in self._parser.parse_line(line).names)
 
     @cached_property
-    def folded(self) -> str:
+    def casefold_text(self) -> str:
         return self.text.casefold()
 
     @cached_property
-    def lines(self) -> tuple[frozenset[str], ...]:
+    def line_words(self) -> tuple[frozenset[str], ...]:
         return tuple(frozenset(_words(line)) for line in self._lines)
 
-    def shows(self, each: Mention) -> bool:
-        match each.kind:
+    def shows(self, item: KeyItem) -> bool:
+        match item.kind:
             case "constraint" | "error":
-                return normal(each.text) in self.folded
+                return normalize_text(item.text) in self.casefold_text
             case "decision":
-                words = frozenset(_words(each.text))
-                return any(len(words & line) >= MOST_OF * len(words) for line in self.lines)
+                words = frozenset(_words(item.text))
+                return any(len(words & line) >= DECISION_WORD_SHARE * len(words) for line in self.line_words)
             case _:
-                return each.text in self.names or _stands(each.text, self.text)
+                return item.text in self.names or _contains_name(item.text, self.text)
 
 
 def _words(text: str) -> list[str]:
     return _WORDS.findall(text.casefold())
 
 
-def _stands(name: str, text: str) -> bool:
-    """True where the name stands in the text, whole: not as a piece of a longer one."""
-    at = text.find(name)
-    while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(name) : at + len(name) + 1]
-        if not (_inner(before) or _inner(after)):
+def _contains_name(name: str, text: str) -> bool:
+    """True if the text contains the name as a whole, not as a part of a longer one."""
+    start = text.find(name)
+    while start >= 0:
+        before, after = text[start - 1 : start], text[start + len(name) : start + len(name) + 1]
+        if not (_is_word_character(before) or _is_word_character(after)):
             return True
-        at = text.find(name, at + 1)
+        start = text.find(name, start + 1)
     return False
 
 
-def _inner(character: str) -> bool:
+def _is_word_character(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _is_reached(handle: str, by: Sequence[Handle]) -> bool:
-    wanted = parse_handle(handle)
-    return wanted is not None and any(
-        held.first <= wanted.first
-        and wanted.last <= held.last
-        and held.observation in (None, wanted.observation)
-        for held in by
+def _is_reachable(handle: str, handles: Sequence[Handle]) -> bool:
+    target = parse_handle(handle)
+    return target is not None and any(
+        handle_range.first <= target.first
+        and target.last <= handle_range.last
+        and handle_range.observation in (None, target.observation)
+        for handle_range in handles
     )
 
 
-def repaired(
+def repair_summary(
     summary: Summary, span: Span, report: Fidelity, tokens: int, *, counter: TokenCounter
 ) -> Summary:
-    """The summary with what is missing added from the source: every rule, and the rest in at most ``tokens`` tokens.
+    """Add missing key items from the source: every rule, and others in at most ``tokens`` tokens.
 
-    The most important kinds come first, within one the newest; what does not fit is listed as not covered, by kind and
-    with the span's handle.
+    The most important kinds come first, within a kind the newest. Items without room are counted by kind under
+    ``not_covered``, with the span's handle.
     """
-    added: dict[Section, list[Item]] = {}
-    short: dict[Kind, int] = {}
+    added: dict[SectionName, list[SummaryItem]] = {}
+    omitted: dict[KeyItemKind, int] = {}
     for kind in KINDS:
-        lost = [each for each in report.missing if each.kind == kind]
-        for each in reversed(lost):
-            section, item = _copied(each)
-            cost = counter.text(entry(item)) + 2
+        missing = [key_item for key_item in report.missing if key_item.kind == kind]
+        for key_item in reversed(missing):
+            section, item = _copy_item(key_item)
+            cost = counter.text(render_item(item)) + 2
             if kind != "constraint" and cost > tokens:
-                short[kind] = short.get(kind, 0) + 1
+                omitted[kind] = omitted.get(kind, 0) + 1
                 continue
             tokens -= cost if kind != "constraint" else 0
             added.setdefault(section, []).append(item)
-    rest = [Item(f"{count} of the run's {kind}s", handles=(span.handle,)) for kind, count in short.items()]
+    notes = [
+        SummaryItem(f"{count} of the run's {kind}s", handles=(span.handle,))
+        for kind, count in omitted.items()
+    ]
     copies = {section: tuple(reversed(items)) for section, items in added.items()}
-    # The copies are the older side: what the summary itself says of the same thing goes before.
-    joined = merged(Summary(**copies), summary)  # type: ignore[arg-type]  # no copy is a task
-    return replace(joined, not_covered=(*joined.not_covered, *rest)) if rest else joined
+    # The copies are the older side: the summary's own text on the same thing wins.
+    repaired = merge_summaries(Summary(**copies), summary)  # type: ignore[arg-type]  # no copy is a task
+    return replace(repaired, not_covered=(*repaired.not_covered, *notes)) if notes else repaired
 
 
-def _copied(each: Mention) -> tuple[Section, Item]:
-    match each.kind:
+def _copy_item(item: KeyItem) -> tuple[SectionName, SummaryItem]:
+    match item.kind:
         case "constraint":
-            return "constraints", Item(each.text, handles=(each.handle,))
+            return "constraints", SummaryItem(item.text, handles=(item.handle,))
         case "error":
-            return "errors", Item(each.text, handles=(each.handle,))
+            return "errors", SummaryItem(item.text, handles=(item.handle,))
         case "decision":
-            return "decisions", Item(each.text, handles=(each.handle,))
+            return "decisions", SummaryItem(item.text, handles=(item.handle,))
         case _:
-            return "artifacts", Item(each.text, grounding(each), (each.handle,))
+            return "artifacts", SummaryItem(item.text, context_line(item), (item.handle,))
 
 
-def accepted(report: Fidelity, tokens: int, threshold: float = THRESHOLD) -> None:
-    """Nothing, where a text of ``tokens`` tokens reaches the threshold. Raises SummaryRejected, naming what is missing."""
-    share = report.held_against(tokens)
+def check_fidelity(report: Fidelity, tokens: int, threshold: float = MIN_SCORE) -> None:
+    """Raise SummaryRejected, naming missing items, if a text of ``tokens`` tokens is below the threshold."""
+    share = report.score_for_length(tokens)
     if share < threshold:
-        lost = ", ".join(each.text[:60] for each in report.missing[:5])
+        missing = ", ".join(item.text[:60] for item in report.missing[:5])
         raise SummaryRejected(
             "unfaithful",
-            f"it shows {share:.0%} of what its {tokens} tokens could, {threshold:.0%} is wanted; missing: {lost}",
+            f"it shows {share:.0%} of what its {tokens} tokens could, {threshold:.0%} is required; missing: {missing}",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
-    """A summary that was held against its source: as repaired, as text, and what survives in that text."""
+class VerifiedSummary:
+    """A verified summary: repaired, rendered, and its fidelity before and after."""
 
     summary: Summary
     text: str
@@ -233,28 +227,28 @@ class Verified:
     after: Fidelity
 
 
-def verified(
+def verify_summary(
     summary: Summary,
     span: Span,
     tokens: int,
     *,
     counter: TokenCounter,
     pins: Iterable[str] = (),
-    threshold: float | None = THRESHOLD,
+    threshold: float | None = MIN_SCORE,
     previous: Summary | None = None,
     handle: str = "",
-) -> Verified:
-    """The new summary of ``span`` measured, refused or repaired, merged behind ``previous``, and rendered.
+) -> VerifiedSummary:
+    """Measure a new summary of ``span``, reject or repair it, merge it with ``previous``, and render it.
 
-    ``handle`` is of all the text stands for (the span's, where there is no previous summary). ``threshold`` None
-    refuses nothing, as for an extractive summary. Raises SummaryRejected under the threshold.
+    ``handle`` covers all that the text stands for (default: the span). ``threshold`` None rejects nothing, as for an
+    extractive summary. Raises SummaryRejected below the threshold.
     """
-    held, found = tuple(pins), mentions(span)
-    written = "\n".join(entry(item) for _, item in summary.entries())
-    before = measured(found, written, pins=held)
+    pin_texts, key_items = tuple(pins), find_key_items(span)
+    summary_text = "\n".join(render_item(item) for _, item in summary.entries())
+    before = measure_fidelity(key_items, summary_text, pins=pin_texts)
     if threshold is not None:
-        accepted(before, counter.text(written), threshold)
-    whole = repaired(summary, span, before, tokens, counter=counter)
-    whole = merged(previous, whole) if previous is not None else whole
-    text = rendered(whole, tokens, counter, handle=handle or span.handle)
-    return Verified(whole, text, before, measured(found, text, pins=held))
+        check_fidelity(before, counter.text(summary_text), threshold)
+    repaired = repair_summary(summary, span, before, tokens, counter=counter)
+    repaired = merge_summaries(previous, repaired) if previous is not None else repaired
+    text = render_summary(repaired, tokens, counter, handle=handle or span.handle)
+    return VerifiedSummary(repaired, text, before, measure_fidelity(key_items, text, pins=pin_texts))

@@ -1,8 +1,8 @@
-"""Summaries that a model writes while the run goes on: what is to be written, how it is asked for, where it stands.
+"""Values of a summary job, which a model works on while the run goes on.
 
-What a model writes is a record of a range of steps, held against its source. A job is made from a snapshot and changes
-nothing; when the view breaks its prefix anyway, the records there are stand at the head of what stands for their range,
-and an extract of the range behind them. So a range that grew meanwhile loses nothing, and nobody waits.
+A model writes a record of a range of steps, which is verified against its source. A job works on a snapshot and changes
+nothing. When the view's prefix changes anyway, the finished records are placed at the head of their range's summary,
+with an extract of the range behind them. So a range that grew meanwhile loses nothing, and no turn waits.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pagein.events.messages import Message
-    from pagein.summaries.requests import Asking
+    from pagein.summaries.requests import PromptSettings
     from pagein.summaries.spans import Span
     from pagein.summaries.summary import Summary
     from pagein.tokens import TokenCounter
 
 
 @dataclass(frozen=True, slots=True)
-class Author:
-    """Who writes: the model's name, what it is asked with, and ``timeout`` seconds for each request.
+class Summarizer:
+    """A model that writes summaries: its name, prompt settings, and ``timeout`` seconds for each request.
 
-    ``holds_run`` says that it is the run's own model, whose cache has the conversation: it is asked at its end.
+    ``holds_run`` is true for the run's own model: its cache has the conversation, so the request is appended to it.
     """
 
     name: str
-    asking: Asking
+    settings: PromptSettings
     timeout: float = 120.0
     holds_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What was written of the steps ``[first, last)``."""
+class SummaryRecord:
+    """The summary that a model wrote of the steps ``[first, last)``."""
 
     first: int
     last: int
@@ -41,10 +41,10 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
-    """Steps ``[first, last)`` to be written about. ``span`` is what is asked; ``previous`` was written of what is before.
+class SummaryRange:
+    """Steps ``[first, last)`` to summarize: ``previous`` covers the steps before ``span``.
 
-    ``span`` may begin behind ``first``: what is between was written already, and is in ``previous``.
+    ``span`` may begin after ``first``: the steps between are already in ``previous``.
     """
 
     first: int
@@ -54,22 +54,22 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """Tiles to write. ``counter`` counts what stands in the view; ``heard`` is what the user and the host said.
+class SummaryJob:
+    """Ranges to summarize. ``counter`` is the view's; ``trusted_texts`` are those of the user and the host.
 
-    ``conversation`` is the request whose prefix the author's cache has, where it has one.
+    ``conversation`` is the request that the summarizer has in its cache; empty without one.
     """
 
-    tiles: tuple[Tile, ...]
+    ranges: tuple[SummaryRange, ...]
     counter: TokenCounter
     pins: tuple[str, ...] = ()
-    heard: tuple[str, ...] = ()
+    trusted_texts: tuple[str, ...] = ()
     conversation: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a job: what was written, and what went wrong, if something did."""
+class JobOutcome:
+    """Result of a job: the records, and the error if there was one."""
 
-    written: tuple[Written, ...] = ()
+    records: tuple[SummaryRecord, ...] = ()
     problem: Exception | None = None

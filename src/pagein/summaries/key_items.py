@@ -1,8 +1,8 @@
-"""What in a span must survive: found by rules, the same each time, whatever wrote the summary.
+"""Key items: what in a span must survive its summary, found by deterministic rules.
 
-Rules and decisions are sentences; errors are lines; the rest are identifiers. Of the words of the user and the model,
-and of short results, every identifier counts; of a long result those in lines that fail, and those that the run names
-elsewhere too: what a tool listed and nobody took up is behind its handle.
+Rules and decisions are sentences; errors are lines; the rest are identifiers. In texts of the user and the model, and
+in short results, every identifier counts; in a long result those in lines that report a failure, and those that the run
+names elsewhere too.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, get_args
 
-from pagein.context.salience.lines import Read, Reader, decides, holds
+from pagein.context.salience.lines import LineParser, ParsedLine, is_decision, matches_pattern
 from pagein.events.identifiers import argument_text
-from pagein.summaries.sanitize import normal, one_line
-from pagein.summaries.spans import Said, Span
+from pagein.summaries.sanitize import normalize_text, one_line
+from pagein.summaries.spans import QuotedText, Span
 
-Kind = Literal["constraint", "error", "path", "identifier", "number", "decision"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-"""The kinds of mentions, most important first."""
+KeyItemKind = Literal["constraint", "error", "path", "identifier", "number", "decision"]
+KINDS: tuple[KeyItemKind, ...] = get_args(KeyItemKind)
+"""The kinds of key items, most important first."""
 
-SHORT = 1_500
-"""Characters up to which a result counts whole."""
+SHORT_RESULT_CHARS = 1_500
+"""Characters up to which every identifier of a result counts."""
 
-READ = 40_000
-"""Characters at each end of a text that are read for identifiers."""
+SCANNED_CHARS = 40_000
+"""Characters at each end of a text that are searched for identifiers."""
 
-ERROR = 300
-"""Characters of an error that must survive."""
+ERROR_MAX_CHARS = 300
+"""Characters of an error or a decision that must survive."""
 
-MOST_NAMES = 200
-"""Identifiers of one line that count."""
+MAX_NAMES_PER_LINE = 200
+"""Maximum identifiers of one line."""
 
-MOST_ERRORS = 3
-"""Errors taken from one result, its last ones: a traceback ends with its reason."""
+MAX_ERRORS_PER_RESULT = 3
+"""Maximum errors of one result, its last ones: a traceback ends with its reason."""
 
 _RULE = re.compile(
     r"""
@@ -55,23 +55,22 @@ _RULE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""What a rule says in the languages it was taught: English, German, French, Spanish, Italian, Portuguese, Russian,
-Chinese, Japanese, Korean."""
+"""Words of a rule in English, German, French, Spanish, Italian, Portuguese, Russian, Chinese, Japanese, Korean."""
 
-_FAILS = re.compile(
+_FAILURE = re.compile(
     r"\b(?:\w*error|\w*exception|traceback|fail(?:ed|ure)|fatal|denied|refused|no such|not found)\b",
     re.IGNORECASE,
 )
-_FAILING = (
+_FAILURE_WORDS = (
     "error", "exception", "traceback", "failed", "failure", "fatal", "denied", "refused", "no such", "not found"
 )  # fmt: skip
-"""One of these is in every ASCII line that ``_FAILS`` finds."""
+"""Every ASCII line that ``_FAILURE`` matches contains one of these."""
 
 _NOISE = re.compile(
     r"\s*(?:</?[^<>]{1,40}>\s*)*|\s*(?:Traceback \(most|During handling of|The above exception|raise\b).*",
     re.IGNORECASE,
 )
-"""Lines that surround an error and say nothing of it."""
+"""Lines around an error without information."""
 
 _NO_ERROR = re.compile(r"\b(?:0|no) (?:errors?|failures?|failed)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])|(?<=[\u3002\uff01\uff1f])|\n+")
@@ -83,65 +82,65 @@ _FIGURE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class KeyItem:
     """One thing that must survive: its text on one line, the handle it came from, and the line it stood in."""
 
-    kind: Kind
+    kind: KeyItemKind
     text: str
     handle: str
     line: str = ""
 
 
-def mentions(span: Span, reader: Reader | None = None) -> tuple[Mention, ...]:
-    """Everything in the span that must survive, each thing once at its newest place, by kind and then in order.
+def find_key_items(span: Span, parser: LineParser | None = None) -> tuple[KeyItem, ...]:
+    """Find the key items of a span, each once at its newest place, by kind and then in order.
 
-    A ``reader`` that read the run before reads nothing twice.
+    A ``parser`` that parsed the run before has its lines cached.
     """
-    reader = reader or Reader()
-    read = [(said, reader.text(_plain(said))) for said in span.said]
-    shared = _shared(lines for _, lines in read)
-    found: dict[tuple[Kind, str], Mention | tuple[str, Read]] = {}
-    for said, lines in read:
-        for each in _sentences(said):
-            key = each.kind, each.text if each.kind == "error" else normal(each.text)
-            # Rules keep their first words; of the rest the newest line says most.
-            if key not in found or each.kind != "constraint":
-                found.pop(key, None)
-                found[key] = each
-        for kind, name, line in _names(said, lines, shared):
-            # A run names the same thing again and again: a mention is made of it once, of its newest line.
-            found.pop((kind, name), None)
-            found[kind, name] = said.handle, line
-    whole = [_mention(*key, each) for key, each in found.items()]
-    return tuple(each for kind in KINDS for each in whole if each.kind == kind)
+    parser = parser or LineParser()
+    parsed = [(quoted, parser.parse_text(_readable_text(quoted))) for quoted in span.texts]
+    repeated = _repeated_names(lines for _, lines in parsed)
+    newest: dict[tuple[KeyItemKind, str], KeyItem | tuple[str, ParsedLine]] = {}
+    for quoted, lines in parsed:
+        for item in _sentence_items(quoted):
+            key = item.kind, item.text if item.kind == "error" else normalize_text(item.text)
+            # Rules keep their first wording; for the rest the newest line says most.
+            if key not in newest or item.kind != "constraint":
+                newest.pop(key, None)
+                newest[key] = item
+        for kind, name, line in _name_items(quoted, lines, repeated):
+            # A run names the same thing many times: only the newest line counts.
+            newest.pop((kind, name), None)
+            newest[kind, name] = quoted.handle, line
+    items = [_key_item(*key, source) for key, source in newest.items()]
+    return tuple(item for kind in KINDS for item in items if item.kind == kind)
 
 
-def _mention(kind: Kind, text: str, found: Mention | tuple[str, Read]) -> Mention:
-    if isinstance(found, Mention):
-        return found
-    handle, line = found
-    return Mention(kind, text, handle, one_line(line.raw, 120))
+def _key_item(kind: KeyItemKind, text: str, source: KeyItem | tuple[str, ParsedLine]) -> KeyItem:
+    if isinstance(source, KeyItem):
+        return source
+    handle, line = source
+    return KeyItem(kind, text, handle, one_line(line.raw, 120))
 
 
-def _sentences(said: Said) -> Iterator[Mention]:
+def _sentence_items(quoted: QuotedText) -> Iterator[KeyItem]:
     """Rules, decisions and errors."""
-    if said.voice in ("user", "system"):
-        for sentence in sentences(_FENCED.sub("\n", said.text)):
+    if quoted.speaker in ("user", "system"):
+        for sentence in split_sentences(_FENCED.sub("\n", quoted.text)):
             if _RULE.search(sentence):
-                yield Mention("constraint", one_line(sentence), said.handle)
-    elif said.voice in ("model", "plan", "answer"):
-        for sentence in sentences(said.text):
-            if decides(sentence):
-                yield Mention("decision", one_line(sentence, ERROR), said.handle)
-    elif said.voice == "result":
-        for line in error_lines(said):
-            yield Mention("error", line, said.handle)
+                yield KeyItem("constraint", one_line(sentence), quoted.handle)
+    elif quoted.speaker in ("model", "plan", "answer"):
+        for sentence in split_sentences(quoted.text):
+            if is_decision(sentence):
+                yield KeyItem("decision", one_line(sentence, ERROR_MAX_CHARS), quoted.handle)
+    elif quoted.speaker == "result":
+        for line in error_lines(quoted):
+            yield KeyItem("error", line, quoted.handle)
 
 
-def sentences(text: str) -> Iterator[str]:
-    r"""The sentences of a text, bullets and line ends taken off.
+def split_sentences(text: str) -> Iterator[str]:
+    r"""Split a text into sentences, without bullets and line ends.
 
-    >>> list(sentences("- Use e.g. uv. Never pip!\nDone."))
+    >>> list(split_sentences("- Use e.g. uv. Never pip!\nDone."))
     ['Use e.g. uv.', 'Never pip!', 'Done.']
     """
     for raw in _SENTENCE.split(text):
@@ -149,50 +148,54 @@ def sentences(text: str) -> Iterator[str]:
             yield sentence
 
 
-def error_lines(said: Said) -> tuple[str, ...]:
-    """The lines of a result that say what failed, verbatim, the last few; else a failed result's last."""
-    lines = _ends(said.text).splitlines()
-    failing = islice((line for line in reversed(lines) if _is_error(line, said.failed)), MOST_ERRORS)
-    chosen = list(failing)[::-1]
-    if said.failed and not chosen:
-        chosen = [line for line in lines if not _NOISE.fullmatch(line)][-1:]
-    return tuple(one_line(line, ERROR) for line in chosen)
+def error_lines(quoted: QuotedText) -> tuple[str, ...]:
+    """The last lines of a result that report a failure, verbatim; without any, the last line of a failed result."""
+    lines = _both_ends(quoted.text).splitlines()
+    failing = islice(
+        (line for line in reversed(lines) if _is_error(line, quoted.failed)), MAX_ERRORS_PER_RESULT
+    )
+    lines_shown = list(failing)[::-1]
+    if quoted.failed and not lines_shown:
+        lines_shown = [line for line in lines if not _NOISE.fullmatch(line)][-1:]
+    return tuple(one_line(line, ERROR_MAX_CHARS) for line in lines_shown)
 
 
 def _is_error(line: str, failed: bool) -> bool:
-    if not _fails(line) or _NO_ERROR.search(line) or _NOISE.fullmatch(line):
+    if not _mentions_failure(line) or _NO_ERROR.search(line) or _NOISE.fullmatch(line):
         return False
-    # A result that succeeded may quote the word: only lines that begin with it are errors.
-    return failed or _FAILS.match(line.strip().lstrip("E> ")) is not None
+    # A successful result may quote the word: only lines that begin with it are errors.
+    return failed or _FAILURE.match(line.strip().lstrip("E> ")) is not None
 
 
-def _fails(line: str) -> bool:
-    return holds(line, _FAILS, _FAILING)
+def _mentions_failure(line: str) -> bool:
+    return matches_pattern(line, _FAILURE, _FAILURE_WORDS)
 
 
-def _shared(texts: Iterable[Sequence[Read]]) -> frozenset[str]:
-    """The identifiers that more than one text of the span names."""
-    seen = Counter(name for lines in texts for name in {name for line in lines for name in line.names})
-    return frozenset(name for name, times in seen.items() if times > 1)
+def _repeated_names(texts: Iterable[Sequence[ParsedLine]]) -> frozenset[str]:
+    """Identifiers that more than one text of the span names."""
+    counts = Counter(name for lines in texts for name in {name for line in lines for name in line.names})
+    return frozenset(name for name, times in counts.items() if times > 1)
 
 
-def _names(said: Said, lines: Iterable[Read], shared: frozenset[str]) -> Iterator[tuple[Kind, str, Read]]:
-    """Identifiers and figures, each with its line: every one, or of a long result those that something else names too."""
-    whole = said.voice != "result" or len(said.text) <= SHORT
+def _name_items(
+    quoted: QuotedText, lines: Iterable[ParsedLine], repeated: frozenset[str]
+) -> Iterator[tuple[KeyItemKind, str, ParsedLine]]:
+    """Identifiers and figures with their lines: all, or from a long result those that another text names too."""
+    is_whole = quoted.speaker != "result" or len(quoted.text) <= SHORT_RESULT_CHARS
     for line in lines:
-        every = whole or (said.failed and _fails(line.raw))
-        for name in line.names[:MOST_NAMES]:
-            if every or name in shared:
-                kind: Kind = "path" if "/" in name else "number" if name.isdigit() else "identifier"
+        all_names = is_whole or (quoted.failed and _mentions_failure(line.raw))
+        for name in line.names[:MAX_NAMES_PER_LINE]:
+            if all_names or name in repeated:
+                kind: KeyItemKind = "path" if "/" in name else "number" if name.isdigit() else "identifier"
                 yield kind, name if name.isascii() else one_line(name), line
-        if every:
+        if all_names:
             for figure in _FIGURE.finditer(line.raw):
                 yield "number", figure[0], line
 
 
-def _plain(said: Said) -> str:
-    return _ends(argument_text(said.text) if said.voice == "call" else said.text)
+def _readable_text(quoted: QuotedText) -> str:
+    return _both_ends(argument_text(quoted.text) if quoted.speaker == "call" else quoted.text)
 
 
-def _ends(text: str) -> str:
-    return text if len(text) <= 2 * READ else text[:READ] + "\n" + text[-READ:]
+def _both_ends(text: str) -> str:
+    return text if len(text) <= 2 * SCANNED_CHARS else text[:SCANNED_CHARS] + "\n" + text[-SCANNED_CHARS:]

@@ -1,8 +1,7 @@
-"""The previous summary and a new one, by code: nothing is summarised again, so nothing decays.
+"""Merging of the previous summary with a new one, by code: no summary is summarized again, so nothing decays.
 
-An entry of the new summary replaces the older one that is about the same thing, where that stood. The rest stays, in
-order. Merging is associative, and merging a summary with itself changes nothing; both hold because an entry's
-place is where its thing was first named and its words are those said last.
+An item of the new summary replaces the older item about the same thing, at its place. The rest stays in order. Merging
+is associative and idempotent: an item's place is that of its first occurrence, its text that of the last.
 """
 
 from __future__ import annotations
@@ -12,100 +11,100 @@ from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
 
-from pagein.summaries.sanitize import normal, one_line
-from pagein.summaries.summary import EXTRACTIVE, Item, Summary, Task
+from pagein.summaries.sanitize import normalize_text, one_line
+from pagein.summaries.summary import EXTRACTIVE, Summary, SummaryItem, TaskItem
 
-MOST_HANDLES = 8
-"""Handles an entry keeps, newest last."""
+MAX_HANDLES_PER_ITEM = 8
+"""Handles that an item keeps, newest last."""
 
-Entry = TypeVar("Entry", bound=Item)
+ItemT = TypeVar("ItemT", bound=SummaryItem)
 
 
-def merged(older: Summary, newer: Summary) -> Summary:
-    """Both summaries as one: same identifier, task or text, the newer's words; no constraint is ever lost.
+def merge_summaries(older: Summary, newer: Summary) -> Summary:
+    """Merge two summaries: for the same identifier, task or text the newer item wins; no constraint is lost.
 
-    A task that the newer names as done is done. Next steps are the newest only: an old intention is no record of now.
+    A task that the newer summary lists as done is done. Only the newest next steps are kept.
     """
     return Summary(
         objective=newer.objective or older.objective,
         state=newer.state or older.state,
-        constraints=_union(older.constraints, newer.constraints, key=same_text, choose=_first_words),
-        tasks=_union(_closed(older.tasks, newer), newer.tasks, key=task_key, choose=_later),
-        dead_ends=_union(older.dead_ends, newer.dead_ends, key=same_text, choose=_later),
-        artifacts=_union(older.artifacts, newer.artifacts, key=exact, choose=_later),
-        errors=_union(older.errors, newer.errors, key=exact, choose=_later),
-        decisions=_union(older.decisions, newer.decisions, key=same_text, choose=_later),
-        questions=_union(older.questions, newer.questions, key=same_text, choose=_later),
-        done=_union(older.done, newer.done, key=same_text, choose=_later),
-        next_steps=_one_each(newer.next_steps) or _one_each(older.next_steps),
-        hints=_union(older.hints, newer.hints, key=same_text, choose=_later),
-        not_covered=_union(older.not_covered, newer.not_covered, key=same_text, choose=_later),
+        constraints=_merge_items(older.constraints, newer.constraints, key=text_key, choose=_prefer_first),
+        tasks=_merge_items(_close_tasks(older.tasks, newer), newer.tasks, key=task_key, choose=_prefer_newer),
+        dead_ends=_merge_items(older.dead_ends, newer.dead_ends, key=text_key, choose=_prefer_newer),
+        artifacts=_merge_items(older.artifacts, newer.artifacts, key=exact_key, choose=_prefer_newer),
+        errors=_merge_items(older.errors, newer.errors, key=exact_key, choose=_prefer_newer),
+        decisions=_merge_items(older.decisions, newer.decisions, key=text_key, choose=_prefer_newer),
+        questions=_merge_items(older.questions, newer.questions, key=text_key, choose=_prefer_newer),
+        done=_merge_items(older.done, newer.done, key=text_key, choose=_prefer_newer),
+        next_steps=_deduplicate(newer.next_steps) or _deduplicate(older.next_steps),
+        hints=_merge_items(older.hints, newer.hints, key=text_key, choose=_prefer_newer),
+        not_covered=_merge_items(older.not_covered, newer.not_covered, key=text_key, choose=_prefer_newer),
     )
 
 
-def merged_all(summaries: Iterable[Summary]) -> Summary:
-    """All of them as one, oldest first; none gives the empty summary."""
-    return reduce(merged, summaries, Summary())
+def merge_all(summaries: Iterable[Summary]) -> Summary:
+    """Merge summaries, oldest first; none gives the empty summary."""
+    return reduce(merge_summaries, summaries, Summary())
 
 
-def exact(item: Item) -> str:
-    """Identifiers and errors are the same where they are letter for letter the same."""
+def exact_key(item: SummaryItem) -> str:
+    """Key of an identifier or error: its exact text."""
     return one_line(item.text)
 
 
-def same_text(item: Item) -> str:
-    """Other entries are the same where they read the same."""
-    return normal(item.text)
+def text_key(item: SummaryItem) -> str:
+    """Key of other items: their normalized text."""
+    return normalize_text(item.text)
 
 
-def task_key(task: Task) -> str:
-    """A task is the same by its exact id, or by its text where it has none."""
-    return f"#{one_line(task.id)}" if task.id.strip() else same_text(task)
+def task_key(task: TaskItem) -> str:
+    """Key of a task: its exact id, or its normalized text without one."""
+    return f"#{one_line(task.id)}" if task.id.strip() else text_key(task)
 
 
-def _union(
-    older: tuple[Entry, ...],
-    newer: tuple[Entry, ...],
+def _merge_items(
+    older: tuple[ItemT, ...],
+    newer: tuple[ItemT, ...],
     *,
-    key: Callable[[Entry], str],
-    choose: Callable[[Entry, Entry], Entry],
-) -> tuple[Entry, ...]:
-    table: dict[str, Entry] = {}
-    for each in (*older, *newer):
-        name = key(each)
-        if name:
-            old = table.get(name)
-            table[name] = _bounded(each) if old is None else choose(old, each)
+    key: Callable[[ItemT], str],
+    choose: Callable[[ItemT, ItemT], ItemT],
+) -> tuple[ItemT, ...]:
+    table: dict[str, ItemT] = {}
+    for item in (*older, *newer):
+        item_key = key(item)
+        if item_key:
+            older_item = table.get(item_key)
+            table[item_key] = _trim_handles(item) if older_item is None else choose(older_item, item)
     return tuple(table.values())
 
 
-def _one_each(items: tuple[Item, ...]) -> tuple[Item, ...]:
-    return _union(items, (), key=same_text, choose=_later)
+def _deduplicate(items: tuple[SummaryItem, ...]) -> tuple[SummaryItem, ...]:
+    return _merge_items(items, (), key=text_key, choose=_prefer_newer)
 
 
-def _later(old: Entry, new: Entry) -> Entry:
-    """The newer words; a note that only the older has is kept, and with it its author."""
-    both = replace(new, text=new.text or old.text, handles=joined(old.handles, new.handles))
-    return both if new.note or not old.note else replace(both, note=old.note, author=old.author)
+def _prefer_newer(old: ItemT, new: ItemT) -> ItemT:
+    """Take the newer item; keep a note that only the older one has, with its author."""
+    merged = replace(new, text=new.text or old.text, handles=merge_handles(old.handles, new.handles))
+    return merged if new.note or not old.note else replace(merged, note=old.note, author=old.author)
 
 
-def _first_words(old: Entry, new: Entry) -> Entry:
-    """A rule's words are those it was first given in; a copy from the run goes before a model's."""
-    chosen = new if old.author != EXTRACTIVE and new.author == EXTRACTIVE else old
-    return replace(chosen, handles=joined(old.handles, new.handles))
+def _prefer_first(old: ItemT, new: ItemT) -> ItemT:
+    """Take the older item; a copy from the run wins over a model's text."""
+    preferred = new if old.author != EXTRACTIVE and new.author == EXTRACTIVE else old
+    return replace(preferred, handles=merge_handles(old.handles, new.handles))
 
 
-def joined(older: tuple[str, ...], newer: tuple[str, ...]) -> tuple[str, ...]:
-    """Both lists of handles, each once at its newest place, the newest few kept."""
+def merge_handles(older: tuple[str, ...], newer: tuple[str, ...]) -> tuple[str, ...]:
+    """Merge two lists of handles, each once at its newest place; keep the newest."""
     once = dict.fromkeys(reversed((*older, *newer)))
-    return tuple(reversed(tuple(once)[:MOST_HANDLES]))
+    return tuple(reversed(tuple(once)[:MAX_HANDLES_PER_ITEM]))
 
 
-def _bounded(item: Entry) -> Entry:
-    return replace(item, handles=joined((), item.handles))
+def _trim_handles(item: ItemT) -> ItemT:
+    return replace(item, handles=merge_handles((), item.handles))
 
 
-def _closed(tasks: tuple[Task, ...], newer: Summary) -> tuple[Task, ...]:
-    """The older tasks, those done that the newer summary says were done; what it says of a task itself goes before."""
-    finished = {same_text(each) for each in newer.done}
-    return tuple(replace(each, status="done") if same_text(each) in finished else each for each in tasks)
+def _close_tasks(tasks: tuple[TaskItem, ...], newer: Summary) -> tuple[TaskItem, ...]:
+    """Mark the older tasks as done that the newer summary lists as done."""
+    finished = {text_key(task) for task in newer.done}
+    return tuple(replace(task, status="done") if text_key(task) in finished else task for task in tasks)

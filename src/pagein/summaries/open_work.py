@@ -1,8 +1,7 @@
-"""What may still be going on where a run stands: calls without a result, and what calls started and named by an id.
+"""Open work of a run: calls without a result, and processes or agents that calls started and named by an id.
 
-Found by rules, the same each time. An id counts as started where a call or its result names it under a key that says
-what it is (``pid``, ``agent_id``, ``shellId``), and as ended where a later call that ends things names it, or a result
-says that it is over.
+Found by deterministic rules. An id counts as started if a call or its result has it under a key such as ``pid``,
+``agent_id`` or ``shellId``; as ended if a later call of an ending tool has it, or a result says that it is over.
 """
 
 from __future__ import annotations
@@ -16,29 +15,31 @@ from pagein.events.identifiers import argument_text
 from pagein.events.protocol import OpenCall
 from pagein.events.steps import ActionStep, Observation, Step, ToolCall, as_text
 from pagein.summaries.sanitize import one_line
-from pagein.summaries.spans import lead
+from pagein.summaries.spans import describe_call
 
-MOST = 40
-"""Things that were started and are kept, the newest; and the calls without a result."""
+MAX_OPEN_WORK = 40
+"""Maximum started things, and maximum calls without a result: the newest of each."""
 
-READ = 4_000
-"""Characters of a result, at its beginning, that are read for ids."""
+SCANNED_RESULT_CHARS = 4_000
+"""Characters at the beginning of a result that are searched for ids."""
 
-_KEY = re.compile(
+_LABELLED_ID = re.compile(
     r"""["']?\b(pid|(?:sub_?agent|agent|process|proc|job|shell|bash|terminal|container|task|worker|thread)_?(?:id|pid))\b
         ["']?\s*(?:[:=]|\bis\b)\s*["']?([A-Za-z0-9][\w.:/-]{0,79})""",
     re.VERBOSE | re.IGNORECASE,
 )
-_ENDS = re.compile(r"kill|stop|close|terminate|cancel|shut_?down|delete|remove", re.IGNORECASE)
-_OVER = re.compile(r"\b(?:exited|completed|finished|terminated|killed|stopped|done|closed)\b", re.IGNORECASE)
+_ENDING_TOOL = re.compile(r"kill|stop|close|terminate|cancel|shut_?down|delete|remove", re.IGNORECASE)
+_FINISHED = re.compile(
+    r"\b(?:exited|completed|finished|terminated|killed|stopped|done|closed)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
-    """One thing that may still be going on: a ``call`` under way, one whose outcome is ``unknown``, or a named thing.
+class OpenWork:
+    """Work that may still be going on: a running ``call``, one whose outcome is ``unknown``, or a started thing.
 
-    Of a call ``name`` is what it did, and ``id`` the model's id of it; of anything else ``kind`` is the key it was
-    named under, as ``pid``, and ``name`` what the call did that named it.
+    For a call, ``name`` describes it and ``id`` is the model's id. For a started thing, ``kind`` is the key of its id, as
+    ``pid``, and ``name`` describes the call that named it.
     """
 
     kind: str
@@ -47,8 +48,8 @@ class Live:
     handle: str
 
     @property
-    def told(self) -> str:
-        """In one line, for a person and a model."""
+    def description(self) -> str:
+        """One line for a person or a model."""
         if self.kind == "call":
             return f"Under way, its result is not recorded yet: {self.name} [{self.handle}]"
         if self.kind == "unknown":
@@ -56,67 +57,73 @@ class Live:
         return f"May still be going on: {self.kind} {self.id}, from {self.name} [{self.handle}]"
 
     def dict(self) -> dict[str, str]:
-        """As JSON-safe values."""
+        """The fields as JSON values."""
         return {"kind": self.kind, "name": self.name, "id": self.id, "handle": self.handle}
 
 
-def live_in(
+def find_open_work(
     steps: Mapping[int, Step],
     open_calls: Mapping[tuple[int, int], OpenCall],
     abandoned: Mapping[str, Sequence[OpenCall]],
-    before: Sequence[Live] = (),
-) -> tuple[Live, ...]:
-    """What may still be going on behind these steps; ``before`` is what was before them."""
-    named = {each.handle: each for each in before if each.kind in ("call", "unknown")}
-    calls = [("call", each) for each in open_calls.values()]
-    calls += [("unknown", each) for waiting in abandoned.values() for each in waiting]
-    calls.sort(key=lambda each: (each[1].action, each[1].index))
-    waiting = [_waiting(kind, call, steps, named) for kind, call in calls]
-    things = {each.id: each for each in before if each.kind not in ("call", "unknown")}
+    before: Sequence[OpenWork] = (),
+) -> tuple[OpenWork, ...]:
+    """Find the open work after these steps; ``before`` is the open work before them."""
+    named = {work.handle: work for work in before if work.kind in ("call", "unknown")}
+    calls = [("call", call) for call in open_calls.values()]
+    calls += [("unknown", call) for open_group in abandoned.values() for call in open_group]
+    calls.sort(key=lambda pair: (pair[1].action, pair[1].index))
+    waiting = [_describe_open_call(kind, call, steps, named) for kind, call in calls]
+    things = {work.id: work for work in before if work.kind not in ("call", "unknown")}
     for position in sorted(steps):
         step = steps[position]
         if isinstance(step, ActionStep):
-            _follow(position, step, things)
-    return (*waiting[-MOST:], *list(things.values())[-MOST:])
+            _track_action(position, step, things)
+    return (*waiting[-MAX_OPEN_WORK:], *list(things.values())[-MAX_OPEN_WORK:])
 
 
-def _waiting(kind: str, call: OpenCall, steps: Mapping[int, Step], named: Mapping[str, Live]) -> Live:
+def _describe_open_call(
+    kind: str, call: OpenCall, steps: Mapping[int, Step], named: Mapping[str, OpenWork]
+) -> OpenWork:
     handle = observation_handle(call.action, call.index)
     step = steps.get(call.action)
     if isinstance(step, ActionStep):
-        name = one_line(lead(step.tool_calls[call.index]), 200)
+        name = one_line(describe_call(step.tool_calls[call.index]), 200)
     else:
         name = named[handle].name if handle in named else "a call"
-    return Live(kind, name, one_line(call.id, 100), handle)
+    return OpenWork(kind, name, one_line(call.id, 100), handle)
 
 
-def _follow(position: int, step: ActionStep, things: dict[str, Live]) -> None:
-    """What one action started and ended."""
+def _track_action(position: int, step: ActionStep, things: dict[str, OpenWork]) -> None:
+    """Add the things that one action started, and remove those it ended."""
     for index, call in enumerate(step.tool_calls):
-        seen = step.observations[index] if index < len(step.observations) else None
-        worked = seen is not None and seen.status == "ok"
-        said = argument_text(call.arguments)
-        if _ENDS.search(call.name) or re.match(r"\s*(?:p?kill)\b", said):
-            if worked:
-                for id in [each for each in things if _names(call.arguments, each)]:
+        observation = step.observations[index] if index < len(step.observations) else None
+        succeeded = observation is not None and observation.status == "ok"
+        arguments = argument_text(call.arguments)
+        if _ENDING_TOOL.search(call.name) or re.match(r"\s*(?:p?kill)\b", arguments):
+            if succeeded:
+                for id in [known_id for known_id in things if _contains_id(call.arguments, known_id)]:
                     del things[id]
             continue
-        for key, id, over in _found(call, seen):
+        for key, id, over in _find_ids(call, observation):
             if over:
                 things.pop(id, None)
             elif id not in things:
                 handle = observation_handle(position, index)
-                things[id] = Live(key.lower(), one_line(lead(call), 200), id, handle)
+                things[id] = OpenWork(key.lower(), one_line(describe_call(call), 200), id, handle)
 
 
-def _found(call: ToolCall, seen: Observation | None) -> Iterator[tuple[str, str, bool]]:
-    """The things that a call and its result name: the key, the id, and whether it is over."""
-    result = as_text(seen.content)[:READ] if seen is not None and seen.status == "ok" else ""
-    over = _OVER.search(result) is not None
-    for text in (call.arguments[:READ], result):
-        for match in _KEY.finditer(text):
+def _find_ids(call: ToolCall, observation: Observation | None) -> Iterator[tuple[str, str, bool]]:
+    """Find the ids that a call and its result name: the key, the id, and True if it is over."""
+    result = (
+        as_text(observation.content)[:SCANNED_RESULT_CHARS]
+        if observation is not None and observation.status == "ok"
+        else ""
+    )
+    over = _FINISHED.search(result) is not None
+    for text in (call.arguments[:SCANNED_RESULT_CHARS], result):
+        for match in _LABELLED_ID.finditer(text):
             yield match[1], match[2], over
 
 
-def _names(text: str, id: str) -> bool:
+def _contains_id(text: str, id: str) -> bool:
     return re.search(rf"(?<![\w.-]){re.escape(id)}(?![\w-])", text) is not None

@@ -1,4 +1,4 @@
-"""The course of a job: what the model is asked, tile by tile, and what its answers are held against. Pure."""
+"""The steps of a summary job, range by range: requests to the model, and verification of its answers. No I/O."""
 
 from __future__ import annotations
 
@@ -7,91 +7,89 @@ from dataclasses import replace
 
 from pagein.errors import PageinError
 from pagein.events.handles import range_handle
-from pagein.models.base import Ask, Reply
+from pagein.models.base import ModelRequest, ModelResponse
 from pagein.models.errors import ModelError, ModelOverflow
-from pagein.summaries.fidelity import verified
-from pagein.summaries.job import Author, Job, Outcome, Tile, Written
-from pagein.summaries.merge import merged_all
-from pagein.summaries.reply_parser import parsed
-from pagein.summaries.requests import Asking, Request, map_requests, resume_message
+from pagein.summaries.fidelity import verify_summary
+from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob, SummaryRange, SummaryRecord
+from pagein.summaries.merge import merge_all
+from pagein.summaries.reply_parser import parse_reply
+from pagein.summaries.requests import PromptSettings, SummaryRequest, build_requests, build_resume_message
 from pagein.summaries.spans import Span
 from pagein.summaries.summary import Summary
 from pagein.tokens.requests import request_tokens
 
-SHRINKS = 3
-"""Times a request that overflowed is asked again in smaller pieces; never as it was."""
+MAX_SHRINKS = 3
+"""Times a request that overflowed is repeated in smaller pieces."""
 
-SHRUNK, KEPT = 0.7, 0.95
-"""Shares of a request that overflowed which the next one may have; of what its provider said it holds, where it did."""
+SHRUNK_SHARE, NAMED_WINDOW_SHARE = 0.7, 0.95
+"""Sizes of the next request after an overflow: share of the last one, and share of the window if the error names it."""
 
-REPAIRS = 400
-"""Tokens of the record for what the model left out, beside rules, which are all put back."""
+REPAIR_TOKENS = 400
+"""Tokens of a record for repairs from the source. Rules are always restored and do not count."""
 
-Course = Generator[Ask, Reply, Outcome]
-"""A job on its way: asks to send, and in the end what came of it."""
+JobFlow = Generator[ModelRequest, ModelResponse, JobOutcome]
+"""Flow of a job: yields requests to send, and returns the outcome."""
 
 
-def write(job: Job, author: Author) -> Course:
-    """What comes of the job. A tile that is refused is left out; an error of the model ends the job, never raises."""
-    written: list[Written] = []
+def run_job(job: SummaryJob, summarizer: Summarizer) -> JobFlow:
+    """Run the job. A rejected range is left out; a model error ends the job. Errors are returned, not raised."""
+    records: list[SummaryRecord] = []
     problem: Exception | None = None
-    for tile in job.tiles:
+    for part in job.ranges:
         try:
-            written.append((yield from _tile(tile, job, author)))
+            records.append((yield from _summarize_range(part, job, summarizer)))
         except PageinError as error:
             problem = error
             if isinstance(error, ModelError):
                 break
-    return Outcome(tuple(written), problem)
+    return JobOutcome(tuple(records), problem)
 
 
-def _tile(tile: Tile, job: Job, author: Author) -> Generator[Ask, Reply, Written]:
-    asking = author.asking
-    for shrink in range(SHRINKS + 1):
-        requests = _requests(tile, job, asking, alone=shrink > 0)
-        parts: list[Summary] = []
+def _summarize_range(
+    part: SummaryRange, job: SummaryJob, summarizer: Summarizer
+) -> Generator[ModelRequest, ModelResponse, SummaryRecord]:
+    settings = summarizer.settings
+    for shrinks in range(MAX_SHRINKS + 1):
+        # After the conversation if it fits, else piece by piece.
+        resume = _resume_request(part.span, job, settings) if shrinks == 0 else None
+        requests = (resume,) if resume else build_requests(part.span, settings, part.previous)
+        summaries: list[Summary] = []
         try:
             for request in requests:
-                part = yield from _part(request, tile, job, author)
-                parts.append(part)
+                response = yield ModelRequest(
+                    request.messages, summarizer.settings.output_tokens, summarizer.timeout
+                )
+                summaries.append(parse_reply(
+                    response.text, request.span, author=summarizer.name, counter=job.counter,
+                    trusted_texts=job.trusted_texts, truncated=response.finish == "length", first=part.first,
+                ))  # fmt: skip
             break
         except ModelOverflow as error:
-            if shrink == SHRINKS:
+            if shrinks == MAX_SHRINKS:
                 raise
-            asking = _smaller(asking, requests[len(parts)], error)
-    found = verified(
-        merged_all(parts), tile.span, REPAIRS, counter=job.counter, pins=job.pins, previous=tile.previous,
-        handle=range_handle(tile.first, tile.last),
+            settings = _shrink_settings(settings, requests[len(summaries)], error)
+    verified = verify_summary(
+        merge_all(summaries), part.span, REPAIR_TOKENS, counter=job.counter, pins=job.pins, previous=part.previous,
+        handle=range_handle(part.first, part.last),
     )  # fmt: skip
-    return Written(tile.first, tile.last, found.summary)
+    return SummaryRecord(part.first, part.last, verified.summary)
 
 
-def _requests(tile: Tile, job: Job, asking: Asking, *, alone: bool) -> tuple[Request, ...]:
-    """What is asked about the tile's span: at the conversation's end where that fits, else piece by piece."""
-    behind = None if alone else _behind(tile.span, job, asking)
-    return map_requests(tile.span, asking, tile.previous) if behind is None else (behind,)
+def _shrink_settings(
+    settings: PromptSettings, request: SummaryRequest, error: ModelOverflow
+) -> PromptSettings:
+    """Return settings for requests shorter than the one that overflowed, whatever the provider counted."""
+    request_size = request_tokens(request.messages, settings.counter)
+    window_named, requested = error.window or 0, error.requested or 0
+    share = NAMED_WINDOW_SHARE * window_named / requested if 0 < window_named < requested else SHRUNK_SHARE
+    window = int(request_size * share) + settings.output_tokens
+    return replace(settings, window=min(window, error.window or window))
 
 
-def _part(request: Request, tile: Tile, job: Job, author: Author) -> Generator[Ask, Reply, Summary]:
-    reply = yield Ask(request.messages, author.asking.output, author.timeout)
-    return parsed(
-        reply.text, request.span, author=author.name, counter=job.counter, heard=job.heard,
-        truncated=reply.finish == "length", first=tile.first,
-    )  # fmt: skip
-
-
-def _smaller(asking: Asking, request: Request, error: ModelOverflow) -> Asking:
-    """Asking in requests that are shorter than the one that overflowed, however long its provider counted it."""
-    sent = request_tokens(request.messages, asking.counter)
-    holds, asked = error.window or 0, error.asked or 0
-    share = KEPT * holds / asked if 0 < holds < asked else SHRUNK
-    window = int(sent * share) + asking.output
-    return replace(asking, window=min(window, error.window or window))
-
-
-def _behind(span: Span, job: Job, asking: Asking) -> Request | None:
-    """The request at the conversation's end, which starts with what the model's cache has; None where it has not."""
+def _resume_request(span: Span, job: SummaryJob, settings: PromptSettings) -> SummaryRequest | None:
+    """Build the request after the conversation, whose prefix the model has cached; None if there is none or no room."""
     if not job.conversation:
         return None
-    messages = (*job.conversation, resume_message(span, asking))
-    return Request(messages, span) if request_tokens(messages, asking.counter) <= asking.room else None
+    messages = (*job.conversation, build_resume_message(span, settings))
+    fits = request_tokens(messages, settings.counter) <= settings.max_request_tokens
+    return SummaryRequest(messages, span) if fits else None

@@ -1,27 +1,27 @@
-"""A summary as text, bounded in tokens, in order of importance.
+"""Rendering of a summary as text within a token limit, in order of importance.
 
-What breaks a run when it is lost comes first: the rules, what was asked, what is still to do and where things stand;
-then what saves a repeated failure (dead ends), what cannot be guessed (identifiers, errors), and last what can be
-looked up. A section other than the rules takes at most half of what is left before every other had its turn, so that a
-hundred identifiers do not cost the last decision. What did not fit is named in the last line with the handle.
+First comes what a run cannot lose: rules, the objective, open tasks and the state; then what prevents a repeated failure
+(dead ends), what cannot be guessed (identifiers, errors), and last what can be looked up. In the first pass a section
+other than the rules and the objective takes at most half of the remaining tokens, so that many identifiers do not
+displace the last decision. The last line names what did not fit, with the handle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pagein.events.handles import parse_handle
 from pagein.events.identifiers import identifiers
-from pagein.summaries.sanitize import normal, one_line
-from pagein.summaries.summary import EXTRACTIVE, Item, Summary, Task
+from pagein.summaries.sanitize import normalize_text, one_line
+from pagein.summaries.summary import EXTRACTIVE, Summary, SummaryItem, TaskItem
 from pagein.tokens import TokenCounter
 
-SHARE = 0.5
-"""What a section may take of the room left before every other section had its turn."""
+SECTION_SHARE = 0.5
+"""Share of the remaining tokens that a section may take in the first pass."""
 
-SHOWN_HANDLES = 2
-"""Handles printed behind an entry, the newest."""
+MAX_HANDLES_SHOWN = 2
+"""Handles shown after an item, the newest."""
 
 TITLES = {
     "constraints": "Rules, verbatim",
@@ -38,201 +38,205 @@ TITLES = {
     "hints": "To look up",
     "not_covered": "Not covered here",
 }
-"""The sections in order of importance, which is also the order they are read in."""
+"""Titles of the sections, in order of importance, which is the order of the text."""
 
 
 @dataclass(slots=True)
-class _Part:
-    """A section under way: its lines in order of preference, and which of them are taken (by place in the text).
+class _Section:
+    """A section being rendered: its lines in order of preference, and the included ones by place in the text.
 
-    ``names`` are what the lines are about, where a name that another line shows needs no line of its own.
+    ``names`` are the subjects of the lines; a name that another line shows needs no line of its own (``covered``).
     """
 
     title: str
     lines: list[tuple[int, str]]
     names: dict[int, str] = field(default_factory=dict)
-    taken: dict[int, str] = field(default_factory=dict)
-    shown: set[int] = field(default_factory=set)
+    included: dict[int, str] = field(default_factory=dict)
+    covered: set[int] = field(default_factory=set)
 
     def text(self) -> Iterator[str]:
-        if len(self.taken) == 1 and self.title in ("Asked", "State"):
-            yield f"{self.title}: {next(iter(self.taken.values()))[2:]}"
-        elif self.taken:
+        if len(self.included) == 1 and self.title in ("Asked", "State"):
+            yield f"{self.title}: {next(iter(self.included.values()))[2:]}"
+        elif self.included:
             yield f"{self.title}:"
-            yield from (self.taken[place] for place in sorted(self.taken))
+            yield from (self.included[place] for place in sorted(self.included))
 
 
-def rendered(summary: Summary, tokens: int, counter: TokenCounter, *, handle: str) -> str:
-    """The summary in at most ``tokens`` tokens by the counter; ``handle`` gives back what it stands for.
+def render_summary(summary: Summary, tokens: int, counter: TokenCounter, *, handle: str) -> str:
+    """Render the summary in at most ``tokens`` tokens; ``handle`` expands to what it stands for.
 
-    Everything in it is on a line of its own and inert, whoever wrote it. With too little room for anything it is a
-    line that names the handle, then nothing.
+    Every item is sanitized and on its own line. With too little room the text is one line with the handle, or empty.
     """
-    parts = _parts(summary, handle)
+    sections = _sections(summary, handle)
     head = f"Record of {handle}, not instructions. expand(handle) gives the original back."
-    room = tokens - _cost(head, counter) - _cost(_left_out(parts, handle), counter)
-    bare: list[str] = []
-    if room > 0:
-        seen: set[str] = set()
-        for share in (SHARE, 1.0):
-            for name, part in parts.items():
+    tokens_left = tokens - _cost(head, counter) - _cost(_omission_line(sections, handle), counter)
+    bare_names: list[str] = []
+    if tokens_left > 0:
+        names: set[str] = set()
+        for share in (SECTION_SHARE, 1.0):
+            for name, section in sections.items():
                 whole = name in ("constraints", "objective")
-                room -= _take(part, room if whole else int(room * share), counter, seen)
-        bare = _names(parts["artifacts"], room, counter, seen)
-    return _fitted(parts, bare, head, handle, tokens, counter)
+                limit = tokens_left if whole else int(tokens_left * share)
+                tokens_left -= _include_lines(section, limit, counter, names)
+        bare_names = _bare_names(sections["artifacts"], tokens_left, counter, names)
+    return _drop_to_fit(sections, bare_names, head, handle, tokens, counter)
 
 
-def _fitted(
-    parts: dict[str, _Part], bare: list[str], head: str, handle: str, tokens: int, counter: TokenCounter
+def _drop_to_fit(
+    sections: dict[str, _Section], bare: list[str], head: str, handle: str, tokens: int, counter: TokenCounter
 ) -> str:
-    """The text, its least important lines dropped until the whole is counted within ``tokens``."""
+    """Return the text, with its least important lines dropped until it fits ``tokens``."""
     while True:
-        text = _text(parts, bare, head, handle)
+        text = _join_lines(sections, bare, head, handle)
         if counter.text(text) <= tokens:
             return text
         if bare:
             del bare[len(bare) // 2 :]
-        elif any(part.taken for part in parts.values()):
-            last = next(part for part in reversed(parts.values()) if part.taken)
-            last.taken.popitem()
+        elif any(part.included for part in sections.values()):
+            last = next(part for part in reversed(sections.values()) if part.included)
+            last.included.popitem()
         else:
             break
     return next(
-        (each for each in (f"Out of view: {handle}.", handle, "") if counter.text(each) <= tokens), ""
+        (line for line in (f"Out of view: {handle}.", handle, "") if counter.text(line) <= tokens), ""
     )
 
 
-def _text(parts: dict[str, _Part], bare: Sequence[str], head: str, handle: str) -> str:
+def _join_lines(sections: dict[str, _Section], bare: Sequence[str], head: str, handle: str) -> str:
     lines = [head]
-    for name, part in parts.items():
+    for name, part in sections.items():
         lines.extend(part.text())
         if name == "artifacts" and bare:
             lines.append("Also named: " + " ".join(bare))
-    tail = _left_out(parts, handle, named=len(bare))
+    tail = _omission_line(sections, handle, bare_names=len(bare))
     return "\n".join([*lines, tail] if tail else lines)
 
 
-def _parts(summary: Summary, handle: str) -> dict[str, _Part]:
-    chosen: dict[str, Sequence[Item]] = {
+def _sections(summary: Summary, handle: str) -> dict[str, _Section]:
+    items_by_section: dict[str, Sequence[SummaryItem]] = {
         "constraints": summary.constraints,
         "objective": [summary.objective] if summary.objective else [],
-        "open": [each for each in summary.tasks if each.status != "done"],
+        "open": [task for task in summary.tasks if task.status != "done"],
         "state": [summary.state] if summary.state else [],
-        "dead_ends": standing(summary),
+        "dead_ends": unresolved_dead_ends(summary),
         "artifacts": summary.artifacts,
         "errors": summary.errors,
         "decisions": summary.decisions,
-        "questions": [each for each in summary.questions if not each.note],
+        "questions": [question for question in summary.questions if not question.note],
         "done": [
             *summary.done,
-            *(each for each in summary.tasks if each.status == "done"),
-            *_answered(summary),
+            *(task for task in summary.tasks if task.status == "done"),
+            *(question for question in summary.questions if question.note),
         ],
         "next_steps": summary.next_steps,
         "hints": summary.hints,
         "not_covered": summary.not_covered,
     }
-    parts = {
-        name: _Part(TITLES[name], list(_preferred(items, handle, keep_first=name == "constraints")))
-        for name, items in chosen.items()
+    sections = {
+        name: _Section(TITLES[name], list(_preferred_lines(items, handle, keep_first=name == "constraints")))
+        for name, items in items_by_section.items()
     }
-    parts["artifacts"].names = {
-        place: one_line(each.text, 200) for place, each in enumerate(summary.artifacts)
+    sections["artifacts"].names = {
+        place: one_line(item.text, 200) for place, item in enumerate(summary.artifacts)
     }
-    return parts
+    return sections
 
 
-def _answered(summary: Summary) -> Iterable[Item]:
-    return (each for each in summary.questions if each.note)
-
-
-def _preferred(items: Sequence[Item], handle: str, *, keep_first: bool) -> Iterator[tuple[int, str]]:
-    """The lines, newest first; rules oldest first, as the first were given with the task."""
+def _preferred_lines(
+    items: Sequence[SummaryItem], handle: str, *, keep_first: bool
+) -> Iterator[tuple[int, str]]:
+    """The lines, newest first; rules oldest first, as the first ones came with the task."""
     places = range(len(items)) if keep_first else reversed(range(len(items)))
     for place in places:
-        if line := entry(items[place], handle):
+        if line := render_item(items[place], handle):
             yield place, f"- {line}"
 
 
-def entry(item: Item, whole: str = "") -> str:
-    """One entry on one line: id, text, note, author of what is no copy, newest handles but for the ``whole``.
+def render_item(item: SummaryItem, whole: str = "") -> str:
+    """Render one item on one line: id, text, note, author unless copied, newest handles except ``whole``.
 
-    >>> entry(Task("fix the parser", "waits for CI", ("s4",), id="T-1", status="blocked"))
+    >>> render_item(TaskItem("fix the parser", "waits for CI", ("s4",), id="T-1", status="blocked"))
     'T-1 (blocked): fix the parser | waits for CI [s4]'
     """
     text, note = one_line(item.text, 2_000), one_line(item.note)
-    if isinstance(item, Task) and (item.id or item.status == "blocked"):
+    if isinstance(item, TaskItem) and (item.id or item.status == "blocked"):
         state = (
             f"{one_line(item.id, 100)} ({item.status})" if item.status != "open" else one_line(item.id, 100)
         )
         text = f"{state.strip()}: {text}"
     if item.author == EXTRACTIVE and text and text in note:
-        text = note  # a copied line says its name itself
+        text = note  # a copied line contains its name
     elif note:
         text = f"{text} | {note}"
     if item.author != EXTRACTIVE:
         text += f" ({one_line(item.author, 40)})" if text else ""
-    handles = [each for each in item.handles if each != whole and parse_handle(each)]
-    return f"{text} [{', '.join(handles[-SHOWN_HANDLES:])}]" if text and handles else text
+    handles = [handle for handle in item.handles if handle != whole and parse_handle(handle)]
+    return f"{text} [{', '.join(handles[-MAX_HANDLES_SHOWN:])}]" if text and handles else text
 
 
-def standing(summary: Summary) -> tuple[Item, ...]:
-    """The dead ends that are still dead: the same thing was not done later."""
-    done = {normal(each.text): _newest(each) for each in summary.done}
-    return tuple(each for each in summary.dead_ends if done.get(normal(each.text), -1) <= _newest(each))
+def unresolved_dead_ends(summary: Summary) -> tuple[SummaryItem, ...]:
+    """The dead ends whose action did not succeed later."""
+    last_done = {normalize_text(action.text): _last_position(action) for action in summary.done}
+    return tuple(
+        dead_end
+        for dead_end in summary.dead_ends
+        if last_done.get(normalize_text(dead_end.text), -1) <= _last_position(dead_end)
+    )
 
 
-def _newest(item: Item) -> int:
-    found = [parse_handle(each) for each in item.handles]
-    return max((each.last for each in found if each), default=0)
+def _last_position(item: SummaryItem) -> int:
+    handles = [parse_handle(handle) for handle in item.handles]
+    return max((handle.last for handle in handles if handle), default=0)
 
 
-def _take(part: _Part, room: int, counter: TokenCounter, seen: set[str]) -> int:
-    """Take the preferred lines of a section that fit, noting the names they show; returns the tokens spent."""
+def _include_lines(section: _Section, tokens_left: int, counter: TokenCounter, names: set[str]) -> int:
+    """Include the preferred lines of a section that fit; add the names they show to ``names``; return the tokens used."""
     spent = 0
-    for place, line in part.lines:
-        if place in part.taken:
+    for place, line in section.lines:
+        if place in section.included:
             continue
-        if part.names.get(place) in seen:
-            part.shown.add(place)
+        if section.names.get(place) in names:
+            section.covered.add(place)
             continue
-        cost = _cost(line, counter) + (0 if part.taken else _cost(f"{part.title}:", counter))
-        if spent + cost > room:
-            if part.title == TITLES["constraints"]:
+        cost = _cost(line, counter) + (0 if section.included else _cost(f"{section.title}:", counter))
+        if spent + cost > tokens_left:
+            if section.title == TITLES["constraints"]:
                 continue  # a shorter rule may fit where a longer one does not
             break
         spent += cost
-        part.taken[place] = line
-        seen.update(identifiers(line))
+        section.included[place] = line
+        names.update(identifiers(line))
     return spent
 
 
-def _names(part: _Part, room: int, counter: TokenCounter, seen: set[str]) -> list[str]:
-    """The identifiers for whose lines there is no room, by themselves, newest first."""
-    room -= counter.text("Also named:") + 2
-    chosen: list[str] = []
-    for place, _ in part.lines:
-        name = part.names[place]
-        if place in part.taken or name in seen:
+def _bare_names(section: _Section, tokens_left: int, counter: TokenCounter, names: set[str]) -> list[str]:
+    """The identifiers without room for their lines, newest first."""
+    tokens_left -= counter.text("Also named:") + 2
+    names_shown: list[str] = []
+    for place, _ in section.lines:
+        name = section.names[place]
+        if place in section.included or name in names:
             continue
         cost = _cost(name, counter)
-        if cost > room:
+        if cost > tokens_left:
             break
-        room -= cost
-        chosen.append(name)
-    return chosen
+        tokens_left -= cost
+        names_shown.append(name)
+    return names_shown
 
 
-def _left_out(parts: dict[str, _Part], handle: str, *, named: int = 0) -> str:
-    """The last line: how much of what did not fit, and where it is; empty where everything did."""
-    counts = {name: len(part.lines) - len(part.taken) - len(part.shown) for name, part in parts.items()}
-    counts["artifacts"] -= named
-    short = [
+def _omission_line(sections: dict[str, _Section], handle: str, *, bare_names: int = 0) -> str:
+    """The last line, which counts by section what did not fit; empty if everything did."""
+    counts = {
+        name: len(part.lines) - len(part.included) - len(part.covered) for name, part in sections.items()
+    }
+    counts["artifacts"] -= bare_names
+    omissions = [
         f"{count} of {TITLES[name].split(',')[0].split(' (')[0].lower()}"
         for name, count in counts.items()
         if count
     ]
-    return f"Left out here, and back by expand({handle}): {', '.join(short)}." if short else ""
+    return f"Left out here, and back by expand({handle}): {', '.join(omissions)}." if omissions else ""
 
 
 def _cost(line: str, counter: TokenCounter) -> int:

@@ -1,7 +1,7 @@
-"""The requests a model answers with a summary: the run quoted as data, in pieces that fit the summariser's window.
+"""Requests for a summary: the run quoted as data, in pieces that fit the summarizer's window.
 
-Everything that leaves is in one of the pieces, in order, never only the newest part. The instructions are the system
-message; what others wrote stands in the user's message, inside frames it cannot close.
+The pieces cover everything that leaves, in order. The instructions are the system message; the quoted texts are in the
+user message, inside frames that they cannot close.
 """
 
 from __future__ import annotations
@@ -11,128 +11,116 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from pagein.context.compaction.policies.clip import head_of
+from pagein.context.compaction.clips import head_of
 from pagein.errors import ConfigurationError
 from pagein.events.handles import range_handle
 from pagein.events.messages import Message
-from pagein.summaries.renderer import rendered
-from pagein.summaries.sanitize import inert
-from pagein.summaries.spans import Said, Span
+from pagein.summaries.renderer import render_summary
+from pagein.summaries.sanitize import sanitize_text
+from pagein.summaries.spans import QuotedText, Span
 from pagein.summaries.summary import Summary
-from pagein.summaries.templates import Prompts, filled
+from pagein.summaries.templates import Prompts, fill_template
 from pagein.tokens import TokenCounter
 from pagein.tokens.requests import request_tokens
 
-PREVIOUS = 0.3
-"""Share of the summariser's room that the previous record may take; by code it is merged whole."""
+PREVIOUS_SHARE = 0.3
+"""Share of the tokens for the run that the previous record may use in the prompt; code merges all of it."""
 
-EVEN = 1.1
-"""Times the mean by which a piece may be longer, so that whole texts fit into as many pieces."""
+PIECE_TOLERANCE = 1.1
+"""Length of the longest piece as a multiple of the mean, so that undivided texts fit into the same number of pieces."""
 
-LEAST_ROOM = 64
-"""Tokens of a run under which a window is too small to summarise anything with."""
+MIN_RUN_TOKENS = 64
+"""Tokens that the window must leave for the run beside the prompt."""
 
-WORDS_A_TOKEN = 0.6
-"""Words of English to a token of JSON; the limit told to the model is a wish, the renderer's is kept."""
+WORDS_PER_TOKEN = 0.6
+"""English words for each token of JSON. The prompt's limit of words is a request; the renderer enforces its own."""
 
-NONE = "(nothing yet)"
+NO_PREVIOUS = "(nothing yet)"
 
-_POSITION = re.compile(r"[^\w.: /-]+")
+_UNSAFE_CHARS = re.compile(r"[^\w.: /-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """What a summariser is asked with: its prompts and counter, its ``window``, and tokens for its answer, ``output``."""
+class PromptSettings:
+    """Settings of the requests: prompts, counter, and tokens of the window and of the answer."""
 
     prompts: Prompts
     counter: TokenCounter
     window: int
-    output: int = 2_000
+    output_tokens: int = 2_000
 
     @property
-    def room(self) -> int:
-        """Tokens a request may have."""
-        return self.window - self.output
+    def max_request_tokens(self) -> int:
+        """Maximum tokens of a request."""
+        return self.window - self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request, and the piece of the span it is about."""
+class SummaryRequest:
+    """The messages of one request, and the piece of the span it is about."""
 
     messages: tuple[Message, ...]
     span: Span
 
 
-def map_requests(span: Span, asking: Asking, previous: Summary | None = None) -> tuple[Request, ...]:
-    """The requests whose answers, merged, stand for the span: one where it fits the window, else one a piece.
+def build_requests(
+    span: Span, settings: PromptSettings, previous: Summary | None = None
+) -> tuple[SummaryRequest, ...]:
+    """Build the requests whose merged answers summarize the span: one if it fits the window, else one for each piece.
 
-    Each is within ``asking.room``, and the pieces together are the span. Raises ConfigurationError where the window
-    leaves no room for a run.
+    Each has at most ``settings.max_request_tokens`` tokens. Raises ConfigurationError if the window leaves no room for
+    the run.
     """
-    told = NONE
+    previous_text = NO_PREVIOUS
     if previous is not None and not previous.is_empty:
-        most = int(_room(asking, NONE) * PREVIOUS)
-        told = rendered(previous, most, asking.counter, handle=range_handle(0, max(1, span.first))) or NONE
-    pieces = _even_pieces(span, _room(asking, told), asking.counter)
+        max_tokens = int(_tokens_for_run(settings, NO_PREVIOUS) * PREVIOUS_SHARE)
+        previous_text = (
+            render_summary(previous, max_tokens, settings.counter, handle=range_handle(0, max(1, span.first)))
+            or NO_PREVIOUS
+        )
+    pieces = _split_evenly(span, _tokens_for_run(settings, previous_text), settings.counter)
     total = str(len(pieces))
     return tuple(
-        Request(_asked(asking, "summarise", _quoted(piece), piece.handle, told, str(number), total), piece)
+        SummaryRequest(
+            _render_messages(
+                settings, "summarise", _render_span(piece), piece.handle, previous_text, str(number), total
+            ),
+            piece,
+        )
         for number, piece in enumerate(pieces, 1)
     )
 
 
-def _even_pieces(span: Span, room: int, counter: TokenCounter) -> tuple[Span, ...]:
-    """As few pieces as the room allows, of about one length: of a short last piece no record is shorter than it."""
-    pieces = pieces_of(span, room, counter)
+def _split_evenly(span: Span, tokens: int, counter: TokenCounter) -> tuple[Span, ...]:
+    """Split into as few pieces as possible, of similar length: a record of a short last piece would not be shorter."""
+    pieces = split_span(span, tokens, counter)
     if len(pieces) < 2:
         return pieces
-    whole = sum(_cost(each, counter) for piece in pieces for each in piece.said)
-    even = pieces_of(span, min(room, int(whole / len(pieces) * EVEN)), counter)
+    total = sum(_quote_tokens(quoted, counter) for piece in pieces for quoted in piece.texts)
+    even = split_span(span, min(tokens, int(total / len(pieces) * PIECE_TOLERANCE)), counter)
     return even if len(even) == len(pieces) else pieces
 
 
-def reduce_requests(parts: Sequence[tuple[Span, Summary]], asking: Asking) -> tuple[Request, ...]:
-    """The requests that make one record of several, oldest first; ask again with the answers until there is one.
+def build_resume_message(span: Span, settings: PromptSettings) -> Message:
+    """Build the user message that asks for the record of the span after the conversation itself.
 
-    Each is within ``asking.room`` and joins two parts at least, so that it ends. A part too long for its place is cut
-    by importance; merging by code (``merged_all``) needs no model and cuts nothing.
+    For the run's own model, which has the conversation in its cache.
     """
-    room = _room(asking, "", name="reduce")
-    groups: list[list[tuple[Span, str]]] = []
-    left = 0
-    for span, summary in parts:
-        text = rendered(summary, room // 2 - LEAST_ROOM // 2, asking.counter, handle=span.handle)
-        block = _frame(Said(span.handle, "summary", text))
-        cost = asking.counter.text(block) + 1
-        if not groups or (cost > left and len(groups[-1]) > 1):
-            groups.append([])
-            left = room
-        groups[-1].append((span, block))
-        left -= cost
-    return tuple(_reduction(group, asking) for group in groups)
+    return _render_messages(settings, "resume", "", span.handle)[-1]
 
 
-def _reduction(group: Sequence[tuple[Span, str]], asking: Asking) -> Request:
-    spans = [span for span, _ in group]
-    whole = Span(spans[0].first, spans[-1].last, tuple(each for span in spans for each in span.said))
-    run = "\n".join(block for _, block in group)
-    return Request(_asked(asking, "reduce", run, whole.handle), whole)
-
-
-def resume_message(span: Span, asking: Asking) -> Message:
-    """The user's message that asks, behind the conversation itself, for the record of the span.
-
-    For the model that holds the conversation: the request then starts with what its cache has.
-    """
-    return _asked(asking, "resume", "", span.handle)[-1]
-
-
-def _asked(
-    asking: Asking, name: str, run: str, handle: str, previous: str = "", part: str = "1", parts: str = "1"
+def _render_messages(
+    settings: PromptSettings,
+    name: str,
+    run: str,
+    handle: str,
+    previous: str = "",
+    part: str = "1",
+    parts: str = "1",
 ) -> tuple[Message, ...]:
-    words = str(max(50, int(asking.output * WORDS_A_TOKEN)))
+    words = str(max(50, int(settings.output_tokens * WORDS_PER_TOKEN)))
     values = {
-        "shape": filled(asking.prompts.shape, {"words": words}),
+        "shape": fill_template(settings.prompts.shape, {"words": words}),
         "words": words,
         "previous": previous,
         "handle": handle,
@@ -140,65 +128,67 @@ def _asked(
         "parts": parts,
         "run": run,
     }
-    text: str = getattr(asking.prompts, name)
-    return Message("system", asking.prompts.system), Message("user", filled(text, values))
+    text: str = getattr(settings.prompts, name)
+    return Message("system", settings.prompts.system), Message("user", fill_template(text, values))
 
 
-def _room(asking: Asking, previous: str, *, name: str = "summarise") -> int:
-    """Tokens that the request leaves for the run, the widest handle and number assumed."""
-    empty = _asked(asking, name, "", "s" + "9" * 9 + "-" + "9" * 9, previous, "9999", "9999")
-    room = asking.room - request_tokens(empty, asking.counter) - 8
-    if room < LEAST_ROOM:
+def _tokens_for_run(settings: PromptSettings, previous: str) -> int:
+    """Tokens that a request leaves for the run, with the longest handle and numbers."""
+    empty = _render_messages(
+        settings, "summarise", "", "s" + "9" * 9 + "-" + "9" * 9, previous, "9999", "9999"
+    )
+    tokens_left = settings.max_request_tokens - request_tokens(empty, settings.counter) - 8
+    if tokens_left < MIN_RUN_TOKENS:
         raise ConfigurationError(
-            f"a window of {asking.window} tokens less {asking.output} for the answer leaves {room} for the run beside "
-            f"the prompt; the summariser needs {LEAST_ROOM} at least"
+            f"a window of {settings.window} tokens less {settings.output_tokens} for the answer leaves {tokens_left} for the run beside "
+            f"the prompt; the summarizer needs {MIN_RUN_TOKENS} at least"
         )
-    return room
+    return tokens_left
 
 
-def pieces_of(span: Span, tokens: int, counter: TokenCounter) -> tuple[Span, ...]:
-    """The span in pieces that cost at most ``tokens`` when quoted; a text too long for one is split, nothing is lost.
+def split_span(span: Span, tokens: int, counter: TokenCounter) -> tuple[Span, ...]:
+    """Split the span into pieces of at most ``tokens`` tokens when quoted; long texts are split too.
 
-    Joined again, the texts of the pieces are those of the span.
+    The texts of the pieces, joined again, are those of the span.
     """
-    pieces: list[list[Said]] = [[]]
-    left = tokens
-    for said in span.said:
-        for each in _split(said, left, tokens, counter):
-            cost = _cost(each, counter)
-            if cost > left and pieces[-1]:
+    pieces: list[list[QuotedText]] = [[]]
+    tokens_left = tokens
+    for quoted in span.texts:
+        for part in _split_text(quoted, tokens, counter):
+            cost = _quote_tokens(part, counter)
+            if cost > tokens_left and pieces[-1]:
                 pieces.append([])
-                left = tokens
-            pieces[-1].append(each)
-            left -= cost
-    return tuple(_piece(span, number, pieces) for number in range(len(pieces)))
+                tokens_left = tokens
+            pieces[-1].append(part)
+            tokens_left -= cost
+    return tuple(_build_piece(span, number, pieces) for number in range(len(pieces)))
 
 
-def _split(said: Said, left: int, tokens: int, counter: TokenCounter) -> Iterator[Said]:
-    """The text in pieces: whole where it fits into what is left or into a new piece, else cut as lines allow."""
-    if _cost(said, counter) <= max(left, tokens):
-        yield said
+def _split_text(quoted: QuotedText, tokens: int, counter: TokenCounter) -> Iterator[QuotedText]:
+    """Yield the text undivided if it fits into a piece, else in parts cut at line ends where possible."""
+    if _quote_tokens(quoted, counter) <= tokens:
+        yield quoted
         return
-    rest = said
+    rest = quoted
     while rest.text:
-        size = _fits(rest, tokens, counter)
+        size = _fitting_chars(rest, tokens, counter)
         yield replace(rest, text=rest.text[:size])
         rest = replace(rest, text=rest.text[size:], offset=rest.offset + size)
 
 
-def _fits(said: Said, tokens: int, counter: TokenCounter) -> int:
-    """Characters of the text that fit when quoted, at least one."""
-    frame = _cost(replace(said, text=""), counter)
-    size = len(head_of(said.text, tokens - frame, counter))
-    while size > 1 and _cost(replace(said, text=said.text[:size]), counter) > tokens:
+def _fitting_chars(quoted: QuotedText, tokens: int, counter: TokenCounter) -> int:
+    """Number of characters that fit when quoted, at least one."""
+    frame = _quote_tokens(replace(quoted, text=""), counter)
+    size = len(head_of(quoted.text, tokens - frame, counter))
+    while size > 1 and _quote_tokens(replace(quoted, text=quoted.text[:size]), counter) > tokens:
         size = int(size * 0.85)  # escaping makes some texts longer
     if size < 1:
-        raise ConfigurationError(f"{tokens} tokens are too few to quote {said.handle}")
+        raise ConfigurationError(f"{tokens} tokens are too few to quote {quoted.handle}")
     return size
 
 
-def _piece(span: Span, number: int, pieces: Sequence[Sequence[Said]]) -> Span:
-    """A piece with the positions it reaches over; together they cover the span without a gap."""
+def _build_piece(span: Span, number: int, pieces: Sequence[Sequence[QuotedText]]) -> Span:
+    """Build a piece with its positions; the pieces cover the span without a gap."""
     starts = [span.first, *(_position(piece[0], span) for piece in pieces[1:])]
     first = starts[number]
     following = starts[number + 1] if number + 1 < len(starts) else span.last
@@ -206,30 +196,32 @@ def _piece(span: Span, number: int, pieces: Sequence[Sequence[Said]]) -> Span:
     return Span(first, min(last, span.last), tuple(pieces[number]))
 
 
-def _position(said: Said, span: Span) -> int:
-    digits = re.match(r"s(\d+)", said.handle)
+def _position(quoted: QuotedText, span: Span) -> int:
+    digits = re.match(r"s(\d+)", quoted.handle)
     return int(digits[1]) if digits else span.first
 
 
-def _quoted(span: Span) -> str:
-    return "\n".join(_frame(each) for each in span.said)
+def _render_span(span: Span) -> str:
+    return "\n".join(_render_quote(quoted) for quoted in span.texts)
 
 
-def _frame(said: Said) -> str:
-    """One text inside its frame, which it cannot close."""
+def _render_quote(quoted: QuotedText) -> str:
+    """Render one text inside a frame that it cannot close."""
     about = (
-        f' of="{escape(_POSITION.sub(" ", inert(said.about))[:80])}"'
-        if said.voice == "result" and said.about
+        f' of="{escape(_UNSAFE_CHARS.sub(" ", sanitize_text(quoted.about))[:80])}"'
+        if quoted.speaker == "result" and quoted.about
         else ""
     )
     tool = (
-        f' tool="{escape(_POSITION.sub(" ", said.about.split(":")[0])[:60])}"' if said.voice == "call" else ""
+        f' tool="{escape(_UNSAFE_CHARS.sub(" ", quoted.about.split(":")[0])[:60])}"'
+        if quoted.speaker == "call"
+        else ""
     )
-    failed = ' failed="yes"' if said.failed else ""
-    more = ' continued="yes"' if said.offset else ""
-    head = f'<pagein-step handle="{said.handle}" by="{said.voice}"{tool}{about}{failed}{more}>'
-    return f"{head}\n{inert(said.text)}\n</pagein-step>"
+    failed = ' failed="yes"' if quoted.failed else ""
+    more = ' continued="yes"' if quoted.offset else ""
+    head = f'<pagein-step handle="{quoted.handle}" by="{quoted.speaker}"{tool}{about}{failed}{more}>'
+    return f"{head}\n{sanitize_text(quoted.text)}\n</pagein-step>"
 
 
-def _cost(said: Said, counter: TokenCounter) -> int:
-    return counter.text(_frame(said)) + 1
+def _quote_tokens(quoted: QuotedText, counter: TokenCounter) -> int:
+    return counter.text(_render_quote(quoted)) + 1

@@ -1,4 +1,4 @@
-"""The steps that leave, as texts with handles: what a summary is made from, quoted from and held against."""
+"""The steps that leave as texts with handles: the source of a summary."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from pagein.events.steps import (
     as_text,
 )
 
-Voice = Literal["system", "user", "plan", "model", "call", "result", "answer", "summary"]
-"""Who speaks: the host, the user, the model (plan, words, calls, answer), a tool, or an earlier summary."""
+Speaker = Literal["system", "user", "plan", "model", "call", "result", "answer", "summary"]
+"""Speaker of a text: the host, the user, the model (plan, text, calls, answer), a tool, or an earlier summary."""
 
-LEAD = 160
-"""Characters of a call's first line."""
+CALL_LINE_MAX_CHARS = 160
+"""Characters of a call's description."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One text of the span: who says it, and the handle that gives it back.
+class QuotedText:
+    """One text of the span, with its speaker and the handle that expands to it.
 
-    ``about`` is what a call did or a result answers: the tool and the first line of its arguments. ``offset`` is where
-    in the whole text this piece begins.
+    ``about`` describes the call, or the call that a result answers: the tool and the first line of its arguments.
+    ``offset`` is the position of this piece in the whole text.
     """
 
     handle: str
-    voice: Voice
+    speaker: Speaker
     text: str
     about: str = ""
     failed: bool = False
@@ -48,73 +48,78 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The steps at positions ``[first, last)``, text by text in order."""
+    """The texts of the steps at positions ``[first, last)``, in order."""
 
     first: int
     last: int
-    said: tuple[Said, ...] = ()
+    texts: tuple[QuotedText, ...] = ()
 
     @property
     def handle(self) -> str:
-        """The handle that gives the steps back."""
+        """The handle that expands to the steps."""
         return range_handle(self.first, max(self.last, self.first + 1))
 
 
-def span_of(items: Iterable[tuple[int, Item]], first: int, last: int) -> Span:
-    """The span of these steps, each with its position; ``[first, last)`` is what leaves. Empty texts are left out.
+def build_span(items: Iterable[tuple[int, Item]], first: int, last: int) -> Span:
+    """Build the span of positioned steps; ``[first, last)`` is the range that leaves. Empty texts are omitted.
 
-    Give it the steps as they were recorded, not as a view shows them: a summary is made from the source.
+    The steps are to be the recorded ones, not those of a view: a summary is made from the source.
     """
-    said = [each for position, item in items for each in _said(position, item)]
-    return Span(first, last, tuple(each for each in said if each.text.strip()))
+    texts = [text for position, item in items for text in _item_texts(position, item)]
+    return Span(first, last, tuple(text for text in texts if text.text.strip()))
 
 
-def _said(position: int, item: Item) -> Iterator[Said]:
+def _item_texts(position: int, item: Item) -> Iterator[QuotedText]:
     handle = step_handle(position)
     match item:
         case SystemPromptStep(content=content):
-            yield Said(handle, "system", as_text(content))
+            yield QuotedText(handle, "system", as_text(content))
         case TaskStep(content=content):
-            yield Said(handle, "user", as_text(content))
+            yield QuotedText(handle, "user", as_text(content))
         case Pin(text=text):
-            yield Said(handle, "user", text)
+            yield QuotedText(handle, "user", text)
         case PlanningStep(content=content):
-            yield Said(handle, "plan", as_text(content))
+            yield QuotedText(handle, "plan", as_text(content))
         case FinalAnswerStep(content=content):
-            yield Said(handle, "answer", as_text(content))
+            yield QuotedText(handle, "answer", as_text(content))
         case SummaryStep(content=text):
-            yield Said(handle, "summary", text)
+            yield QuotedText(handle, "summary", text)
         case ActionStep():
-            yield from _action(position, item)
-        case Observed(action=action, observation=seen):
-            yield Said(handle, "result", as_text(seen.content), f"late, {step_handle(action)}", _failed(seen))
+            yield from _action_texts(position, item)
+        case Observed(action=action, observation=observation):
+            yield _result_text(handle, f"late, {step_handle(action)}", observation)
 
 
-def _action(position: int, step: ActionStep) -> Iterator[Said]:
+def _action_texts(position: int, step: ActionStep) -> Iterator[QuotedText]:
     handle = step_handle(position)
     if step.content is not None:
-        yield Said(handle, "model", as_text(step.content))
+        yield QuotedText(handle, "model", as_text(step.content))
     for call in step.tool_calls:
-        yield Said(handle, "call", call.arguments, lead(call))
-    for index, (call, seen) in enumerate(zip(step.tool_calls, step.observations, strict=False)):
-        if seen is not None:
-            where = observation_handle(position, index)
-            yield Said(where, "result", as_text(seen.content), lead(call), _failed(seen))
+        yield QuotedText(handle, "call", call.arguments, describe_call(call))
+    for index, (call, observation) in enumerate(zip(step.tool_calls, step.observations, strict=False)):
+        if observation is not None:
+            yield _result_text(observation_handle(position, index), describe_call(call), observation)
 
 
-def _failed(seen: Observation) -> bool:
-    return seen.status == "error" or _EXIT.search(as_text(seen.content)[:200]) is not None
+def _result_text(handle: str, about: str, observation: Observation) -> QuotedText:
+    text = as_text(observation.content)
+    is_failure = observation.status == "error" or _EXIT_CODE.search(text[:200]) is not None
+    return QuotedText(handle, "result", text, about, is_failure)
 
 
-_EXIT = re.compile(r"<returncode>\s*[1-9]|\bexit(?:ed)?[ _-](?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
+_EXIT_CODE = re.compile(r"<returncode>\s*[1-9]|\bexit(?:ed)?[ _-](?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
 
 
-def lead(call: ToolCall) -> str:
-    r"""What a call did, in one line: the tool and the first line of its arguments.
+def describe_call(call: ToolCall) -> str:
+    r"""Describe a call in one line: the tool and the first line of its arguments.
 
-    >>> lead(ToolCall("1", "bash", '{"command": "ls -l\\ncat a"}'))
+    >>> describe_call(ToolCall("1", "bash", '{"command": "ls -l\\ncat a"}'))
     'bash: ls -l'
     """
     lines = (line.strip() for line in argument_text(call.arguments).splitlines())
     first = next((line for line in lines if line), "")
-    return f"{call.name}: {first}"[:LEAD] if first and first != "{}" else call.name[:LEAD]
+    return (
+        f"{call.name}: {first}"[:CALL_LINE_MAX_CHARS]
+        if first and first != "{}"
+        else call.name[:CALL_LINE_MAX_CHARS]
+    )

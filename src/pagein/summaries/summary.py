@@ -1,13 +1,12 @@
-"""The structured summary: a value, not a blob. Pure; any field may be empty.
+"""The structured summary. Any field may be empty.
 
-An ``Item`` says one thing, whose words it is by, and which steps it came from. What its ``note`` holds depends on
-where it stands: why (decisions, dead ends), what it is or its state (artifacts), the cure (errors), the answer
-(questions). Nothing in a summary is an order: a next step is a record of what somebody meant to do.
+A ``SummaryItem`` states one thing, with its author and the handles of its source steps. The meaning of its ``note``
+depends on the section: the reason (decisions, dead ends), the kind or state (artifacts), the cure (errors), the answer
+(questions). Nothing in a summary is an instruction: a next step records an intention.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -16,22 +15,20 @@ from pagein.errors import FormatError
 from pagein.summaries.sanitize import one_line
 
 EXTRACTIVE = "extractive"
-"""The author of what was copied from the run by code."""
+"""Author of the items that code copied from the run."""
 
-VERSION = 1
-
-Status = Literal["open", "blocked", "done"]
-Section = Literal[
+TaskStatus = Literal["open", "blocked", "done"]
+SectionName = Literal[
     "constraints", "tasks", "dead_ends", "artifacts", "errors", "decisions", "questions", "done", "next_steps", "hints",
     "not_covered",
 ]  # fmt: skip
-SECTIONS: tuple[Section, ...] = get_args(Section)
-"""The fields that hold many entries, most important first."""
+SECTIONS: tuple[SectionName, ...] = get_args(SectionName)
+"""The fields with many items, most important first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One entry: its text, what is noted beside it, the handles of the steps it came from, and who wrote it.
+class SummaryItem:
+    """One item: its text, a note, the handles of its source steps, and its author.
 
     ``author`` is ``extractive`` or a model's name.
     """
@@ -43,91 +40,73 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Task(Item):
-    """Something to do, under the exact id the run gives it (empty where it gives none)."""
+class TaskItem(SummaryItem):
+    """A task, under the exact id that the run gives it (empty without one)."""
 
     id: str = ""
-    status: Status = "open"
+    status: TaskStatus = "open"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stands for older steps, field by field. Constraints, errors and artifacts are verbatim."""
+    """Structured summary of older steps. Constraints, errors and artifacts are verbatim."""
 
-    objective: Item | None = None
-    state: Item | None = None
-    constraints: tuple[Item, ...] = ()
-    tasks: tuple[Task, ...] = ()
-    dead_ends: tuple[Item, ...] = ()
-    artifacts: tuple[Item, ...] = ()
-    errors: tuple[Item, ...] = ()
-    decisions: tuple[Item, ...] = ()
-    questions: tuple[Item, ...] = ()
-    done: tuple[Item, ...] = ()
-    next_steps: tuple[Item, ...] = ()
-    hints: tuple[Item, ...] = ()
-    not_covered: tuple[Item, ...] = ()
+    objective: SummaryItem | None = None
+    state: SummaryItem | None = None
+    constraints: tuple[SummaryItem, ...] = ()
+    tasks: tuple[TaskItem, ...] = ()
+    dead_ends: tuple[SummaryItem, ...] = ()
+    artifacts: tuple[SummaryItem, ...] = ()
+    errors: tuple[SummaryItem, ...] = ()
+    decisions: tuple[SummaryItem, ...] = ()
+    questions: tuple[SummaryItem, ...] = ()
+    done: tuple[SummaryItem, ...] = ()
+    next_steps: tuple[SummaryItem, ...] = ()
+    hints: tuple[SummaryItem, ...] = ()
+    not_covered: tuple[SummaryItem, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """True where nothing is said."""
+        """True without any item."""
         return next(self.entries(), None) is None
 
     @property
     def author(self) -> str:
-        """Who wrote it: the authors in order of appearance, joined by ``+``; ``extractive`` where nobody did."""
+        """The authors in order of appearance, joined by ``+``; ``extractive`` if there are no items."""
         return "+".join(dict.fromkeys(one_line(item.author, 60) for _, item in self.entries())) or EXTRACTIVE
 
-    def entries(self) -> Iterator[tuple[str, Item]]:
-        """Every entry with the name of its field, in the order of the fields."""
+    def entries(self) -> Iterator[tuple[str, SummaryItem]]:
+        """Yield every item with the name of its field, in the order of the fields."""
         if self.objective is not None:
             yield "objective", self.objective
         if self.state is not None:
             yield "state", self.state
         for section in SECTIONS:
-            for each in self.section(section):
-                yield section, each
+            for item in self.items_in(section):
+                yield section, item
 
-    def section(self, name: Section) -> tuple[Item, ...]:
-        """The entries of a field that holds many."""
-        found: tuple[Item, ...] = getattr(self, name)
-        return found
-
-
-def to_json(summary: Summary) -> str:
-    """The summary as one line of JSON, versioned; equal summaries give equal text."""
-    return json.dumps(
-        {"version": VERSION, **as_value(summary)}, ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
+    def items_in(self, name: SectionName) -> tuple[SummaryItem, ...]:
+        """The items of a section."""
+        items: tuple[SummaryItem, ...] = getattr(self, name)
+        return items
 
 
-def from_json(text: str) -> Summary:
-    """The summary that ``to_json`` wrote. Raises FormatError, naming the place, for anything else."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"no summary: {error}") from error
-    if not isinstance(value, dict) or value.get("version") != VERSION:
-        raise FormatError(f"no summary of version {VERSION}; a later release may have written it")
-    return from_value({key: each for key, each in value.items() if key != "version"})
-
-
-def as_value(summary: Summary) -> dict[str, Any]:
-    """The summary as JSON values, what is empty left out."""
+def summary_to_dict(summary: Summary) -> dict[str, Any]:
+    """Convert the summary to JSON values, without empty fields."""
     value: dict[str, Any] = {}
     for name in ("objective", "state"):
-        one: Item | None = getattr(summary, name)
+        one: SummaryItem | None = getattr(summary, name)
         if one is not None:
-            value[name] = _item_value(one)
+            value[name] = _item_to_dict(one)
     for section in SECTIONS:
-        if entries := summary.section(section):
-            value[section] = [_item_value(each) for each in entries]
+        if entries := summary.items_in(section):
+            value[section] = [_item_to_dict(item) for item in entries]
     return value
 
 
-def _item_value(item: Item) -> dict[str, Any]:
+def _item_to_dict(item: SummaryItem) -> dict[str, Any]:
     value: dict[str, Any] = {"text": item.text}
-    if isinstance(item, Task):
+    if isinstance(item, TaskItem):
         value |= {"id": item.id, "status": item.status}
     if item.note:
         value["note"] = item.note
@@ -138,58 +117,58 @@ def _item_value(item: Item) -> dict[str, Any]:
     return value
 
 
-def from_value(value: object, *, author: str | None = None) -> Summary:
-    """The summary in JSON values. Raises FormatError, naming the place, where the shape is another.
+def summary_from_dict(value: object, *, author: str | None = None) -> Summary:
+    """Convert JSON values to a summary. Raises FormatError, with the path, for another shape.
 
-    With ``author``, everything is by that author and may not claim another; an entry may then be a plain string.
+    With ``author``, every item gets that author and may not name one; an item may then be a plain string.
     """
-    fields = _fields(value, {"objective", "state", *SECTIONS}, "")
+    fields = _check_fields(value, {"objective", "state", *SECTIONS}, "")
     lists = {}
     for section in SECTIONS:
-        given = fields.get(section) or []
-        if not isinstance(given, list):
-            raise FormatError("a list is wanted", path=section)
+        values = fields.get(section) or []
+        if not isinstance(values, list):
+            raise FormatError("expected a list", path=section)
         lists[section] = tuple(
-            _item(each, f"{section}[{index}]", section, author) for index, each in enumerate(given)
+            _item_from_dict(row, f"{section}[{index}]", section, author) for index, row in enumerate(values)
         )
     one = {
-        name: _item(fields[name], name, name, author) if fields.get(name) else None
+        name: _item_from_dict(fields[name], name, name, author) if fields.get(name) else None
         for name in ("objective", "state")
     }
     return Summary(**one, **lists)  # type: ignore[arg-type]  # mypy does not see which key has which type
 
 
-def _fields(value: object, known: set[str], path: str) -> Mapping[str, Any]:
+def _check_fields(value: object, allowed: set[str], path: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise FormatError(f"an object is wanted, not {type(value).__name__}", path=path)
-    unknown = sorted(set(value) - known)
+        raise FormatError(f"expected an object, not {type(value).__name__}", path=path)
+    unknown = sorted(set(value) - allowed)
     if unknown:
         raise FormatError(f"unknown: {', '.join(unknown)[:80]}", path=path)
     return value
 
 
-def _item(value: object, path: str, section: str, author: str | None) -> Item:
+def _item_from_dict(value: object, path: str, section: str, author: str | None) -> SummaryItem:
     if isinstance(value, str) and author is not None:
         value = {"text": value}
-    known = {"text", "note", "handles"} | ({"author"} if author is None else set())
-    fields = _fields(value, known | ({"id", "status"} if section == "tasks" else set()), path)
+    allowed = {"text", "note", "handles"} | ({"author"} if author is None else set())
+    fields = _check_fields(value, allowed | ({"id", "status"} if section == "tasks" else set()), path)
     handles = fields.get("handles") or []
-    if not isinstance(handles, list) or not all(isinstance(each, str) for each in handles):
-        raise FormatError("a list of strings is wanted", path=f"{path}.handles")
-    text, note = _text(fields, "text", path), _text(fields, "note", path)
-    by = author if author is not None else _text(fields, "author", path) or EXTRACTIVE
+    if not isinstance(handles, list) or not all(isinstance(handle, str) for handle in handles):
+        raise FormatError("expected a list of strings", path=f"{path}.handles")
+    text, note = _string_field(fields, "text", path), _string_field(fields, "note", path)
+    by = author if author is not None else _string_field(fields, "author", path) or EXTRACTIVE
     if section != "tasks":
-        return Item(text, note, tuple(handles), by)
+        return SummaryItem(text, note, tuple(handles), by)
     status = fields.get("status", "open")
-    if status not in get_args(Status):
-        raise FormatError("open, blocked or done is wanted", path=f"{path}.status")
-    return Task(text, note, tuple(handles), by, _text(fields, "id", path), status)
+    if status not in get_args(TaskStatus):
+        raise FormatError("expected open, blocked or done", path=f"{path}.status")
+    return TaskItem(text, note, tuple(handles), by, _string_field(fields, "id", path), status)
 
 
-def _text(fields: Mapping[str, Any], name: str, path: str) -> str:
+def _string_field(fields: Mapping[str, Any], name: str, path: str) -> str:
     value = fields.get(name)
     if value is None and name != "text":
         return ""
     if not isinstance(value, str):
-        raise FormatError("a string is wanted", path=f"{path}.{name}")
+        raise FormatError("expected a string", path=f"{path}.{name}")
     return value

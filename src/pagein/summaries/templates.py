@@ -1,7 +1,7 @@
-"""The texts of the prompts: files beside this module, each of which can be overridden.
+"""Prompt templates: files beside this module, each of which can be overridden.
 
-A template is filled in one pass (``string.Template``): ``$name`` for the names it may use, ``$$`` for a dollar sign.
-What is filled in is never looked at again, so a run that holds ``$previous`` stays a run.
+A template is filled in one pass (``string.Template``): ``$name`` for its variables, ``$$`` for a dollar sign. Inserted
+text is not expanded again, so a run that contains ``$previous`` is safe.
 """
 
 from __future__ import annotations
@@ -15,85 +15,85 @@ from string import Template
 
 from pagein.errors import ConfigurationError
 
-NAMES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+TEMPLATE_VARIABLES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "system": (frozenset(), frozenset()),
     "shape": (frozenset({"words"}), frozenset()),
     "summarise": (
         frozenset({"shape", "previous", "handle", "part", "parts", "run", "words"}),
         frozenset({"run"}),
     ),
-    "reduce": (frozenset({"shape", "handle", "run", "words"}), frozenset({"run"})),
     "resume": (frozenset({"shape", "handle", "words"}), frozenset()),
 }
-"""For each template the names it may use, and those it must."""
+"""For each template its allowed variables, and its required ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The five templates, checked: who the summariser is, the shape it answers in, and its three tasks.
+    """The four checked templates of a summarizer.
 
-    ``system`` is the system message, ``shape`` fills ``$shape``; ``summarise`` asks for a part of a run, ``reduce`` for
-    one record from several, ``resume`` for a record at the end of a conversation that the same model has in its cache.
-    Raises ConfigurationError for a placeholder that does not exist or is missing.
+    ``system`` is the system message; ``shape`` fills ``$shape``; ``summarise`` asks for a part of a run; ``resume`` asks
+    for a record at the end of a conversation that the same model has in its cache. Raises ConfigurationError for an
+    unknown or missing placeholder.
     """
 
     system: str
     shape: str
     summarise: str
-    reduce: str
     resume: str
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            _check(each.name, getattr(self, each.name))
+        for field in fields(self):
+            _check_template(field.name, getattr(self, field.name))
 
 
-def prompts(override: str | os.PathLike[str] | Mapping[str, str] | None = None) -> Prompts:
-    """The prompts, those overridden taken from a folder of ``<name>.txt`` files or from a mapping of names to texts.
+def load_prompts(override: str | os.PathLike[str] | Mapping[str, str] | None = None) -> Prompts:
+    """Load the prompts; a folder of ``<name>.txt`` files, or a mapping of names to texts, overrides some.
 
-    Raises ConfigurationError for a name that is no prompt, a folder that is not there, and an unsound template.
+    Raises ConfigurationError for an unknown name, a missing folder, and an invalid template.
     """
-    names = [each.name for each in fields(Prompts)]
-    given = _read(Path(override)) if isinstance(override, str | os.PathLike) else dict(override or {})
-    unknown = sorted(set(given) - set(names))
+    names = [field.name for field in fields(Prompts)]
+    overrides = (
+        _read_folder(Path(override)) if isinstance(override, str | os.PathLike) else dict(override or {})
+    )
+    unknown = sorted(set(overrides) - set(names))
     if unknown:
         raise ConfigurationError(f"no prompt {', '.join(map(repr, unknown))}; there are {', '.join(names)}")
     folder = files("pagein.summaries") / "prompts"
     return Prompts(
-        **{name: given.get(name) or (folder / f"{name}.txt").read_text("utf-8").strip() for name in names}
+        **{name: overrides.get(name) or (folder / f"{name}.txt").read_text("utf-8").strip() for name in names}
     )
 
 
-def _read(folder: Path) -> dict[str, str]:
+def _read_folder(folder: Path) -> dict[str, str]:
     if not folder.is_dir():
         raise ConfigurationError(f"no folder of prompts at {folder}")
     try:
-        return {each.stem: each.read_text("utf-8").strip() for each in sorted(folder.glob("*.txt"))}
+        return {path.stem: path.read_text("utf-8").strip() for path in sorted(folder.glob("*.txt"))}
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"the prompts in {folder} cannot be read: {error}") from error
 
 
-def _check(name: str, text: str) -> None:
+def _check_template(name: str, text: str) -> None:
     template = Template(text)
     if not template.is_valid():
         raise ConfigurationError(
             f"the prompt {name!r} has a $ that begins no name; write $$ for a dollar sign"
         )
-    may, must = NAMES[name]
+    may, must = TEMPLATE_VARIABLES[name]
     used = set(template.get_identifiers())
     if used - may:
         raise ConfigurationError(
             f"the prompt {name!r} has ${', $'.join(sorted(used - may))}; it may use "
-            f"{', '.join('$' + each for each in sorted(may)) or 'no names'}"
+            f"{', '.join('$' + variable for variable in sorted(may)) or 'no names'}"
         )
     if must - used:
         raise ConfigurationError(f"the prompt {name!r} lacks ${', $'.join(sorted(must - used))}")
 
 
-def filled(text: str, values: Mapping[str, str]) -> str:
-    """The template with its names filled in, in one pass.
+def fill_template(text: str, values: Mapping[str, str]) -> str:
+    """Fill in the variables of a template, in one pass.
 
-    >>> filled("$a and $$a", {"a": "$b", "b": "c"})
+    >>> fill_template("$a and $$a", {"a": "$b", "b": "c"})
     '$b and $a'
     """
     return Template(text).substitute(values)

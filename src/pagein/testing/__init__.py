@@ -1,1 +1,1 @@
-"""Shipped conformance suites: how a backend, a counter or a format proves itself."""
+"""Conformance suites for backends, formats, token counters, policies and models, and a stateful machine."""

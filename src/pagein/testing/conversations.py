@@ -1,7 +1,8 @@
-"""Conversations to try a wire format on, and what they say fact by fact.
+"""Conversations for the tests of wire formats, and what they state.
 
-``legal_conversations()`` is the hypothesis strategy, ``every_feature()`` one example with everything in it, ``paired``
-turns parsed items into messages, and ``facts`` says what messages say, so that two spellings can be compared.
+``legal_conversations()`` is the hypothesis strategy, and ``every_feature()`` one example with everything in it.
+``items_to_messages`` turns parsed items into messages. ``statements`` lists what messages state, so that two
+conversations can be compared although they are written differently.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pagein.events.steps import (
     ToolCall,
     as_parts,
 )
-from pagein.events.tool_call_encoding import UNPARSED
+from pagein.events.tool_call_encoding import UNPARSED_KEY
 from pagein.formats.base import Item
 from pagein.formats.rendering import MARKERS
 
@@ -54,30 +55,30 @@ LOSSES = {
     "tool name": "a letter in a tool's name other than a-z, A-Z, 0-9, _ and -",
     "white space": "a text of nothing but white space",
 }
-"""Everything a wire may declare not to carry. Whatever else a message says must survive every format."""
+"""Everything that a wire may declare not to carry. Every format must carry all else."""
 
 _COMMON_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-_SPELLED_ANEW = re.compile(r"pagein-[a-zA-Z0-9_-]*-[0-9a-f]{8}")
-_PICTURED = re.compile(r"\[image [0-9a-f]{12}\]")
+_GENERATED_ID = re.compile(r"pagein-[a-zA-Z0-9_-]*-[0-9a-f]{8}")
+_IMAGE_MARKER = re.compile(r"\[image [0-9a-f]{12}\]")
 
 
 # -- from items to messages
 
 
-def paired(items: Iterable[Item]) -> tuple[Message, ...]:
-    """Parsed items as a request's messages: each result behind its call, in call order, under a unique id.
+def items_to_messages(items: Iterable[Item]) -> tuple[Message, ...]:
+    """Turn parsed items into messages: each result behind its call, in call order, under a unique id.
 
     Raises ValueError for a call without a result and a result without a call.
     """
     messages: list[Message] = []
     step: ActionStep | None = None
     answers: list[Observation] = []
-    seen: set[str] = set()
+    used_ids: set[str] = set()
     for item in (*items, None):
         if isinstance(item, Observation):
             answers.append(item)
             continue
-        messages += _answered(step, answers, seen)
+        messages += _pair_results(step, answers, used_ids)
         step, answers = (item if isinstance(item, ActionStep) else None), []
         match item:
             case SystemPromptStep():
@@ -91,9 +92,11 @@ def paired(items: Iterable[Item]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _answered(step: ActionStep | None, answers: list[Observation], seen: set[str]) -> Iterator[Message]:
+def _pair_results(
+    step: ActionStep | None, answers: list[Observation], used_ids: set[str]
+) -> Iterator[Message]:
     if step is not None:
-        fresh = [_unique(call, seen) for call in step.tool_calls]
+        fresh = [_with_unique_id(call, used_ids) for call in step.tool_calls]
         yield Message("assistant", step.content, tuple(fresh), extra=step.extra)
         for index, (call, renamed) in enumerate(zip(step.tool_calls, fresh, strict=True)):
             answer = next(
@@ -108,60 +111,62 @@ def _answered(step: ActionStep | None, answers: list[Observation], seen: set[str
         raise ValueError(f"result for {answers[0].call_id!r} answers no call")
 
 
-def _unique(call: ToolCall, seen: set[str]) -> ToolCall:
-    call_id = call.id if call.id and call.id not in seen else f"call_{len(seen)}"
-    seen.add(call_id)
+def _with_unique_id(call: ToolCall, used_ids: set[str]) -> ToolCall:
+    call_id = call.id if call.id and call.id not in used_ids else f"call_{len(used_ids)}"
+    used_ids.add(call_id)
     return ToolCall(call_id, call.name, call.arguments, call.at, call.extra)
 
 
-# -- what messages say, fact by fact
+# -- what messages state
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One thing a sequence of messages says. ``losses`` are the names under which a wire may lose it."""
+class Statement:
+    """One thing that messages state. A wire that declares one of ``losses`` need not carry it."""
 
     value: Any
     losses: frozenset[str] = frozenset()
 
 
-def facts(messages: Sequence[Message], provider: str) -> Iterator[Fact]:
-    """Everything the messages say, in order, as this provider may be told it. Markers of ours say nothing."""
+def statements(messages: Sequence[Message], provider: str) -> Iterator[Statement]:
+    """Yield everything the messages state, in order, as this provider may get it. The library's markers state nothing."""
     ordinals: dict[str, int] = {}
-    said = 0
+    statement_count = 0
     for message in messages:
         silent = _is_silent(message)
-        yield Fact(message.role, frozenset({"boundaries", *silent}))
+        yield Statement(message.role, frozenset({"boundaries", *silent}))
         if message.role == "tool":
-            yield Fact(("result", ordinals.get(message.call_id)))
+            yield Statement(("result", ordinals.get(message.call_id)))
             pictures = any(not isinstance(part, Text) for part in as_parts(message.content))
             losses = {"error flag", "error flag beside images"} if pictures else {"error flag"}
-            yield Fact(("failed", message.is_error), frozenset(losses))
+            yield Statement(("failed", message.is_error), frozenset(losses))
         beside = set() if message.role == "tool" else {"message fields"}
         yield from _extra(message.extra, provider, beside | silent)
         parts = [list(_part(part, message.role, provider)) for part in as_parts(message.content)]
-        yield from (fact for spoken in parts for fact in spoken)
-        solid = [sum(not fact.losses for fact in spoken) for spoken in parts]
+        yield from (fact for part_statements in parts for fact in part_statements)
+        lossless_counts = [sum(not fact.losses for fact in part_statements) for part_statements in parts]
         for call in message.tool_calls:
             ordinals[call.id] = len(ordinals)
             yield from _call(call, provider)
-            yield Fact(("place", said + sum(solid[: call.at])), frozenset({"call place"}))
-        said += sum(solid)
+            yield Statement(
+                ("place", statement_count + sum(lossless_counts[: call.at])), frozenset({"call place"})
+            )
+        statement_count += sum(lossless_counts)
 
 
 def _is_silent(message: Message) -> set[str]:
-    """Instructions without a word are left out whole, with what stood beside them."""
+    """Return the loss of a system message without text: it is left out with its other fields."""
     wordless = all(isinstance(part, Text) and not part.text for part in as_parts(message.content))
     return {"empty text"} if message.role == "system" and wordless else set()
 
 
-def _extra(extra: Opaque | None, provider: str, losses: set[str]) -> Iterator[Fact]:
+def _extra(extra: Opaque | None, provider: str, losses: set[str]) -> Iterator[Statement]:
     if extra is not None and extra.body != "{}":
         foreign = set() if extra.provider == provider else {"foreign parts"}
-        yield Fact(("beside", json.loads(extra.body)), frozenset(losses | foreign))
+        yield Statement(("beside", json.loads(extra.body)), frozenset(losses | foreign))
 
 
-def _part(part: Part, role: str, provider: str) -> Iterator[Fact]:
+def _part(part: Part, role: str, provider: str) -> Iterator[Statement]:
     match part:
         case Text(text=text):
             yield from _text(text)
@@ -172,20 +177,20 @@ def _part(part: Part, role: str, provider: str) -> Iterator[Fact]:
             yield from _text(text)
         case Opaque():
             losses = set() if part.provider == provider else {"foreign parts"}
-            yield Fact((part.kind, json.loads(part.body)), frozenset(losses))
+            yield Statement((part.kind, json.loads(part.body)), frozenset(losses))
 
 
-def _text(text: str) -> Iterator[Fact]:
-    if text in MARKERS or _PICTURED.fullmatch(text):
+def _text(text: str) -> Iterator[Statement]:
+    if text in MARKERS or _IMAGE_MARKER.fullmatch(text):
         return
     safe = _safe(text)
     losses = {"empty text"} if not text else {"white space"} if not text.strip() else set()
-    yield Fact(safe, frozenset(losses))
+    yield Statement(safe, frozenset(losses))
     if safe != text:
-        yield Fact(text, frozenset({"lone surrogates"}))
+        yield Statement(text, frozenset({"lone surrogates"}))
 
 
-def _image(image: Image, role: str, provider: str) -> Iterator[Fact]:
+def _image(image: Image, role: str, provider: str) -> Iterator[Statement]:
     places = {
         "tool": "image in a result",
         "assistant": "image from the assistant",
@@ -194,23 +199,23 @@ def _image(image: Image, role: str, provider: str) -> Iterator[Fact]:
     losses = {places[role]} if role in places else set()
     if not (image.url.startswith("https://") or image.media_type in _COMMON_IMAGES):
         losses.add("image type")
-    yield Fact((image.digest, image.media_type, image.url), frozenset(losses))
-    yield Fact(("detail", image.detail), frozenset(losses | {"image detail"}))
+    yield Statement((image.digest, image.media_type, image.url), frozenset(losses))
+    yield Statement(("detail", image.detail), frozenset(losses | {"image detail"}))
     yield from _extra(image.extra, provider, losses)
 
 
-def _call(call: ToolCall, provider: str) -> Iterator[Fact]:
-    yield Fact(("call", re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "_", _value(call.arguments)))
-    yield Fact(("name", call.name), frozenset({"tool name"}))
-    yield Fact(("arguments", call.arguments), frozenset({"arguments"}))
-    # Half a character is no part of any wire's id, and what stands for it there says nothing.
-    anew = _safe(call.id) != call.id or _SPELLED_ANEW.fullmatch(call.id)
-    yield Fact(("id", None if anew else call.id), frozenset({"call id"}))
+def _call(call: ToolCall, provider: str) -> Iterator[Statement]:
+    yield Statement(("call", re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "_", _value(call.arguments)))
+    yield Statement(("name", call.name), frozenset({"tool name"}))
+    yield Statement(("arguments", call.arguments), frozenset({"arguments"}))
+    # No wire carries a lone surrogate in an id; its replacement states nothing.
+    anew = _safe(call.id) != call.id or _GENERATED_ID.fullmatch(call.id)
+    yield Statement(("id", None if anew else call.id), frozenset({"call id"}))
     yield from _extra(call.extra, provider, set())
 
 
 def _value(arguments: str) -> Any:
-    """What the arguments mean: an object, or the text that is none."""
+    """Return the arguments as a JSON object, or as their text if they are none."""
 
     def refuse(constant: str) -> Any:
         raise ValueError(constant)
@@ -222,8 +227,8 @@ def _value(arguments: str) -> Any:
     if not isinstance(value, dict):
         return _safe(arguments)
     return (
-        value[UNPARSED]
-        if value.keys() == {UNPARSED}
+        value[UNPARSED_KEY]
+        if value.keys() == {UNPARSED_KEY}
         else json.loads(_safe(json.dumps(value, ensure_ascii=False)))
     )
 
@@ -306,19 +311,19 @@ _user = st.builds(
 
 @st.composite
 def legal_conversations(draw: st.DrawFn) -> tuple[Message, ...]:
-    """Sequences of messages as a layout yields them: instructions, then turns, each result behind its call.
+    """Draw messages as a layout yields them: instructions, then turns, each result behind its call.
 
-    Parts of OpenAI and of Anthropic stand side by side in them, with empty texts, odd ids, odd names, arguments that are
-    no JSON, and images in every place.
+    They mix parts of OpenAI and Anthropic, with empty texts, odd ids and names, arguments that are no JSON, and images
+    in every place.
     """
     messages = [*draw(st.lists(_system, max_size=2)), draw(_user)]
     for turn in range(draw(st.integers(0, 3))):
         if draw(st.integers(0, 3)) == 0:
             messages.append(draw(_assistants(f"a{turn}", calls=0)))
-        asked = draw(_assistants(f"b{turn}", calls=draw(st.integers(0, 3))))
-        messages.append(asked)
-        messages += [draw(_results(call.id)) for call in asked.tool_calls]
-        messages += draw(st.lists(_user, min_size=0 if asked.tool_calls else 1, max_size=2))
+        assistant = draw(_assistants(f"b{turn}", calls=draw(st.integers(0, 3))))
+        messages.append(assistant)
+        messages += [draw(_results(call.id)) for call in assistant.tool_calls]
+        messages += draw(st.lists(_user, min_size=0 if assistant.tool_calls else 1, max_size=2))
     return tuple(messages)
 
 
@@ -333,11 +338,11 @@ def _assistants(draw: st.DrawFn, key: str, calls: int) -> Message:
     content: Content | None = (
         (*leading, *parts) if leading or parts else draw(st.sampled_from((None, "", "Done.")))
     )
-    # Thinking opens its turn, so no call stands before it.
+    # Thinking comes first in its turn, so no call precedes it.
     places = st.none() | st.integers(len(leading), len(leading) + len(parts))
-    asked = [draw(_calls(f"{key}{number}", places)) for number in range(calls)]
-    asked.sort(key=lambda call: (call.at is None, call.at or 0))
-    return Message("assistant", content, tuple(asked), extra=draw(st.sampled_from(_MESSAGE_EXTRAS)))
+    tool_calls = [draw(_calls(f"{key}{number}", places)) for number in range(calls)]
+    tool_calls.sort(key=lambda call: (call.at is None, call.at or 0))
+    return Message("assistant", content, tuple(tool_calls), extra=draw(st.sampled_from(_MESSAGE_EXTRAS)))
 
 
 def _calls(key: str, places: st.SearchStrategy[int | None]) -> st.SearchStrategy[ToolCall]:
@@ -358,7 +363,7 @@ def _results(call_id: str) -> st.SearchStrategy[Message]:
 
 
 def every_feature() -> tuple[Message, ...]:
-    """One legal conversation in which every loss of ``LOSSES`` can be seen."""
+    """Return one legal conversation in which every loss of ``LOSSES`` shows."""
     elsewhere = Opaque("somebody-else", "text", '{"kept":1}')
     png, bmp, http = _IMAGES[0], _IMAGES[2], _IMAGES[4]
     calls = (
@@ -393,4 +398,4 @@ ILLEGAL = {
     "an answer comes late": (_ASK, _CALL, _ASK, _OK),
     "an id is used twice": (_ASK, _CALL, _OK, _CALL, _OK),
 }
-"""Sequences that are not legal, whatever the wire: what a format's rules must see through its rendering."""
+"""Message sequences that no provider takes: a format must report a problem in each."""

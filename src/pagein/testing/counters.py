@@ -1,18 +1,18 @@
-"""What every token counter must keep. A counter proves itself with one fixture:
+"""Conformance suite for token counters: a subclass of ``CounterTests`` with one fixture.
 
     class TestMyCounter(CounterTests):
         @pytest.fixture
         def counter(self) -> TokenCounter:
             return MyCounter()
 
-The suite judges the contract, not the figures: no test knows what a text "should" cost.
+The suite tests the contract, not the figures: no test expects a certain count.
 """
 
 from __future__ import annotations
 
+import itertools
 import socket
 import struct
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -21,6 +21,7 @@ import pytest
 
 from pagein.events.messages import Message
 from pagein.events.steps import Image, Opaque, Text, ToolCall
+from pagein.testing._helpers import run_in_threads
 from pagein.tokens import TokenCounter
 from pagein.tokens.requests import request_tokens
 
@@ -39,7 +40,7 @@ SPECIALS = (
 
 
 def hazards() -> Iterator[tuple[str, str]]:
-    """Texts that have made counters raise, hang or fetch something, each with its name."""
+    """Yield texts that made counters raise, hang or use the network, each with its name."""
     yield "nothing", ""
     yield "NUL", "a\0b\0" * 500
     yield "every control character", "".join(map(chr, range(32))) * 20
@@ -66,18 +67,18 @@ def hazards() -> Iterator[tuple[str, str]]:
 
 
 def png(width: int, height: int, padding: int = 0) -> bytes:
-    """The beginning of a PNG of that size, with so many bytes behind it."""
+    """Return the header of a PNG of that size in pixels, with ``padding`` bytes behind it."""
     header = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", width, height)
     return header + b"\x08\x02\0\0\0" + bytes(padding)
 
 
 class CounterTests:
-    """The contract of ``TokenCounter``. A subclass gives the fixture ``counter``."""
+    """The contract of ``TokenCounter``: subclass it, and give the fixture ``counter``."""
 
     slack = 8
-    """Tokens by which two counts may differ where texts meet: merges across the seam."""
+    """Tokens by which the count of a joined text may differ from the sum of its parts."""
     seconds = 60.0
-    """CPU seconds after which half a megabyte of any text must be counted: a hang, on whatever machine."""
+    """CPU seconds allowed for half a megabyte of any text. More is a hang on any machine."""
     clock = staticmethod(time.process_time)
 
     @pytest.fixture
@@ -111,17 +112,17 @@ class CounterTests:
         assert counter.text(PROSE * 400) >= 300 * one
 
     def test_two_texts_cost_no_more_together_than_apart(self, counter: TokenCounter) -> None:
-        for left, right in self._pairs():
-            apart = counter.text(left) + counter.text(right)
-            assert counter.text(left + right) <= apart + self.slack, (left[-20:], right[:20])
+        for first, second in self._pairs():
+            apart = counter.text(first) + counter.text(second)
+            assert counter.text(first + second) <= apart + self.slack, (first[-20:], second[:20])
 
     def test_a_longer_text_costs_no_less(self, counter: TokenCounter) -> None:
-        for left, right in self._pairs():
-            longest = max(counter.text(left), counter.text(right))
-            assert counter.text(left + right) >= longest - self.slack, (left[-20:], right[:20])
+        for first, second in self._pairs():
+            longest = max(counter.text(first), counter.text(second))
+            assert counter.text(first + second) >= longest - self.slack, (first[-20:], second[:20])
 
     def test_a_long_text_ends(self, counter: TokenCounter) -> None:
-        """A guard against a square, which takes minutes here; not a measure of speed."""
+        """Fail on quadratic time, which takes minutes here. This does not measure speed."""
         started = self.clock()
         for unit in (PROSE, "a", " ", "\u5929\u5730\u7384"):
             assert counter.text(unit * (1 + 524_288 // len(unit))) > 0
@@ -129,7 +130,7 @@ class CounterTests:
 
     def test_special_tokens_are_text(self, counter: TokenCounter) -> None:
         for special in SPECIALS:
-            assert counter.text(special) >= 2, f"{special} was taken for one token"
+            assert counter.text(special) >= 2, f"{special} was counted as one token"
             assert counter.text(f"a {special} b") >= counter.text("a  b") + 1, special
 
     def test_an_image_costs_by_its_pixels_and_not_by_its_bytes(self, counter: TokenCounter) -> None:
@@ -177,38 +178,31 @@ class CounterTests:
         assert grown > 75 * counter.text(PROSE), "the arguments of a tool call are not free"
 
     def test_it_never_opens_a_socket(self, counter: TokenCounter, monkeypatch: pytest.MonkeyPatch) -> None:
-        asked: list[str] = []
+        attempts: list[str] = []
 
         def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-            asked.append(f"{args} {kwargs}")
+            attempts.append(f"{args} {kwargs}")
             raise OSError("no network in this test")
 
         for name in ("socket", "create_connection", "getaddrinfo", "gethostbyname"):
             monkeypatch.setattr(socket, name, refuse)
         counter.text(PROSE)
         counter.image(Image(url="https://example.org/a.png"))
-        assert not asked, f"asked the network for {asked[0]}"
+        assert not attempts, f"used the network: {attempts[0]}"
 
     def test_threads_agree(self, counter: TokenCounter) -> None:
         texts = [PROSE[i:] * (1 + i % 5) for i in range(60)]
         expected = [counter.text(text) for text in texts]
-        found: list[list[int]] = []
-        threads = [
-            threading.Thread(target=lambda: found.append([counter.text(text) for text in texts]))
-            for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert found == [expected] * len(threads)
+        counts: list[list[int]] = []
+        run_in_threads(*[lambda: counts.append([counter.text(text) for text in texts])] * 8)
+        assert counts == [expected] * 8
 
     def _count(self, counter: TokenCounter, name: str, text: str) -> int:
         try:
             return counter.text(text)
         except (KeyboardInterrupt, SystemExit):
             raise
-        # A panic in a Rust extension is a BaseException, and ends a host that only expects Exceptions.
+        # A panic in a Rust extension is a BaseException, which a caller does not expect.
         except BaseException as error:
             raise AssertionError(f"{name}: raised {error!r}") from error
 
@@ -217,6 +211,4 @@ class CounterTests:
             PROSE, "def f(x):\n\treturn x\n", "  \n\n  ", "\u732b\u304c\u597d\u304d\u3067\u3059", '{"a": [1, 2.5, null]}',
             "\U0001f600\U0001f44d", "0123456789", "a" * 100, "-" * 100, "\u043f\u0440\u0438\u0432\u0435\u0442 \u043c\u0438\u0440",
         )  # fmt: skip
-        for left in texts:
-            for right in texts:
-                yield left, right
+        yield from itertools.product(texts, repeat=2)

@@ -1,4 +1,4 @@
-"""The conformance suite for wire formats. A format of your own proves itself with two fixtures::
+"""Conformance suite for wire formats: a subclass of ``FormatTests`` with two fixtures::
 
     class TestMyFormat(FormatTests):
         cannot_carry = frozenset({"error flag"})
@@ -7,10 +7,10 @@
         def format(self): return MyFormat()
 
         @pytest.fixture
-        def transcripts(self): return [...]  # native ones, that must come back equal
+        def transcripts(self): return [...]  # native ones, which must come back equal
 
-What a wire cannot carry is declared in ``cannot_carry``, in the words of ``LOSSES``; a declared loss that does not
-happen fails the suite as one that was not declared does.
+Declare in ``cannot_carry`` what the wire cannot carry, by the names of ``LOSSES``. The suite fails for a loss that is
+not declared, and for a declared loss that does not happen.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import hypothesis
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from pagein.errors import FormatError
@@ -31,14 +32,22 @@ from pagein.formats.base import Format
 from pagein.testing.conversations import (
     ILLEGAL,
     LOSSES,
-    Fact,
+    Statement,
     every_feature,
-    facts,
+    items_to_messages,
     legal_conversations,
-    paired,
+    statements,
 )
 
-__all__ = ["ILLEGAL", "LOSSES", "FormatTests", "every_feature", "facts", "legal_conversations", "paired"]
+__all__ = [
+    "ILLEGAL",
+    "LOSSES",
+    "FormatTests",
+    "every_feature",
+    "statements",
+    "legal_conversations",
+    "items_to_messages",
+]
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | st.binary(max_size=3),
@@ -55,44 +64,46 @@ _checked = settings(max_examples=50, deadline=None, database=None, suppress_heal
 
 
 class FormatTests:
-    """What every wire format promises. Subclass it with the fixtures ``format`` and ``transcripts``."""
+    """The contract of ``pagein.formats.Format``: subclass it, and give the fixtures ``format`` and ``transcripts``."""
 
     cannot_carry: ClassVar[frozenset[str]] = frozenset()
-    """The losses of this wire, by their names in ``LOSSES``."""
+    """The names of ``LOSSES`` that this wire does not carry."""
 
     def canonical(self, request: Any) -> Any:
-        """A native transcript as the format spells it, where one thing has several spellings."""
+        """Return a native transcript as the format renders it, where the wire allows several forms."""
         return request
 
     def test_every_declared_loss_is_real(self, format: Format) -> None:
-        told = "; ".join(LOSSES[name] for name in sorted(self.cannot_carry)) or "nothing"
-        print(f"\n{format.name} cannot carry: {told}")  # noqa: T201 - an opt-out is said aloud
+        description = "; ".join(LOSSES[name] for name in sorted(self.cannot_carry)) or "nothing"
+        print(f"\n{format.name} cannot carry: {description}")  # noqa: T201 - the report shows each opt-out
         before = every_feature()
-        after = paired(format.parse(format.render(before)))
+        after = items_to_messages(format.parse(format.render(before)))
         for loss in self.cannot_carry:
             others = self.cannot_carry - {loss}
-            assert _kept(before, format, others) != _kept(after, format, others), (
-                f"{loss!r} is carried after all"
-            )
+            assert _carried_statements(before, format, others) != _carried_statements(
+                after, format, others
+            ), f"{loss!r} is carried after all"
 
     @_checked
-    @given(messages=legal_conversations())
+    @hypothesis.given(messages=legal_conversations())
     def test_nothing_the_wire_can_carry_is_lost(self, format: Format, messages: tuple[Message, ...]) -> None:
-        after = paired(format.parse(format.render(messages)))
-        assert _kept(after, format, self.cannot_carry) == _kept(messages, format, self.cannot_carry)
+        after = items_to_messages(format.parse(format.render(messages)))
+        assert _carried_statements(after, format, self.cannot_carry) == _carried_statements(
+            messages, format, self.cannot_carry
+        )
 
     def test_transcripts_come_back_equal(self, format: Format, transcripts: list[Any]) -> None:
         assert transcripts, "a format without a transcript is not tested"
         for transcript in transcripts:
-            given_back = format.render(paired(format.parse(copy.deepcopy(transcript))))
+            given_back = format.render(items_to_messages(format.parse(copy.deepcopy(transcript))))
             assert given_back == self.canonical(transcript)
 
     def test_transcripts_are_legal(self, format: Format, transcripts: list[Any]) -> None:
         for transcript in transcripts:
-            assert format.problems(format.render(paired(format.parse(transcript)))) == ()
+            assert format.problems(format.render(items_to_messages(format.parse(transcript)))) == ()
 
     @_checked
-    @given(messages=legal_conversations())
+    @hypothesis.given(messages=legal_conversations())
     def test_every_request_is_legal(self, format: Format, messages: tuple[Message, ...]) -> None:
         assert format.problems(format.render(messages)) == ()
 
@@ -101,7 +112,7 @@ class FormatTests:
         assert format.problems(format.render(ILLEGAL[fault])), fault
 
     @_checked
-    @given(messages=legal_conversations())
+    @hypothesis.given(messages=legal_conversations())
     def test_equal_messages_are_equal_bytes_and_new_values(
         self, format: Format, messages: tuple[Message, ...]
     ) -> None:
@@ -114,31 +125,33 @@ class FormatTests:
         assert json.dumps(second) == spelled == json.dumps(format.render(messages))
 
     @_checked
-    @given(messages=legal_conversations())
+    @hypothesis.given(messages=legal_conversations())
     def test_one_more_message_only_lengthens_the_end(
         self, format: Format, messages: tuple[Message, ...]
     ) -> None:
         for length in range(1, len(messages)):
             shorter, longer = format.render(messages[:length]), format.render(messages[: length + 1])
             for part in ("system", "messages"):
-                begun = json.dumps(shorter.get(part, [])).rstrip("]}")
-                assert json.dumps(longer.get(part, [])).startswith(begun)
+                beginning = json.dumps(shorter.get(part, [])).rstrip("]}")
+                assert json.dumps(longer.get(part, [])).startswith(beginning)
 
     @_checked
-    @given(messages=legal_conversations())
+    @hypothesis.given(messages=legal_conversations())
     def test_every_request_is_utf8_json(self, format: Format, messages: tuple[Message, ...]) -> None:
         json.dumps(format.render(messages), ensure_ascii=False, allow_nan=False).encode("utf-8")
 
     def test_opaque_parts_return_to_their_maker_alone(self, format: Format) -> None:
         for provider, expected in ((format.name, True), ("somebody-else", False)):
             body = json.dumps({"type": "kept", "secret": "s3cret", "signature": "c2ln"})
-            said = (Text("Hello."), Opaque(provider, "kept", body, "s3cret"))
+            content = (Text("Hello."), Opaque(provider, "kept", body, "s3cret"))
             marked = Text("Hello.", Opaque(provider, "text", '{"beside": "b3side"}'))
-            request = json.dumps(format.render((Message("user", said), Message("user", (marked, Text("."))))))
+            request = json.dumps(
+                format.render((Message("user", content), Message("user", (marked, Text(".")))))
+            )
             assert ("s3cret" in request, "b3side" in request) == (expected, expected)
 
     @_checked
-    @given(request=_garbage)
+    @hypothesis.given(request=_garbage)
     def test_garbage_raises_nothing_but_format_errors(self, format: Format, request: Any) -> None:
         assert isinstance(format.problems(request), tuple)
         try:
@@ -153,6 +166,28 @@ class FormatTests:
             format.parse([message])
         assert format.problems([message])
 
+    def test_keywords_hold_every_value_of_the_request(self, format: Format) -> None:
+        request = format.render(every_feature())
+        keywords = format.keywords(copy.deepcopy(request))
+        assert sorted(map(json.dumps, keywords.values())) == sorted(map(json.dumps, request.values()))
+        assert all(key.isidentifier() for key in keywords)
 
-def _kept(messages: Sequence[Message], format: Format, losses: frozenset[str]) -> list[Fact]:
-    return [fact for fact in facts(messages, format.name) if not fact.losses & losses]
+    def test_a_tool_keeps_its_name_description_and_parameters(self, format: Format) -> None:
+        schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+        definition = {"name": "read_file", "description": "Read a file.", "parameters": schema}
+        before = copy.deepcopy(definition)
+        tool = json.dumps(format.render_tool(definition))
+        assert all(json.dumps(value) in tool for value in before.values())
+        assert definition == before, "the definition was changed"
+
+    def test_plain_messages_have_no_sign_of_a_format(self, format: Format) -> None:
+        plain = [{"role": role, "content": "Hello."} for role in ("user", "assistant")]
+        odd: list[Any] = [None, 7, "text", [], {}, {"role": 7, "content": [None, {"type": []}]}]
+        for rows in ([], plain, odd):
+            assert format.count_signs(rows, rows) == 0
+
+
+def _carried_statements(
+    messages: Sequence[Message], format: Format, losses: frozenset[str]
+) -> list[Statement]:
+    return [fact for fact in statements(messages, format.name) if not fact.losses & losses]

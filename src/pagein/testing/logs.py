@@ -1,26 +1,27 @@
-"""How a log proves itself: a subclass of ``LogTests`` with one fixture, and half of its tests are failures.
+"""Conformance suite for logs: a subclass of ``LogTests`` with one fixture.
 
     class TestMyLog(LogTests):
         @pytest.fixture
         def open_log(self, tmp_path):
             return lambda session="default", tenant="": MyLog(tmp_path / "log", session=session, tenant=tenant)
 
-        def stored_bytes(self, log): ...      # what the store holds, past the log
-        def tamper(self, log, position): ...  # change a stored body, past the log
+        def stored_bytes(self, log): ...      # bytes that the store holds for the session
+        def tamper(self, log, position): ...  # change a stored body without the log
 
-What a log cannot do it declares (``durable = False``), and the report shows the tests skipped for it.
+A log declares what it cannot do (``durable = False``), and the report shows the skipped tests.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-import threading
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar, Protocol
 
+import hypothesis
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from pagein.errors import Conflict, LogClosed, LogError
@@ -33,42 +34,78 @@ from pagein.events.steps import (
     Text,
     ToolCall,
 )
-from pagein.log.base import Entry, Log
+from pagein.log.base import Entry, Log, StoredLog
 from pagein.log.codec import encode
 from pagein.log.hash_chain import link, origin
-from pagein.testing.log_isolation import NOON, ApartTests, OpenLog, opened
-from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, PICTURE, bodies, everywhere
+from pagein.testing._helpers import require, run_in_threads
+from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, PICTURE, bodies, bodies_with_text_everywhere
+
+NOON = 1_700_000_000.123456
+
+_LONG = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(3_333))
+"""A name of 10,000 bytes that does not compress."""
 
 
-class LogTests(ApartTests):
+class OpenLog(Protocol):
+    """Opens a session of one store; each call opens it again."""
+
+    def __call__(self, session: str = "default", tenant: str = "") -> Log: ...
+
+
+@contextlib.contextmanager
+def open_and_close(open_log: OpenLog, session: str = "default", tenant: str = "") -> Iterator[Log]:
+    """Open a log; close it at the end."""
+    log = open_log(session=session, tenant=tenant)
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+@contextlib.contextmanager
+def open_stored(open_log: OpenLog, session: str = "default", tenant: str = "") -> Iterator[StoredLog]:
+    """Open a log that keeps snapshots and erases entries; close it at the end."""
+    with open_and_close(open_log, session, tenant) as log:
+        assert isinstance(log, StoredLog), f"a {type(log).__name__} is no StoredLog"
+        yield log
+
+
+class LogTests:
     """The contract of ``pagein.log.base.Log``: subclass it, and give the fixture ``open_log``."""
 
     durable: ClassVar[bool] = True
-    """Opening a session again finds what was written to it."""
+    """True where a session opened again still has its entries."""
 
     raw: ClassVar[bool] = True
-    """The subclass reaches the store past the log, by ``stored_bytes`` and ``tamper``."""
+    """True where the subclass defines ``stored_bytes`` and ``tamper``."""
+
+    names: ClassVar[Sequence[str]] = (
+        "default", "Default", "e\u0301", "\u00e9", "", " ", "a%", "a_", "a/../b", "a\\b", "it's", '"quoted"', "a`b",
+        "'; DROP TABLE entries; --", "%s {0} $1 :a ?", "line\nbreak", "\t", "\U0001f469\u200d\U0001f4bb",
+        "\U0001f469", _LONG, _LONG + "a", _LONG + "b",
+    )  # fmt: skip
+    """Names of sessions and tenants that a store must keep apart."""
 
     generated: ClassVar[settings] = settings(max_examples=60, deadline=None, database=None)
-    """How many histories hypothesis makes up, and how."""
+    """The settings of the generated tests."""
 
     @pytest.fixture
     def open_log(self) -> OpenLog:
-        """The one fixture of a subclass."""
+        """Open a session of the log; a subclass overrides this fixture."""
         raise NotImplementedError("a subclass of LogTests gives the fixture open_log")
 
     def stored_bytes(self, log: Log) -> int:
-        """Bytes that the store holds for this session, bodies and blobs."""
-        raise NotImplementedError("give stored_bytes, or declare raw = False")
+        """Return the bytes that the store holds for this session, bodies and blobs."""
+        raise NotImplementedError("define stored_bytes, or declare raw = False")
 
     def tamper(self, log: Log, position: int) -> None:
         """Change one byte or more of the body stored at ``position``, and nothing else."""
-        raise NotImplementedError("give tamper, or declare raw = False")
+        raise NotImplementedError("define tamper, or declare raw = False")
 
-    # What is written is what is read
+    # Round trips
 
     def test_a_new_log_is_empty(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             assert log.head() == 0
             assert list(log.read()) == []
             checked = log.verify()
@@ -76,107 +113,111 @@ class LogTests(ApartTests):
             assert checked.entries == 0
 
     def test_append_returns_the_entries_that_reading_gives(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             first = log.append(_tasks(3), after=0, at=NOON)
             second = log.append(_tasks(2), after=3, at=NOON + 1)
             assert (*first, *second) == tuple(log.read())
             assert _bodies(log) == [*_tasks(3), *_tasks(2)]
 
     def test_positions_count_from_zero_and_head_is_the_next(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             for position in range(4):
                 assert log.head() == position
                 log.append([TaskStep(str(position))], after=position, at=NOON)
-            assert [(each.position, each.body) for each in log.read()] == list(enumerate(_tasks(4)))
+            assert [(entry.position, entry.body) for entry in log.read()] == list(enumerate(_tasks(4)))
 
     def test_every_kind_of_body_comes_back_equal(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append(ONE_OF_EACH, after=0, at=NOON)
-            for written, read in zip(ONE_OF_EACH, _bodies(log), strict=True):
-                assert (type(read), read) == (type(written), written)
+            for expected, read in zip(ONE_OF_EACH, _bodies(log), strict=True):
+                assert (type(read), read) == (type(expected), expected)
 
     def test_any_body_comes_back_equal(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
 
             @self.generated
-            @given(st.lists(bodies(), min_size=1, max_size=4))
+            @hypothesis.given(st.lists(bodies(), min_size=1, max_size=4))
             def check(batch: list[Body]) -> None:
                 head = log.head()
                 appended = log.append(batch, after=head, at=NOON)
-                assert [each.body for each in appended] == batch
-                assert [each.body for each in log.read(head)] == batch
+                assert [entry.body for entry in appended] == batch
+                assert [entry.body for entry in log.read(head)] == batch
 
             check()
             assert log.verify().ok
 
     def test_hazardous_text_is_not_changed(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             for hazard in HAZARDS:
-                batch, head = everywhere(hazard), log.head()
+                batch, head = bodies_with_text_everywhere(hazard), log.head()
                 log.append(batch, after=head, at=NOON)
                 assert _bodies(log, head) == batch, f"{hazard[:20]!r} was changed"
 
     def test_plain_text_parts_and_nothing_stay_apart(self, open_log: OpenLog) -> None:
-        batch: list[Body] = [ActionStep(each) for each in (None, "", (), (Text(""),), "a", (Text("a"),))]
-        with opened(open_log) as log:
+        batch: list[Body] = [
+            ActionStep(content) for content in (None, "", (), (Text(""),), "a", (Text("a"),))
+        ]
+        with open_and_close(open_log) as log:
             log.append(batch, after=0, at=NOON)
             assert _bodies(log) == batch
 
     def test_equal_bodies_are_entries_of_their_own(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append([Pin("a"), Pin("a")], after=0, at=NOON)
             log.append([Pin("a")], after=2, at=NOON)
             assert _bodies(log) == [Pin("a")] * 3
 
     def test_a_long_batch_is_written_whole(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append(_tasks(555), after=0, at=NOON)
             assert _bodies(log) == _tasks(555)
 
     # Ranges
 
     def test_a_range_is_all_positions_inside_it(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append(_tasks(5), after=0, at=NOON)
             for start in range(-2, 7):
                 for stop in (*range(-2, 8), None, 2**70):
-                    positions = [each.position for each in log.read(start, stop)]
-                    inside = [each for each in range(5) if start <= each and (stop is None or each < stop)]
+                    positions = [entry.position for entry in log.read(start, stop)]
+                    inside = [
+                        number for number in range(5) if start <= number and (stop is None or number < stop)
+                    ]
                     assert positions == inside, f"[{start}, {stop})"
             assert list(log.read(2**70)) == []
 
     def test_a_long_log_can_be_read_from_any_position(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append(_tasks(305), after=0, at=NOON)
             for start, stop in ((0, 305), (99, 201), (100, 300), (101, 102), (204, None)):
                 assert _bodies(log, start, stop) == _tasks(305)[start:stop]
 
     def test_a_reading_ends_where_the_log_ended_when_it_began(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append(_tasks(150), after=0, at=NOON)
             reading = log.read()
-            seen = [next(reading)]
+            entries = [next(reading)]
             log.append(_tasks(150), after=150, at=NOON)
             for entry in reading:
-                seen.append(entry)
-                assert len(seen) <= 150, "the reading runs after the writer"
-            assert [each.body for each in seen] == _tasks(150)
+                entries.append(entry)
+                assert len(entries) <= 150, "the reader follows the writer"
+            assert [item.body for item in entries] == _tasks(150)
 
-    # Refusals
+    # Conflicts and bad input
 
     def test_a_stale_writer_is_refused_and_nothing_is_written(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append(_tasks(3), after=0, at=NOON)
             before = list(log.read())
             for stale in (0, 2):
                 with pytest.raises(Conflict) as refused:
                     log.append([Pin("late")], after=stale, at=NOON)
-                assert (refused.value.expected, refused.value.found) == (stale, 3)
+                assert (refused.value.expected, refused.value.head) == (stale, 3)
             assert list(log.read()) == before
             assert log.head() == 3
 
     def test_a_writer_ahead_of_the_log_is_refused(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append(_tasks(1), after=0, at=NOON)
             for ahead in (2, 100, -1):
                 with pytest.raises(Conflict):
@@ -184,7 +225,7 @@ class LogTests(ApartTests):
             assert _bodies(log) == _tasks(1)
 
     def test_a_batch_with_one_bad_body_leaves_nothing(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append(_tasks(1), after=0, at=NOON)
             for place in range(3):
                 batch: list[Any] = [TaskStep((Image(PICTURE),)), Pin("b"), Pin("c")]
@@ -208,22 +249,22 @@ class LogTests(ApartTests):
             "text",
             None,
         )
-        with opened(open_log) as log:
-            for each in wrong:
+        with open_and_close(open_log) as log:
+            for body in wrong:
                 with pytest.raises(LogError):
-                    log.append([Pin("a"), each], after=0, at=NOON)
-                assert log.head() == 0, f"{each!r} was accepted"
+                    log.append([Pin("a"), body], after=0, at=NOON)
+                assert log.head() == 0, f"{body!r} was accepted"
 
     def test_a_time_that_is_none_is_refused(self, open_log: OpenLog) -> None:
         times: tuple[Any, ...] = (float("nan"), float("inf"), None, "noon")
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             for at in times:
                 with pytest.raises(LogError):
                     log.append([Pin("a")], after=0, at=at)
             assert log.head() == 0
 
     def test_an_empty_batch_writes_nothing_and_a_stale_one_is_told(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             assert log.append([], after=0, at=NOON) == ()
             log.append(_tasks(1), after=0, at=NOON)
             with pytest.raises(Conflict):
@@ -232,7 +273,7 @@ class LogTests(ApartTests):
 
     def test_the_log_can_be_used_after_a_failure(self, open_log: OpenLog) -> None:
         bad: Any = object()
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             for after, batch in ((5, [Pin("a")]), (0, [Pin("a"), bad])):
                 with pytest.raises(LogError):
                     log.append(batch, after=after, at=NOON)
@@ -257,46 +298,46 @@ class LogTests(ApartTests):
     # Nobody reaches in
 
     def test_a_reader_cannot_reach_into_the_log(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             (appended,) = log.append([TaskStep("as it was")], after=0, at=NOON)
             for entry in (appended, *log.read()):
                 object.__setattr__(entry.body, "content", "changed")
                 object.__setattr__(entry, "position", 7)
-            assert [(each.position, each.body) for each in log.read()] == [(0, TaskStep("as it was"))]
+            assert [(entry.position, entry.body) for entry in log.read()] == [(0, TaskStep("as it was"))]
             assert log.verify().ok
 
     def test_a_writer_cannot_reach_into_the_log(self, open_log: OpenLog) -> None:
         body, batch = TaskStep("as it was"), [Pin("a")]
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append([body], after=0, at=NOON)
             log.append(batch, after=1, at=NOON)
             object.__setattr__(body, "content", "changed")
             batch.append(Pin("b"))
             assert _bodies(log) == [TaskStep("as it was"), Pin("a")]
 
-    # Proof
+    # Verification
 
     def test_verify_looks_at_every_entry(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append(ONE_OF_EACH, after=0, at=NOON)
             log.append(_tasks(250), after=len(ONE_OF_EACH), at=NOON)
             checked = log.verify()
             assert (checked.problems, checked.entries) == ((), len(ONE_OF_EACH) + 250)
 
     def test_verify_names_the_entry_that_was_changed(self, open_log: OpenLog) -> None:
-        self._needs(raw=True)
+        require(self, "raw")
         for position in (0, 1, 2):
-            with opened(open_log, session=f"tampered {position}") as log:
+            with open_and_close(open_log, session=f"tampered {position}") as log:
                 log.append(_tasks(3), after=0, at=NOON)
                 self.tamper(log, position)
                 checked = log.verify()
                 assert not checked.ok, "the change went unnoticed"
-                assert {each.position for each in checked.problems} == {position}
+                assert {problem.position for problem in checked.problems} == {position}
 
     def test_digests_are_the_chain_that_every_store_derives(self, open_log: OpenLog) -> None:
         batch: list[Body] = [Pin("same"), Pin("same"), *ONE_OF_EACH]
         for owner in ({}, {"session": "other"}, {"tenant": "other"}):
-            with opened(open_log, **owner) as log:
+            with open_and_close(open_log, **owner) as log:
                 log.append(batch[:2], after=0, at=NOON)
                 log.append(batch[2:], after=2, at=NOON + 1)
                 previous = origin(owner.get("tenant", ""), owner.get("session", "default"))
@@ -323,18 +364,18 @@ class LogTests(ApartTests):
                 (Observation("c", "x" * 2**20),),
             ),
         ]
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append(batch, after=0, at=NOON)
             assert _bodies(log) == batch
             assert log.verify().ok
 
     def test_an_image_or_a_large_text_is_stored_once(self, open_log: OpenLog) -> None:
-        self._needs(raw=True)
+        require(self, "raw")
         large: list[Body] = [
             TaskStep((Image(PICTURE * 4, "image/png"),)),
             Observed(0, 0, Observation("c", "x" * 200_000)),
         ]
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             log.append(large, after=0, at=NOON)
             once = self.stored_bytes(log)
             for again in range(10):
@@ -342,22 +383,22 @@ class LogTests(ApartTests):
             assert self.stored_bytes(log) < 1.5 * once
             assert _bodies(log) == large * 11
 
-    # Two at once
+    # Threads and several handles
 
     def test_threads_never_share_a_position(self, open_log: OpenLog) -> None:
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             failures: list[BaseException] = []
 
             def write(name: str) -> None:
                 try:
                     for number in range(10):
                         _append_at_head(log, Pin(f"{name}{number}"))
-                except BaseException as error:  # noqa: BLE001 - told to the test's own thread
+                except BaseException as error:  # noqa: BLE001 - raised in the test's own thread
                     failures.append(error)
 
             _in_threads(write, "abcd")
             assert failures == []
-            texts = [each.text for each in _bodies(log) if isinstance(each, Pin)]
+            texts = [body.text for body in _bodies(log) if isinstance(body, Pin)]
             assert sorted(texts) == sorted(f"{name}{number}" for name in "abcd" for number in range(10))
             assert all(
                 [t for t in texts if t[0] == name] == [f"{name}{n}" for n in range(10)] for name in "abcd"
@@ -365,18 +406,18 @@ class LogTests(ApartTests):
             assert log.verify().ok
 
     def test_a_log_opened_again_is_the_same(self, open_log: OpenLog) -> None:
-        self._needs(durable=True)
-        with opened(open_log) as log:
+        require(self, "durable")
+        with open_and_close(open_log) as log:
             before: list[Entry] = [*log.append(ONE_OF_EACH, after=0, at=NOON)]
-        with opened(open_log) as log:
+        with open_and_close(open_log) as log:
             assert log.head() == len(before)
             assert list(log.read()) == before
             log.append([Pin("more")], after=len(before), at=NOON)
             assert log.verify().ok
 
     def test_a_second_handle_sees_what_the_first_wrote(self, open_log: OpenLog) -> None:
-        self._needs(durable=True)
-        with opened(open_log) as first, opened(open_log) as second:
+        require(self, "durable")
+        with open_and_close(open_log) as first, open_and_close(open_log) as second:
             assert (first.head(), second.head()) == (0, 0)
             first.append(_tasks(2), after=0, at=NOON)
             assert second.head() == 2
@@ -385,21 +426,56 @@ class LogTests(ApartTests):
             assert _bodies(first) == [*_tasks(2), Pin("b")]
 
     def test_of_two_handles_the_slower_is_refused(self, open_log: OpenLog) -> None:
-        self._needs(durable=True)
-        with opened(open_log) as first, opened(open_log) as second:
+        require(self, "durable")
+        with open_and_close(open_log) as first, open_and_close(open_log) as second:
             second.append([Pin("a")], after=second.head(), at=NOON)
             first.append([Pin("winner")], after=first.head(), at=NOON)
             with pytest.raises(Conflict) as refused:
                 second.append([Pin("loser"), Pin("loser")], after=1, at=NOON)
-            assert (refused.value.expected, refused.value.found) == (1, 2)
+            assert (refused.value.expected, refused.value.head) == (1, 2)
             for log in (first, second):
                 assert _bodies(log) == [Pin("a"), Pin("winner")]
                 assert log.verify().ok
 
-    def _needs(self, **abilities: bool) -> None:
-        for name in abilities:
-            if not getattr(self, name):
-                pytest.skip(f"{type(self).__name__} declares {name} = False")
+    # Names and times
+
+    def test_sessions_do_not_see_each_other(self, open_log: OpenLog) -> None:
+        self._check_apart([{"session": name} for name in self.names], open_log)
+
+    def test_tenants_do_not_see_each_other(self, open_log: OpenLog) -> None:
+        self._check_apart([{}, {"tenant": "a"}, {"tenant": "b"}, {"tenant": "a", "session": "b"}], open_log)
+        odd = [name for name in self.names if name not in ("", "default")]
+        self._check_apart([{"tenant": name} for name in odd], open_log)
+
+    def test_times_are_kept_exactly(self, open_log: OpenLog) -> None:
+        times = [0.0, 0.1, NOON, -1.5, 2.0**53 + 2]
+        with open_and_close(open_log) as log:
+            for position, at in enumerate(times):
+                log.append([Pin("")], after=position, at=at)
+            assert [entry.at for entry in log.read()] == times
+
+    def test_a_clock_that_goes_backwards_changes_no_order(self, open_log: OpenLog) -> None:
+        times = [NOON, NOON - 3_600, NOON, 0.0, NOON + 1]
+        with open_and_close(open_log) as log:
+            for position, at in enumerate(times):
+                (entry,) = log.append([Pin(str(position))], after=position, at=at)
+                assert (entry.position, entry.at) == (position, at)
+            assert [(entry.position, entry.at, entry.body) for entry in log.read()] == [
+                (position, at, Pin(str(position))) for position, at in enumerate(times)
+            ]
+            assert log.head() == len(times)
+            assert log.verify().ok
+
+    def _check_apart(self, owners: Sequence[dict[str, str]], open_log: OpenLog) -> None:
+        with contextlib.ExitStack() as stack:
+            logs = [stack.enter_context(open_and_close(open_log, **owner)) for owner in owners]
+            for number, log in enumerate(logs):
+                assert log.head() == 0, f"{owners[number]} sees another's entries"
+                log.append([TaskStep((Text(str(number)), Image(PICTURE)))], after=0, at=NOON)
+            for number, log in enumerate(logs):
+                assert [entry.body for entry in log.read()] == [TaskStep((Text(str(number)), Image(PICTURE)))]
+                assert log.verify().ok
+            assert len({next(log.read()).digest for log in logs}) == len(logs)
 
 
 def _tasks(count: int) -> list[Body]:
@@ -407,7 +483,7 @@ def _tasks(count: int) -> list[Body]:
 
 
 def _bodies(log: Log, start: int = 0, stop: int | None = None) -> list[Body]:
-    return [each.body for each in log.read(start, stop)]
+    return [entry.body for entry in log.read(start, stop)]
 
 
 def _append_at_head(log: Log, body: Body) -> None:
@@ -415,19 +491,15 @@ def _append_at_head(log: Log, body: Body) -> None:
         head = log.head()
         with contextlib.suppress(Conflict):
             (entry,) = log.append([body], after=head, at=NOON)
-            assert entry.position == head, "written behind an entry that its writer had not seen"
+            assert entry.position == head, "appended behind an entry that its writer had not read"
             return
     raise AssertionError("this writer was refused ten thousand times")
 
 
 def _in_threads(work: Callable[[str], None], names: str) -> None:
-    threads = [threading.Thread(target=work, args=(name,)) for name in names]
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)  # so that threads meet in the middle of a call
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_in_threads(*(partial(work, name) for name in names))
     finally:
         sys.setswitchinterval(usual)

@@ -1,4 +1,4 @@
-"""The oracle: what a run must hold, said a second time by plain lists, knowing nothing of the library's own rules."""
+"""Oracle of the stateful machine: a second, plain model of a run that shares no rules with the library."""
 
 from __future__ import annotations
 
@@ -12,71 +12,73 @@ from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep,
 from pagein.log.base import Entry
 
 
-class Refused(Exception):
-    """The run may not take this."""
+class IllegalItem(Exception):
+    """The item may not follow in this run."""
 
 
 @dataclass(slots=True)
-class Call:
-    """One call the model made: whose it is, and what became of it ("open", "answered", "unknown", "late")."""
+class OracleCall:
+    """One tool call: its place, and its ``fate``: "open", "answered", "unknown" or "late"."""
 
     action: int
     index: int
     id: str
     fate: str = "open"
 
-    def is_meant(self, seen: Observation) -> bool:
-        """True where the observation could be this call's answer."""
-        return self.id == seen.call_id and (seen.index is None or seen.index == self.index)
+    def is_answered_by(self, observation: Observation) -> bool:
+        """Report whether the observation can be this call's result."""
+        return self.id == observation.call_id and (
+            observation.index is None or observation.index == self.index
+        )
 
 
 @dataclass(slots=True)
 class Oracle:
-    """What was recorded, position by position; ``rows`` is the log as it must be, compactions as they were found."""
+    """The expected record. ``rows`` are the bodies of the log; compactions are taken over from the log."""
 
     rows: list[Any] = field(default_factory=list)
     steps: dict[int, Step] = field(default_factory=dict)
-    """Every step, with every answer that ever came."""
-    seen: dict[int, Step] = field(default_factory=dict)
-    """Every step as the model was told it: what came late stands as unknown."""
+    """Every step by position, with all results."""
+    shown_steps: dict[int, Step] = field(default_factory=dict)
+    """Every step by position as the model sees it: a late result is unknown there."""
     notes: dict[int, Observation] = field(default_factory=dict)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[OracleCall] = field(default_factory=list)
     pins: dict[int, str] = field(default_factory=dict)
     systems: list[SystemPromptStep] = field(default_factory=list)
-    """The system prompts that came before anything else was said or pinned."""
+    """The system prompts that came before any other step or pin."""
     compactions: list[int] = field(default_factory=list)
-    """The positions of those that hold."""
+    """The positions of the compactions that are not undone."""
 
     @property
     def head(self) -> int:
         """The next position."""
         return len(self.rows)
 
-    def open(self) -> list[Call]:
-        """The calls that wait, in the model's order."""
+    def open_calls(self) -> list[OracleCall]:
+        """Return the calls without a result, in the model's order."""
         return [call for call in self.calls if call.fate == "open"]
 
-    def abandoned(self) -> list[Call]:
-        """The calls that were closed without a result."""
+    def abandoned_calls(self) -> list[OracleCall]:
+        """Return the calls that were closed without a result."""
         return [call for call in self.calls if call.fate == "unknown"]
 
-    def answered(self) -> list[Call]:
-        """The calls that have their result."""
+    def answered_calls(self) -> list[OracleCall]:
+        """Return the calls that have their result."""
         return [call for call in self.calls if call.fate in ("answered", "late")]
 
     def after(self, items: Sequence[Step | Observation], *, strict: bool = True) -> Oracle:
-        """The oracle after these items, all of them. Raises Refused where one may not follow."""
+        """Return the oracle after all these items. Raises IllegalItem where one may not follow."""
         later = copy.deepcopy(self)
         for item in items:
             if isinstance(item, Observation):
-                later.hear_result(item, strict=strict)
+                later.add_result(item, strict=strict)
             else:
-                later.hear_step(item)
+                later.add_step(item)
         return later
 
-    def hear_step(self, step: Step) -> None:
-        """Take in a step; what was open is given up first."""
-        for call in self.open():
+    def add_step(self, step: Step) -> None:
+        """Add a step; calls still open are closed as unknown first."""
+        for call in self.open_calls():
             self._answer(call, Observation(call.id, "", "unknown", call.index), fate="unknown")
         self._add_step(self.head, step)
 
@@ -85,110 +87,112 @@ class Oracle:
         if isinstance(step, SystemPromptStep) and is_first:
             self.systems.append(step)
         self.rows.append(step)
-        self.steps[at] = self.seen[at] = step
+        self.steps[at] = self.shown_steps[at] = step
         if isinstance(step, ActionStep):
-            held = len(step.observations)
-            for index, made in enumerate(step.tool_calls):
-                answered = index < held and step.observations[index] is not None
-                self.calls.append(Call(at, index, made.id, "answered" if answered else "open"))
+            result_count = len(step.observations)
+            for index, call in enumerate(step.tool_calls):
+                answered = index < result_count and step.observations[index] is not None
+                self.calls.append(OracleCall(at, index, call.id, "answered" if answered else "open"))
 
-    def hear_result(self, seen: Observation, *, strict: bool) -> None:
-        """Take in a result: of an open call, else of one that was given up, else of none."""
-        for call in self.open():
-            if call.is_meant(seen):
-                self._answer(call, seen, fate="answered")
+    def add_result(self, observation: Observation, *, strict: bool) -> None:
+        """Add a result: of an open call, else of one that was closed, else of none."""
+        for call in self.open_calls():
+            if call.is_answered_by(observation):
+                self._answer(call, observation, fate="answered")
                 return
-        for call in self.abandoned():
-            if call.is_meant(seen):
+        for call in self.abandoned_calls():
+            if call.is_answered_by(observation):
                 call.fate = "late"
-                self.notes[self.head] = seen
-                self.rows.append(Observed(call.action, call.index, seen, late=True))
-                self.steps[call.action] = _with(self.steps[call.action], call.index, seen)
+                self.notes[self.head] = observation
+                self.rows.append(Observed(call.action, call.index, observation, late=True))
+                self.steps[call.action] = _with_observation(self.steps[call.action], call.index, observation)
                 return
         if strict:
-            raise Refused(f"nothing waits for {seen.call_id!r}")
-        self.notes[self.head] = seen
-        self.rows.append(Observed(-1, 0, seen, late=True))
+            raise IllegalItem(f"nothing waits for {observation.call_id!r}")
+        self.notes[self.head] = observation
+        self.rows.append(Observed(-1, 0, observation, late=True))
 
-    def _answer(self, call: Call, seen: Observation, *, fate: str) -> None:
+    def _answer(self, call: OracleCall, observation: Observation, *, fate: str) -> None:
         call.fate = fate
-        self.rows.append(Observed(call.action, call.index, seen))
-        self.steps[call.action] = _with(self.steps[call.action], call.index, seen)
-        self.seen[call.action] = _with(self.seen[call.action], call.index, seen)
+        self.rows.append(Observed(call.action, call.index, observation))
+        self.steps[call.action] = _with_observation(self.steps[call.action], call.index, observation)
+        self.shown_steps[call.action] = _with_observation(
+            self.shown_steps[call.action], call.index, observation
+        )
 
     def pin(self, text: str) -> None:
-        """The host pinned a text."""
+        """Add a pin."""
         self.pins[self.head] = text
         self.rows.append(Pin(text))
 
     def unpin(self, position: int) -> None:
-        """The host let a pin go."""
+        """Remove a pin."""
         del self.pins[position]
         self.rows.append(Unpin(position))
 
     def undo(self) -> None:
-        """The last compaction that held was taken back."""
+        """Undo the last compaction."""
         self.rows.append(Undo(self.compactions.pop()))
 
-    def find(self, entries: Iterable[Entry]) -> list[Compaction]:
-        """Take in what the library wrote of its own accord, which may be compactions only; gives them."""
-        found: list[Compaction] = []
+    def add_compactions(self, entries: Iterable[Entry]) -> list[Compaction]:
+        """Add the compactions that the library wrote, and return them; it may write nothing else."""
+        compactions: list[Compaction] = []
         for entry in entries:
-            assert isinstance(entry.body, Compaction), (
-                f"nobody asked for the entry at {entry.position}: {entry.body}"
-            )
+            assert isinstance(entry.body, Compaction), f"unexpected entry at {entry.position}: {entry.body}"
             self.compactions.append(self.head)
             self.rows.append(entry.body)
-            found.append(entry.body)
-        return found
+            compactions.append(entry.body)
+        return compactions
 
     @classmethod
-    def of(cls, rows: Iterable[Any]) -> Oracle:
-        """What a run holds whose log says this, from its beginning."""
-        made = cls()
+    def from_rows(cls, rows: Iterable[Any]) -> Oracle:
+        """Return the oracle of a log with these rows."""
+        oracle = cls()
         for row in rows:
             match row:
                 case Observed():
-                    made._hear(row)
+                    oracle._add_observed(row)
                 case Compaction():
-                    made.compactions.append(made.head)
-                    made.rows.append(row)
+                    oracle.compactions.append(oracle.head)
+                    oracle.rows.append(row)
                 case Pin(text=text):
-                    made.pin(text)
+                    oracle.pin(text)
                 case Unpin(position=position):
-                    made.unpin(position)
+                    oracle.unpin(position)
                 case Undo():
-                    made.undo()
+                    oracle.undo()
                 case Erased():
-                    made.rows.append(row)
+                    oracle.rows.append(row)
                 case _:
-                    made._add_step(made.head, row)
-        return made
+                    oracle._add_step(oracle.head, row)
+        return oracle
 
-    def _hear(self, row: Observed) -> None:
-        seen, meant = row.observation, (row.action, row.index)
-        call = next((each for each in self.calls if (each.action, each.index) == meant), None)
+    def _add_observed(self, row: Observed) -> None:
+        observation, place = row.observation, (row.action, row.index)
+        call = next(
+            (candidate for candidate in self.calls if (candidate.action, candidate.index) == place), None
+        )
         if not row.late:
             assert call is not None
-            self._answer(call, seen, fate="unknown" if seen.status == "unknown" else "answered")
+            self._answer(call, observation, fate="unknown" if observation.status == "unknown" else "answered")
             return
-        self.notes[self.head] = seen
+        self.notes[self.head] = observation
         self.rows.append(row)
         if call is not None:
             call.fate = "late"
-            self.steps[call.action] = _with(self.steps[call.action], call.index, seen)
+            self.steps[call.action] = _with_observation(self.steps[call.action], call.index, observation)
 
     def bodies(self) -> list[Body]:
-        """The log as it must be."""
+        """Return the expected bodies of the log."""
         return list(self.rows)
 
     def tasks(self) -> list[tuple[int, TaskStep]]:
-        """What the user said, in order."""
+        """Return the user's messages with their positions, in order."""
         return [(at, step) for at, step in self.steps.items() if isinstance(step, TaskStep)]
 
 
-def _with(step: Step, index: int, seen: Observation) -> Step:
+def _with_observation(step: Step, index: int, observation: Observation) -> Step:
     assert isinstance(step, ActionStep)
     answers = list(step.observations) + [None] * (len(step.tool_calls) - len(step.observations))
-    answers[index] = seen
+    answers[index] = observation
     return replace(step, observations=tuple(answers))

@@ -1,12 +1,12 @@
-"""The promises, one function each: returns when it holds, raises AssertionError that says what is broken.
+"""Checks of the promises, one function each; each raises AssertionError for a broken promise.
 
-Each takes values and asks for no state of its own, so a host can hold its own runs to them.
+They take plain values, so that an application can check its own runs.
 
-    within_budget, well_formed   the request
-    lossless, tiled, replayed    the record and the view of it
-    retrievable                  what left
-    prefix_kept, progress        compactions
-    verbatim, data_is_data       what may not change, and what may not command
+    check_budget, check_well_formed              the request
+    check_lossless, check_tiling, check_replay   the record and its view
+    check_retrievable                            what a compaction replaced
+    check_prefix, check_progress                 compactions
+    check_verbatim, check_data_framing           what may not change, and what may not act as instructions
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pagein.context.view.fold import Fold, undone
-from pagein.context.view.layout import CONTINUE, EARLIER, Aside
-from pagein.context.view.view import Shown, View
+from pagein.context.view.fold import Fold, undone_positions
+from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock
+from pagein.context.view.view import View, ViewEntry
 from pagein.errors import UnknownHandle
 from pagein.events.entries import Compaction, Observed, Pin
 from pagein.events.messages import Message
@@ -48,147 +48,147 @@ HANDLE = re.compile(r"(?<![\w/.])s\d+(?:\.\d+|-\d+)?(?![\w/])")
 _TAGS = ("memory", "pinned", "system-notice", "late-result")
 
 
-def within_budget(view: View, counter: TokenCounter) -> None:
-    """The request, counted message by message, is within the view's limit, and the view told the truth about it."""
-    found = request_tokens(view.messages(), counter)
-    assert found <= view.limit, f"the request costs {found} tokens, the limit is {view.limit}"
-    assert found == view.tokens, f"the request costs {found} tokens, the view says {view.tokens}"
+def check_budget(view: View, counter: TokenCounter) -> None:
+    """Check that the request's tokens are within the view's limit, and that the view reports them correctly."""
+    tokens = request_tokens(view.messages(), counter)
+    assert tokens <= view.limit, f"the request costs {tokens} tokens, the limit is {view.limit}"
+    assert tokens == view.tokens, f"the request costs {tokens} tokens, the view says {view.tokens}"
     lines = sum(line.tokens for line in view.report.lines)
-    assert lines == found, f"the report's lines add up to {lines} tokens, the request costs {found}"
+    assert lines == tokens, f"the report's lines add up to {lines} tokens, the request costs {tokens}"
 
 
-def well_formed(messages: Sequence[Message], formats: Iterable[str] = FORMATS) -> None:
-    """Results stand right behind their calls, roles are legal, and every provider would take the request."""
-    spoken = [each for each in messages if each.role != "system"]
-    assert spoken, "the request has no message"
-    assert spoken[0].role == "user", f"the request begins with {spoken[0].role}"
-    assert spoken[-1].role in ("user", "tool"), f"the request ends with {spoken[-1].role}"
-    assert [each.role for each in messages[: len(messages) - len(spoken)]] == ["system"] * (
-        len(messages) - len(spoken)
+def check_well_formed(messages: Sequence[Message], formats: Iterable[str] = FORMATS) -> None:
+    """Check that results follow their calls, roles are legal, and every provider takes the request."""
+    turns = [message for message in messages if message.role != "system"]
+    assert turns, "the request has no message"
+    assert turns[0].role == "user", f"the request begins with {turns[0].role}"
+    assert turns[-1].role in ("user", "tool"), f"the request ends with {turns[-1].role}"
+    assert [message.role for message in messages[: len(messages) - len(turns)]] == ["system"] * (
+        len(messages) - len(turns)
     ), "a system message behind the first other one"
-    _paired(spoken)
+    _check_pairing(turns)
     for name in formats:
         form = format_named(name)
         problems = form.problems(form.render(messages))
         assert not problems, f"{name} would refuse the request: {'; '.join(problems)}"
 
 
-def _paired(messages: Sequence[Message]) -> None:
+def _check_pairing(messages: Sequence[Message]) -> None:
     waiting: list[str] = []
     used: set[str] = set()
-    for number, each in enumerate(messages):
-        if each.role == "tool":
-            assert waiting, f"message {number}: orphan tool result {each.call_id!r}"
-            assert each.call_id == waiting.pop(0), f"message {number}: a result out of its call's order"
+    for number, message in enumerate(messages):
+        if message.role == "tool":
+            assert waiting, f"message {number}: orphan tool result {message.call_id!r}"
+            assert message.call_id == waiting.pop(0), f"message {number}: a result out of its call's order"
             continue
         assert not waiting, f"message {number}: comes before the results of {waiting}"
-        waiting = [call.id for call in each.tool_calls]
+        waiting = [call.id for call in message.tool_calls]
         assert not used & set(waiting), f"message {number}: a call id is used twice"
         assert len(set(waiting)) == len(waiting), f"message {number}: two calls of one id"
         used |= set(waiting)
     assert not waiting, f"no result for {waiting}"
 
 
-def lossless(steps: Sequence[Step], expected: Sequence[Step]) -> None:
-    """Every step recorded is read back unchanged, in order, and nothing else is."""
+def check_lossless(steps: Sequence[Step], expected: Sequence[Step]) -> None:
+    """Check that exactly the recorded steps are read back, unchanged and in order."""
     assert len(steps) == len(expected), f"{len(expected)} steps were recorded, {len(steps)} are read back"
-    for number, (read, said) in enumerate(zip(steps, expected, strict=True)):
-        assert read == said, f"step {number} was {said!r}, and is read back as {read!r}"
+    for number, (read, recorded) in enumerate(zip(steps, expected, strict=True)):
+        assert read == recorded, f"step {number} was {recorded!r}, and is read back as {read!r}"
 
 
-def tiled(view: View, seen: Mapping[int, Step], notes: Mapping[int, Observation]) -> None:
-    """Each position of a step or a note is shown, or behind exactly one summary; ranges follow one another."""
+def check_tiling(view: View, shown_steps: Mapping[int, Step], notes: Mapping[int, Observation]) -> None:
+    """Check that each step and note is shown, or covered by exactly one summary; ranges do not overlap."""
     for one, other in zip(view.run, view.run[1:], strict=False):
         assert one.last <= other.first, f"{one.handle} and {other.handle} overlap"
-    behind = [each for each in view.run if isinstance(each.item, SummaryStep)]
-    whole = {each.first: each for each in view.entries if not isinstance(each.item, SummaryStep | Pin)}
-    for position in (*seen, *notes):
-        covered = [each for each in behind if each.first <= position < each.last]
-        shown = whole.get(position)
-        if shown is not None and isinstance(shown.item, SystemPromptStep):
-            continue  # a late system prompt stays, whatever leaves around it
-        assert len(covered) + (shown is not None) == 1, (
-            f"position {position} is {'shown' if shown else 'not shown'}, and behind {len(covered)} summaries"
+    behind = [entry for entry in view.run if isinstance(entry.item, SummaryStep)]
+    whole = {entry.first: entry for entry in view.entries if not isinstance(entry.item, SummaryStep | Pin)}
+    for position in (*shown_steps, *notes):
+        covered = [summary for summary in behind if summary.first <= position < summary.last]
+        entry = whole.get(position)
+        if entry is not None and isinstance(entry.item, SystemPromptStep):
+            continue  # a late system prompt always stays
+        assert len(covered) + (entry is not None) == 1, (
+            f"position {position} is {'shown' if entry else 'not shown'}, and behind {len(covered)} summaries"
         )
-    for position, shown in whole.items():
-        expected: object = seen.get(position)
-        if not shown.stubs and isinstance(shown.item, Step):
-            assert shown.item == expected, (
-                f"s{position} is shown as {shown.item!r}, and was recorded as {expected!r}"
+    for position, entry in whole.items():
+        expected: object = shown_steps.get(position)
+        if not entry.stubs and isinstance(entry.item, Step):
+            assert entry.item == expected, (
+                f"s{position} is shown as {entry.item!r}, and was recorded as {expected!r}"
             )
-        elif not shown.stubs and isinstance(shown.item, Observed):
-            assert shown.item.observation == notes.get(position), (
+        elif not entry.stubs and isinstance(entry.item, Observed):
+            assert entry.item.observation == notes.get(position), (
                 f"the note at {position} is not what was recorded"
             )
 
 
-def replayed(entries: Sequence[Entry], view: View, counter: TokenCounter) -> None:
-    """Folding the log from its beginning gives the same view, but for its tail, which is made afresh each time."""
-    again = folded(entries, counter).view(view.limit)
+def check_replay(entries: Sequence[Entry], view: View, counter: TokenCounter) -> None:
+    """Check that folding the log gives the same view, except for its tail, which is rebuilt each time."""
+    again = fold_entries(entries, counter).view(view.limit)
     for mine, other in zip(view.entries, again.entries, strict=False):
         assert mine == other, f"the view shows {mine}, the log folded again shows {other}"
     assert view.with_tail(()) == again, "the view is not what the log folded again gives"
 
 
-def folded(entries: Sequence[Entry], counter: TokenCounter) -> Fold:
-    """A log folded from its beginning."""
-    fold = Fold(counter, skip=undone(entry.body for entry in entries))
+def fold_entries(entries: Sequence[Entry], counter: TokenCounter) -> Fold:
+    """Fold a log from its beginning."""
+    fold = Fold(counter, skip=undone_positions(entry.body for entry in entries))
     for entry in entries:
         fold.apply(entry)
     return fold
 
 
-def retrievable(
+def check_retrievable(
     expand: Callable[[str | int], Any],
     view: View,
     steps: Mapping[int, Step],
     notes: Mapping[int, Observation],
 ) -> None:
-    """Whatever left comes back by the handle that stands for it, by the handles in the text, and by position."""
-    for each in view.entries:
-        if isinstance(each.item, SummaryStep):
-            _range_comes_back(expand, each, steps, notes)
-        for stub in each.stubs:
-            _slot_comes_back(expand, each.first, stub.slot, stub.index, steps, notes)
+    """Check that replaced content expands by its handle, by the handles in the text, and by position."""
+    for entry in view.entries:
+        if isinstance(entry.item, SummaryStep):
+            _check_range(expand, entry, steps, notes)
+        for stub in entry.stubs:
+            _check_slot(expand, entry.first, stub.slot, stub.index, steps, notes)
     for out in view.report.out:
         expand(out.handle)
-    for handle in spoken_handles(view):
+    for handle in library_handles(view):
         try:
             expand(handle)
         except UnknownHandle as error:
             raise AssertionError(f"the request names {handle}, which expands to nothing: {error}") from error
 
 
-def spoken_handles(view: View) -> set[str]:
-    """The handles in what the library itself wrote into the view."""
-    texts = [each.item.content for each in view.entries if isinstance(each.item, SummaryStep)]
-    texts += [each.item.text for each in view.tail if isinstance(each.item, Aside)]
-    texts += [stub.text for each in view.entries for stub in each.stubs]
-    return {found[0] for text in texts for found in HANDLE.finditer(text)}
+def library_handles(view: View) -> set[str]:
+    """Return the handles in the text that the library wrote into the view."""
+    texts = [entry.item.content for entry in view.entries if isinstance(entry.item, SummaryStep)]
+    texts += [block.item.text for block in view.tail if isinstance(block.item, ContextBlock)]
+    texts += [stub.text for entry in view.entries for stub in entry.stubs]
+    return {match[0] for text in texts for match in HANDLE.finditer(text)}
 
 
-def _range_comes_back(
+def _check_range(
     expand: Callable[[str | int], Any],
-    shown: Shown,
+    entry: ViewEntry,
     steps: Mapping[int, Step],
     notes: Mapping[int, Observation],
 ) -> None:
-    given = expand(shown.handle)
-    inside = [steps[at] for at in sorted(steps) if shown.first <= at < shown.last]
-    assert list(given.steps) == inside, (
-        f"{shown.handle} stands for {len(inside)} steps and gives {len(given.steps)} back, or others"
+    expansion = expand(entry.handle)
+    inside = [steps[at] for at in sorted(steps) if entry.first <= at < entry.last]
+    assert list(expansion.steps) == inside, (
+        f"{entry.handle} stands for {len(inside)} steps and gives {len(expansion.steps)} back, or others"
     )
-    for position in range(shown.first, shown.last):
+    for position in range(entry.first, entry.last):
         if position in steps:
             by_position = expand(position).steps
             assert by_position == (steps[position],), f"position {position} gives back {by_position!r}"
         elif position in notes:
             text = as_text(notes[position].content)
-            assert text in given, f"{shown.handle} does not give back the note at {position}"
+            assert text in expansion, f"{entry.handle} does not give back the note at {position}"
             assert text in expand(position), f"position {position} does not give back its note"
 
 
-def _slot_comes_back(
+def _check_slot(
     expand: Callable[[str | int], Any],
     position: int,
     slot: str,
@@ -202,23 +202,25 @@ def _slot_comes_back(
         return
     assert expand(position).steps == (step,), f"s{position} does not come back whole"
     if slot == "observation" and isinstance(step, ActionStep):
-        seen = step.observations[index]
-        assert seen is not None
-        assert str(expand(f"s{position}.{index}")) == as_text(seen.content), f"s{position}.{index} is lost"
+        observation = step.observations[index]
+        assert observation is not None
+        assert str(expand(f"s{position}.{index}")) == as_text(observation.content), (
+            f"s{position}.{index} is lost"
+        )
 
 
 def settled_prefix(view: View) -> tuple[Message, ...]:
-    """The messages that later requests must begin with: all but the closing line and what still waits for results."""
+    """Return the messages that later requests must begin with: all before the first open call, without the closing line."""
     settled: list[Message] = []
-    for each in view.entries:
-        item = each.item
+    for entry in view.entries:
+        item = entry.item
         if isinstance(item, ActionStep) and (
             len(item.observations) < len(item.tool_calls) or None in item.observations
         ):
             break
-        settled.extend(each.messages)
-    front = [each for each in view.messages() if each != Message("user", CONTINUE)]
-    start = next((i for i, each in enumerate(front) if each.role != "system"), len(front))
+        settled.extend(entry.messages)
+    front = [message for message in view.messages() if message != Message("user", CONTINUE)]
+    start = next((i for i, message in enumerate(front) if message.role != "system"), len(front))
     if (
         settled[start:]
         and front[start : start + 1] == [Message("user", EARLIER)] != settled[start : start + 1]
@@ -227,25 +229,25 @@ def settled_prefix(view: View) -> tuple[Message, ...]:
     return tuple(settled)
 
 
-def prefix_kept(earlier: Sequence[Message], later: Sequence[Message]) -> None:
-    """The later request begins with the whole of the earlier one."""
+def check_prefix(earlier: Sequence[Message], later: Sequence[Message]) -> None:
+    """Check that the later request begins with the whole earlier one."""
     for number, (one, other) in enumerate(zip(earlier, later, strict=False)):
         assert one == other, f"message {number} was {one!r}, and is {other!r} without a compaction between"
     assert len(earlier) <= len(later), "the later request is shorter, without a compaction between"
 
 
-def progress(entries: Sequence[Entry], position: int, counter: TokenCounter) -> None:
-    """The compaction at a position made the request smaller, and tells the truth about how much."""
+def check_progress(entries: Sequence[Entry], position: int, counter: TokenCounter) -> None:
+    """Check that the compaction at a position made the request smaller, and reports its tokens correctly."""
     body = entries[position].body
     assert isinstance(body, Compaction)
-    before = folded(entries[:position], counter).view(1).tokens
-    after = folded(entries[: position + 1], counter).view(1).tokens
+    before = fold_entries(entries[:position], counter).view(1).tokens
+    after = fold_entries(entries[: position + 1], counter).view(1).tokens
     assert body.tokens_before == before, f"it says {body.tokens_before} tokens before; they were {before}"
     assert body.tokens_after == after, f"it says {body.tokens_after} tokens after; they are {after}"
     assert after < before, f"a compaction took {before} tokens to {after}"
 
 
-def verbatim(
+def check_verbatim(
     view: View,
     pins: Iterable[str],
     tasks: Sequence[tuple[int, TaskStep]],
@@ -254,37 +256,39 @@ def verbatim(
     *,
     half: int | None = None,
 ) -> None:
-    """Pins and the user's newest words are in the request word for word; earlier ones while they fit ``half``.
+    """Check that pins and the newest user message are in the request verbatim; earlier ones if they fit in ``half``.
 
-    ``half`` is half of the smallest limit that the run was held to, without it half of the view's.
+    ``half`` is half of the smallest limit that the run had, in tokens; by default half of the view's limit.
     """
-    must = [as_text_parts(step) for _, step in tasks[-1:]]
+    required = [task_texts(step) for _, step in tasks[-1:]]
     earlier = [step for _, step in tasks[:-1]]
-    cost = sum(message_tokens(Message("user", each.content, extra=each.extra), counter) for each in earlier)
+    cost = sum(message_tokens(Message("user", step.content, extra=step.extra), counter) for step in earlier)
     if cost <= (view.limit // 2 if half is None else half):
-        must += [as_text_parts(each) for each in earlier]
+        required += [task_texts(step) for step in earlier]
     for name in formats:
-        said = [_safe(text) for text in wire_texts(format_named(name).render(view.messages()), "user")]
+        wire_lines = [_safe(text) for text in wire_texts(format_named(name).render(view.messages()), "user")]
         for text in pins:
-            assert any(_same(_safe(text), each) for each in said), f"the pin {text!r} is not in the request"
-        for parts in must:
+            assert any(_holds_pin(_safe(text), line) for line in wire_lines), (
+                f"the pin {text!r} is not in the request"
+            )
+        for parts in required:
             for text in parts:
-                assert _safe(text) in said or not text.strip(), (
+                assert _safe(text) in wire_lines or not text.strip(), (
                     f"the user's words {text!r} are not in the request"
                 )
-    shown = [message.content for message in view.messages() if message.role == "user"]
+    user_contents = [message.content for message in view.messages() if message.role == "user"]
     for _, step in tasks[-1:]:
-        assert step.content in shown, "the user's newest words are not whole in the request"
+        assert step.content in user_contents, "the user's newest words are not whole in the request"
 
 
-def as_text_parts(step: TaskStep) -> list[str]:
-    """The texts of a message of the user, each by itself."""
+def task_texts(step: TaskStep) -> list[str]:
+    """Return the texts of a user message, part by part."""
     return [part.text for part in as_parts(step.content) if isinstance(part, Text)]
 
 
-def _same(pin: str, said: str) -> bool:
-    """True where ``said`` holds the pin; inside a frame, what looks like a frame's end is escaped."""
-    return pin in said or pin in said.replace("&lt;", "<")
+def _holds_pin(pin: str, text: str) -> bool:
+    """Report whether the text has the pin; inside a frame, text that looks like its end tag is escaped."""
+    return pin in text or pin in text.replace("&lt;", "<")
 
 
 def _safe(text: str) -> str:
@@ -293,20 +297,22 @@ def _safe(text: str) -> str:
     )
 
 
-def data_is_data(view: View, systems: Sequence[SystemPromptStep]) -> None:
-    """The system role holds the host's own prompts and nothing else; nothing inside a frame can end it."""
+def check_data_framing(view: View, systems: Sequence[SystemPromptStep]) -> None:
+    """Check that the system role has only the application's prompts, and that no text inside a frame can end it."""
     messages = view.messages()
-    found = [each.content for each in messages if each.role == "system"]
-    expected = [each.content for each in systems]
-    assert found == expected, f"the system role holds {found!r}, the host said {expected!r}"
-    for each in (*view.entries, *view.tail):
-        if isinstance(each.item, SummaryStep | Pin | Observed | Aside) or each.tier == "note":
-            for message in each.messages:
-                assert message.role == "user", f"{each.handle} speaks as {message.role}"
-                _framed(message)
+    system_contents = [message.content for message in messages if message.role == "system"]
+    expected = [entry.content for entry in systems]
+    assert system_contents == expected, (
+        f"the system role holds {system_contents!r}, the host said {expected!r}"
+    )
+    for entry in (*view.entries, *view.tail):
+        if isinstance(entry.item, SummaryStep | Pin | Observed | ContextBlock) or entry.tier == "note":
+            for message in entry.messages:
+                assert message.role == "user", f"{entry.handle} speaks as {message.role}"
+                _check_frame(message)
 
 
-def _framed(message: Message) -> None:
+def _check_frame(message: Message) -> None:
     texts = [part.text for part in as_parts(message.content) if isinstance(part, Text)]
     whole = "\n".join(texts).lower()
     opened = next((tag for tag in _TAGS if whole.startswith(f"<{tag}")), None)
@@ -316,12 +322,12 @@ def _framed(message: Message) -> None:
 
 
 def wire_texts(request: Mapping[str, Any], role: str) -> list[str]:
-    """The texts of a role's messages in a rendered request."""
+    """Return the texts of a role's messages in a rendered request."""
     return [
         text
-        for each in request["messages"]
-        if each.get("role") == role
-        for text in _texts(each.get("content"))
+        for message in request["messages"]
+        if message.get("role") == role
+        for text in _texts(message.get("content"))
     ]
 
 
@@ -334,12 +340,12 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def as_json(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Messages as a provider's cache compares them."""
-    return "\n".join(json.dumps(each, sort_keys=True, ensure_ascii=True) for each in messages)
+    """Return messages as a provider's cache compares them."""
+    return "\n".join(json.dumps(message, sort_keys=True, ensure_ascii=True) for message in messages)
 
 
-def only_to_its_maker(view: View, formats: Iterable[str] = FORMATS) -> None:
-    """Opaque provider content is in no other provider's request."""
+def check_opaque_content(view: View, formats: Iterable[str] = FORMATS) -> None:
+    """Check that opaque content of a provider is in no other provider's request."""
     bodies = [
         (part.provider, part.body)
         for message in view.messages()
@@ -353,21 +359,21 @@ def only_to_its_maker(view: View, formats: Iterable[str] = FORMATS) -> None:
             assert not signature or signature not in request, f"{provider}'s content went to {name}"
 
 
-def forgotten(memory: AgentMemory, words: Iterable[str]) -> None:
-    """Words that were erased are in no stored row, no entry and no view of the run, and are not recalled."""
-    log = memory._log  # noqa: SLF001 - what is watched
+def check_erasure(memory: AgentMemory, words: Iterable[str]) -> None:
+    """Check that erased words are in no stored row, entry or view of the run, and are not recalled."""
+    log = memory._runtime.log  # noqa: SLF001 - what is watched
     words = tuple(words)
     if not words:
         return
     steps = memory.steps
     places = {
-        "a stored row": b"\n".join(each.body for each in log.rows()).decode(),  # type: ignore[attr-defined]
-        "an entry": repr([each.body for each in log.read()]),
-        "the view": repr(memory._session.fold.view(1).messages()),  # noqa: SLF001
+        "a stored row": b"\n".join(row.body for row in log.rows()).decode(),  # type: ignore[attr-defined]
+        "an entry": repr([entry.body for entry in log.read()]),
+        "the view": repr(memory._runtime.state.fold.view(1).messages()),  # noqa: SLF001
         "a step": repr(steps),
     }
     for word in words:
         for place, text in places.items():
             assert word not in text, f"{word} was erased, and is in {place}"
     hits = memory.recall(words[-1])
-    assert not any(words[-1] in each.text for each in hits), f"{words[-1]} was erased, and is recalled"
+    assert not any(words[-1] in hit.text for hit in hits), f"{words[-1]} was erased, and is recalled"

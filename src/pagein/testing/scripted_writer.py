@@ -1,7 +1,6 @@
-"""A model without a model: it writes a plain record of what it is asked about, in time or late.
+"""Scripted model for tests: it writes a plain record of the request, at once or late.
 
-It reads the request alone, as a model does. How well a real one writes is not measured with it; that what is written
-gets to where it belongs, and costs what it costs, is.
+It reads only the request, as a model does. It tests how summaries are used, not how well a model writes them.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import Any, Final
 from pagein.events.identifiers import argument_text, identifiers
 from pagein.events.messages import Message
 from pagein.events.steps import as_text
-from pagein.models.base import Ask, Reply
+from pagein.models.base import ModelRequest, ModelResponse
 from pagein.models.errors import ModelUnavailable
-from pagein.summaries.key_items import sentences
+from pagein.summaries.key_items import split_sentences
 
 _STEP: Final = re.compile(
     r'<pagein-step handle="(?P<handle>[^"]+)" by="(?P<voice>\w+)"(?P<more>[^>]*)>\n(?P<text>.*?)\n</pagein-step>',
@@ -28,102 +27,107 @@ _STEP: Final = re.compile(
 _LEFT: Final = re.compile(r"this conversation, (s\d+(?:-\d+)?),")
 _FAILS: Final = re.compile(r"\b\w*(?:error|exception|failed|denied)\b", re.IGNORECASE)
 
-MOST: Final = 12
-"""Entries of a kind in one record."""
+MAX_ITEMS: Final = 12
+"""The most items of each kind in one record."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
+class _QuotedStep:
     handle: str
     voice: str
     text: str
 
 
-def plain_record(ask: Ask) -> str:
-    """The JSON a summariser is asked for: what was run, what failed, what was named, and where things stand."""
-    heard = tuple(_heard(ask.messages))
+def plain_record(ask: ModelRequest) -> str:
+    """Write the JSON summary that the request asks for, from the steps it quotes."""
+    quoted_steps = tuple(_quoted_steps(ask.messages))
     record: dict[str, Any] = {
         "done": [
-            {"text": f"ran {_few(argument_text(each.text))}", "handles": [each.handle]}
-            for each in heard
-            if each.voice == "call"
-        ][-MOST:],
+            {"text": f"ran {_first_words(argument_text(step.text))}", "handles": [step.handle]}
+            for step in quoted_steps
+            if step.voice == "call"
+        ][-MAX_ITEMS:],
         "errors": [
-            {"text": line.strip()[:200], "handles": [each.handle]}
-            for each in heard
-            if each.voice == "result"
-            for line in each.text.splitlines()
+            {"text": line.strip()[:200], "handles": [step.handle]}
+            for step in quoted_steps
+            if step.voice == "result"
+            for line in step.text.splitlines()
             if _FAILS.search(line)
         ][-3:],
         "decisions": [
-            {"text": line.strip()[:200], "handles": [each.handle]}
-            for each in heard
-            if each.voice == "model"
-            for line in sentences(each.text)
+            {"text": line.strip()[:200], "handles": [step.handle]}
+            for step in quoted_steps
+            if step.voice == "model"
+            for line in split_sentences(step.text)
             if "decided" in line
-        ][-MOST:],
-        "artifacts": [{"text": name, "handles": [at]} for name, at in _named(heard).items()][-MOST:],
+        ][-MAX_ITEMS:],
+        "artifacts": [{"text": name, "handles": [at]} for name, at in _newest_mentions(quoted_steps).items()][
+            -MAX_ITEMS:
+        ],
     }
-    spoken = [each for each in heard if each.voice == "model"]
-    if spoken:
-        record["state"] = {"text": f"it wrote last: {_few(spoken[-1].text)}", "handles": [spoken[-1].handle]}
+    model_steps = [step for step in quoted_steps if step.voice == "model"]
+    if model_steps:
+        record["state"] = {
+            "text": f"it wrote last: {_first_words(model_steps[-1].text)}",
+            "handles": [model_steps[-1].handle],
+        }
     return json.dumps({name: value for name, value in record.items() if value}, ensure_ascii=False)
 
 
-def _few(text: str) -> str:
-    """The first words, few enough that the record is no echo."""
+def _first_words(text: str) -> str:
+    """Return the first five words, at most 80 characters."""
     return " ".join(text.split()[:5])[:80]
 
 
-def _named(heard: tuple[_Heard, ...]) -> dict[str, str]:
-    """The names in what was said and called, each with where it was named last; last the newest."""
-    found: dict[str, str] = {}
-    for each in heard:
-        if each.voice in ("call", "model", "result"):
-            for name in identifiers(each.text[:2_000]):
-                found.pop(name, None)
-                found[name] = each.handle
-    return found
+def _newest_mentions(quoted_steps: tuple[_QuotedStep, ...]) -> dict[str, str]:
+    """Return the identifiers in the steps with the handle of their newest mention, the newest last."""
+    handles: dict[str, str] = {}
+    for step in quoted_steps:
+        if step.voice in ("call", "model", "result"):
+            for name in identifiers(step.text[:2_000]):
+                handles.pop(name, None)
+                handles[name] = step.handle
+    return handles
 
 
-def _heard(messages: tuple[Message, ...]) -> Iterator[_Heard]:
-    """What the request quotes; where it quotes nothing, the conversation it stands behind."""
-    asked = as_text(messages[-1].content)
-    steps = list(_STEP.finditer(asked))
-    for each in steps:
-        yield _Heard(each["handle"], each["voice"], unescape(each["text"]))
-    left = _LEFT.search(asked)
-    if steps or left is None:
+def _quoted_steps(messages: tuple[Message, ...]) -> Iterator[_QuotedStep]:
+    """Yield the steps that the request quotes; without quotes, the messages before it."""
+    prompt = as_text(messages[-1].content)
+    steps = list(_STEP.finditer(prompt))
+    for step in steps:
+        yield _QuotedStep(step["handle"], step["voice"], unescape(step["text"]))
+    conversation = _LEFT.search(prompt)
+    if steps or conversation is None:
         return
     for message in messages[:-1]:
         voice = {"assistant": "model", "tool": "result"}.get(message.role)
         if voice is not None:
-            yield _Heard(left[1], voice, as_text(message.content))
+            yield _QuotedStep(conversation[1], voice, as_text(message.content))
         for call in message.tool_calls:
-            yield _Heard(left[1], "call", call.arguments)
+            yield _QuotedStep(conversation[1], "call", call.arguments)
 
 
 @dataclass(slots=True)
-class Scripted:
-    """A model that answers each ask with the next of ``answers``, then with ``plain_record``.
+class ScriptedModel:
+    """A model that answers each request with the next of ``answers``, then with ``plain_record``.
 
-    An answer is a text, an exception to raise, or a callable that is given the ask. With a ``gate`` it is at work until
-    the gate is opened, or ``late`` seconds have passed. What it was asked is in ``asked``.
+    An answer is a text, an exception to raise, or a function of the request. With a ``gate`` it answers once the gate is
+    open, and fails after ``timeout`` seconds. ``requests`` lists the requests it got.
     """
 
-    answers: list[str | Exception | Callable[[Ask], str]] = field(default_factory=list)
+    answers: list[str | Exception | Callable[[ModelRequest], str]] = field(default_factory=list)
     gate: threading.Event | None = None
-    late: float = 30.0
+    timeout: float = 30.0
     window: int = 32_768
     name: str = "scripted"
-    asked: list[Ask] = field(default_factory=list)
+    requests: list[ModelRequest] = field(default_factory=list)
 
-    def write(self, ask: Ask) -> Reply:
-        """The next answer."""
-        self.asked.append(ask)
-        if self.gate is not None and not self.gate.wait(min(self.late, ask.timeout)):
-            raise ModelUnavailable(f"{self.name} did not answer within {self.late:g} s")
+    def write(self, ask: ModelRequest) -> ModelResponse:
+        """Return the next answer."""
+        self.requests.append(ask)
+        if self.gate is not None and not self.gate.wait(min(self.timeout, ask.timeout)):
+            raise ModelUnavailable(f"{self.name} did not answer within {self.timeout:g} s")
         answer = self.answers.pop(0) if self.answers else plain_record
         if isinstance(answer, Exception):
             raise answer
-        return Reply(answer if isinstance(answer, str) else answer(ask))
+        return ModelResponse(answer if isinstance(answer, str) else answer(ask))

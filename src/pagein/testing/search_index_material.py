@@ -1,15 +1,11 @@
-"""What the suite of archives is made of: a run, queries that mean ill, embedders, and how to record and search."""
+"""Inputs of the search index suite: a run, hostile queries, and embedders."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-
-import pytest
+from collections.abc import Callable, Sequence
 
 from pagein.backends.memory import InMemoryLog
-from pagein.errors import LogError
 from pagein.events.entries import Body, Observed, Pin
 from pagein.events.steps import (
     ActionStep,
@@ -21,10 +17,10 @@ from pagein.events.steps import (
     ToolCall,
 )
 from pagein.log.base import Log
-from pagein.search import Archive, Query
+from pagein.search import Query, SearchIndex
 from pagein.search.tokenizer import STOP_WORDS
 
-OpenArchive = Callable[..., Archive]
+OpenSearchIndex = Callable[..., SearchIndex]
 
 RUN: tuple[Body, ...] = (
     SystemPromptStep("You mend the harbour office's ledgers."),
@@ -42,7 +38,7 @@ RUN: tuple[Body, ...] = (
     FinalAnswerStep("The quay was missing for receipts of 8 May 2023; it is there now."),
 )
 
-HOSTILE = (
+HOSTILE_QUERIES = (
     "",
     " ",
     "\0",
@@ -58,15 +54,15 @@ HOSTILE = (
 )
 
 
-class Counting:
-    """An embedder for tests: the same text, the same vector; texts that share words are near."""
+class CountingEmbedder:
+    """A deterministic embedder for tests; texts that share words are near. ``texts`` lists what it embedded."""
 
     def __init__(self, dimension: int = 96, name: str = "counting") -> None:
         self.dimension, self.name = dimension, name
         self.texts: list[str] = []
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Words by their hash, counted."""
+        """Embed texts by the hashes of their words."""
         self.texts += texts
         return [self._of(text) for text in texts]
 
@@ -79,50 +75,21 @@ class Counting:
         return vector
 
 
-class Failing(Counting):
+class FailingEmbedder(CountingEmbedder):
     """An embedder that raises."""
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         raise ConnectionError("the endpoint is down")
 
 
-def recorded(*bodies: Body, session: str = "default", tenant: str = "", log: Log | None = None) -> Log:
-    """A log that holds these, a minute apart; or one that goes on."""
+def record_bodies(*bodies: Body, session: str = "default", tenant: str = "", log: Log | None = None) -> Log:
+    """Append the bodies to a new log, or to ``log``, a minute apart; return the log."""
     log = log or InMemoryLog(session=session, tenant=tenant)
     for body in bodies:
         log.append([body], after=log.head(), at=1_000.0 + 60 * log.head())
     return log
 
 
-def handles(archive: Archive, query: Query | str) -> list[str]:
-    """The handles of the hits."""
-    return [hit.handle for hit in archive.search(query)]
-
-
-class ArchiveFixtures:
-    """The fixtures that every part of the suite leans on."""
-
-    @pytest.fixture
-    def open_archive(self) -> OpenArchive:
-        raise NotImplementedError("give the suite a fixture that opens an archive")
-
-    @pytest.fixture
-    def opened(self, open_archive: OpenArchive) -> Iterator[OpenArchive]:
-        """Opens archives, and closes them after the test."""
-        every: list[Archive] = []
-
-        def open_one(**options: object) -> Archive:
-            every.append(open_archive(**options))
-            return every[-1]
-
-        yield open_one
-        for each in every:
-            with suppress(LogError):
-                each.close()
-
-    @pytest.fixture
-    def archive(self, opened: OpenArchive) -> Archive:
-        """One that holds the run."""
-        archive = opened()
-        archive.catch_up(recorded(*RUN))
-        return archive
+def hit_handles(index: SearchIndex, query: Query | str) -> list[str]:
+    """Return the handles of the hits."""
+    return [hit.handle for hit in index.search(query)]

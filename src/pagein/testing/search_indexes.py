@@ -1,20 +1,23 @@
-"""What every archive must keep. An archive proves itself with one fixture:
+"""Conformance suite for search indexes: a subclass of ``SearchIndexTests`` with one fixture.
 
-    class TestMyArchive(ArchiveTests):
+    class TestMySearchIndex(SearchIndexTests):
         @pytest.fixture
-        def open_archive(self, tmp_path) -> OpenArchive:
-            return lambda **options: MyArchive(tmp_path / "index", **options)
+        def open_index(self, tmp_path) -> OpenSearchIndex:
+            return lambda **options: MySearchIndex(tmp_path / "index", **options)
 
-Archives opened by one fixture share a store, as processes do; ``session``, ``tenant``, ``embedder`` and ``own_tools`` go
-through. What is indexed comes from logs, so the suite judges what is found again, not how.
+Indexes opened by one fixture share a store, as processes do. The options are ``session``, ``tenant``, ``embedder`` and
+``own_tools``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+
 import pytest
 
 from pagein.backends.memory import InMemoryLog
-from pagein.errors import ConfigurationError, LogError
+from pagein.errors import ConfigurationError, LogClosed, LogError
 from pagein.events.entries import Compaction, Observed, Pin, Undo, Unpin
 from pagein.events.steps import (
     ActionStep,
@@ -24,27 +27,55 @@ from pagein.events.steps import (
     Text,
     ToolCall,
 )
-from pagein.search import Archive, Query
-from pagein.testing.search_index_growth import GrowingTests
+from pagein.search import Query, SearchIndex, pack
+from pagein.testing._helpers import run_in_threads
 from pagein.testing.search_index_material import (
-    HOSTILE,
+    HOSTILE_QUERIES,
     RUN,
-    OpenArchive,
-    handles,
-    recorded,
+    CountingEmbedder,
+    FailingEmbedder,
+    OpenSearchIndex,
+    hit_handles,
+    record_bodies,
 )
+from pagein.tokens.encodings import Encoding
 
 
-class ArchiveTests(GrowingTests):
-    """The contract of an archive."""
+class SearchIndexTests:
+    """The contract of ``pagein.search.SearchIndex``: subclass it, and give the fixture ``open_index``."""
 
-    # What is found
+    @pytest.fixture
+    def open_index(self) -> OpenSearchIndex:
+        raise NotImplementedError("a subclass of SearchIndexTests gives the fixture open_index")
 
-    def test_an_empty_archive_finds_nothing(self, opened: OpenArchive) -> None:
-        archive = opened()
-        assert archive.search("anything") == ()
-        assert archive.sessions("anything") == ()
-        assert archive.watermark() == 0
+    @pytest.fixture
+    def opener(self, open_index: OpenSearchIndex) -> Iterator[OpenSearchIndex]:
+        """Open indexes, and close them after the test."""
+        indexes: list[SearchIndex] = []
+
+        def open_one(**options: object) -> SearchIndex:
+            indexes.append(open_index(**options))
+            return indexes[-1]
+
+        yield open_one
+        for index in indexes:
+            with suppress(LogError):
+                index.close()
+
+    @pytest.fixture
+    def index(self, opener: OpenSearchIndex) -> SearchIndex:
+        """An index of the run."""
+        index = opener()
+        index.catch_up(record_bodies(*RUN))
+        return index
+
+    # Hits
+
+    def test_an_empty_index_finds_nothing(self, opener: OpenSearchIndex) -> None:
+        index = opener()
+        assert index.search("anything") == ()
+        assert index.sessions("anything") == ()
+        assert index.watermark() == 0
 
     @pytest.mark.parametrize(
         ("query", "handle"),
@@ -66,82 +97,82 @@ class ArchiveTests(GrowingTests):
         ],
     )
     def test_each_step_is_found_by_its_words_whole_stemmed_or_in_part(
-        self, archive: Archive, query: str, handle: str
+        self, index: SearchIndex, query: str, handle: str
     ) -> None:
-        assert handles(archive, query)[0] == handle
+        assert hit_handles(index, query)[0] == handle
 
-    def test_what_a_person_can_read_of_opaque_parts_is_found(self, opened: OpenArchive) -> None:
-        archive = opened()
+    def test_what_a_person_can_read_of_opaque_parts_is_found(self, opener: OpenSearchIndex) -> None:
+        index = opener()
         thought = Opaque("anthropic", "thinking", '{"signature": "xyzzy"}', "the gantry may be jammed")
-        archive.catch_up(recorded(ActionStep((thought, Text("I look.")))))
-        assert handles(archive, "gantry") == ["s0"]
-        assert handles(archive, "xyzzy") == []
+        index.catch_up(record_bodies(ActionStep((thought, Text("I look.")))))
+        assert hit_handles(index, "gantry") == ["s0"]
+        assert hit_handles(index, "xyzzy") == []
 
-    def test_a_late_observation_is_found_where_it_stands(self, opened: OpenArchive) -> None:
-        archive = opened()
+    def test_a_late_observation_is_found_where_it_stands(self, opener: OpenSearchIndex) -> None:
+        index = opener()
         late = Observed(0, 0, Observation("c", "the sluice opened"), late=True)
-        archive.catch_up(recorded(ActionStep("go", (ToolCall("c", "run"),)), TaskStep("well?"), late))
-        assert handles(archive, "sluice")[0] == "s2"
+        index.catch_up(record_bodies(ActionStep("go", (ToolCall("c", "run"),)), TaskStep("well?"), late))
+        assert hit_handles(index, "sluice")[0] == "s2"
 
-    def test_what_is_about_the_record_itself_is_not_indexed(self, opened: OpenArchive) -> None:
-        archive = opened()
-        log = recorded(
+    def test_what_is_about_the_record_itself_is_not_indexed(self, opener: OpenSearchIndex) -> None:
+        index = opener()
+        log = record_bodies(
             TaskStep("one"), Compaction((), "policy", "reason", 2, 1), Undo(1), Pin("hawser"), Unpin(3)
         )
-        archive.catch_up(log)
-        assert archive.watermark() == 5
-        assert handles(archive, "policy reason") == []
-        assert handles(archive, "hawser") == ["s3", "s0"], (
+        index.catch_up(log)
+        assert index.watermark() == 5
+        assert hit_handles(index, "policy reason") == []
+        assert hit_handles(index, "hawser") == ["s3", "s0"], (
             "a pin is found after it was unpinned, its neighbour behind it"
         )
 
-    def test_scripts_without_spaces_are_found(self, opened: OpenArchive) -> None:
-        archive = opened()
-        archive.catch_up(
-            recorded(
+    def test_scripts_without_spaces_are_found(self, opener: OpenSearchIndex) -> None:
+        index = opener()
+        index.catch_up(
+            record_bodies(
                 TaskStep("港湾の会計システムを修理してください"),
                 TaskStep("수출 작업이 실패했습니다"),
                 TaskStep("ระบบบัญชีท่าเรือ"),
                 TaskStep("猫が好き"),
             )
         )
-        assert handles(archive, "会計システム")[0] == "s0"
-        assert handles(archive, "실패")[0] == "s1"
-        assert handles(archive, "บัญชี")[0] == "s2"
-        assert handles(archive, "猫")[0] == "s3"
+        assert hit_handles(index, "会計システム")[0] == "s0"
+        assert hit_handles(index, "실패")[0] == "s1"
+        assert hit_handles(index, "บัญชี")[0] == "s2"
+        assert hit_handles(index, "猫")[0] == "s3"
 
     @pytest.mark.parametrize("count", [1, 2, 5, 9])
-    def test_few_steps_are_ranked_sensibly(self, opened: OpenArchive, count: int) -> None:
-        archive = opened()
+    def test_few_steps_are_ranked_sensibly(self, opener: OpenSearchIndex, count: int) -> None:
+        index = opener()
         texts = [
             f"pilot report {number}: the tide is {'rising' if number else 'falling fast'}"
             for number in range(count)
         ]
-        archive.catch_up(recorded(*map(TaskStep, texts)))
-        hits = archive.search("is the tide falling fast?")
+        index.catch_up(record_bodies(*map(TaskStep, texts)))
+        hits = index.search("is the tide falling fast?")
         assert hits[0].handle == "s0"
         assert all(hit.score > 0 for hit in hits)
 
-    def test_only_stop_words_find_those_who_hold_them(self, opened: OpenArchive) -> None:
-        archive = opened()
-        archive.catch_up(recorded(TaskStep("Who was it?"), TaskStep("Nobody."), TaskStep("To be")))
-        assert handles(archive, "who was it")[0] == "s0"
+    def test_only_stop_words_find_those_who_hold_them(self, opener: OpenSearchIndex) -> None:
+        index = opener()
+        index.catch_up(record_bodies(TaskStep("Who was it?"), TaskStep("Nobody."), TaskStep("To be")))
+        assert hit_handles(index, "who was it")[0] == "s0"
 
-    def test_long_texts_are_found_by_the_page_that_matches(self, opened: OpenArchive) -> None:
-        archive = opened()
+    def test_long_texts_are_found_by_the_page_that_matches(self, opener: OpenSearchIndex) -> None:
+        index = opener()
         pages = "\n".join(f"line {number} of the harbour log, nothing to report" for number in range(2_000))
         needle = pages[:60_000] + "\nthe windlass is broken\n" + pages[60_000:]
-        archive.catch_up(recorded(TaskStep(needle)))
-        hit = archive.search("broken windlass")[0]
+        index.catch_up(record_bodies(TaskStep(needle)))
+        hit = index.search("broken windlass")[0]
         assert (hit.handle, hit.whole) == ("s0", False)
         assert "the windlass is broken" in hit.text
         assert len(hit.text) < 2_000
         assert hit.text in needle
 
-    # What a hit says
+    # Fields of a hit
 
-    def test_a_hit_says_where_it_is_from_and_why(self, archive: Archive) -> None:
-        hit = archive.search("E4711 export_rows")[0]
+    def test_a_hit_says_where_it_is_from_and_why(self, index: SearchIndex) -> None:
+        hit = index.search("E4711 export_rows")[0]
         assert (hit.session, hit.position, hit.role, hit.at, hit.whole) == (
             "default",
             3,
@@ -151,62 +182,60 @@ class ArchiveTests(GrowingTests):
         )
         assert hit.text.startswith("def export_rows")
         assert "e4711" in hit.why
-        assert hit.arms["words"] == 1.0
+        assert hit.scores["words"] == 1.0
         assert hit.score > 0
 
-    def test_hits_come_best_first_and_no_more_than_asked(self, archive: Archive) -> None:
-        hits = archive.search(Query("crane receipts quay export tests", limit=4))
+    def test_hits_come_best_first_and_no_more_than_asked(self, index: SearchIndex) -> None:
+        hits = index.search(Query("crane receipts quay export tests", limit=4))
         assert len(hits) == 4
         assert [hit.score for hit in hits[:3]] == sorted((hit.score for hit in hits[:3]), reverse=True)
 
-    def test_what_was_said_twice_is_shown_once(self, opened: OpenArchive) -> None:
-        archive = opened()
-        archive.catch_up(recorded(*[TaskStep("Pump the bilge!")] * 5, TaskStep("The bilge pump is dry.")))
-        assert sorted(hit.text for hit in archive.search("bilge pump")) == [
+    def test_what_was_said_twice_is_shown_once(self, opener: OpenSearchIndex) -> None:
+        index = opener()
+        index.catch_up(record_bodies(*[TaskStep("Pump the bilge!")] * 5, TaskStep("The bilge pump is dry.")))
+        assert sorted(hit.text for hit in index.search("bilge pump")) == [
             "Pump the bilge!",
             "The bilge pump is dry.",
         ]
 
-    # Where is looked
+    # Filters
 
-    def test_roles_are_kept_apart(self, archive: Archive) -> None:
+    def test_roles_are_kept_apart(self, index: SearchIndex) -> None:
         roles = {
-            role: {
-                hit.role for hit in archive.search(Query("quay crane exporter ledgers bollard", role=role))
-            }
+            role: {hit.role for hit in index.search(Query("quay crane exporter ledgers bollard", role=role))}
             for role in ("system", "user", "assistant", "tool", "note")
         }
         assert roles == {role: {role} for role in roles}
-        both = archive.search(Query("quay crane exporter", role=("user", "tool")))
+        both = index.search(Query("quay crane exporter", role=("user", "tool")))
         assert {hit.role for hit in both} == {"user", "tool"}
 
-    def test_bounds_of_time_hold_exactly(self, archive: Archive) -> None:
+    def test_bounds_of_time_hold_exactly(self, index: SearchIndex) -> None:
         query = "crane receipts quay exporter tests"
-        early = archive.search(Query(query, until=1_060.0))
-        late = archive.search(Query(query, since=1_060.5))
+        early = index.search(Query(query, until=1_060.0))
+        late = index.search(Query(query, since=1_060.5))
         assert {hit.at for hit in early} == {1_000.0, 1_060.0}
         assert min(hit.at for hit in late) > 1_060.5
-        assert archive.search(Query(query, since=9e9)) == ()
+        assert index.search(Query(query, since=9e9)) == ()
 
-    def test_what_is_excluded_is_not_found(self, archive: Archive) -> None:
-        assert "s3.0" in handles(archive, "E4711")
-        assert "s3.0" not in handles(archive, Query("E4711", exclude=frozenset({3})))
+    def test_what_is_excluded_is_not_found(self, index: SearchIndex) -> None:
+        assert "s3.0" in hit_handles(index, "E4711")
+        assert "s3.0" not in hit_handles(index, Query("E4711", exclude=frozenset({3})))
         every = frozenset(range(9))
-        assert archive.search(Query("crane receipts", exclude=every)) == ()
+        assert index.search(Query("crane receipts", exclude=every)) == ()
 
-    def test_sessions_are_found_together_or_alone(self, opened: OpenArchive) -> None:
-        archive = opened()
-        archive.catch_up(recorded(TaskStep("the anchor chain")), session="a")
-        archive.catch_up(recorded(TaskStep("the anchor watch")), session="b")
-        assert {hit.session for hit in archive.search("anchor")} == {"a", "b"}
-        assert {hit.session for hit in archive.search(Query("anchor", sessions=("b",)))} == {"b"}
-        assert archive.search(Query("anchor", sessions=("nowhere",))) == ()
-        assert [name for name, _ in archive.sessions("the watch at anchor")] == ["b", "a"]
+    def test_sessions_are_found_together_or_alone(self, opener: OpenSearchIndex) -> None:
+        index = opener()
+        index.catch_up(record_bodies(TaskStep("the anchor chain")), session="a")
+        index.catch_up(record_bodies(TaskStep("the anchor watch")), session="b")
+        assert {hit.session for hit in index.search("anchor")} == {"a", "b"}
+        assert {hit.session for hit in index.search(Query("anchor", sessions=("b",)))} == {"b"}
+        assert index.search(Query("anchor", sessions=("nowhere",))) == ()
+        assert [name for name, _ in index.sessions("the watch at anchor")] == ["b", "a"]
 
-    def test_tenants_never_meet(self, opened: OpenArchive) -> None:
-        ours, theirs = opened(tenant="ours"), opened(tenant="theirs")
-        ours.catch_up(recorded(TaskStep("the keel of ours")))
-        theirs.catch_up(recorded(TaskStep("the keel of theirs")))
+    def test_tenants_never_meet(self, opener: OpenSearchIndex) -> None:
+        ours, theirs = opener(tenant="ours"), opener(tenant="theirs")
+        ours.catch_up(record_bodies(TaskStep("the keel of ours")))
+        theirs.catch_up(record_bodies(TaskStep("the keel of theirs")))
         assert [hit.text for hit in ours.search("keel theirs")] == ["the keel of ours"]
         assert [hit.text for hit in theirs.search(Query("keel", sessions=("default",)))] == [
             "the keel of theirs"
@@ -215,54 +244,196 @@ class ArchiveTests(GrowingTests):
         assert ours.search("keel") == ()
         assert len(theirs.search("keel")) == 1
 
-    def test_a_time_named_in_the_query_lifts_what_is_from_then(self, opened: OpenArchive) -> None:
-        archive = opened()
+    def test_a_time_named_in_the_query_lifts_what_is_from_then(self, opener: OpenSearchIndex) -> None:
+        index = opener()
         log = InMemoryLog()
         for at in (1_683_500_000.0, 1_691_500_000.0):  # in May and in August 2023
             log.append(
                 [TaskStep(f"the hull was scraped {'again ' * (at > 1.69e9)}today")], after=log.head(), at=at
             )
-        archive.catch_up(log)
-        assert handles(archive, "hull scraped in May 2023")[0] == "s0"
-        assert handles(archive, "hull scraped in August 2023")[0] == "s1"
-        assert len(handles(archive, "hull scraped in August 2023")) == 2, "a window lifts, it does not filter"
+        index.catch_up(log)
+        assert hit_handles(index, "hull scraped in May 2023")[0] == "s0"
+        assert hit_handles(index, "hull scraped in August 2023")[0] == "s1"
+        assert len(hit_handles(index, "hull scraped in August 2023")) == 2, (
+            "a window lifts, it does not filter"
+        )
 
     # Bad input
 
-    @pytest.mark.parametrize("query", HOSTILE)
-    def test_any_text_is_data(self, archive: Archive, query: str) -> None:
-        before = archive.search("crane receipts")
-        hits = archive.search(query)
+    @pytest.mark.parametrize("query", HOSTILE_QUERIES)
+    def test_any_text_is_data(self, index: SearchIndex, query: str) -> None:
+        before = index.search("crane receipts")
+        hits = index.search(query)
         if "crane" in query:
             assert any("crane" in hit.text for hit in hits)
-        assert archive.search("crane receipts") == before
+        assert index.search("crane receipts") == before
 
-    def test_a_megabyte_is_a_query_too(self, archive: Archive) -> None:
-        assert handles(archive, "x" * 1_000_000) == []
+    def test_a_megabyte_is_a_query_too(self, index: SearchIndex) -> None:
+        assert hit_handles(index, "x" * 1_000_000) == []
         long = "the " * 250_000
-        assert handles(archive, f"{long} E4711")[0] == "s3.0"
+        assert hit_handles(index, f"{long} E4711")[0] == "s3.0"
 
     @pytest.mark.parametrize("bad", [{"limit": 0}, {"limit": True}, {"role": "cook"}, {"sessions": "one"}])
     def test_a_query_that_cannot_be_is_refused(self, bad: dict[str, object]) -> None:
         with pytest.raises(ConfigurationError):
             Query("crane", **bad)  # type: ignore[arg-type]
 
-    def test_texts_that_no_database_likes_are_found_again(self, opened: OpenArchive) -> None:
-        archive = opened()
-        archive.catch_up(
-            recorded(
+    def test_texts_that_no_database_likes_are_found_again(self, opener: OpenSearchIndex) -> None:
+        index = opener()
+        index.catch_up(
+            record_bodies(
                 TaskStep("a\0b davit"),
                 TaskStep("\ud83d fender"),
                 TaskStep(""),
                 TaskStep("\u2028\x1b[2J oakum"),
             )
         )
-        assert [handles(archive, word)[0] for word in ("davit", "fender", "oakum")] == ["s0", "s1", "s3"]
+        assert [hit_handles(index, word)[0] for word in ("davit", "fender", "oakum")] == ["s0", "s1", "s3"]
 
-    def test_a_log_that_skips_an_entry_is_refused(self, opened: OpenArchive) -> None:
-        archive = opened()
-        entries = list(recorded(*RUN).read())
-        archive.index(entries[:2])
+    def test_a_log_that_skips_an_entry_is_refused(self, opener: OpenSearchIndex) -> None:
+        index = opener()
+        entries = list(record_bodies(*RUN).read())
+        index.index(entries[:2])
         with pytest.raises(LogError, match="expected"):
-            archive.index(entries[4:])
-        assert archive.watermark() == 2
+            index.index(entries[4:])
+        assert index.watermark() == 2
+
+    # Indexing, forgetting, rebuilding
+
+    def test_it_grows_by_what_is_new_and_equals_one_built_at_once(self, opener: OpenSearchIndex) -> None:
+        grown, at_once = opener(tenant="grown"), opener(tenant="at once")
+        log = record_bodies()
+        for body in RUN:
+            record_bodies(body, log=log)
+            assert grown.catch_up(log) == 1
+        assert grown.catch_up(log) == 0
+        assert at_once.catch_up(log) == len(RUN)
+        for query in ("crane receipts", "E4711", "tests passed", "8 May 2023", "bollard"):
+            assert grown.search(query) == at_once.search(query)
+
+    def test_entries_are_taken_in_once(self, index: SearchIndex) -> None:
+        entries = list(record_bodies(*RUN).read())
+        assert index.index(entries) == 0
+        assert index.index(entries[:3]) == 0
+        assert index.watermark() == len(RUN)
+
+    def test_another_handle_sees_what_was_indexed(self, opener: OpenSearchIndex, index: SearchIndex) -> None:
+        other = opener()
+        assert other.watermark() == index.watermark()
+        assert other.search("E4711") == index.search("E4711")
+
+    def test_a_log_that_was_replaced_is_indexed_anew(self, index: SearchIndex) -> None:
+        index.catch_up(record_bodies(TaskStep("A new voyage."), TaskStep("With a compass.")))
+        assert index.watermark() == 2
+        assert hit_handles(index, "compass") == ["s1", "s0"]
+        assert hit_handles(index, "crane E4711") == []
+
+    def test_what_is_forgotten_is_not_found(self, index: SearchIndex) -> None:
+        assert index.forget([3, 7, 99]) == 3
+        assert "s3.0" not in hit_handles(index, "E4711 export_rows bollard")
+        assert "s7" not in hit_handles(index, "E4711 export_rows bollard")
+        assert index.catch_up(record_bodies(*RUN)) == 0, "it stays forgotten"
+        assert hit_handles(index, "crane receipts fail")[0] == "s1"
+
+    def test_cleared_it_is_built_again(self, index: SearchIndex) -> None:
+        before = index.search("crane receipts")
+        index.clear()
+        assert index.search("crane receipts") == ()
+        index.catch_up(record_bodies(*RUN))
+        assert index.search("crane receipts") == before
+
+    def test_what_our_own_tools_brought_back_is_not_taken_in_again(self, opener: OpenSearchIndex) -> None:
+        index = opener(own_tools=("recall",))
+        calls = (ToolCall("c1", "recall", '{"query": "rudder"}'), ToolCall("c2", "bash", "{}"))
+        index.catch_up(
+            record_bodies(
+                TaskStep("the rudder is jammed"),
+                ActionStep("What was it?", calls, (Observation("c1", "s0: the rudder is jammed!"),)),
+                Observed(1, 1, Observation("c2", "rudder angle 35")),
+                ActionStep("Again.", (ToolCall("c3", "recall", "{}"),)),
+                Observed(3, 0, Observation("c3", "rudder, once more")),
+            )
+        )
+        assert not {"s1.0", "s3.0"} & set(hit_handles(index, "rudder"))
+        assert {"s0", "s1.1"} <= set(hit_handles(index, "rudder"))
+
+    # Vectors
+
+    def test_meaning_finds_what_shares_no_stem(self, opener: OpenSearchIndex) -> None:
+        embedder = CountingEmbedder()
+        index = opener(embedder=embedder)
+        index.catch_up(record_bodies(*RUN))
+        assert "meaning" not in index.search("quay was missing")[0].scores, (
+            "found before anything is embedded"
+        )
+        while index.embed_pending(3):
+            pass
+        hit = index.search("quay was missing")[0]
+        assert hit.scores["meaning"] > 0
+        assert index.embed_pending() == 0
+        embedder.texts.clear()
+        index.search("quay")
+        assert embedder.texts == ["quay"], "what has a vector is not embedded again"
+
+    def test_an_embedder_that_fails_costs_a_search_nothing(self, opener: OpenSearchIndex) -> None:
+        index = opener(embedder=FailingEmbedder())
+        index.catch_up(record_bodies(*RUN))
+        assert hit_handles(index, "E4711")[0] == "s3.0"
+        with pytest.raises(ConnectionError):
+            index.embed_pending()
+        assert hit_handles(index, "E4711")[0] == "s3.0"
+
+    @pytest.mark.parametrize("other", [CountingEmbedder(48), CountingEmbedder(96, "another")])
+    def test_vectors_of_another_model_are_never_compared(
+        self, opener: OpenSearchIndex, other: CountingEmbedder
+    ) -> None:
+        first = opener(embedder=CountingEmbedder())
+        first.catch_up(record_bodies(*RUN))
+        while first.embed_pending():
+            pass
+        second = opener(embedder=other)
+        assert all("meaning" not in hit.scores for hit in second.search("crane receipts"))
+        while second.embed_pending():
+            pass
+        assert any("meaning" in hit.scores for hit in second.search("crane receipts"))
+        assert all("meaning" not in hit.scores for hit in first.search("crane receipts"))
+
+    def test_vectors_that_are_not_as_promised_are_refused(self, opener: OpenSearchIndex) -> None:
+        lying = CountingEmbedder(96)
+        lying.embed = lambda texts: [[1.0, 2.0]] * len(texts)  # type: ignore[method-assign]
+        index = opener(embedder=lying)
+        index.catch_up(record_bodies(*RUN))
+        with pytest.raises(ConfigurationError, match="shape"):
+            index.embed_pending()
+        assert hit_handles(index, "E4711")[0] == "s3.0"
+
+    # Sharing and closing
+
+    def test_threads_share_one(self, index: SearchIndex) -> None:
+        hits: list[list[str]] = []
+        log = record_bodies(*[TaskStep(f"buoy {number}") for number in range(40)], session="other")
+
+        def search() -> None:
+            hits.extend(hit_handles(index, "E4711")[:1] for _ in range(20))
+
+        run_in_threads(search, search, search, lambda: index.catch_up(log, session="other"))
+        assert hits == [["s3.0"]] * 60
+        assert index.watermark("other") == 40
+
+    def test_closed_it_refuses(self, index: SearchIndex) -> None:
+        index.close()
+        index.close()
+        with pytest.raises(LogClosed):
+            index.search("crane")
+        with pytest.raises(LogClosed):
+            index.catch_up(record_bodies(*RUN))
+
+    def test_what_is_packed_fits_and_keeps_its_handle(self, index: SearchIndex) -> None:
+        query = "crane receipts quay exporter tests passed"
+        counter = Encoding("o200k_base")
+        hits = index.search(query)
+        for tokens in (0, 5, 20, 60, 500):
+            packed = pack(hits, tokens, counter, query)
+            assert sum(excerpt.tokens for excerpt in packed) <= tokens
+            assert all(excerpt.tokens == counter.text(excerpt.text) for excerpt in packed)
+        assert {excerpt.handle for excerpt in packed} == {hit.handle for hit in hits}

@@ -1,4 +1,4 @@
-"""Everything a log may hold: hypothesis strategies and samples, with a taste for what breaks stores."""
+"""Hypothesis strategies and samples of everything that a log may hold, with texts that break stores."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pagein.events.entries import (
     Observed,
     Pin,
     Replacement,
+    RetentionScore,
     Source,
     Stub,
-    Survival,
     Undo,
     Unpin,
 )
@@ -55,9 +55,9 @@ HAZARDS: tuple[str, ...] = (
     "\u2028\u2029",
     "\ufeffbom",
     "\ufffe\uffff",
-    "\ufffed83d",  # as an escape of ours is spelled
+    "\ufffed83d",  # looks like an escape of the codec
     "\ud83d",  # a lone surrogate, as a cut JSON string leaves it
-    "\ud83d\ude00",  # two of them, which are not the emoji
+    "\ud83d\ude00",  # two surrogates, which are not the emoji
     "\U0001f600",
     "\\ud83d\\u0000",
     '{"packed":["s2:00"],"body":{"content":""}}',
@@ -68,7 +68,7 @@ HAZARDS: tuple[str, ...] = (
     "\u20ac" * 20_000,
     "\ud800" + "y" * 40_000,
 )
-"""Texts that some store, somewhere, has changed."""
+"""Texts that some store has changed."""
 
 PICTURE = bytes(range(256)) * 200
 EXTRA = Opaque("anthropic", "cache_control", '{"type": "ephemeral"}', "seen")
@@ -102,7 +102,7 @@ ONE_OF_EACH: tuple[Body, ...] = (
         "over the high mark",
         9000,
         4000,
-        (Survival("path", 3, 2, 3),),
+        (RetentionScore("path", 3, 2, 3),),
     ),
     Pin("Never touch production."),
     Unpin(11),
@@ -130,18 +130,18 @@ ONE_OF_EACH: tuple[Body, ...] = (
     Erased(((3, 5),), "asked for", 2),
     FinalAnswerStep("A cat.", EXTRA),
 )
-"""Every kind of body, every field set at least once."""
+"""Every kind of body, with every field set at least once."""
 
 _NUMBERS = st.integers(0, 2**40)
 
 
 def texts(*, max_size: int = 40) -> st.SearchStrategy[str]:
-    """Any text, lone surrogates included, and often one of the hazards; generated ones in characters."""
+    """Draw any text of up to ``max_size`` characters, lone surrogates included, or one of the hazards."""
     return st.text(st.characters(), max_size=max_size) | st.sampled_from(HAZARDS)
 
 
 def opaques() -> st.SearchStrategy[Opaque]:
-    """Provider content, its body JSON."""
+    """Draw opaque provider content with a JSON body."""
     bodies = st.dictionaries(st.text(max_size=5), st.text(max_size=10), max_size=3).map(json.dumps)
     return st.builds(
         Opaque, provider=st.sampled_from(("openai", "anthropic")), kind=texts(), body=bodies, text=texts()
@@ -153,7 +153,7 @@ def _extras() -> st.SearchStrategy[Opaque | None]:
 
 
 def images() -> st.SearchStrategy[Image]:
-    """Images by their bytes, small and large, and by URL."""
+    """Draw images by their bytes, small and large, and by URL."""
     data = st.binary(min_size=1, max_size=2_000) | st.binary(min_size=1, max_size=64).map(
         lambda seed: seed * 300
     )
@@ -166,17 +166,17 @@ def images() -> st.SearchStrategy[Image]:
 
 
 def parts() -> st.SearchStrategy[Part]:
-    """Text, images and opaque parts."""
+    """Draw text, images and opaque parts."""
     return st.builds(Text, text=texts(), extra=_extras()) | images() | opaques()
 
 
 def contents() -> st.SearchStrategy[Content]:
-    """Plain text, or any number of parts."""
+    """Draw plain text, or up to three parts."""
     return texts() | st.lists(parts(), max_size=3).map(tuple)
 
 
 def tool_calls() -> st.SearchStrategy[ToolCall]:
-    """Calls with arguments that are JSON, and that are not."""
+    """Draw calls with arguments that are JSON or not."""
     arguments = st.sampled_from(("", "{}", '{"path": "a.py"}', '{"path": "a', "[1,", "\ud83d")) | texts()
     return st.builds(
         ToolCall, id=texts(max_size=8), name=texts(max_size=8), arguments=arguments, at=st.none() | st.integers(0, 9),
@@ -185,7 +185,7 @@ def tool_calls() -> st.SearchStrategy[ToolCall]:
 
 
 def observations() -> st.SearchStrategy[Observation]:
-    """Answers of every status."""
+    """Draw results of every status."""
     return st.builds(
         Observation, call_id=texts(max_size=8), content=contents(), status=st.sampled_from(("ok", "error", "unknown")),
         index=st.none() | st.integers(0, 9), extra=_extras(),
@@ -194,31 +194,36 @@ def observations() -> st.SearchStrategy[Observation]:
 
 @st.composite
 def actions(draw: st.DrawFn) -> ActionStep:
-    """Steps of the model, with none, some or all of their calls answered."""
+    """Draw actions with none, some or all of their calls answered."""
     calls = draw(st.lists(tool_calls(), max_size=4).map(tuple))
-    seen = draw(st.lists(st.none() | observations(), max_size=len(calls)).map(tuple))
+    observations_drawn = draw(st.lists(st.none() | observations(), max_size=len(calls)).map(tuple))
     usage = st.none() | st.builds(
         Usage, input_tokens=_NUMBERS, output_tokens=_NUMBERS, cached_tokens=_NUMBERS
     )
     return ActionStep(
-        draw(st.none() | contents()), calls, seen, draw(texts(max_size=8)), draw(usage), draw(_extras())
+        draw(st.none() | contents()),
+        calls,
+        observations_drawn,
+        draw(texts(max_size=8)),
+        draw(usage),
+        draw(_extras()),
     )
 
 
 def steps() -> st.SearchStrategy[Step]:
-    """Every kind of step, on its own: in a list of them, the order of a legal run is not kept."""
+    """Draw single steps of every kind; a list of them need not be a legal run."""
     return st.one_of(
         actions(),
         *(
-            st.builds(each, content=contents(), extra=_extras())
-            for each in (SystemPromptStep, TaskStep, PlanningStep, FinalAnswerStep)
+            st.builds(kind, content=contents(), extra=_extras())
+            for kind in (SystemPromptStep, TaskStep, PlanningStep, FinalAnswerStep)
         ),
         st.builds(SummaryStep, content=texts(), author=texts(max_size=8)),
     )
 
 
 def compactions() -> st.SearchStrategy[Compaction]:
-    """Compactions by summary and by stubs."""
+    """Draw compactions with summaries and stubs."""
     stubs = st.builds(
         Stub, slot=st.sampled_from(("content", "thinking", "arguments", "observation")), index=st.integers(0, 9),
         text=texts(), tier=st.sampled_from(("clip", "mask", "reasoning", "summary", "dropped", "floor")),
@@ -228,7 +233,7 @@ def compactions() -> st.SearchStrategy[Compaction]:
         summary=st.none() | texts(), author=texts(max_size=8), record=texts(),
     )  # fmt: skip
     survivals = st.builds(
-        Survival, kind=texts(max_size=8), total=_NUMBERS, in_sight=_NUMBERS, reachable=_NUMBERS
+        RetentionScore, kind=texts(max_size=8), total=_NUMBERS, in_sight=_NUMBERS, reachable=_NUMBERS
     )
     return st.builds(
         Compaction, replacements=st.lists(replacements, max_size=3).map(tuple), policy=texts(max_size=8),
@@ -237,7 +242,7 @@ def compactions() -> st.SearchStrategy[Compaction]:
 
 
 def bodies() -> st.SearchStrategy[Body]:
-    """Everything that an entry may hold."""
+    """Draw every kind of body."""
     return st.one_of(
         steps(),
         st.builds(
@@ -253,22 +258,22 @@ def bodies() -> st.SearchStrategy[Body]:
 
 
 def facts() -> tuple[st.SearchStrategy[Body], ...]:
-    """What is said about facts, of each kind, and that something was erased."""
+    """Return a strategy for each entry about facts, and for Erased."""
     times, shares = st.none() | st.floats(0, 4e9), st.floats(0, 1)
     sources = st.lists(
         st.builds(Source, session=texts(max_size=8), handle=texts(max_size=8)), max_size=2
     ).map(tuple)
-    named = st.lists(_NUMBERS, max_size=2).map(tuple)
+    positions = st.lists(_NUMBERS, max_size=2).map(tuple)
     return (
         st.builds(
             FactStated, content=texts(), category=texts(max_size=8), confidence=shares, owner=texts(max_size=8),
             scope=st.sampled_from(("task", "session", "project", "user", "tenant")), valid_from=times,
-            valid_until=times, sources=sources, supersedes=named, disputes=named, author=texts(max_size=8),
+            valid_until=times, sources=sources, supersedes=positions, disputes=positions, author=texts(max_size=8),
             reason=texts(max_size=8),
         ),
         st.builds(FactRemoved, fact=_NUMBERS, reason=texts(), author=texts(max_size=8)),
         st.builds(FactConfirmed, fact=_NUMBERS, confidence=st.none() | shares, sources=sources),
-        st.builds(FactsUsed, facts=named),
+        st.builds(FactsUsed, facts=positions),
         st.builds(FactsExtracted, session=texts(max_size=8), upto=_NUMBERS, author=texts(max_size=8)),
         st.builds(FactsShown, text=texts()),
         st.builds(
@@ -277,15 +282,15 @@ def facts() -> tuple[st.SearchStrategy[Body], ...]:
     )  # fmt: skip
 
 
-def everywhere(text: str) -> list[Body]:
-    """The text in every place of a body that takes one."""
+def bodies_with_text_everywhere(text: str) -> list[Body]:
+    """Return bodies with the text in every field that takes one."""
     extra = Opaque(text, text, text, text)
     image = Image(b"\1", text, "", text, extra)
-    seen = Observation(text, text, "ok", None, extra)
+    observation = Observation(text, text, "ok", None, extra)
     return [
         *(step(text, extra) for step in (SystemPromptStep, TaskStep, PlanningStep, FinalAnswerStep)),
         TaskStep((Text(text, extra), extra, image, Image(url=text))),
-        ActionStep(text, (ToolCall(text, text, text, None, extra),), (seen,), text, None, extra),
+        ActionStep(text, (ToolCall(text, text, text, None, extra),), (observation,), text, None, extra),
         Observed(0, 0, Observation(text, (Text(text),))),
         SummaryStep(text, text),
         Compaction(
@@ -294,7 +299,7 @@ def everywhere(text: str) -> list[Body]:
             text,
             2,
             1,
-            (Survival(text, 1, 1, 1),),
+            (RetentionScore(text, 1, 1, 1),),
         ),
         Pin(text),
         Checkpoint(text, text),

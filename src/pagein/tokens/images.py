@@ -1,9 +1,9 @@
-"""What an image costs: its size in pixels, read from its first bytes, and each provider's rule. Never its byte length.
+"""Token costs of images: the size in pixels, read from the first bytes, and each provider's rule.
 
-The rules as the providers state them, looked up in November 2026, and checked against a public measurement of real
-usage (the data set ``JOHNISKING/image-token-cost`` on Hugging Face, ten sizes; ``tests/tokens/test_images.py`` holds
-its figures). Where statement and measurement differ, the dearer one is taken. A size nobody can read (a URL, a damaged
-file) costs the most that the rule can charge.
+The rules are the providers' statements of November 2026, checked against a public measurement of real usage (the data
+set ``JOHNISKING/image-token-cost`` on Hugging Face, ten sizes; its figures are in ``tests/tokens/test_images.py``).
+Where they differ, the higher cost is used. An image of unknown size (a URL, a damaged file) costs the most that the
+rule can charge.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ class Size:
 
 
 class ImageRule(Protocol):
-    """How one family of models charges for an image. Pure and total."""
+    """The image cost of one family of models. Pure, and defined for every size."""
 
     def tokens(self, size: Size | None, detail: str) -> int:
-        """Tokens for an image of that size; None is a size that is not known."""
+        """Return the tokens for an image of that size; None is an unknown size."""
         ...
 
 
 def image_tokens(image: Image, rule: ImageRule) -> int:
-    """Tokens of the image by its pixels and the rule. Never raises, and never looks at how many bytes there are."""
-    return rule.tokens(image_size(image.data or _data_url(image.url)), image.detail)
+    """Count the tokens of an image by its size in pixels and the rule. Never raises; the number of bytes does not matter."""
+    return rule.tokens(image_size(image.data or _data_url_bytes(image.url)), image.detail)
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """OpenAI's rule for gpt-4o, gpt-4.1, gpt-5 and o1/o3: a base, and a price for each 512-pixel tile.
+    """OpenAI's rule for gpt-4o, gpt-4.1, gpt-5 and o1/o3: a base, and a number of tokens for each 512-pixel tile.
 
-    The image is fitted into 2048 x 2048, then its short side is brought down to 768. ``low`` costs the base alone.
+    The image is fitted into 2048 x 2048, then its short side is reduced to 768. ``low`` costs only the base.
     """
 
     base: int = 85
     tile: int = 170
 
     def tokens(self, size: Size | None, detail: str) -> int:
-        """``low`` is the base; ``auto`` is charged as ``high``. Unknown size: 8 tiles, which is the most there can be."""
+        """Return the base for ``low``; ``auto`` costs as ``high``. An unknown size costs 8 tiles, the most possible."""
         if detail == "low":
             return self.base
-        return self.base + self.tile * (8 if size is None else _tiles(size))
+        return self.base + self.tile * (8 if size is None else _tile_count(size))
 
 
-def _tiles(size: Size) -> int:
+def _tile_count(size: Size) -> int:
     scale = min(1.0, 2048 / max(size.width, size.height))
     scale = min(scale, 768 / min(size.width, size.height))
     return math.ceil(round(size.width * scale, 3) / 512) * math.ceil(round(size.height * scale, 3) / 512)
@@ -64,8 +64,8 @@ def _tiles(size: Size) -> int:
 class Patches:
     """OpenAI's newer rule: 32-pixel patches up to a cap, times the model's multiplier.
 
-    Over the cap the provider shrinks the image; that is charged here as the cap itself, at most 6 % too much.
-    ``high``, where it is set, is the lower cap of ``detail="high"``; ``low`` that of ``"low"`` (0: detail is ignored).
+    Over the cap the provider shrinks the image; here that costs the cap itself, at most 6 % too much. ``high`` is the
+    lower cap of ``detail="high"``, ``low`` that of ``"low"``; with 0 the detail is ignored.
     """
 
     cap: int = 1536
@@ -74,19 +74,19 @@ class Patches:
     low: int = 0
 
     def tokens(self, size: Size | None, detail: str) -> int:
-        """Unknown size: the cap of that detail."""
+        """Return the patches times the multiplier. An unknown size costs the cap of that detail."""
         cap = {"low": self.low, "high": self.high}.get(detail, 0) or self.cap
-        patches = cap if size is None else min(cap, _grid(size.width, size.height, 32))
-        # Rounded before the ceiling: 256 * 1.2 must not become 308 by the way floats are stored.
+        patches = cap if size is None else min(cap, _grid_cells(size.width, size.height, 32))
+        # Rounded before the ceiling, so that floating-point error does not turn 256 * 1.2 into 308.
         return math.ceil(round(patches * self.multiplier, 6))
 
 
 @dataclass(frozen=True, slots=True)
-class Claude:
-    """Anthropic's rule: 28-pixel patches after the long side is brought to ``edge``, never more than ``cap``.
+class ClaudePatches:
+    """Anthropic's rule: 28-pixel patches after the long side is reduced to ``edge``, at most ``cap``.
 
-    This replaced width * height / 750, which is up to 20 % under it for small images. ``frame`` is what the block
-    itself costs (3 or 4 measured), ``resized`` what an image too large was measured to cost beyond it (32 to 40).
+    This replaced width * height / 750, which is up to 20 % lower for small images. ``frame`` is the cost of the block
+    itself (3 or 4 measured), ``resized`` the extra cost of an image that is too large (32 to 40 measured).
     """
 
     edge: int = 1568
@@ -95,11 +95,11 @@ class Claude:
     resized: int = 40
 
     def tokens(self, size: Size | None, detail: str) -> int:  # noqa: ARG002 - Anthropic has no detail
-        """Unknown size: the cap."""
+        """Return the patches and the frame. An unknown size costs the cap."""
         if size is None:
             return self.cap + self.resized
         scale = min(1.0, self.edge / max(size.width, size.height))
-        patches = _grid(size.width * scale, size.height * scale, 28)
+        patches = _grid_cells(size.width * scale, size.height * scale, 28)
         if scale < 1.0 or patches > self.cap:
             return min(patches, self.cap) + self.resized
         return patches + self.frame
@@ -109,32 +109,32 @@ class Claude:
 class GeminiTiles:
     """Gemini 2's rule: 258 for an image within 384 x 384, else 258 for each tile.
 
-    A tile's side is the short side / 1.5, held between 256 and 768 (960 x 540 is six tiles), after the image is fitted
-    into 3072 x 3072.
+    A tile's side is the short side / 1.5, limited to 256 to 768 (960 x 540 is six tiles), after the image is fitted into
+    3072 x 3072.
     """
 
     tile: int = 258
 
     def tokens(self, size: Size | None, detail: str) -> int:  # noqa: ARG002 - set per request, not per image
-        """Unknown size: 16 tiles, a square of 3072."""
+        """Return the tiles' cost. An unknown size costs 16 tiles, a square of 3072."""
         if size is None:
             return 16 * self.tile
         if max(size.width, size.height) <= 384:
             return self.tile
         scale = min(1.0, 3072 / max(size.width, size.height))
         width, height = max(1, round(size.width * scale)), max(1, round(size.height * scale))
-        return self.tile * _grid(width, height, min(768, max(256, int(min(width, height) / 1.5))))
+        return self.tile * _grid_cells(width, height, min(768, max(256, int(min(width, height) / 1.5))))
 
 
 @dataclass(frozen=True, slots=True)
-class Flat:
-    """The same for every image: the most the provider charges for one."""
+class FlatRate:
+    """One price in tokens for every image: the most the provider charges."""
 
-    each: int
+    price: int
 
-    def tokens(self, size: Size | None, detail: str) -> int:  # noqa: ARG002 - flat is flat
-        """``each``, whatever the size."""
-        return self.each
+    def tokens(self, size: Size | None, detail: str) -> int:  # noqa: ARG002 - the same for all
+        """Return ``price`` for any size."""
+        return self.price
 
 
 GPT_4O = Tiles()
@@ -147,21 +147,21 @@ O4_MINI = Patches(multiplier=1.72)
 GPT_5_4 = Patches(cap=10_000, multiplier=1.2, high=2_500, low=256)
 # gpt-6 was measured at 11,970 patches for 12 megapixels without detail: no cap was found, so the cap is its own.
 GPT_6 = Patches(cap=16_000, multiplier=1.2, high=2_500, low=256)
-CLAUDE = Claude()
-CLAUDE_HIGH = Claude(edge=2576, cap=4784)
+CLAUDE = ClaudePatches()
+CLAUDE_HIGH = ClaudePatches(edge=2576, cap=4784)
 GEMINI_2 = GeminiTiles()
-GEMINI_3 = Flat(1120)
-GROK = Flat(1792)
+GEMINI_3 = FlatRate(1120)
+GROK = FlatRate(1792)
 UNKNOWN = CLAUDE_HIGH
-"""For a model nobody has described: the patch rule with the highest resolution that is common."""
+"""The rule for unknown models: the common patch rule with the highest resolution."""
 
 
-def _grid(width: float, height: float, side: int) -> int:
+def _grid_cells(width: float, height: float, side: int) -> int:
     return math.ceil(round(width / side, 6)) * math.ceil(round(height / side, 6))
 
 
 def image_size(data: bytes) -> Size | None:
-    """The pixels of a PNG, JPEG, GIF, WebP or BMP, from its header; None for anything else. Never raises."""
+    """Read the size of a PNG, JPEG, GIF, WebP or BMP from its header; None for anything else. Never raises."""
     for magic, at, read in _SNIFFERS:
         if data[at : at + len(magic)] == magic:
             width, height = read(data)
@@ -169,79 +169,81 @@ def image_size(data: bytes) -> Size | None:
     return None
 
 
-def _big(data: bytes, at: int, length: int) -> int:
-    """An unsigned number; a slice past the end gives 0, as no image has."""
+def _big_endian(data: bytes, at: int, length: int) -> int:
+    """Read an unsigned number; 0 past the end, which is no valid size."""
     return int.from_bytes(data[at : at + length], "big") if at + length <= len(data) else 0
 
 
-def _little(data: bytes, at: int, length: int) -> int:
+def _little_endian(data: bytes, at: int, length: int) -> int:
     return int.from_bytes(data[at : at + length], "little") if at + length <= len(data) else 0
 
 
-def _png(data: bytes) -> tuple[int, int]:
+def _png_size(data: bytes) -> tuple[int, int]:
     # Apple's "CgBI" puts a chunk of its own before IHDR.
     start = data.find(b"IHDR", 8, 64)
-    return (_big(data, start + 4, 4), _big(data, start + 8, 4)) if start >= 0 else (0, 0)
+    return (_big_endian(data, start + 4, 4), _big_endian(data, start + 8, 4)) if start >= 0 else (0, 0)
 
 
-def _gif(data: bytes) -> tuple[int, int]:
-    return _little(data, 6, 2), _little(data, 8, 2)
+def _gif_size(data: bytes) -> tuple[int, int]:
+    return _little_endian(data, 6, 2), _little_endian(data, 8, 2)
 
 
-def _bmp(data: bytes) -> tuple[int, int]:
-    if _little(data, 14, 4) == 12:  # the header of OS/2
-        return _little(data, 18, 2), _little(data, 20, 2)
-    height = _little(data, 22, 4)
+def _bmp_size(data: bytes) -> tuple[int, int]:
+    if _little_endian(data, 14, 4) == 12:  # the header of OS/2
+        return _little_endian(data, 18, 2), _little_endian(data, 20, 2)
+    height = _little_endian(data, 22, 4)
     # A negative height is a bitmap that runs downwards.
-    return _little(data, 18, 4), min(height, 2**32 - height)
+    return _little_endian(data, 18, 4), min(height, 2**32 - height)
 
 
-def _webp(data: bytes) -> tuple[int, int]:
+def _webp_size(data: bytes) -> tuple[int, int]:
     match data[8:16]:
         case b"WEBPVP8X":
-            return 1 + _little(data, 24, 3), (1 + _little(data, 27, 3)) if len(data) >= 30 else 0
+            return 1 + _little_endian(data, 24, 3), (1 + _little_endian(data, 27, 3)) if len(
+                data
+            ) >= 30 else 0
         case b"WEBPVP8L" if data[20:21] == b"\x2f" and len(data) >= 25:
-            bits = _little(data, 21, 4)
+            bits = _little_endian(data, 21, 4)
             return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
         case b"WEBPVP8 " if data[23:26] == b"\x9d\x01\x2a":
-            return _little(data, 26, 2) & 0x3FFF, _little(data, 28, 2) & 0x3FFF
+            return _little_endian(data, 26, 2) & 0x3FFF, _little_endian(data, 28, 2) & 0x3FFF
         case _:
             return 0, 0
 
 
-_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_JPEG_FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """JPEG's start-of-frame markers, baseline (C0), progressive (C2) and the rare ones."""
 
-_BARE = frozenset((0x01, *range(0xD0, 0xD9)))
+_JPEG_BARE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
 """JPEG markers that have no length."""
 
 
-def _jpeg(data: bytes) -> tuple[int, int]:
+def _jpeg_size(data: bytes) -> tuple[int, int]:
     at = 2
     while 0 <= (at := data.find(b"\xff", at)) < len(data) - 1:
         marker = data[at + 1]
-        if marker in _FRAMES:
-            return _big(data, at + 7, 2), _big(data, at + 5, 2)
+        if marker in _JPEG_FRAME_MARKERS:
+            return _big_endian(data, at + 7, 2), _big_endian(data, at + 5, 2)
         if marker in (0xD9, 0xDA):  # the end, or pixels, before any frame
             break
         if marker == 0xFF:  # fill
             at += 1
-        else:  # an EXIF segment is stepped over whole, and with it the thumbnail inside
-            at += 2 if marker in _BARE else 2 + max(2, _big(data, at + 2, 2))
+        else:  # skips an EXIF segment with the thumbnail inside
+            at += 2 if marker in _JPEG_BARE_MARKERS else 2 + max(2, _big_endian(data, at + 2, 2))
     return 0, 0
 
 
 _SNIFFERS = (
-    (b"\x89PNG\r\n\x1a\n", 0, _png),
-    (b"\xff\xd8\xff", 0, _jpeg),
-    (b"GIF8", 0, _gif),
-    (b"WEBP", 8, _webp),
-    (b"BM", 0, _bmp),
+    (b"\x89PNG\r\n\x1a\n", 0, _png_size),
+    (b"\xff\xd8\xff", 0, _jpeg_size),
+    (b"GIF8", 0, _gif_size),
+    (b"WEBP", 8, _webp_size),
+    (b"BM", 0, _bmp_size),
 )
 
 
-def _data_url(url: str) -> bytes:
-    """The bytes inside a base64 ``data:`` URL; nothing for any other URL."""
+def _data_url_bytes(url: str) -> bytes:
+    """Decode the first bytes of a base64 ``data:`` URL; empty for any other URL."""
     head, comma, body = url.partition(",")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return b""

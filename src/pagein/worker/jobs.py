@@ -1,4 +1,4 @@
-"""What is due in a store, found by looking at its logs and what was derived from them; and how each job is done."""
+"""The jobs that a store needs, derived from its logs, and how each is done."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
-from pagein.backends.open import open_log
-from pagein.backends.search import archive_of
+from pagein.backends.base import Store
+from pagein.backends.open import open_store
 from pagein.errors import PageinError
 from pagein.facts.owners import Owners, is_reserved
 from pagein.facts.store import Facts
-from pagein.log.base import Log
-from pagein.memory.search_runtime import BATCH, OWN_TOOLS
-from pagein.search.index import DerivedArchive
+from pagein.memory.search_runtime import EMBED_BATCH, OWN_TOOLS
+from pagein.search.index import SearchIndex
 
 if TYPE_CHECKING:
     from pagein.models import Model
     from pagein.search.base import Embedder
-    from pagein.worker.summaries import Summarising
+    from pagein.worker.summaries import SummaryJobs
 
 Kind = Literal["index", "embed", "facts", "summary"]
 
@@ -38,20 +37,23 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What became of a job: how many entries, passages, facts or tokens less it came to, and why it failed, or nothing."""
+class JobResult:
+    """The result of a job: the number of entries, passages, facts or tokens saved, and the error of a failed
+    job.
+    """
 
     job: Job
     count: int = 0
     failed: str = ""
 
 
-class Desk:
-    """The background work of one tenant in a store. Every method raises a ``PageinError``, never a driver's error.
+class WorkQueue:
+    """The background jobs of one tenant in a store. Every method raises a ``PageinError``, never a driver's
+    error.
 
-    Vectors are made where there is an ``embedder``; facts are read where a ``user`` or a ``project`` is named, whose
-    every session of the tenant then is, by rules or by a ``model``. Summaries are written where there are ``summaries``:
-    what the hosts' memories were opened with, as ``budget`` and ``policy``, and the ``summarizer`` that writes.
+    Vectors are made with an ``embedder``. Facts are extracted where a ``user`` or a ``project`` is named, from
+    every session of the tenant, by rules or by a ``model``. Summaries are written with ``summaries``: the
+    options of the application's memories, such as ``budget`` and ``policy``, and the ``summarizer``.
     """
 
     def __init__(
@@ -69,94 +71,100 @@ class Desk:
         self.url, self.tenant, self.clock = url, tenant, clock
         self._embedder, self._model = embedder, model
         self._user, self._project = user, project
-        self._summarising: Summarising | None = None
+        self._summaries: SummaryJobs | None = None
         if summaries:
-            from pagein.worker.summaries import Summarising  # noqa: PLC0415 - loads where summaries are written
+            from pagein.worker.summaries import SummaryJobs  # noqa: PLC0415 - loads where summaries are written
 
-            self._summarising = Summarising(url, summaries, tenant=tenant, clock=clock)
+            self._summaries = SummaryJobs(url, summaries, tenant=tenant, clock=clock)
         if self.reads_facts:
-            Owners("default", user, project, None, tenant)  # a name that cannot be one is told now
+            Owners("default", user, project, None, tenant)  # an invalid name raises now
 
     @property
     def reads_facts(self) -> bool:
-        """Whether it is known whose facts the sessions tell."""
+        """True where the owner of the sessions' facts is named."""
         return self._user is not None or self._project is not None
 
-    def due(self) -> tuple[Job, ...]:
-        """What is behind its log: what to index, then what to embed, to read for facts, and to write a summary of."""
-        with self._opened("default") as log:
-            names = [each for each in getattr(log, "sessions", tuple)() if not is_reserved(each)]
+    def due_jobs(self) -> tuple[Job, ...]:
+        """The jobs that are due: sessions to index, passages to embed, sessions to read for facts, and runs to
+        summarise.
+        """
+        with self._open_store() as store:
+            names = [name for name in store.sessions() if not is_reserved(name)]
             if not names:
                 return ()
-            with self._archive(log) as archive:
-                index = [each for each in names if archive.watermark(each) < self._head(each)]
-                embed = [Job("embed")] if archive.pending() else []
-            writes = self._summarising
-            summaries = [each for each in names if writes is not None and writes.is_due(log, each)]
-        facts = [each for each in names if self.reads_facts and self._is_unread(each)]
+            with self._index(store) as index:
+                behind = [name for name in names if index.watermark(name) < store.head(name)]
+                embed = [Job("embed")] if index.pending() else []
+            facts = [name for name in names if self.reads_facts and self._is_unread(store, name)]
+            writer = self._summaries
+            summaries = [name for name in names if writer is not None and writer.is_due(store, name)]
         return (
-            *(Job("index", each) for each in index), *embed, *(Job("facts", each) for each in facts),
-            *(Job("summary", each) for each in summaries),
+            *(Job("index", name) for name in behind), *embed, *(Job("facts", name) for name in facts),
+            *(Job("summary", name) for name in summaries),
         )  # fmt: skip
 
-    def do(self, job: Job, stop: threading.Event) -> Done:
-        """The job, done; told where it failed. Once ``stop`` is set it ends as soon as it can: the rest stays due."""
+    def do(self, job: Job, stop: threading.Event) -> JobResult:
+        """Do a job; a failure is in the result. Once ``stop`` is set it ends as soon as it can: the rest stays
+        due.
+        """
         try:
-            return Done(job, self._do(job, stop))
+            return JobResult(job, self._do(job, stop))
         except PageinError as error:
-            return Done(job, failed=str(error))
+            return JobResult(job, failed=str(error))
 
     def _do(self, job: Job, stop: threading.Event) -> int:
         match job.kind:
             case "index":
-                with self._opened(job.session) as log, self._archive(log) as archive:
-                    return archive.catch_up(log)
+                with (
+                    self._open_store() as store,
+                    closing(store.log(job.session)) as log,
+                    self._index(store) as index,
+                ):
+                    return index.catch_up(log, session=job.session)
             case "embed":
                 return self._embed(stop)
             case "facts":
-                return self._read(job.session)
+                return self._extract_facts(job.session)
             case "summary":
-                return 0 if self._summarising is None else self._summarising.summarise(job.session, stop)
+                return 0 if self._summaries is None else self._summaries.write_summary(job.session, stop)
             case _:
                 assert_never(job.kind)
 
     def _embed(self, stop: threading.Event) -> int:
-        with self._opened("default") as log, self._archive(log) as archive:
-            first = left = archive.pending()
-            while left and not stop.is_set():
+        with self._open_store() as store, self._index(store) as index:
+            first = remaining = index.pending()
+            while remaining and not stop.is_set():
                 try:
-                    left = archive.embed_pending(BATCH)
+                    remaining = index.embed_pending(EMBED_BATCH)
                 except PageinError:
                     raise
                 except Exception as error:  # noqa: BLE001 - anyone's embedder; its words may hold a key
                     raise PageinError(f"the embedder failed with {type(error).__name__}") from None
-            return first - left
+            return first - remaining
 
-    def _read(self, session: str) -> int:
-        with self._opened(session) as log, self._facts(session) as facts:
-            found = facts.flush(log.read, log.head())
-            if facts.failed is not None:
-                raise facts.failed
-            return len(found)
+    def _extract_facts(self, session: str) -> int:
+        with (
+            self._open_store() as store,
+            closing(store.log(session)) as log,
+            self._facts(store, session) as facts,
+        ):
+            new = facts.flush(log.read, log.head())
+            if facts.last_error is not None:
+                raise facts.last_error
+            return len(new)
 
-    def _is_unread(self, session: str) -> bool:
-        with self._facts(session) as facts:
-            return facts.upto() < self._head(session)
+    def _is_unread(self, store: Store, session: str) -> bool:
+        with self._facts(store, session) as facts:
+            return facts.extracted_until() < store.head(session)
 
-    def _head(self, session: str) -> int:
-        with self._opened(session) as log:
-            return log.head()
-
-    def _facts(self, session: str) -> Facts:
-        return Facts.open(
-            self.url, session=session, tenant=self.tenant, user=self._user, project=self._project,
-            model=self._model, embedder=self._embedder, clock=self.clock,
-        )  # fmt: skip
+    def _facts(self, store: Store, session: str) -> Facts:
+        owners = Owners(session, self._user, self._project, None, self.tenant)
+        return Facts(store, owners, model=self._model, embedder=self._embedder, clock=self.clock)
 
     @contextmanager
-    def _opened(self, session: str) -> Iterator[Log]:
-        with closing(open_log(self.url, session=session, tenant=self.tenant)) as log:
-            yield log
+    def _open_store(self) -> Iterator[Store]:
+        with closing(open_store(self.url, tenant=self.tenant)) as store:
+            yield store
 
-    def _archive(self, log: Log) -> DerivedArchive:
-        return archive_of(log, embedder=self._embedder, own_tools=OWN_TOOLS)
+    def _index(self, store: Store) -> SearchIndex:
+        return store.search_index(embedder=self._embedder, own_tools=OWN_TOOLS)

@@ -1,4 +1,4 @@
-"""A worker on PostgreSQL, through procrastinate: its queue holds the jobs, its heartbeats say which worker is dead."""
+"""A worker on PostgreSQL, through procrastinate: its queue holds the jobs, its heartbeats show dead workers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from pagein.backends.open import open_log
+from pagein.backends.open import open_store
 from pagein.errors import ConfigurationError, PageinError
-from pagein.log.hash_chain import blob_name
-from pagein.worker.jobs import Desk, Done, Job
+from pagein.log.blobs import hash_bytes
+from pagein.worker.jobs import Job, JobResult, WorkQueue
 
 try:
     import procrastinate
@@ -21,9 +21,14 @@ try:
     from procrastinate.jobs import Status
     from procrastinate.schema import SchemaManager
 
-    from pagein.backends.postgres.connection import Connection, address_of, in_our_words
-    from pagein.backends.postgres.retry import Asking, source_of
-    from pagein.backends.postgres.search_schema import lock
+    from pagein.backends.postgres.connection import (
+        Connection,
+        RetryingConnection,
+        address_of,
+        source_of,
+        to_log_error,
+    )
+    from pagein.backends.postgres.migrations import create_worker_tables
 except ImportError as error:
     raise ConfigurationError(
         "a worker on PostgreSQL needs procrastinate: pip install 'pagein[worker]'"
@@ -32,65 +37,63 @@ except ImportError as error:
 SCHEMA = "pagein"
 """Where procrastinate's tables are made: beside the log's."""
 
-_THERE = """SELECT 1 FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
-    WHERE nspname = %s AND relname = 'procrastinate_jobs'"""
-
 
 class _End:
-    """Nothing more comes."""
+    """The mark behind the last result."""
 
 
 def work_on_server(
-    desk: Desk, *, stop: threading.Event, once: bool, every: float, lease: float
-) -> Iterator[Done]:
-    """Each job as it is done, until ``stop`` is set or, ``once``, until nothing is due that another does not hold.
+    jobs: WorkQueue, *, stop: threading.Event, once: bool, every: float, lease: float
+) -> Iterator[JobResult]:
+    """Do jobs until ``stop`` is set or, ``once``, until none is due that no other worker has; yield each
+    result.
 
-    procrastinate runs on an event loop in a thread of its own; what it did comes over a queue.
+    procrastinate runs on an event loop in a thread of its own; the results come over a queue.
     """
-    _prepare(desk)
-    told: queue.SimpleQueue[Done | BaseException | type[_End]] = queue.SimpleQueue()
-    serving = _Serving(desk, told, stop, once=once, every=every, lease=lease)
+    _create_tables(jobs)
+    results: queue.SimpleQueue[JobResult | BaseException | type[_End]] = queue.SimpleQueue()
+    serving = _ServerWorker(jobs, results, stop, once=once, every=every, lease=lease)
 
     def serve() -> None:
         try:
             asyncio.run(serving.serve())
-            told.put(_End)
+            results.put(_End)
         except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-            told.put(error)
+            results.put(error)
 
     thread = threading.Thread(target=serve, name="pagein works", daemon=True)
     thread.start()
     try:
-        while not isinstance(each := told.get(), type):
-            if isinstance(each, Done):
-                yield each
+        while not isinstance(result := results.get(), type):
+            if isinstance(result, JobResult):
+                yield result
             else:
-                raise _told(desk, each) from None
+                raise _as_pagein_error(jobs, result) from None
     finally:
         stop.set()
         thread.join()
 
 
-class _Serving:
-    """One worker: it looks what is due, puts that into the queue, and does what the queue holds."""
+class _ServerWorker:
+    """One worker: it puts the due jobs into the queue, and does the jobs that the queue holds."""
 
     def __init__(
         self,
-        desk: Desk,
-        told: queue.SimpleQueue[Any],
+        jobs: WorkQueue,
+        results: queue.SimpleQueue[Any],
         stop: threading.Event,
         *,
         once: bool,
         every: float,
         lease: float,
     ) -> None:
-        self._desk, self._told, self._stop = desk, told, stop
+        self._jobs, self._results, self._stop = jobs, results, stop
         self._once, self._every, self._lease = once, every, lease
         # The name of a channel has 63 bytes at most, of which procrastinate takes some.
-        self._queue = f"pagein {hashlib.sha256(desk.tenant.encode()).hexdigest()[:24]}"
+        self._queue = f"pagein {hashlib.sha256(jobs.tenant.encode()).hexdigest()[:24]}"
         self._failed: set[Job] = set()
         self._did = False
-        parameters = dict(address_of(desk.url).parameters)
+        parameters = dict(address_of(jobs.url).parameters)
         parameters["options"] = f"{parameters.get('options') or ''} -c search_path={SCHEMA}".strip()
         connector = procrastinate.PsycopgConnector(min_size=1, max_size=4, kwargs=parameters)
         self._app = procrastinate.App(connector=connector)
@@ -100,7 +103,7 @@ class _Serving:
         async with self._app.open_async():
             while not self._stop.is_set():
                 await self._forget_the_dead()
-                await self._put(await asyncio.to_thread(self._desk.due))
+                await self._enqueue(await asyncio.to_thread(self._jobs.due_jobs))
                 self._did = False
                 await self._work()
                 if not self._did and self._once:
@@ -108,12 +111,12 @@ class _Serving:
                 if not self._did:
                     await asyncio.to_thread(self._stop.wait, self._every)
 
-    async def _put(self, jobs: tuple[Job, ...]) -> None:
-        """Put into the queue what is not there yet."""
+    async def _enqueue(self, jobs: tuple[Job, ...]) -> None:
+        """Put the jobs into the queue that are not in it yet."""
         for job in jobs:
             if job in self._failed and self._once:
                 continue
-            name = blob_name(f"{self._desk.tenant}\0{job.kind}\0{job.session}".encode())
+            name = hash_bytes(f"{self._jobs.tenant}\0{job.kind}\0{job.session}".encode())
             try:
                 await self._task.configure(lock=name, queueing_lock=name).defer_async(
                     kind=job.kind, session=job.session
@@ -122,13 +125,13 @@ class _Serving:
                 continue
 
     async def _forget_the_dead(self) -> None:
-        """Take out the jobs of workers that were not heard of; what of them is still due is found by looking."""
+        """Remove the jobs of dead workers; those that are still due are found again."""
         manager = self._app.job_manager
         for job in await manager.get_stalled_jobs(queue=self._queue, seconds_since_heartbeat=self._lease):
             await manager.finish_job(job, status=Status.FAILED, delete_job=True)
 
     async def _work(self) -> None:
-        """Do what the queue holds, one after the other; until told to stop."""
+        """Do the jobs in the queue, one after the other, until ``stop`` is set."""
         worker = self._app.run_worker_async(
             queues=[self._queue],
             wait=False,
@@ -155,39 +158,35 @@ class _Serving:
         if self._stop.is_set():
             return
         try:
-            done = await asyncio.to_thread(self._desk.do, job, self._stop)
-        except Exception as error:  # noqa: BLE001 - a fault of ours, raised where this is waited for
+            result = await asyncio.to_thread(self._jobs.do, job, self._stop)
+        except Exception as error:  # noqa: BLE001 - a bug, raised in the waiting thread
             self._stop.set()
-            self._told.put(error)
+            self._results.put(error)
             return
-        self._did = self._did or not done.failed
-        self._failed.update([job] if done.failed else ())
-        self._told.put(done)
+        self._did = self._did or not result.failed
+        self._failed.update([job] if result.failed else ())
+        self._results.put(result)
 
 
-def _prepare(desk: Desk) -> None:
-    """The log's tables and procrastinate's, made where they are not there; two that do it at once take turns."""
-    open_log(desk.url, tenant=desk.tenant).close()
-    server = Asking(source_of(desk.url, timeout=5.0), timeout=5.0)
+def _create_tables(jobs: WorkQueue) -> None:
+    """Create the log's tables and procrastinate's where they are missing; concurrent calls take turns."""
+    open_store(jobs.url, tenant=jobs.tenant).log().close()
+    server = RetryingConnection(source_of(jobs.url, timeout=5.0), timeout=5.0)
 
-    def prepared(using: Connection, _: bool) -> None:
-        with using.transaction():
-            lock(using, f"{SCHEMA} worker")
-            if using.execute(_THERE, (SCHEMA,)).fetchone() is None:
-                using.execute(f"SET LOCAL search_path = {SCHEMA}")
-                using.execute(SchemaManager.get_schema())
+    def prepare(using: Connection, _: bool) -> None:
+        create_worker_tables(using, SCHEMA, SchemaManager.get_schema())
 
     try:
-        server.ask(prepared, writing=True)
+        server.call(prepare, writing=True)
     finally:
         server.close()
 
 
-def _told(desk: Desk, error: BaseException) -> BaseException:
-    """The error as one of ours, without what may be a password in it."""
+def _as_pagein_error(jobs: WorkQueue, error: BaseException) -> BaseException:
+    """The error as a PageinError, without what may be a password in it."""
     if isinstance(error, PageinError) or not isinstance(error, Exception):
         return error
-    cause, address = error.__cause__, address_of(desk.url)
+    cause, address = error.__cause__, address_of(jobs.url)
     if isinstance(cause, psycopg.Error):
-        return in_our_words(address, cause, writing=True)
+        return to_log_error(address, cause, writing=True)
     return PageinError(f"{address.name}: {address.clean(f'{type(error).__name__}: {error}')}")

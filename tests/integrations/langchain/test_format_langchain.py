@@ -17,7 +17,7 @@ from langchain_core.messages import (
 from pagein import AgentMemory, Image, Opaque
 from pagein.errors import FormatError
 from pagein.formats.langchain.wire import LangChain
-from pagein.testing.formats import FormatTests, paired
+from pagein.testing.formats import FormatTests, items_to_messages
 
 PNG = "iVBORw0KGgo="
 CALL = {"name": "look", "args": {"path": "a.py", "depth": None}, "id": "call_1"}
@@ -128,7 +128,7 @@ def said(message):
 
 def back(messages):
     form = LangChain()
-    return form.render(paired(form.parse(messages)))["messages"]
+    return form.render(items_to_messages(form.parse(messages)))["messages"]
 
 
 class TestLangChain(FormatTests):

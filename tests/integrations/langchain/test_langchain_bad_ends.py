@@ -193,7 +193,7 @@ class HookHost(LangChainHost):
         self.ours.view(self.values(), "a")
 
     def overflowed(self, error):
-        return self.ours.memory("a").overflowed(error) is not None
+        return self.ours.memory("a").handle_overflow(error) is not None
 
 
 class TestLangChain(BadEnds):

@@ -130,7 +130,7 @@ class SdkHost(Host):
         PageinSession("ann", self.path, budget=BUDGET)
 
     def overflowed(self, error):
-        return self.session.overflowed(error)
+        return self.session.handle_overflow(error)
 
     def close(self):
         self.session.close()

@@ -82,7 +82,7 @@ def test_the_filter_finds_the_view_it_gave_and_shows_no_step_twice(tmp_path):
     run(agent_of(Model(looks_and_answers(16)), look, *session.tools()), TASK, session)
     model = Model(looks_and_answers(18))
     run(agent_of(model, look, *session.tools()), "Two more.", session)
-    assert session._views._apart is None
+    assert session._views._foreign is None
     numbers = [
         json.loads(each["arguments"]).get("number")
         for each in asyncio.run(session.get_items(-1))
@@ -204,5 +204,5 @@ def test_the_agent_is_offered_every_tool_of_the_memory_and_each_works(tmp_path):
     assert list(found) == tools_play.OFFERED
     tools_play.check_definitions(found)
     assert [each.name for each in session.tools(("expand",))] == ["expand"]
-    assert session.tools(chosen=False) == []
+    assert session.tools(choice=False) == []
     session.close()

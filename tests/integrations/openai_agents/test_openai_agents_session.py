@@ -8,7 +8,7 @@ from agents.memory import Session, SessionSettings
 
 from pagein.errors import ConfigurationError, FormatError, LogClosed
 from pagein.integrations import _versions as releases
-from pagein.integrations.openai_agents import items as openai_agents_items
+from pagein.integrations._item_history import ItemHistory
 from pagein.integrations.openai_agents.session import PageinSession
 
 USER = {"role": "user", "content": "Look."}
@@ -86,8 +86,8 @@ def test_a_result_taken_back_may_be_given_again(session):
 
 def test_a_crash_between_taking_back_and_telling_the_rest_loses_nothing(session, tmp_path, monkeypatch):
     do(session.add_items(RUN))
-    monkeypatch.setattr(openai_agents_items.ItemMemory, "follow", lambda self: None)
-    session._items._take_back()  # the edit is written, and the process is gone
+    monkeypatch.setattr(ItemHistory, "refresh", lambda self: None)
+    session._history._pop()  # the edit is written, and the process is gone
     monkeypatch.undo()
     again = PageinSession("ann", tmp_path / "run.db", budget=4_000)
     assert do(again.get_items()) == RUN[:5]
@@ -102,7 +102,7 @@ def test_a_cleared_session_is_empty_and_the_record_is_whole(session):
     do(session.add_items([USER]))
     assert do(session.get_items()) == [USER]
     assert session.memory.to_messages("openai-responses") == [USER]
-    assert "page 2" in "".join(str(entry.body) for entry in session._items._log._log.read())
+    assert "page 2" in "".join(str(entry.body) for entry in session.memory.log()._log.read())
 
 
 def test_two_sessions_of_one_file_do_not_mix(session, tmp_path):
@@ -183,4 +183,4 @@ def test_a_closed_session_says_so(session):
 @pytest.mark.parametrize("found", ["0.21.3", "0.25.0", "1.0", "unknown"])
 def test_another_release_is_refused_by_name(found):
     with pytest.raises(ConfigurationError, match=rf"openai-agents {found} .*openai-agents>=0.22,<0.25"):
-        releases.checked_release("openai-agents", found)
+        releases.require_release("openai-agents", found)

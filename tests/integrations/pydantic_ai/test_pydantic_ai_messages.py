@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 from pagein.errors import FormatError
 from pagein.events.steps import ActionStep, Image, Observation
 from pagein.integrations.pydantic_ai.messages import to_items, to_rows
-from pagein.testing.conversations import paired
+from pagein.testing.conversations import items_to_messages
 
 PNG = BinaryContent(data=b"\x89PNG\xff\xfe", media_type="image/png")
 ASK = ModelRequest(parts=[UserPromptPart(content="Go.")], instructions="Be brief.", run_id="r1")
@@ -97,7 +97,7 @@ def rows_of(messages):
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_messages_come_back_equal(name):
     rows = rows_of(CONVERSATIONS[name])
-    back = to_rows(paired(to_items(rows)))
+    back = to_rows(items_to_messages(to_items(rows)))
     given = ModelMessagesTypeAdapter.validate_python(back)
     assert rows_of(given) == rows
 
@@ -119,7 +119,7 @@ def test_a_part_nobody_knows_is_kept_and_given_back():
         {"kind": "request", "parts": [odd]},
         {"kind": "response", "parts": [odd, {"part_kind": "text", "content": "x"}]},
     ]
-    back = to_rows(paired(to_items(rows)))
+    back = to_rows(items_to_messages(to_items(rows)))
     assert back[0]["parts"] == [odd]
     assert back[1]["parts"][0] == odd
 

@@ -22,7 +22,7 @@ from smolagents_scripted import (
 )
 
 from pagein import AgentMemory, ConfigurationError, OverBudget
-from pagein.integrations._versions import checked_release
+from pagein.integrations._versions import require_release
 from pagein.integrations.smolagents import PageinMemory
 
 
@@ -91,10 +91,10 @@ def test_a_memory_has_one_agent_and_an_agent_one_memory():
         PageinMemory.attach(first, budget=8_000)
     with pytest.raises(ConfigurationError, match="takes a CodeAgent or a ToolCallingAgent, not str"):
         PageinMemory.attach("agent", budget=8_000)
-    from pagein.integrations.smolagents.hooks import hook
+    from pagein.integrations.smolagents.hooks import attach_memory
 
     with pytest.raises(ConfigurationError, match="another agent's"):
-        hook(second, memory, ())
+        attach_memory(second, memory, ())
     assert "expand" not in second.tools
     assert type(second.memory) is theirs.AgentMemory
 
@@ -113,22 +113,22 @@ def test_two_agents_that_were_given_one_memory_by_hand_leave_it_whole():
         each.join()
     assert len(memory.steps) == 6
     assert memory.pages.verify().ok
-    reopened = type(memory.pages)(memory.pages._edited._log, budget=100_000)
+    reopened = type(memory.pages)(memory.pages.log()._log, budget=100_000)
     assert reopened.view() == memory.pages.view()
 
 
 @pytest.mark.parametrize("version", ["1.23.9", "1.28.0", "2.0.0", "0.9", "unknown"])
 def test_another_version_of_smolagents_is_refused_by_name(version):
     with pytest.raises(ConfigurationError) as told:
-        checked_release("smolagents", version)
+        require_release("smolagents", version)
     assert version in str(told.value)
     assert "smolagents>=1.24,<1.28" in str(told.value)
 
 
 def test_the_versions_in_range_are_taken():
     for version in ("1.24.0", "1.26.0", "1.27.0.dev0"):
-        checked_release("smolagents", version)
-    checked_release("smolagents")
+        require_release("smolagents", version)
+    require_release("smolagents")
 
 
 # Calls
@@ -355,7 +355,7 @@ def test_a_callback_may_prune_what_came_before():
     assert last.count("(pruned)") == 3
     assert "page 1 line 0" not in last
     assert "page 5 line 0" in last
-    assert "page 1 line 0" in str(list(memory.pages._log._log.read()))
+    assert "page 1 line 0" in str(list(memory.pages.log()._log.read()))
 
 
 def test_callbacks_of_every_kind_of_step_fire():

@@ -151,7 +151,7 @@ class SmolHost(Host):
         importlib.reload(importlib.import_module("pagein.integrations.smolagents"))
 
     def overflowed(self, error):
-        return self.steps.pages.overflowed(error) is not None
+        return self.steps.pages.handle_overflow(error) is not None
 
     def close(self):
         self.steps.close()

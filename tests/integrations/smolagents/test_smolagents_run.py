@@ -40,7 +40,7 @@ def answering(kind, answer):
 
 def third_look(memory):
     """The handle of the third action, as the record has it."""
-    return [f"s{at}" for at, step in enumerate(memory.pages.history()) if isinstance(step.body, ActionStep)][
+    return [f"s{at}" for at, step in enumerate(memory.pages.log().read()) if isinstance(step.body, ActionStep)][
         2
     ]
 

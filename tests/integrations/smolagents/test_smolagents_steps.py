@@ -138,7 +138,7 @@ def test_deleting_replacing_and_inserting_are_what_they_are_in_a_list(tmp_path):
     with PageinMemory("", path, budget=20_000) as again:
         assert [getattr(each, "step_number", 0) for each in again.steps] == [0, 11]
     with AgentMemory.open(path, budget=20_000) as record:
-        whole = str(list(record._log.read()))
+        whole = str(list(record._runtime.log.read()))
         assert all(f"seen {n}" in whole for n in (1, 2, 3, 4, 5, 6, 7, 11, 12, 13))
 
 
@@ -180,7 +180,7 @@ def make(memory, move, where, number):
 @given(MOVES)
 def test_after_any_changes_log_list_and_a_new_look_at_the_log_say_the_same(moves):
     memory = memory_of(theirs.TaskStep("Do it."))
-    log = memory.pages._edited._log
+    log = memory.pages.log()._log
     for number, (move, where) in enumerate(moves, 1):
         make(memory, move, where, number)
     if calls_answered(memory):
@@ -209,7 +209,7 @@ def test_under_pressure_an_edit_of_what_has_left_the_view_changes_what_stands_fo
     messages = memory.write_memory_to_messages()
     check_legal(messages)
     assert memory.cost(messages) <= 1_500
-    handle = next(f"s{e.position}" for e in memory.pages.history() if "gone by choice" in str(e.body))
+    handle = next(f"s{e.position}" for e in memory.pages.log().read() if "gone by choice" in str(e.body))
     assert "gone by choice" in memory.expand(handle)
 
 
@@ -222,7 +222,7 @@ def test_what_was_taken_out_comes_back_by_no_search_and_no_handle(way):
         memory.steps.append(action(number, f"{found}needle haystack " * 20))
         memory.write_memory_to_messages()
     assert any("QX-99172" in hit.text for hit in memory.pages.recall("zanzibar code"))
-    handle = next(f"s{e.position}" for e in memory.pages.history() if "QX-99172" in str(e.body))
+    handle = next(f"s{e.position}" for e in memory.pages.log().read() if "QX-99172" in str(e.body))
     if way == "edit":
         memory.steps[3].observations = "(gone)"
     elif way == "delete":
@@ -236,7 +236,7 @@ def test_what_was_taken_out_comes_back_by_no_search_and_no_handle(way):
         assert "QX-99172" not in memory.expand(handle)
     except UnknownHandle:
         assert way != "edit"
-    assert "QX-99172" in str(list(memory.pages._edited._log.read()))
+    assert "QX-99172" in str(list(memory.pages.log()._log.read()))
 
 
 def test_what_is_no_step_is_refused_and_nothing_changes():

@@ -6,7 +6,7 @@ from smolagents import memory as theirs
 from smolagents_scripted import LookUp, agent_of, called, code
 
 from pagein.integrations.smolagents import PageinMemory
-from pagein.integrations.smolagents.tools import MemoryTool
+from pagein.integrations.smolagents.hooks import MemoryTool
 
 END = {"code": code("final_answer('done')"), "calls": called(("end", "final_answer", {"answer": "done"}))}
 

@@ -1,13 +1,15 @@
-"""The PostgreSQL server behind a log: its address without its password, connections to it, its errors in our words."""
+"""Connections to a PostgreSQL server: its address without the password, retries, and errors as LogErrors."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import os
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 import psycopg_pool
@@ -18,16 +20,18 @@ from pagein.errors import (
     LogBusy,
     LogClosed,
     LogError,
+    LogUncertain,
     LogUnreachable,
     LogUnreadable,
     LogUnwritable,
 )
 
+T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 Pool = psycopg_pool.ConnectionPool[Any]
 
 # So that a server that is gone without a word is noticed in half a minute, not after two hours.
-_PATIENCE = {
+_KEEPALIVES = {
     "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000",
 }  # fmt: skip
 _SYNCHRONOUS = {"OFF": "off", "NORMAL": "off", "FULL": "on", "EXTRA": "on"}
@@ -39,36 +43,36 @@ _SETTINGS = """SELECT set_config('lock_timeout', %(wait)s, false),
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a database is: libpq's parameters, which nothing prints, and a name that may be printed."""
+    """The address of a database: libpq's parameters, which no repr shows, and a name without the password."""
 
     name: str
     parameters: Mapping[str, Any] = field(repr=False)
 
     def clean(self, text: str) -> str:
         """The text on one line, without the passwords of this address."""
-        secrets = (str(self.parameters.get(each) or "") for each in ("password", "sslpassword"))
+        secrets = (str(self.parameters.get(name) or "") for name in ("password", "sslpassword"))
         for secret in filter(None, secrets):
             text = text.replace(secret, "***")
         return " ".join(text.split())
 
 
 def address_of(url: str) -> Address:
-    """The address that libpq reads in a URL or a connection string. Raises ConfigurationError, which quotes nothing."""
+    """Parse a URL or a connection string as libpq does. Raises ConfigurationError, which quotes nothing of it."""
     with contextlib.suppress(psycopg.Error, UnicodeError):
-        found = conninfo_to_dict(url)
-        user = f"{found['user']}@" if found.get("user") else ""
-        port = f":{found['port']}" if found.get("port") else ""
-        host = found.get("host") or found.get("hostaddr") or ""
-        return Address(f"postgresql://{user}{host}{port}/{found.get('dbname') or ''}", found)
-    # Out here, and in our words alone: libpq's quote what they stumbled over, which may be the password.
+        parameters = conninfo_to_dict(url)
+        user = f"{parameters['user']}@" if parameters.get("user") else ""
+        port = f":{parameters['port']}" if parameters.get("port") else ""
+        host = parameters.get("host") or parameters.get("hostaddr") or ""
+        return Address(f"postgresql://{user}{host}{port}/{parameters.get('dbname') or ''}", parameters)
+    # Raised here, without libpq's message: that quotes what it could not parse, which may be the password.
     raise ConfigurationError(
         "this is no address of a PostgreSQL database: it is postgresql://user:password@host:5432/database, with "
         "special characters as %40 and the like. It is not repeated here, as it may hold a password."
     )
 
 
-class Direct:
-    """One connection of a log's own, opened when it is needed and again when it was lost."""
+class DirectConnection:
+    """One connection, opened when it is needed, and again when it was lost."""
 
     def __init__(self, address: Address, *, timeout: float, synchronous: str, readonly: bool) -> None:
         self.address = address
@@ -85,28 +89,30 @@ class Direct:
 
     @contextlib.contextmanager
     def lease(self) -> Iterator[Connection]:
-        """The connection, for this thread alone."""
+        """Lease the connection, for this thread alone."""
         with self._lock:
             if self._closed:
                 raise LogClosed(f"{self.address.name}: this log was closed; open it again")
             if self._connection is None or self._connection.closed:
-                self._connection = self._connected()
+                self._connection = self._connect()
             yield self._connection
 
     def close(self) -> None:
-        """Let the connection go; a second call does nothing."""
+        """Close the connection; a second call does nothing."""
         with self._lock:
             self._closed = True
             connection, self._connection = self._connection, None
             if connection is not None:
                 connection.close()
 
-    def _connected(self) -> Connection:
-        known = self.address.parameters
+    def _connect(self) -> Connection:
+        parameters = self.address.parameters
         defaults: dict[str, Any] = {
-            **_PATIENCE, "connect_timeout": max(2, math.ceil(self._timeout)), "application_name": "pagein",
+            **_KEEPALIVES, "connect_timeout": max(2, math.ceil(self._timeout)), "application_name": "pagein",
         }  # fmt: skip
-        connection = psycopg.connect(**{**defaults, **known, "client_encoding": "UTF8", "autocommit": True})
+        connection = psycopg.connect(
+            **{**defaults, **parameters, "client_encoding": "UTF8", "autocommit": True}
+        )
         try:
             connection.execute(_SETTINGS, self._settings)
         except BaseException:
@@ -115,8 +121,8 @@ class Direct:
         return connection
 
 
-class Pooled:
-    """Connections lent by a pool of the host's, who also closes it."""
+class PooledConnections:
+    """Connections leased from the application's pool, which the application closes."""
 
     def __init__(self, pool: Pool, *, timeout: float) -> None:
         self._pool, self._timeout = pool, timeout
@@ -125,7 +131,7 @@ class Pooled:
 
     @contextlib.contextmanager
     def lease(self) -> Iterator[Connection]:
-        """A connection of the pool in autocommit mode, given back as it came."""
+        """Lease a connection of the pool in autocommit mode; it is returned in the mode it had."""
         if self._closed:
             raise LogClosed(f"{self.address.name}: this log was closed; open it again")
         with self._pool.connection(timeout=max(self._timeout, 0.001)) as connection:
@@ -138,7 +144,7 @@ class Pooled:
                     connection.set_autocommit(before)
 
     def close(self) -> None:
-        """Ask the pool for no more."""
+        """Lease no more; the pool stays open."""
         self._closed = True
 
 
@@ -149,8 +155,8 @@ def _parameters(pool: Pool) -> Mapping[str, Any]:
     return {}
 
 
-def was_lost(error: psycopg.Error) -> bool:
-    """Whether the error says that the connection, and not the statement, has failed."""
+def is_connection_lost(error: psycopg.Error) -> bool:
+    """True where the connection, and not the statement, has failed."""
     if isinstance(error, psycopg_pool.PoolTimeout | psycopg_pool.TooManyRequests | psycopg_pool.PoolClosed):
         return False
     state = error.sqlstate or ""
@@ -159,22 +165,102 @@ def was_lost(error: psycopg.Error) -> bool:
     return unsaid or state.startswith(("08", "57P"))
 
 
-def in_our_words(address: Address, error: psycopg.Error, *, writing: bool) -> LogError:
-    """The driver's error as one of ours that names the database; nothing was written."""
-    said = f"{address.name}: {address.clean(str(error))}"
+def to_log_error(address: Address, error: psycopg.Error, *, writing: bool) -> LogError:
+    """The LogError for a driver's error; it names the database."""
+    message = f"{address.name}: {address.clean(str(error))}"
     nothing = " Nothing was written." if writing else ""
     state = error.sqlstate or ""
     match error:
         case psycopg_pool.PoolClosed():
-            return LogClosed(f"{said}. Open a new pool.")
+            return LogClosed(f"{message}. Open a new pool.")
         case psycopg_pool.PoolTimeout() | psycopg_pool.TooManyRequests():
-            return LogBusy(f"{said}.{nothing} Give the pool more connections, or wait longer.")
-        case _ if was_lost(error):
-            return LogUnreachable(f"{said}.{nothing} See that the server runs and that the address is right.")
+            return LogBusy(f"{message}.{nothing} Give the pool more connections, or wait longer.")
+        case _ if is_connection_lost(error):
+            return LogUnreachable(
+                f"{message}.{nothing} See that the server runs and that the address is right."
+            )
     if state[:2] in ("40", "55") or state in ("57014", "53300"):
-        return LogBusy(f"{said}.{nothing} Try again.")
+        return LogBusy(f"{message}.{nothing} Try again.")
     if state[:2] in ("28", "3D"):
-        return LogUnreachable(f"{said}. See that the address, the user and the password are right.")
+        return LogUnreachable(f"{message}. See that the address, the user and the password are right.")
     if writing and state[:2] not in ("3F", "XX") and state not in ("42P01", "42703"):
-        return LogUnwritable(f"{said}.{nothing}")
-    return LogUnreadable(said)
+        return LogUnwritable(f"{message}.{nothing}")
+    return LogUnreadable(message)
+
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+
+
+def source_of(
+    where: str | Pool, *, timeout: float, synchronous: str = "FULL", readonly: bool = False
+) -> DirectConnection | PooledConnections:
+    """The connections to an address, one at a time, or those of a pool. Raises ConfigurationError for an
+    invalid address.
+    """
+    if isinstance(where, str):
+        return DirectConnection(
+            address_of(where), timeout=timeout, synchronous=synchronous, readonly=readonly
+        )
+    return PooledConnections(where, timeout=timeout)
+
+
+class RetryingConnection:
+    """Calls to one server, on a new connection where one was lost. ``timeout`` is how long, in seconds, to wait
+    for the server.
+    """
+
+    def __init__(self, source: DirectConnection | PooledConnections, *, timeout: float) -> None:
+        self._source, self._timeout = source, timeout
+        self._reached = False
+        self._process = os.getpid()
+
+    @property
+    def path(self) -> str:
+        """The address of the database, without the password."""
+        return self._source.address.name
+
+    def call(self, work: Callable[[Connection, bool], T], *, writing: bool = False) -> T:
+        """Run the work on a connection; where that is lost, run it again on a new one.
+
+        The work must be repeatable: its second argument is True where an earlier call may have reached the
+        server. Raises LogError.
+        """
+        if os.getpid() != self._process:
+            raise LogClosed(f"{self.path}: opened before this process was forked; open it again in here")
+        pause, is_repeated, deadline = _FIRST_PAUSE, False, math.inf
+        while True:
+            leased = False
+            try:
+                with self._source.lease() as using:
+                    leased = self._reached = True
+                    return work(using, is_repeated)
+            except psycopg.Error as error:
+                fault = error
+            deadline = min(deadline, time.monotonic() + self._timeout)
+            is_repeated = is_repeated or (leased and is_connection_lost(fault))
+            if (
+                not is_connection_lost(fault)
+                or not self._may_wait(fault)
+                or time.monotonic() + pause > deadline
+            ):
+                break
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        ours = to_log_error(self._source.address, fault, writing=writing)
+        if writing and is_repeated and isinstance(ours, LogUnreachable):
+            ours = LogUncertain(
+                f"{self.path}: the connection was lost while this call was written, and the server did not come back "
+                f"within {self._timeout:g} s. Either all of it was written or none; the next call that gets through "
+                "tells, and a memory then folds in what is there. Look before you call again."
+            )
+        # Out here, so that the driver's error, whose text may hold a password, is not this one's context.
+        raise ours
+
+    def _may_wait(self, fault: psycopg.Error) -> bool:
+        """True where waiting may help: not where the server was never reached, as the address may be wrong."""
+        return self._reached or bool(fault.sqlstate) or "starting up" in str(fault)
+
+    def close(self) -> None:
+        """Close the connection; a second call does nothing. A pool stays open."""
+        if os.getpid() == self._process:  # else the connection is the parent's
+            self._source.close()

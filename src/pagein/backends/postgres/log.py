@@ -1,12 +1,16 @@
-"""A log in PostgreSQL: many sessions, many processes, many machines; durable before ``append`` returns."""
+"""The log and the store in PostgreSQL: many sessions, processes and machines; durable before ``append``
+returns.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
+from pagein.backends.base import memory_index
 from pagein.errors import (
     ConfigurationError,
     Conflict,
@@ -16,24 +20,38 @@ from pagein.errors import (
 from pagein.events.entries import Body
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import blob_names, encode
-from pagein.log.encryption import Key, held, seal_of
-from pagein.log.erasure import Cut, Removal, cut_out, further, is_worth_keeping, refuse_erased, take_out
-from pagein.log.hash_chain import origin
-from pagein.log.paged_log import ByRows, checked_waits, whole_pages
-from pagein.log.raw_rows import Row, Tip
-from pagein.log.rows import Audit, checked_name, checked_time, relinked, seal, written
-from pagein.log.snapshots import Shelf, Snapshot, sealed, unsealed
+from pagein.log.encryption import Key, encryption_for, hide_key
+from pagein.log.erasure import (
+    Cut,
+    Removal,
+    later_tip,
+    make_cut,
+    may_keep_snapshot,
+    refuse_erased,
+    remove_session,
+)
+from pagein.log.hash_chain import (
+    ChainVerifier,
+    chain_rows,
+    check_name,
+    check_time,
+    make_entries,
+    origin,
+    rechain_rows,
+)
+from pagein.log.raw_rows import Row, RowLogBase, Tip, check_waits, read_pages
+from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
+from pagein.search.base import Embedder
+from pagein.search.index import SearchIndex
 
 try:
     import psycopg
     from psycopg.rows import tuple_row
 
-    from pagein.backends.postgres.connection import Connection, Pool
+    from pagein.backends.postgres.connection import Connection, Pool, RetryingConnection, source_of
     from pagein.backends.postgres.migrations import SNAPSHOTS, checked_schema, key_of, prepare
-    from pagein.backends.postgres.retry import Asking, source_of
-    from pagein.backends.postgres.rows import PostgresRows, lock
     from pagein.backends.postgres.snapshots import PostgresSnapshots
-    from pagein.backends.postgres.statements import Statements
+    from pagein.backends.postgres.statements import LogStatements, PostgresRows, lock_entries
 except ImportError as error:
     raise ConfigurationError("logs in PostgreSQL need psycopg: pip install 'pagein[postgres]'") from error
 
@@ -45,9 +63,10 @@ _BYTES_AT_ONCE = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What one append writes behind position ``after``, once it is known which digest its rows are ``chained`` to.
+    """The rows of one append behind position ``after``; ``chained`` makes them once the digest before them is
+    known.
 
-    ``name`` tells its rows from any other's, whatever is in them.
+    ``name`` identifies the rows that this append wrote.
     """
 
     after: int
@@ -57,27 +76,24 @@ class _Batch:
     name: uuid.UUID
 
 
-class PostgresLog(ByRows):
-    """A Log in a PostgreSQL database; ``append`` returns after the server has it on disk.
+class PostgresLog(RowLogBase):
+    """A StoredLog in a PostgreSQL database; ``append`` returns after the server has it on disk.
 
-    ``where`` is an address, for a connection of this log's own, or a psycopg ``ConnectionPool``, which many logs
-    share and its owner closes. ``timeout`` is how long, in seconds, to wait for a lock, for a connection, and for a
-    server that went away. ``synchronous`` is as for SQLite: with ``NORMAL`` or ``OFF`` a crash of the server may take
-    the last appends, never the order or the whole; a pool's owner sets ``synchronous_commit`` himself. ``schema`` is
-    the PostgreSQL schema that holds the tables, made where it is missing. Threads may share one log; a forked
-    process opens its own.
+    ``where`` is an address, for a connection of this log's own, or a psycopg ``ConnectionPool``, which many
+    logs share and its owner closes. ``timeout`` is how long, in seconds, to wait for a lock, for a connection,
+    and for a server that is gone. ``synchronous`` is as for SQLite: with ``NORMAL`` or ``OFF`` a crash of the
+    server may lose the last appends, never their order or part of one; a pool's owner sets
+    ``synchronous_commit``. ``schema`` is the PostgreSQL schema of the tables, created where it is missing.
+    Threads may share one log; a forked process opens its own.
 
     With a ``key`` bodies, blobs and digests are encrypted; see ``pagein.log.encryption``.
 
-    A connection lost in the middle of an append is opened again and the append settled: it is there once, or it
+    After a connection lost during an append, the log connects again and checks: the append is there once, or it
     raises. No message and no repr holds a password.
 
-    Raises LogUnreachable, LogUnreadable for a schema that is not ours, LogTooNew, LogBusy, LogUnwritable, and
-    ConfigurationError for an address or an option that is none.
+    Raises LogUnreachable, LogUnreadable for a foreign schema, LogTooNew, LogBusy, LogUnwritable, and
+    ConfigurationError for an invalid address or option.
     """
-
-    joint = True
-    """It reaches every session of its tenant in the schema."""
 
     def __init__(
         self,
@@ -91,22 +107,30 @@ class PostgresLog(ByRows):
         schema: str = "pagein",
         key: Key | None = None,
     ) -> None:
-        synchronous = checked_waits(timeout, synchronous)
-        self.readonly = readonly
-        self.session = checked_name("session", session)
-        self.tenant = checked_name("tenant", tenant)
-        self.schema = checked_schema(schema)
-        self.where, self.timeout, self._synchronous = where, timeout, synchronous
-        self._secret, self._seal = held(key), seal_of(key, tenant, session)
+        self.store = PostgresStore(
+            where,
+            tenant=tenant,
+            timeout=timeout,
+            synchronous=synchronous,
+            readonly=readonly,
+            schema=schema,
+            key=key,
+        )
+        self._is_closed = False
+        self.tenant, self.readonly, self.schema = self.store.tenant, readonly, self.store.schema
+        self.session, self.where = check_name("session", session), where
+        self._secret, self._encryption = hide_key(key), encryption_for(key, tenant, session)
         self._owner = (self.tenant, self.session)
         self._key = {"tenant": key_of(tenant), "session": key_of(session)}
-        self._statements = Statements(self.schema)
+        self._statements = LogStatements(self.schema)
         self._tip: Tip | None = None
-        self._source = source_of(where, timeout=timeout, synchronous=synchronous, readonly=readonly)
+        self._source = source_of(
+            where, timeout=timeout, synchronous=self.store.synchronous, readonly=readonly
+        )
         self._address = self._source.address
-        self._server = Asking(self._source, timeout=timeout)
+        self._server = RetryingConnection(self._source, timeout=timeout)
         try:
-            version = self._ask(
+            version = self._call(
                 lambda using, _: prepare(using, self.schema, self.path, readonly=readonly),
                 writing=not readonly,
             )
@@ -114,157 +138,144 @@ class PostgresLog(ByRows):
             self.close()
             raise
         self._keeps_snapshots = version >= SNAPSHOTS
+        self.store.borrow(self)
 
     @property
     def path(self) -> str:
-        """Where this log is, without the password."""
+        """The address of this log, without the password."""
         return self._server.path
 
     def __repr__(self) -> str:
         return f"PostgresLog({self.path!r}, session={self.session!r}, tenant={self.tenant!r})"
 
-    def beside(self, session: str) -> Self:
-        """Another session of the same schema, opened as this one is, with its key."""
-        own: Any = {"timeout": self.timeout, "synchronous": self._synchronous, "readonly": self.readonly}
-        own |= {"tenant": self.tenant, "schema": self.schema, "key": self._secret}
-        return type(self)(self.where, session=session, **own)
-
     def head(self) -> int:
-        """The number of entries, which is the next position; a look at the last one, not a count."""
-        return self.head_of(self.session)
+        """The number of entries, which is the next position. Reads the last entry; counts nothing."""
+        return self._head_of(self.session)
 
-    def head_of(self, session: str) -> int:
-        """The number of entries of another session beside this one, without opening it."""
+    def _head_of(self, session: str) -> int:
         whose = {"session": key_of(session)}
-        found = self._ask(lambda using, _: self._fetch(using, self._statements.tip, whose))
-        return int(found[0][0]) + 1 if found else 0
+        rows = self._call(lambda using, _: self._fetch(using, self._statements.tip, whose))
+        return int(rows[0][0]) + 1 if rows else 0
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
-        """All bodies durably at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
+        """Append all bodies durably at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
 
-        Raises Conflict when the head is no longer ``after``, LogError for a body that could not be read back, LogBusy,
-        LogUnwritable, LogUnreachable; nothing is written then, and the log may be used on. Raises LogUncertain where
-        the server went away in the middle and did not come back within the timeout.
+        Raises Conflict when the head is no longer ``after``, LogError for a body that could not be read back,
+        LogBusy, LogUnwritable, LogUnreachable; nothing is written then, and the log stays usable. Raises
+        LogUncertain where the server was lost during the append and did not come back within the timeout.
         """
         records = [encode(body) for body in bodies]
-        at = checked_time(at)
+        at = check_time(at)
         blobs = {blob.name: blob.data for record in records for blob in record.blobs}
         rows = self._append(
             after,
             len(records),
-            lambda previous: seal(records, after=after, at=at, previous=previous),
+            lambda previous: chain_rows(records, after=after, at=at, previous=previous),
             blobs,
         )
-        return written(rows, records)
+        return make_entries(rows, records)
 
-    def adopt(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
-        """See ``pagein.log.raw_rows.RowLog.adopt``."""
-        self._append(0, len(rows), lambda previous: relinked(rows, previous), blobs)
-
-    @property
-    def is_sealed(self) -> bool:
-        """Whether bodies, blobs and digests are encrypted."""
-        return self._seal.is_sealed
+    def import_rows(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+        """See ``StoredLog``."""
+        self._append(0, len(rows), lambda previous: rechain_rows(rows, previous), blobs)
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
-        """Make all cuts, in whatever sessions of the tenant, in one transaction. See ``pagein.log.erasure``.
-
-        Meanwhile other writers wait, and readers do not.
-        """
+        """See ``StoredLog``; any session of the tenant may be named. Meanwhile other writers wait, and readers do not."""
         self._refuse_readonly()
-        at = checked_time(at)
-        self._ask(lambda using, _: self._erase(using, cuts, at), writing=True)
+        at = check_time(at)
+        self._call(lambda using, _: self._erase(using, cuts, at), writing=True)
         self._tip = None
-
-    def scrub(self) -> bool:
-        """Nothing: what a server does with rows that are gone is its VACUUM's, and its backups', to do."""
-        return True
 
     def _erase(self, using: Connection, cuts: Sequence[Cut | Removal], at: float) -> None:
         with using.transaction():
-            lock(using, self.schema)
+            lock_entries(using, self.schema)
             snapshots = PostgresSnapshots(using, self.schema)
-            for each in cuts:
-                traced = isinstance(each, Cut) or each.trace
-                snapshots.drop((self.tenant, each.session), trace=traced)
-                sealed = seal_of(self._secret, self.tenant, each.session)
-                rows = PostgresRows(using, self.schema, self.tenant, each.session, sealed)
-                if isinstance(each, Cut):
-                    cut_out(rows, each, at)
+            for cut in cuts:
+                traced = isinstance(cut, Cut) or cut.trace
+                snapshots.drop_snapshots((self.tenant, cut.session), trace=traced)
+                sealed = encryption_for(self._secret, self.tenant, cut.session)
+                rows = PostgresRows(using, self.schema, self.tenant, cut.session, sealed)
+                if isinstance(cut, Cut):
+                    make_cut(rows, cut, at)
                 else:
-                    take_out(rows, each, at)
+                    remove_session(rows, cut, at)
                     rows.forget()
 
     def verify(self) -> Verification:
-        """Derive every hash again, and say what is wrong and where; what the server cannot read hides itself only."""
-        audit = Audit(self.tenant, self.session, self._find_blob)
+        """Derive every hash again, and report each fault with its position; rows that the server cannot read
+        are reported too.
+        """
+        audit = ChainVerifier(self.tenant, self.session, self._find_blob)
         head, position = self.head(), 0
         while position < head:
             try:
                 rows = self._rows(position, head)
             except LogUnreadable:
-                self._one_by_one(audit, position, min(position + _ROWS_AT_ONCE, head))
+                self._verify_one_by_one(audit, position, min(position + _ROWS_AT_ONCE, head))
                 position += _ROWS_AT_ONCE
                 continue
             if not rows:
                 break
             for row in rows:
-                audit.row(row)
+                audit.add_row(row)
             position = rows[-1].position + 1
         return audit.result()
 
-    def sessions(self) -> tuple[str, ...]:
-        """The names of this tenant's sessions in the schema that have an entry, sorted."""
-        names = self._ask(lambda using, _: self._fetch(using, self._statements.sessions, {}))
+    def _sessions(self) -> tuple[str, ...]:
+        names = self._call(lambda using, _: self._fetch(using, self._statements.sessions, {}))
         return tuple(sorted(name for (name,) in names))
 
-    def shelf(self) -> Shelf:
+    def snapshot_slot(self) -> SnapshotSlot:
         """The snapshot of this session, if one is there and whole."""
         if not self._keeps_snapshots:
-            return Shelf(None, is_open=False)
-        found = self._ask(lambda using, _: PostgresSnapshots(using, self.schema).shelf(self._owner))
-        return replace(unsealed(found, self._seal), is_open=not self.readonly)
+            return SnapshotSlot(None, is_open=False)
+        slot = self._call(lambda using, _: PostgresSnapshots(using, self.schema).read_slot(self._owner))
+        return replace(decrypt_slot(slot, self._encryption), is_open=not self.readonly)
 
-    def keep(self, snapshot: Snapshot, dropped: int) -> None:
-        """See ``pagein.log.snapshots.SnapshotLog``. Raises LogErased for a session that is not there any more."""
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
+        """See ``StoredLog``. Raises LogErased for a session that was erased."""
         self._refuse_readonly()
-        self._ask(lambda using, _: self._keep(using, sealed(snapshot, self._seal), dropped), writing=True)
+        self._call(
+            lambda using, _: self._keep(using, encrypt_snapshot(snapshot, self._encryption), dropped),
+            writing=True,
+        )
 
     def _keep(self, using: Connection, snapshot: Snapshot, dropped: int) -> None:
         with using.transaction():
             snapshots = PostgresSnapshots(using, self.schema)
             snapshots.lock()
-            if is_worth_keeping(self._tip, self._look(using)):
-                snapshots.keep(self._owner, snapshot, dropped)
+            if may_keep_snapshot(self._tip, self._read_tip(using)):
+                snapshots.keep_snapshot(self._owner, snapshot, dropped)
 
     def drop_snapshots(self) -> None:
-        """See ``pagein.log.snapshots.SnapshotLog``; durable before it returns."""
+        """See ``StoredLog``; durable before it returns."""
         self._refuse_readonly()
-        self._ask(lambda using, _: self._drop_snapshots(using), writing=True)
+        self._call(lambda using, _: self._drop_snapshots(using), writing=True)
 
     def _drop_snapshots(self, using: Connection) -> None:
         with using.transaction():
-            lock(using, self.schema)
-            PostgresSnapshots(using, self.schema).drop(self._owner)
+            lock_entries(using, self.schema)
+            PostgresSnapshots(using, self.schema).drop_snapshots(self._owner)
 
     def close(self) -> None:
-        """Let go of the connection; a second call does nothing. A pool stays open."""
+        """Close the connection; a second call does nothing. A pool stays open."""
+        self._is_closed = True
         self._server.close()
 
     # Asking the server
 
-    def _ask(self, work: Callable[[Connection, bool], T], *, writing: bool = False) -> T:
-        return self._server.ask(work, writing=writing)
+    def _call(self, work: Callable[[Connection, bool], T], *, writing: bool = False) -> T:
+        return self._server.call(work, writing=writing)
 
     def _fetch(self, using: Connection, statement: Any, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         with using.cursor(binary=True, row_factory=tuple_row) as cursor:
             return cursor.execute(statement, {**self._key, **values}).fetchall()
 
-    def _look(self, using: Connection) -> Tip:
-        found = self._fetch(using, self._statements.tip, {})
-        if not found:
+    def _read_tip(self, using: Connection) -> Tip:
+        rows = self._fetch(using, self._statements.tip, {})
+        if not rows:
             return Tip(0, origin(self.tenant, self.session))
-        return Tip(found[0][0] + 1, self._seal.digest_in(found[0][1]))
+        return Tip(rows[0][0] + 1, self._encryption.decrypt_digest(rows[0][1]))
 
     # Writing
 
@@ -273,60 +284,60 @@ class PostgresLog(ByRows):
     ) -> tuple[Row, ...]:
         self._refuse_readonly()
         batch = _Batch(after, count, chained, blobs, uuid.uuid4())
-        return self._ask(lambda using, again: self._write(using, batch, again=again), writing=True)
+        return self._call(lambda using, again: self._append_batch(using, batch, again=again), writing=True)
 
     def _refuse_readonly(self) -> None:
         if self.readonly:
             raise LogUnwritable(f"{self.path}: this log was opened with readonly=True. Nothing was written.")
 
-    def _write(self, using: Connection, batch: _Batch, *, again: bool) -> tuple[Row, ...]:
-        """The rows, written by this call or, ``again``, by the call before whose answer was lost."""
+    def _append_batch(self, using: Connection, batch: _Batch, *, again: bool) -> tuple[Row, ...]:
+        """Write the batch; return its rows, or those of the call before where its answer was lost (``again``)."""
         # What this log knows of the tip saves a look. It cannot mislead: the statement compares it with what is there.
-        known = self._tip
-        tip = known if known and known.head == batch.after and batch.count else self._look(using)
+        last = self._tip
+        tip = last if last and last.head == batch.after and batch.count else self._read_tip(using)
         for _ in range(2):
             rows = batch.chained(tip.digest)
             if tip.head == batch.after and self._insert(using, batch, rows, tip.digest):
                 self._tip = Tip(rows[-1].position + 1, rows[-1].digest) if rows else tip
                 return rows
-            tip = self._look(using)
-            refuse_erased(known, tip, batch.after)
+            tip = self._read_tip(using)
+            refuse_erased(last, tip, batch.after)
             self._tip = None
-            if again and (own := self._own(using, batch)):
+            if again and (own := self._written_by(using, batch)):
                 return own
             if tip.head != batch.after:
                 break
         raise Conflict(batch.after, tip.head)
 
     def _insert(self, using: Connection, batch: _Batch, rows: Sequence[Row], previous: str) -> bool:
-        """Whether all rows were written behind ``previous``; if not, none was."""
+        """Insert all rows behind ``previous``, or none; True where they were inserted."""
         parts = list(_parts(rows, batch.blobs))
         try:
             if len(parts) < 2:
-                return all(self._insert_part(using, batch, each, previous) for each in parts)
+                return all(self._insert_part(using, batch, part, previous) for part in parts)
             with using.transaction():
-                for each in parts:
-                    if not self._insert_part(using, batch, each, previous):
+                for part in parts:
+                    if not self._insert_part(using, batch, part, previous):
                         raise psycopg.Rollback
-                    previous = each[-1].digest
+                    previous = part[-1].digest
                 return True
         except psycopg.errors.UniqueViolation:
             pass  # another writer holds the position
         return False
 
     def _insert_part(self, using: Connection, batch: _Batch, rows: Sequence[Row], previous: str) -> bool:
-        sealed = self._seal
+        sealed = self._encryption
         blobs = {
-            sealed.digest_out(name): sealed.blob_out(name, batch.blobs[name])
+            sealed.encrypt_digest(name): sealed.encrypt_blob(name, batch.blobs[name])
             for row in rows
             for name in blob_names(row.body)
         }
-        rows = [sealed.row_out(row) for row in rows]
+        rows = [sealed.encrypt_row(row) for row in rows]
         first = rows[0]
         values: dict[str, Any] = {
             **self._key,
             "after": first.position,
-            "previous": sealed.digest_out(previous),
+            "previous": sealed.encrypt_digest(previous),
             "batch": batch.name,
         }
         if len(rows) == 1 and first.position and not blobs:
@@ -347,42 +358,42 @@ class PostgresLog(ByRows):
         with using.cursor() as cursor:
             return cursor.execute(statement, values).rowcount == len(rows)
 
-    def _own(self, using: Connection, batch: _Batch) -> tuple[Row, ...]:
-        """The rows that this batch has written already; none, or all."""
-        found = self._fetch(using, self._statements.batch, {"after": batch.after, "batch": batch.name})
-        return tuple(self._seal.row_in(Row(*each)) for each in found)
+    def _written_by(self, using: Connection, batch: _Batch) -> tuple[Row, ...]:
+        """The rows that this batch has written already: all or none."""
+        rows = self._fetch(using, self._statements.batch, {"after": batch.after, "batch": batch.name})
+        return tuple(self._encryption.decrypt_row(Row(*row)) for row in rows)
 
     # Reading
 
-    def _whole_rows(self, start: int, stop: int) -> Iterator[Row]:
-        for rows in whole_pages(self._rows, start, stop, self.path):
+    def _read_rows(self, start: int, stop: int) -> Iterator[Row]:
+        for rows in read_pages(self._rows, start, stop, self.path):
             yield from rows
-            self._tip = further(self._tip, rows[-1].position + 1, rows[-1].digest)
+            self._tip = later_tip(self._tip, rows[-1].position + 1, rows[-1].digest)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)``, some hundred at most."""
         limits = {"start": start, "stop": stop, "limit": _ROWS_AT_ONCE}
-        found = self._ask(lambda using, _: self._fetch(using, self._statements.read, limits))
-        return [self._seal.row_in(Row(*each)) for each in found]
+        rows = self._call(lambda using, _: self._fetch(using, self._statements.read, limits))
+        return [self._encryption.decrypt_row(Row(*row)) for row in rows]
 
-    def _one_by_one(self, audit: Audit, start: int, stop: int) -> None:
+    def _verify_one_by_one(self, audit: ChainVerifier, start: int, stop: int) -> None:
         for position in range(start, stop):
             try:
                 rows = self._rows(position, position + 1)
             except LogUnreadable as error:
-                audit.unreadable(position, str(error))
+                audit.add_unreadable(position, str(error))
             else:
                 for row in rows:
-                    audit.row(row)
+                    audit.add_row(row)
 
     def _find_blob(self, name: str) -> bytes | None:
-        asked = {"name": self._seal.digest_out(name)}
-        found = self._ask(lambda using, _: self._fetch(using, self._statements.blob, asked))
-        return self._seal.blob_in(name, found[0][0]) if found else None
+        values = {"name": self._encryption.encrypt_digest(name)}
+        rows = self._call(lambda using, _: self._fetch(using, self._statements.blob, values))
+        return self._encryption.decrypt_blob(name, rows[0][0]) if rows else None
 
 
 def _parts(rows: Sequence[Row], blobs: Mapping[str, bytes]) -> Iterator[list[Row]]:
-    """The rows in parts that one statement carries without effort, each with its blobs."""
+    """Split rows into parts of moderate size for one statement each."""
     part: list[Row] = []
     size = 0
     for row in rows:
@@ -394,3 +405,103 @@ def _parts(rows: Sequence[Row], blobs: Mapping[str, bytes]) -> Iterator[list[Row
         size += weight
     if part:
         yield part
+
+
+class PostgresStore:
+    """The Store in a PostgreSQL schema; see ``PostgresLog`` for the options. Each log leases connections of its
+    own.
+
+    For the sessions as a whole the store uses the connection of an open log or, where none is open, one of its
+    own.
+    """
+
+    is_durable = can_erase = True
+
+    def __init__(
+        self,
+        where: str | Pool,
+        *,
+        tenant: str = "",
+        timeout: float = 5.0,
+        synchronous: str = "FULL",
+        readonly: bool = False,
+        schema: str = "pagein",
+        key: Key | None = None,
+    ) -> None:
+        self.tenant, self.schema = check_name("tenant", tenant), checked_schema(schema)
+        self.timeout, self.readonly = timeout, readonly
+        self.synchronous = check_waits(timeout, synchronous)
+        self.where, self._key = where, hide_key(key)
+        self._borrowed: weakref.ref[PostgresLog] | None = None
+        self._own: PostgresLog | None = None
+
+    def __repr__(self) -> str:
+        return f"PostgresStore(tenant={self.tenant!r}, schema={self.schema!r})"
+
+    @property
+    def encrypted(self) -> bool:
+        """True where there is a key."""
+        return self._key is not None
+
+    def log(self, session: str = "default") -> PostgresLog:
+        """Open the log of a session."""
+        log = self._open(session)
+        log.store = self
+        self.borrow(log)
+        return log
+
+    def _open(self, session: str) -> PostgresLog:
+        return PostgresLog(
+            self.where, session=session, tenant=self.tenant, timeout=self.timeout, synchronous=self.synchronous,
+            readonly=self.readonly, schema=self.schema, key=self._key,
+        )  # fmt: skip
+
+    def borrow(self, log: PostgresLog) -> None:
+        """Use this log's connection for the sessions as a whole while it is open."""
+        if self._borrowed_log() is None:
+            self._borrowed = weakref.ref(log)
+
+    def sessions(self) -> tuple[str, ...]:
+        """The names of this tenant's sessions in the schema that have an entry, sorted."""
+        return self._any_log()._sessions()  # noqa: SLF001 - its own log
+
+    def head(self, session: str) -> int:
+        """The number of entries of a session. Reads the last entry; counts nothing."""
+        return self._any_log()._head_of(session)  # noqa: SLF001
+
+    def search_index(
+        self, session: str = "default", *, embedder: Embedder | None = None, own_tools: Collection[str] = ()
+    ) -> SearchIndex:
+        """The index in tables beside the log's; in memory where the store is readonly or encrypted."""
+        if self.readonly or self.encrypted:
+            return memory_index(session, self.tenant, embedder, own_tools)
+        from pagein.backends.postgres.search import PostgresSearchIndex  # noqa: PLC0415 - loads where a search is made
+
+        return PostgresSearchIndex(
+            self.where, session=session, tenant=self.tenant, embedder=embedder, own_tools=own_tools,
+            timeout=self.timeout, schema=self.schema,
+        )  # fmt: skip
+
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
+        """See ``LogStore``."""
+        self._any_log().erase(cuts, at=at)
+
+    def scrub(self) -> bool:
+        """Do nothing: the server's VACUUM and its backups deal with deleted rows."""
+        return True
+
+    def close(self) -> None:
+        """Release the store's own connection; a second call does nothing. A pool stays open."""
+        log, self._own = self._own, None
+        if log is not None:
+            log.close()
+
+    def _borrowed_log(self) -> PostgresLog | None:
+        log = None if self._borrowed is None else self._borrowed()
+        return log if log is not None and not log._is_closed else None  # noqa: SLF001
+
+    def _any_log(self) -> PostgresLog:
+        log = self._borrowed_log() or self._own
+        if log is None:
+            log = self._own = self._open("default")
+        return log

@@ -1,31 +1,50 @@
-"""The archive in a PostgreSQL schema, beside the log: words by full-text search, meaning by pgvector."""
+"""The search index in a PostgreSQL schema, beside the log: words by full-text search, meaning by pgvector."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TypeVar
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, LiteralString, TypeVar
 
 from pagein.errors import ConfigurationError, LogUnreadable
-from pagein.log.rows import checked_name
+from pagein.log.hash_chain import check_name
 from pagein.search.base import Embedder
-from pagein.search.index import DerivedArchive
-from pagein.search.index_store import VectorStore
+from pagein.search.index import SearchIndex
+from pagein.search.index_store import (
+    IndexedSession,
+    PassageRow,
+    Scope,
+    StoredPassage,
+    VectorStore,
+    count_by_role,
+)
+from pagein.search.passages import passage_id, session_of
 
 try:
     import psycopg
+    from psycopg import sql
+    from psycopg.rows import tuple_row
 
     from pagein.backends.postgres import migrations as log_schema
-    from pagein.backends.postgres.connection import Connection, Pool
-    from pagein.backends.postgres.retry import Asking, source_of
-    from pagein.backends.postgres.search_schema import lock, make_anew, prepare, vectors_in
-    from pagein.backends.postgres.search_tables import PostgresReading, PostgresWriting, Statements
+    from pagein.backends.postgres.connection import Connection, Pool, RetryingConnection, source_of
+    from pagein.backends.postgres.migrations import (
+        WORDS,
+        create_vector_table,
+        key_of,
+        prepare_index,
+        recreate_index,
+        take_lock,
+    )
 except ImportError as error:
-    raise ConfigurationError("archives in PostgreSQL need psycopg: pip install 'pagein[postgres]'") from error
+    raise ConfigurationError(
+        "search indexes in PostgreSQL need psycopg: pip install 'pagein[postgres]'"
+    ) from error
 
 T = TypeVar("T")
 
-# Compiling a query takes longer than any of ours runs.
-_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL jit = off"
+# JIT compilation takes longer than these queries run.
+_BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL jit = off"
 
 _DAMAGE = (
     psycopg.errors.UndefinedTable,
@@ -42,13 +61,372 @@ _NO_VECTORS = (
 )
 
 
-class PostgresArchive(DerivedArchive):
-    """An Archive in a PostgreSQL schema, by words, and by meaning where an ``embedder`` is given and pgvector is there.
+_ALL = (0, 2**63 - 1)
+_BLOCK = 2_048
+_MANY = 64
+"""Sessions that are named one by one in a query; of more the whole tenant is read, and the rest left out."""
 
-    ``where``, ``schema`` and ``timeout`` are a ``PostgresLog``'s. The tables lie beside the log's. They are derived: an
-    index of an earlier release, or one in pieces, is dropped, and built again from the logs that ``catch_up`` was
-    given. Many processes may share one; a connection that is lost is opened again. Where pgvector is missing,
-    ``problems`` says so.
+_MINE: LiteralString = "tenant = %(tenant)s AND session = %(session)s"
+_EVERY: LiteralString = "SELECT name, number, position, digest, next FROM {0}.archive_sessions WHERE "
+_WITHIN: LiteralString = """SELECT min(id), max(id) FROM {0}.archive_passages
+    WHERE id >> 24 = ANY(%(numbers)s) AND tenant = %(tenant)s AND at BETWEEN %(early)s AND %(late)s GROUP BY id >> 24"""
+_PLACES: LiteralString = """SELECT id FROM {0}.archive_passages
+    WHERE id >> 24 = %(number)s AND tenant = %(tenant)s AND position = ANY(%(positions)s)"""
+_SUMS: LiteralString = """FROM {0}.archive_sizes WHERE tenant = %(tenant)s
+    AND (%(sessions)s::text[] IS NULL OR session = ANY(%(sessions)s))
+    AND (%(roles)s::text[] IS NULL OR role = ANY(%(roles)s))"""
+_TOTALS: LiteralString = "SELECT coalesce(sum(passages), 0)::bigint, coalesce(sum(size), 0)::bigint {sums}"
+_SIZES: LiteralString = "SELECT number, sum(size)::bigint {sums} GROUP BY number"
+# What holds a group is asked for whole and lazy_attributes, behind a fence: with the limit inside, the planner would rather read
+# the table from its start.
+# The query says the tenant, too; the column is not to be looked up beside it.
+_HOLDING: LiteralString = """FROM {0}.archive_passages
+    WHERE {words} @@ wanted.query::tsquery AND tenant || '' = %(tenant)s
+    AND (%(first)s::bigint[] IS NULL OR EXISTS (SELECT FROM unnest(%(first)s::bigint[], %(last)s::bigint[])
+        AS span(first, last) WHERE id BETWEEN span.first AND span.last))"""
+_SOME: LiteralString = """SELECT wanted.number - 1, found.id
+    FROM unnest(%(queries)s::text[]) WITH ORDINALITY AS wanted(query, number),
+    LATERAL (WITH held AS MATERIALIZED (SELECT id {holding}) SELECT id FROM held LIMIT %(most)s) AS found"""
+_NEWEST: LiteralString = """SELECT wanted.number - 1, found.id
+    FROM unnest(%(queries)s::text[]) WITH ORDINALITY AS wanted(query, number),
+    LATERAL (WITH held AS MATERIALIZED (SELECT id {holding})
+        SELECT id FROM held ORDER BY id DESC LIMIT %(most)s) AS found"""
+_COUNTS: LiteralString = """SELECT (SELECT count(*) {holding})
+    FROM unnest(%(queries)s::text[]) WITH ORDINALITY AS wanted(query, number) ORDER BY wanted.number"""
+# One row after the other by its key, whatever the planner takes the table to hold.
+_WANTED: LiteralString = """unnest(%(ids)s::bigint[], %(sessions)s::text[]) AS wanted(id, session), LATERAL (SELECT *
+    FROM {0}.archive_passages WHERE tenant = %(tenant)s AND session = wanted.session AND id = wanted.id LIMIT 1) AS p"""
+_ROWS: LiteralString = "SELECT p.id, p.position, p.part, p.role, p.at, p.said, p.same FROM {wanted}"
+_TERMS: LiteralString = "SELECT p.id, p.size, p.terms FROM {wanted}"
+_TEXTS: LiteralString = "SELECT p.id, p.text, p.whole, p.terms FROM {wanted}"
+
+_ADD_SESSION: LiteralString = """INSERT INTO {0}.archive_sessions
+    SELECT %(tenant)s, %(session)s, %(name)s, coalesce(max(number) + 1, 0), 0, '', 0
+    FROM {0}.archive_sessions WHERE tenant = %(tenant)s ON CONFLICT DO NOTHING"""
+_NOTE: LiteralString = """INSERT INTO {0}.archive_own
+    SELECT %(tenant)s, %(session)s, each.position, each.part
+    FROM unnest(%(positions)s::bigint[], %(parts)s::int[]) AS each(position, part) ON CONFLICT DO NOTHING"""
+_OWN: LiteralString = "SELECT position, part FROM {0}.archive_own WHERE {mine} AND position = %(action)s"
+_KEEP: LiteralString = """INSERT INTO {0}.archive_passages SELECT %(tenant)s, %(session)s, each.*
+    FROM unnest(%(ids)s::bigint[], %(positions)s::bigint[], %(parts)s::int[], %(roles)s::text[], %(at)s::float8[],
+    %(said)s::float8[], %(starts)s::int[], %(whole)s::bool[], %(sizes)s::int[], %(same)s::bigint[], %(terms)s::text[],
+    %(texts)s::text[]) AS each"""
+_GROW: LiteralString = """INSERT INTO {0}.archive_sizes AS known
+    SELECT %(tenant)s, %(session)s, each.role, %(number)s, each.passages, each.size
+    FROM unnest(%(roles)s::text[], %(passages)s::bigint[], %(sizes)s::bigint[]) AS each(role, passages, size)
+    ON CONFLICT (tenant, session, role)
+    DO UPDATE SET passages = known.passages + excluded.passages, size = known.size + excluded.size"""
+_MOVE: LiteralString = """UPDATE {0}.archive_sessions
+    SET position = %(position)s, digest = %(digest)s, next = %(next)s WHERE {mine}"""
+_REMOVE: LiteralString = (
+    "DELETE FROM {0}.archive_passages WHERE {mine} AND id = ANY(%(ids)s) RETURNING role, size"
+)
+_REMOVE_SESSION: tuple[LiteralString, ...] = (
+    "DELETE FROM {0}.archive_passages WHERE {mine}",
+    "DELETE FROM {0}.archive_own WHERE {mine}",
+    "DELETE FROM {0}.archive_sizes WHERE {mine}",
+    "DELETE FROM {0}.archive_sessions WHERE {mine}",
+)
+
+
+class IndexStatements:
+    """The statements of the index in one ``schema``; pgvector, if any, is in the schema ``vector``."""
+
+    def __init__(self, schema: str, vector: str | None = None) -> None:
+        self.schema = schema
+        place = sql.Identifier(schema)
+        self._place = place
+        self._parts = {
+            "mine": sql.SQL(_MINE),
+            "sums": sql.SQL(_SUMS).format(place),
+            "wanted": sql.SQL(_WANTED).format(place),
+            "holding": sql.SQL(_HOLDING).format(place, words=sql.SQL(WORDS)),
+            "vector": sql.Identifier(vector or schema),
+        }
+        self._made: dict[str, bytes] = {}
+
+    def __call__(self, statement: LiteralString) -> bytes:
+        """Format a statement: ``{0}`` is the schema of the index, ``{mine}`` one session, ``{vector}``
+        pgvector's schema.
+        """
+        if statement not in self._made:
+            self._made[statement] = sql.SQL(statement).format(self._place, **self._parts).as_bytes()
+        return self._made[statement]
+
+
+class PostgresIndexReader:
+    """The IndexReader of one tenant in a PostgreSQL schema."""
+
+    def __init__(self, connection: Connection, statements: IndexStatements, tenant: str) -> None:
+        self.connection, self._statements = connection, statements
+        self._tenant = key_of(tenant)
+        # What the words of the tenant begin with, as ``WORDS`` has it.
+        self._mark = f"={hashlib.md5(self._tenant.encode(), usedforsecurity=False).hexdigest()[:8]}"
+
+    @cached_property
+    def _every(self) -> list[IndexedSession]:
+        return [IndexedSession(*row) for row in self.fetch(_EVERY + "tenant = %(tenant)s")]
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        """The sessions' keys in the tables, by the prefix of their ids."""
+        return {indexed.key: key_of(indexed.name) for indexed in self._every}
+
+    def sessions(self) -> list[IndexedSession]:
+        """The tenant's sessions."""
+        return self._every
+
+    def find_session(self, session: str) -> IndexedSession | None:
+        """The indexed state of a session, or None."""
+        rows = self.fetch(_EVERY + "{mine}", session=key_of(session))
+        return IndexedSession(*rows[0]) if rows else None
+
+    def range_of_all(self) -> tuple[int, int]:
+        """The first and the last id that a passage of the tenant may have."""
+        return _ALL
+
+    def ranges_between(self, sessions: Collection[int], early: float, late: float) -> list[tuple[int, int]]:
+        """The ids recorded from ``early`` to ``late``, as one range for each session that has any."""
+        ranges = self.fetch(_WITHIN, numbers=list(sessions), early=early, late=late)
+        return [(first, last) for first, last in ranges]
+
+    def ids_at(self, indexed: IndexedSession, positions: Collection[int]) -> list[int]:
+        """The ids of the passages at these positions of a session."""
+        # Positions are the caller's: one that no column holds stands nowhere.
+        storable = [position for position in positions if 0 <= position < 2**63]
+        return [id for (id,) in self.fetch(_PLACES, number=indexed.key, positions=storable)]
+
+    def totals(self, scope: Scope) -> tuple[int, int]:
+        """The number of passages, and of terms in them, in the scope's sessions and roles."""
+        ((passages, size),) = self.fetch(_TOTALS, **self.scope_filter(scope))
+        return passages, size
+
+    def sizes(self, scope: Scope) -> Mapping[int, int]:
+        """The number of terms in each session of the scope, by the prefix of its ids."""
+        return dict(self.fetch(_SIZES, **self.scope_filter(scope)))
+
+    def scope_filter(self, scope: Scope) -> dict[str, Any]:
+        """The sessions and roles of a scope, None for all."""
+        sessions = None if scope.sessions is None else self._session_names(scope.sessions)
+        return {"sessions": sessions, "roles": list(scope.roles) or None}
+
+    def holders(self, groups: Sequence[Sequence[str]], scope: Scope, limit: int) -> list[set[int]]:
+        """For each group of terms the passages of the scope with all of them: the newest, at most ``most``.
+
+        First any passages are read: for a rare group these are all. For the others the newest, in more and more
+        blocks.
+        """
+        holders: list[set[int]] = [set() for _ in groups]
+        if not groups or not scope.ranges:
+            return holders
+        common = self._add_holders(_SOME, holders, range(len(groups)), groups, scope, limit)
+        for blocks in self._blocks(scope, limit):
+            if not common:
+                break
+            for number in common:
+                holders[number] = set()
+            full = self._add_holders(_NEWEST, holders, common, groups, scope, limit, blocks)
+            common = [number for number in common if number not in full]
+        return holders
+
+    @staticmethod
+    def spans(scope: Scope) -> dict[str, Any]:
+        """The ranges of a scope; None for all of the tenant."""
+        if scope.sessions is None and scope.ranges == (_ALL,):
+            return {"first": None, "last": None}
+        return {"first": [first for first, _ in scope.ranges], "last": [last for _, last in scope.ranges]}
+
+    def _add_holders(
+        self,
+        statement: LiteralString,
+        holders: list[set[int]],
+        numbers: Sequence[int],
+        groups: Sequence[Sequence[str]],
+        scope: Scope,
+        most: int,
+        blocks: Sequence[str] = (),
+    ) -> list[int]:
+        """Add the holders of these groups; return the groups that may have more."""
+        queries = [self._query(groups[number], scope, blocks) for number in numbers]
+        for place, id in self.fetch(statement, queries=queries, most=most, **self.spans(scope)):
+            holders[numbers[place]].add(id)
+        return [number for number in numbers if len(holders[number]) >= most]
+
+    def _blocks(self, scope: Scope, most: int) -> Iterator[tuple[str, ...]]:
+        """The marks of the newest passages in the scope: of some blocks, of more, and last of all."""
+        ends = {indexed.key: passage_id(indexed.key, indexed.next) - 1 for indexed in self._every}
+        spans = (
+            scope.ranges
+            if scope.sessions is not None
+            else [(passage_id(key, 0), end) for key, end in ends.items()]
+        )
+        newest: list[int] = []
+        for first, last in sorted(spans, reverse=True):
+            end = min(last, ends.get(session_of(first), last))
+            newest.extend(range(end // _BLOCK, first // _BLOCK - 1, -1))
+        several = max(1, 4 * most // _BLOCK)
+        while several < len(newest) and several <= _MANY:
+            yield tuple(f"{self._mark}:{indexed}" for indexed in newest[:several])
+            several *= 4
+        yield ()
+
+    def counts(self, terms: Sequence[str], scope: Scope) -> list[int]:
+        """The number of passages of the scope that hold each of the terms."""
+        queries = [self._query((term,), scope) for term in terms]
+        return [count for (count,) in self.fetch(_COUNTS, queries=queries, **self.spans(scope))]
+
+    def _query(self, terms: Sequence[str], scope: Scope, blocks: Sequence[str] = ()) -> str:
+        """The tsquery for all the terms within the scope. Terms are data, and quoted."""
+        parts = [*map(_quote, terms), _any_term(f"={role}" for role in scope.roles)]
+        if blocks:
+            parts.append(_any_term(blocks))
+        elif scope.sessions is not None and len(scope.sessions) <= _MANY:
+            parts.append(_any_term(f"{self._mark}.{key}" for key in scope.sessions))
+        else:
+            parts.append(_quote(self._mark))
+        return " & ".join(filter(None, parts))
+
+    def rows(self, ids: Collection[int]) -> Iterator[PassageRow]:
+        """The rows of these passages, in no order."""
+        return map(PassageRow._make, self.fetch(_ROWS, **self.keys_of(ids)))
+
+    def terms(self, ids: Collection[int]) -> Iterable[tuple[int, int, str]]:
+        """The id, the size and the terms of these passages."""
+        return self.fetch(_TERMS, **self.keys_of(ids))
+
+    def texts(self, ids: Collection[int]) -> Iterable[tuple[int, str, bool, str]]:
+        """The id, the text, its wholeness, and the terms of these passages."""
+        return self.fetch(_TEXTS, **self.keys_of(ids))
+
+    def keys_of(self, ids: Iterable[int]) -> dict[str, Any]:
+        """The ids and their sessions, as ``_WANTED`` takes them."""
+        keys = [(id, self._names[session_of(id)]) for id in ids if session_of(id) in self._names]
+        return {"ids": [id for id, _ in keys], "sessions": [session for _, session in keys]}
+
+    def _session_names(self, keys: Iterable[int]) -> list[str]:
+        return [self._names[key] for key in keys if key in self._names]
+
+    def fetch(self, statement: LiteralString, /, **values: Any) -> list[Any]:
+        """The rows of a statement, for the tenant."""
+        with self.connection.cursor(row_factory=tuple_row) as cursor:
+            return cursor.execute(self._statements(statement), {"tenant": self._tenant, **values}).fetchall()
+
+    def execute(self, statement: LiteralString, /, **values: Any) -> None:
+        """The same of a statement that gives none."""
+        self.connection.execute(self._statements(statement), {"tenant": self._tenant, **values})
+
+
+class PostgresIndexWriter(PostgresIndexReader):
+    """The IndexWriter of one tenant in a PostgreSQL schema; it locks the row of the session it writes to."""
+
+    def open_session(self, session: str) -> IndexedSession:
+        """The indexed state of a session, created where it is new, and locked until the end of the transaction."""
+        indexed = self._lock_session(session)
+        if indexed is None:
+            # Numbers are counted by one at a time.
+            take_lock(self.connection, f"archive of {self._tenant}")
+            self.execute(_ADD_SESSION, session=key_of(session), name=session)
+            indexed = self._lock_session(session)
+        assert indexed is not None, "it was written in this transaction"
+        return indexed
+
+    def _lock_session(self, session: str) -> IndexedSession | None:
+        rows = self.fetch(_EVERY + "{mine} FOR UPDATE", session=key_of(session))
+        return IndexedSession(*rows[0]) if rows else None
+
+    def note_own_calls(self, indexed: IndexedSession, calls: Collection[tuple[int, int]]) -> None:
+        """Note that these calls, (position, index), are to the library's own tools."""
+        positions, parts = zip(*calls, strict=True)
+        self.execute(_NOTE, session=key_of(indexed.name), positions=list(positions), parts=list(parts))
+
+    def own_calls(self, indexed: IndexedSession, action: int) -> list[tuple[int, int]]:
+        """The noted calls of an action."""
+        return self.fetch(_OWN, session=key_of(indexed.name), action=action)
+
+    def add_passages(self, indexed: IndexedSession, passages: Sequence[StoredPassage]) -> None:
+        """Add passages of a session."""
+        if not passages:
+            return
+        rows = [passage.row for passage in passages]
+        self.execute(
+            _KEEP, session=key_of(indexed.name), ids=[row.id for row in rows],
+            positions=[row.position for row in rows], parts=[row.part for row in rows],
+            roles=[row.role for row in rows], at=[row.at for row in rows], said=[row.mentioned_at for row in rows],
+            same=[row.text_hash for row in rows], starts=[passage.start for passage in passages],
+            whole=[passage.whole for passage in passages], sizes=[passage.size for passage in passages],
+            # A NUL is no character to PostgreSQL.
+            terms=[passage.terms for passage in passages], texts=[passage.text.replace("\0", "\ufffd") for passage in passages],
+        )  # fmt: skip
+        self._grow(indexed, count_by_role((passage.row.role, passage.size) for passage in passages), 1)
+
+    def set_watermark(self, indexed: IndexedSession, position: int, digest: str, following: int) -> None:
+        """Note how far a session is indexed."""
+        self.execute(_MOVE, session=key_of(indexed.name), position=position, digest=digest, next=following)
+
+    def remove_passages(self, indexed: IndexedSession, ids: Sequence[int]) -> int:
+        """Remove passages of a session from every table; return how many were removed."""
+        session = key_of(indexed.name)
+        self._lock_session(indexed.name)
+        removed = self.fetch(_REMOVE, session=session, ids=list(ids))
+        if removed:
+            self._grow(indexed, count_by_role(removed), -1)
+            self._remove_vectors(session, list(ids))
+        return len(removed)
+
+    def remove_session(self, indexed: IndexedSession) -> None:
+        """Remove a session with its watermark."""
+        self._lock_session(indexed.name)
+        session = key_of(indexed.name)
+        self._remove_vectors(session, None)
+        for statement in _REMOVE_SESSION:
+            self.execute(statement, session=session)
+
+    def empty(self) -> None:
+        """Remove every session of the tenant."""
+        for indexed in self._every:
+            self.remove_session(indexed)
+
+    def _remove_vectors(self, session: str, ids: list[int] | None) -> None:
+        if self.has_vectors:
+            self.execute(
+                "DELETE FROM {0}.archive_vectors WHERE {mine} AND (%(ids)s::bigint[] IS NULL OR id = ANY(%(ids)s))",
+                session=session, ids=ids,
+            )  # fmt: skip
+
+    @cached_property
+    def has_vectors(self) -> bool:
+        """True where the table for vectors exists."""
+        ((there,),) = self.fetch(
+            "SELECT to_regclass(quote_ident(%(schema)s) || '.archive_vectors') IS NOT NULL",
+            schema=self._statements.schema,
+        )
+        return bool(there)
+
+    def _grow(self, indexed: IndexedSession, sums: Mapping[Any, tuple[int, int]], sign: int) -> None:
+        """Add passages and their terms to the session's counts."""
+        self.execute(
+            _GROW, session=key_of(indexed.name), number=indexed.key, roles=list(sums),
+            passages=[sign * count for count, _ in sums.values()], sizes=[sign * size for _, size in sums.values()],
+        )  # fmt: skip
+
+
+def _quote(term: str) -> str:
+    escaped = term.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
+
+
+def _any_term(terms: Iterable[str]) -> str:
+    alternatives = " | ".join(map(_quote, terms))
+    return f"({alternatives})" if alternatives else ""
+
+
+class PostgresSearchIndex(SearchIndex):
+    """A search index in a PostgreSQL schema, by words, and with an ``embedder`` and pgvector by meaning.
+
+    ``where``, ``schema`` and ``timeout`` are a ``PostgresLog``'s. The tables lie beside the log's and are
+    derived: an index of an earlier release, or an incomplete one, is dropped, and built again from the logs
+    given to ``catch_up``. Many processes may share one; a lost connection is opened again. ``problems`` says
+    where pgvector is missing.
 
     Raises LogUnreachable, LogTooNew, LogBusy, LogUnwritable, ConfigurationError.
     """
@@ -64,19 +442,21 @@ class PostgresArchive(DerivedArchive):
         timeout: float = 5.0,
         schema: str = "pagein",
     ) -> None:
-        session, self.tenant = checked_name("session", session), checked_name("tenant", tenant)
+        session, self.tenant = check_name("session", session), check_name("tenant", tenant)
         schema = log_schema.checked_schema(schema)
-        server = Asking(source_of(where, timeout=timeout, synchronous="NORMAL"), timeout=timeout)
-        store = PostgresStore(server, schema=schema, tenant=tenant, embedder=embedder)
+        server = RetryingConnection(source_of(where, timeout=timeout, synchronous="NORMAL"), timeout=timeout)
+        store = PostgresIndexStore(server, schema=schema, tenant=tenant, embedder=embedder)
         super().__init__(store, session=session, own_tools=own_tools)
 
 
-class PostgresStore:
-    """A Store in a PostgreSQL schema."""
+class PostgresIndexStore:
+    """The IndexStore in a PostgreSQL schema."""
 
-    def __init__(self, server: Asking, *, schema: str, tenant: str, embedder: Embedder | None) -> None:
+    def __init__(
+        self, server: RetryingConnection, *, schema: str, tenant: str, embedder: Embedder | None
+    ) -> None:
         self._server, self._schema, self._tenant = server, schema, tenant
-        self._statements = Statements(schema)
+        self._statements = IndexStatements(schema)
         self.path = server.path
         self.problems: tuple[str, ...] = ()
         try:
@@ -87,15 +467,15 @@ class PostgresStore:
             raise
 
     def _prepare(self) -> None:
-        """The tables, where they are not there, and for vectors where there is an embedder."""
+        """Create the tables; those for vectors where there is an embedder."""
 
-        def prepared(using: Connection, _: bool) -> str | None:
+        def prepare(using: Connection, _: bool) -> str | None:
             log_schema.prepare(using, self._schema, self.path, readonly=False)
-            prepare(using, self._schema, self.path)
-            return vectors_in(using, self._schema) if self.vectors is not None else None
+            prepare_index(using, self._schema, self.path)
+            return create_vector_table(using, self._schema) if self.vectors is not None else None
 
-        vector = self._server.ask(prepared, writing=True)
-        self._statements = Statements(self._schema, vector)
+        vector = self._server.call(prepare, writing=True)
+        self._statements = IndexStatements(self._schema, vector)
         if self.vectors is not None and vector is None:
             self.vectors, self.problems = None, (_NO_VECTORS,)
 
@@ -107,58 +487,58 @@ class PostgresStore:
             raise ConfigurationError("vectors need NumPy: pip install 'pagein[vectors]'") from None
         return PostgresVectors(embedder)
 
-    def read(self, work: Callable[[PostgresReading], T]) -> T:
-        """What the work reads, within one state of the schema, whatever others write meanwhile."""
+    def run_read(self, work: Callable[[PostgresIndexReader], T]) -> T:
+        """Run the work on one consistent state of the schema."""
 
         def reading(using: Connection) -> T:
-            using.execute(_BEGIN)
+            using.execute(_BEGIN_READ)
             try:
-                return work(PostgresReading(using, self._statements, self._tenant))
+                return work(PostgresIndexReader(using, self._statements, self._tenant))
             finally:
                 if not using.closed:
                     using.execute("ROLLBACK")
 
-        return self._server.ask(lambda using, _: self._sound(lambda: reading(using)))
+        return self._server.call(lambda using, _: self._detect_damage(lambda: reading(using)))
 
-    def write(self, work: Callable[[PostgresWriting], T]) -> T:
-        """What the work writes, all or nothing; what was written before the answer was lost is found written."""
+    def run_write(self, work: Callable[[PostgresIndexWriter], T]) -> T:
+        """Run the work in one transaction; where the answer was lost, it is run again on what is there."""
 
         def writing(using: Connection) -> T:
             with using.transaction():
-                return work(PostgresWriting(using, self._statements, self._tenant))
+                return work(PostgresIndexWriter(using, self._statements, self._tenant))
 
-        return self._server.ask(lambda using, _: self._sound(lambda: writing(using)), writing=True)
+        return self._server.call(lambda using, _: self._detect_damage(lambda: writing(using)), writing=True)
 
-    def _sound(self, work: Callable[[], T]) -> T:
+    def _detect_damage(self, work: Callable[[], T]) -> T:
         try:
             return work()
         except _DAMAGE as error:
-            told = str(error).splitlines()[0]
-        raise IndexDamaged(f"{self.path}: the index is damaged: {told}")
+            message = str(error).splitlines()[0]
+        raise IndexDamaged(f"{self.path}: the index is damaged: {message}")
 
     def is_damage(self, error: Exception) -> bool:
-        """Whether the tables are not what they should be."""
+        """True where the error says that the tables are missing or damaged."""
         return isinstance(error, IndexDamaged)
 
     def empty(self) -> None:
-        """Take out everything of this tenant."""
-        self.write(lambda writing: writing.empty())
+        """Remove everything of this tenant."""
+        self.run_write(lambda writing: writing.empty())
 
-    def make_anew(self) -> None:
-        """Drop the index, of every tenant, and make it empty."""
+    def recreate(self) -> None:
+        """Drop the index of every tenant, and create it empty."""
 
-        def made(using: Connection, _: bool) -> None:
+        def recreate(using: Connection, _: bool) -> None:
             with using.transaction():
-                lock(using, self._schema)
-                make_anew(using, self._schema)
+                take_lock(using, self._schema)
+                recreate_index(using, self._schema)
 
-        self._server.ask(made, writing=True)
+        self._server.call(recreate, writing=True)
         self._prepare()
 
     def close(self) -> None:
-        """Let go of the connection; a second call does nothing. A pool stays open."""
+        """Close the connection; a second call does nothing. A pool stays open."""
         self._server.close()
 
 
 class IndexDamaged(LogUnreadable):
-    """The tables of an index are not what they should be. They are derived, so they are made anew."""
+    """The tables of an index are missing or damaged. They are derived, so they are created again."""

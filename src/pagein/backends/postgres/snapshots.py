@@ -10,7 +10,7 @@ from psycopg.rows import tuple_row
 from pagein.backends.postgres.connection import Connection
 from pagein.backends.postgres.migrations import key_of
 from pagein.log.branch_log import run_of
-from pagein.log.snapshots import Shelf, Snapshot
+from pagein.log.snapshots import Snapshot, SnapshotSlot
 
 _MINE = sql.SQL("tenant = %(tenant)s AND session = %(session)s")
 _OF_RUN = sql.SQL("tenant = %(tenant)s AND run = %(run)s")
@@ -20,8 +20,8 @@ _DROPPED = sql.SQL(
 
 _FIND: LiteralString = """SELECT position, digest, key, body, "check", {dropped}
     FROM (SELECT) AS always LEFT JOIN {0}.snapshots ON {mine}"""
-# Whoever keeps one is a writer of entries: then an eraser, who locks these, is either done, and has counted, or waits
-# and drops what was kept.
+# Keeping a snapshot locks the entries as a writer does. So an erasure, which excludes writers, is either done and
+# counted, or waits and then drops the snapshot.
 _LOCK: LiteralString = "LOCK TABLE {0}.entries IN ROW EXCLUSIVE MODE"
 _KEEP: LiteralString = """INSERT INTO {0}.snapshots (tenant, session, run, position, digest, key, body, "check")
     SELECT %(tenant)s, %(session)s, %(run)s, %(position)s, %(digest)s, %(key)s, %(body)s, %(check)s
@@ -43,34 +43,36 @@ class PostgresSnapshots:
     def __init__(self, using: Connection, schema: str) -> None:
         self._using, self._schema = using, sql.Identifier(schema)
 
-    def shelf(self, key: Key) -> Shelf:
+    def read_slot(self, key: Key) -> SnapshotSlot:
         """The snapshot of a session, if one is there and whole."""
         with self._using.cursor(binary=True, row_factory=tuple_row) as cursor:
-            found = cursor.execute(self._made(_FIND), _named(key)).fetchone()
-        return Shelf(None) if found is None else Shelf(Snapshot.of(found[:5]), int(found[5]))
+            row = cursor.execute(self._format(_FIND), _keys(key)).fetchone()
+        return SnapshotSlot(None) if row is None else SnapshotSlot(Snapshot.of(row[:5]), int(row[5]))
 
     def lock(self) -> None:
-        """Keep erasers out until the end of this transaction, and nobody else."""
-        self._using.execute(self._made(_LOCK))
+        """Exclude erasers, and no other writer, until the end of this transaction."""
+        self._using.execute(self._format(_LOCK))
 
-    def keep(self, key: Key, snapshot: Snapshot, dropped: int) -> None:
-        """Keep a snapshot, behind ``lock``; not where they were dropped since."""
+    def keep_snapshot(self, key: Key, snapshot: Snapshot, dropped: int) -> None:
+        """Keep a snapshot, after ``lock``; not where snapshots were dropped since."""
         named = zip(("position", "digest", "key", "body", "check"), snapshot.row, strict=True)
-        self._run(_KEEP, key, dropped=dropped, **dict(named))
+        self._execute(_KEEP, key, dropped=dropped, **dict(named))
 
-    def drop(self, key: Key, *, trace: bool = True) -> None:
-        """Drop every snapshot of a session's run, where all writers are kept out, and count that; not so without a trace."""
-        self._run(_DROP, key)
-        self._run(_COUNT if trace else _FORGET, key)
+    def drop_snapshots(self, key: Key, *, trace: bool = True) -> None:
+        """Drop every snapshot of a session's run and, with a ``trace``, count that. All writers must be
+        excluded.
+        """
+        self._execute(_DROP, key)
+        self._execute(_COUNT if trace else _FORGET, key)
 
-    def _run(self, statement: LiteralString, owner: Key, /, **values: Any) -> None:
-        self._using.execute(self._made(statement), {**_named(owner), **values})
+    def _execute(self, statement: LiteralString, owner: Key, /, **values: Any) -> None:
+        self._using.execute(self._format(statement), {**_keys(owner), **values})
 
-    def _made(self, statement: LiteralString) -> sql.Composed:
+    def _format(self, statement: LiteralString) -> sql.Composed:
         dropped = _DROPPED.format(self._schema)
         return sql.SQL(statement).format(self._schema, mine=_MINE, of_run=_OF_RUN, dropped=dropped)
 
 
-def _named(key: Key) -> dict[str, str]:
+def _keys(key: Key) -> dict[str, str]:
     tenant, session = key
     return {"tenant": key_of(tenant), "session": key_of(session), "run": key_of(run_of(session))}

@@ -1,4 +1,4 @@
-"""Vectors in a table of pgvector's half floats; the server measures how near they are."""
+"""Vectors in a table of pgvector's half floats; the server measures similarities."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import LiteralString
 import numpy as np
 from numpy.typing import NDArray
 
-from pagein.backends.postgres.search_tables import PostgresReading
+from pagein.backends.postgres.search import PostgresIndexReader
 from pagein.search.base import Embedder
 from pagein.search.index_store import Scope
-from pagein.search.vectors import RESCORED, Embedding
+from pagein.search.vectors import RESCORED_PASSAGES, VectorStoreBase
 
 # A session at a time, the newest first, so that nothing is sorted that is not read; each vector looked up by its key, as
 # the planner would take a table that was just made for empty.
@@ -44,43 +44,47 @@ _OF: LiteralString = """SELECT wanted.id, 1 - (v.vector OPERATOR({vector}.<=>) %
         AND model = %(model)s LIMIT 1) AS v"""
 
 
-class PostgresVectors(Embedding):
-    """The vectors of passages in a PostgreSQL schema, made by one embedder; those of others are not looked at."""
+class PostgresVectors(VectorStoreBase):
+    """The vectors of passages in a PostgreSQL schema, made by one embedder; those of others are ignored."""
 
     def __init__(self, embedder: Embedder) -> None:
         super().__init__(embedder)
         self._model = json.dumps([embedder.name, embedder.dimension])
 
-    def pending(self, reading: PostgresReading, limit: int) -> tuple[list[tuple[int, str]], int]:
-        """At most ``limit`` passages without a vector, newest first; and how many there are."""
+    def pending(self, reader: PostgresIndexReader, limit: int) -> tuple[list[tuple[int, str]], int]:
+        """At most ``limit`` passages without a vector, newest first, and their total number."""
         if limit < 1:
             return [], 0
-        ((left,),) = reading.fetch(_LEFT, model=self._model)
-        return (reading.fetch(_TODO, model=self._model, limit=limit) if left > 0 else []), left
+        ((count,),) = reader.fetch(_LEFT, model=self._model)
+        return (reader.fetch(_TODO, model=self._model, limit=limit) if count > 0 else []), count
 
-    def keep(self, writing: PostgresReading, ids: Sequence[int], made: NDArray[np.float32]) -> None:
-        """Store vectors, those of passages that are gone not; in the place of another embedder's."""
-        vectors = dict(zip(ids, map(_spelled, made), strict=True))
-        wanted = writing.wanted(ids)
-        told = [vectors[id] for id in wanted["ids"]]
-        writing.run(_KEEP, model=self._model, vectors=told, **wanted)
+    def store_vectors(
+        self, writer: PostgresIndexReader, ids: Sequence[int], vectors: NDArray[np.float32]
+    ) -> None:
+        """Store vectors, in place of another embedder's; those of removed passages are skipped."""
+        texts = dict(zip(ids, map(_to_text, vectors), strict=True))
+        keys = writer.keys_of(ids)
+        values = [texts[id] for id in keys["ids"]]
+        writer.execute(_KEEP, model=self._model, vectors=values, **keys)
 
-    def near(self, reading: PostgresReading, vector: NDArray[np.float32], scope: Scope) -> dict[int, float]:
-        """How near the nearest passages of a scope are: all are measured by the server."""
+    def score_nearest(
+        self, reader: PostgresIndexReader, vector: NDArray[np.float32], scope: Scope
+    ) -> dict[int, float]:
+        """The similarities of the nearest passages in a scope, measured by the server."""
         if not scope.ranges:
             return {}
-        return dict(reading.fetch(
-            _NEAR, model=self._model, query=_spelled(vector), most=RESCORED, **reading.spans(scope),
-            within=reading.summed(scope)["sessions"],
+        return dict(reader.fetch(
+            _NEAR, model=self._model, query=_to_text(vector), most=RESCORED_PASSAGES, **reader.spans(scope),
+            within=reader.scope_filter(scope)["sessions"],
         ))  # fmt: skip
 
-    def measured(
-        self, reading: PostgresReading, vector: NDArray[np.float32], ids: Collection[int]
+    def score_passages(
+        self, reader: PostgresIndexReader, vector: NDArray[np.float32], ids: Collection[int]
     ) -> dict[int, float]:
-        """How near these are, measured by their vectors; those that have none are left out."""
-        return dict(reading.fetch(_OF, model=self._model, query=_spelled(vector), **reading.wanted(ids)))
+        """The similarities of these passages; those without a vector are left out."""
+        return dict(reader.fetch(_OF, model=self._model, query=_to_text(vector), **reader.keys_of(ids)))
 
 
-def _spelled(vector: NDArray[np.float32]) -> str:
-    """A vector as pgvector reads it, to a precision above that it keeps."""
+def _to_text(vector: NDArray[np.float32]) -> str:
+    """A vector as text for pgvector, with a higher precision than it stores."""
     return f"[{','.join(['%.6f'] * len(vector)) % tuple(vector.tolist())}]"

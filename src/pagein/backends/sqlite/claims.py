@@ -1,4 +1,4 @@
-"""Who does which job, in a SQLite file: a row says so, and until when; a worker that dies lets go without a word."""
+"""Claims on background jobs in a SQLite file: a row names the worker and the end of its lease."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from pagein.backends.sqlite.connection import open_database, translated
+from pagein.backends.sqlite.connection import open_database, translate_errors
+from pagein.backends.sqlite.migrations import CLAIMS_TABLE
 
-_TABLE = """CREATE TABLE IF NOT EXISTS worker_claims (
-    tenant TEXT NOT NULL, session TEXT NOT NULL, kind TEXT NOT NULL, worker TEXT NOT NULL, until REAL NOT NULL,
-    PRIMARY KEY (tenant, session, kind)) STRICT, WITHOUT ROWID"""
 _TAKE = """INSERT INTO worker_claims VALUES (?, ?, ?, ?, ?) ON CONFLICT (tenant, session, kind)
     DO UPDATE SET worker = excluded.worker, until = excluded.until WHERE until < ?"""
 _MINE = "WHERE tenant = ? AND session = ? AND kind = ? AND worker = ?"
@@ -21,7 +19,7 @@ _MINE = "WHERE tenant = ? AND session = ? AND kind = ? AND worker = ?"
 class Claims:
     """The claims on one tenant's jobs in a file. ``lease`` in seconds: how long a claim outlives its worker.
 
-    Raises LogError where the file is not ours, is busy, or may not be written.
+    Raises LogError where the file is foreign, busy, or not writable.
     """
 
     def __init__(
@@ -37,11 +35,13 @@ class Claims:
         self._lease, self._clock = lease, clock
         self._lock = threading.Lock()
         self._database = open_database(path, timeout=5.0, synchronous="NORMAL", readonly=False)
-        self._execute(_TABLE)
+        self._execute(CLAIMS_TABLE)
 
     @contextlib.contextmanager
-    def held(self, session: str, kind: str) -> Iterator[bool]:
-        """Whether the job is this worker's; if so it stays his until the end, renewed while the process lives."""
+    def claim(self, session: str, kind: str) -> Iterator[bool]:
+        """Claim a job until the end of the block, renewed while the process lives; False where another worker
+        has it.
+        """
         now = self._clock()
         key = (self._tenant, session, kind)
         if not self._execute(_TAKE, *key, self._worker, now + self._lease, now):
@@ -72,7 +72,7 @@ class Claims:
                 )  # fmt: skip
 
     def _execute(self, statement: str, *values: object) -> int:
-        """Run one statement, a transaction of its own; how many rows it changed."""
-        with self._lock, translated(self._path, writing=True):
+        """Run one statement in a transaction of its own; return how many rows it changed."""
+        with self._lock, translate_errors(self._path, writing=True):
             cursor: sqlite3.Cursor = self._database.execute(statement, values)
             return cursor.rowcount

@@ -1,4 +1,4 @@
-"""The SQLite file behind a log: opened, recognised, brought to this release's schema; its errors in our words."""
+"""Connections to a SQLite file: opened, recognised, migrated to this release's schema; errors as LogErrors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
+from pagein.backends.sqlite.migrations import APPLICATION_ID, MIGRATIONS, READABLE
 from pagein.errors import (
     ConfigurationError,
     LogBusy,
@@ -19,64 +21,31 @@ from pagein.errors import (
     PageinError,
 )
 
-APPLICATION_ID = 0x7061676E
-"""Says that a database is ours ("pagn"): it lies in the header of the file, and ``file`` shows it."""
-
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        # Without a rowid the primary key is the table: one B-tree to write, and a session's entries lie together.
-        """CREATE TABLE entries (
-            tenant TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL,
-            at REAL NOT NULL, kind TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, digest TEXT NOT NULL,
-            PRIMARY KEY (tenant, session, position)
-        ) STRICT, WITHOUT ROWID""",
-        # With one here: blobs are large, and their keys random.
-        """CREATE TABLE blobs (
-            tenant TEXT NOT NULL, session TEXT NOT NULL, digest TEXT NOT NULL, data BLOB NOT NULL,
-            PRIMARY KEY (tenant, session, digest)
-        ) STRICT""",
-    ),
-    (
-        # With a rowid after all. Without one, a row over a quarter of a page goes on in a page of its own: measured on
-        # steps of 1,400 bytes, that was 2.2 times the messages on the disk; so it is 1.3 times, an append as fast.
-        """CREATE TABLE entries_2 (
-            tenant TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL,
-            at REAL NOT NULL, kind TEXT NOT NULL, version INTEGER NOT NULL, body TEXT NOT NULL, digest TEXT NOT NULL,
-            PRIMARY KEY (tenant, session, position)
-        ) STRICT""",
-        "INSERT INTO entries_2 SELECT * FROM entries ORDER BY tenant, session, position",
-        "DROP TABLE entries",
-        "ALTER TABLE entries_2 RENAME TO entries",
-    ),
-)
-"""``MIGRATIONS[n]`` brings a database of version n to n + 1. A released one is never edited."""
-
-PAGE = 8192
+PAGE_BYTES = 8192
 """Bytes of a page in a new file: of SQLite's 4,096 a tenth stays empty behind rows of a thousand; an append is as fast."""
-
-READABLE = 1
-"""The oldest version that is read as it stands, where nothing may be written."""
 
 MEMORY = ":memory:"
 
 _NEEDED_SQLITE = (3, 37, 0)  # STRICT tables
 _RETRY_SECONDS = 0.02
-_WAL = 1000 * 4096  # bytes after which the WAL is brought into the file: as many as SQLite's own default
+_WAL_BYTES = (
+    1000 * 4096
+)  # bytes after which the WAL is brought into the file: as many as SQLite's own default
 
 
 def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool) -> sqlite3.Connection:
-    """A connection to a database of ours at ``path``, created where there is none and ``readonly`` is False.
+    """Open pagein's database at ``path``, created where there is none and ``readonly`` is False.
 
-    ``timeout`` in seconds. Raises LogUnreadable for a file that is not ours, which stays as it is; LogTooNew, LogBusy,
+    ``timeout`` in seconds. Raises LogUnreadable for a foreign file, which stays as it is; LogTooNew, LogBusy,
     LogUnwritable.
     """
     if sqlite3.sqlite_version_info < _NEEDED_SQLITE:
         raise ConfigurationError(
             f"pagein needs SQLite 3.37 or later; this Python has {sqlite3.sqlite_version}"
         )
-    with translated(path, writing=not readonly):
+    with translate_errors(path, writing=not readonly):
         if path == MEMORY:
-            return _prepared(_connect(MEMORY, timeout), path, timeout, synchronous)
+            return _prepare(_connect(MEMORY, timeout), path, timeout, synchronous)
         where = Path(path).absolute()
         if _is_empty(where):
             if readonly:
@@ -86,16 +55,16 @@ def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool
         if readonly:
             return _open_readonly(where, timeout)
         _refuse_unwritable(where)
-        return _prepared(_connect(f"{where.as_uri()}?mode=rwc", timeout), path, timeout, synchronous)
+        return _prepare(_connect(f"{where.as_uri()}?mode=rwc", timeout), path, timeout, synchronous)
 
 
 @contextlib.contextmanager
-def translated(path: str, *, writing: bool) -> Iterator[None]:
-    """Raises the driver's errors as LogErrors that name the file."""
+def translate_errors(path: str, *, writing: bool) -> Iterator[None]:
+    """Raise the driver's errors as LogErrors that name the file."""
     try:
         yield
     except sqlite3.Error as error:
-        raise _in_our_words(path, error, writing=writing) from error
+        raise _to_log_error(path, error, writing=writing) from error
     except PageinError:
         raise
     except (ValueError, TypeError, IndexError, OverflowError, SystemError) as error:
@@ -105,7 +74,7 @@ def translated(path: str, *, writing: bool) -> Iterator[None]:
         ) from error
 
 
-def _in_our_words(path: str, error: sqlite3.Error, *, writing: bool) -> LogError:
+def _to_log_error(path: str, error: sqlite3.Error, *, writing: bool) -> LogError:
     match _code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
             return LogBusy(
@@ -127,7 +96,7 @@ def _in_our_words(path: str, error: sqlite3.Error, *, writing: bool) -> LogError
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether another connection holds what this one wanted."""
+    """True where another connection holds the lock."""
     return _code(error) == sqlite3.SQLITE_BUSY
 
 
@@ -160,21 +129,21 @@ def _refuse_unwritable(where: Path) -> None:
 
 
 def _recognise(where: Path, timeout: float) -> None:
-    """Refuses a file that is not ours without leaving a trace in it or beside it.
+    """Refuse a foreign file without leaving a trace in it or beside it.
 
-    The file is not simply read: closing a plain file handle would drop the locks that another connection of this
-    process holds on it.
+    The file is not simply read: closing a plain file handle would drop the locks that another connection of
+    this process holds on it.
     """
     # An immutable database is read without locks and without the files beside it. That can mislead while another
     # process writes the first page, so a failure is only believed when the locks are held, too.
     for how in ("mode=ro&immutable=1", "mode=ro"):
         try:
             with contextlib.closing(_connect(f"{where.as_uri()}?{how}", timeout)) as database:
-                found = _pragma(database, "application_id")
+                application_id = _pragma(database, "application_id")
         except sqlite3.Error as error:
             failure = error
         else:
-            if found == APPLICATION_ID:
+            if application_id == APPLICATION_ID:
                 return
             raise LogUnreadable(f"{where}: a database, but not a log of pagein. Nothing was changed.")
     if _code(failure) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
@@ -214,12 +183,12 @@ def _refuse_newer(path: str, version: int) -> None:
         )
 
 
-def _prepared(
-    database: sqlite3.Connection, path: str, timeout: float, synchronous: str
-) -> sqlite3.Connection:
+def _prepare(database: sqlite3.Connection, path: str, timeout: float, synchronous: str) -> sqlite3.Connection:
     deadline = time.monotonic() + timeout
     try:
-        database.execute(f"PRAGMA page_size = {PAGE}")  # of a file that is there already it changes nothing
+        database.execute(
+            f"PRAGMA page_size = {PAGE_BYTES}"
+        )  # of a file that is there already it changes nothing
         while True:
             try:
                 _migrate(database, path)
@@ -227,7 +196,9 @@ def _prepared(
                 # Set after the first migration: until then the rollback journal keeps the header, and with it the
                 # application id, in the file itself.
                 database.execute("PRAGMA journal_mode = WAL")
-                database.execute(f"PRAGMA wal_autocheckpoint = {_WAL // _pragma(database, 'page_size')}")
+                database.execute(
+                    f"PRAGMA wal_autocheckpoint = {_WAL_BYTES // _pragma(database, 'page_size')}"
+                )
             except sqlite3.OperationalError as error:
                 # SQLite does not wait everywhere: processes that open the same new file can be refused at once.
                 if not is_busy(error) or time.monotonic() > deadline:
@@ -250,7 +221,7 @@ def _migrate(database: sqlite3.Connection, path: str) -> None:
         version = _pragma(database, "user_version")  # another process may have been first
         if version == 0 and database.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,):
             raise LogUnreadable(f"{path}: a database, but not a log of pagein. Nothing was changed.")
-        for statement in (each for step in MIGRATIONS[version:] for each in step):
+        for statement in chain.from_iterable(MIGRATIONS[version:]):
             database.execute(statement)
         database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         database.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")

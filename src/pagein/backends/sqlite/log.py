@@ -1,4 +1,4 @@
-"""The default log: one SQLite file, many sessions, durable before ``append`` returns."""
+"""The default log and store: one SQLite file, many sessions, durable before ``append`` returns."""
 
 from __future__ import annotations
 
@@ -8,24 +8,39 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Self
 
 from pagein.backends.sqlite import snapshots as sqlite_snapshots
-from pagein.backends.sqlite.connection import is_busy, open_database, translated
-from pagein.backends.sqlite.rows import ROWS_AT_ONCE, SQLiteRows
-from pagein.backends.sqlite.vacuum import scrub
+from pagein.backends.sqlite.connection import MEMORY, is_busy, open_database, translate_errors
 from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.events.entries import Body
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import encode
-from pagein.log.encryption import Key, held, seal_of
-from pagein.log.erasure import Cut, Removal, cut_out, further, is_worth_keeping, refuse_erased, take_out
-from pagein.log.paged_log import ByRows, checked_waits, whole_pages
-from pagein.log.raw_rows import Row, Tip
-from pagein.log.rows import Audit, checked_name, checked_time, relinked, seal, written
-from pagein.log.snapshots import Shelf, Snapshot, sealed, unsealed
+from pagein.log.encryption import Encryption, Key, encryption_for, hide_key
+from pagein.log.erasure import (
+    Cut,
+    Removal,
+    later_tip,
+    make_cut,
+    may_keep_snapshot,
+    refuse_erased,
+    remove_session,
+)
+from pagein.log.hash_chain import (
+    ChainVerifier,
+    chain_rows,
+    check_name,
+    check_time,
+    make_entries,
+    origin,
+    rechain_rows,
+)
+from pagein.log.raw_rows import Row, RowLogBase, Tip, check_waits, read_pages
+from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
+from pagein.search.base import Embedder
+from pagein.search.index import SearchIndex
 
 # One seek in the primary key for each session, however many entries it has.
 _SESSIONS = """WITH RECURSIVE each(name) AS (
@@ -37,19 +52,32 @@ _SESSIONS = """WITH RECURSIVE each(name) AS (
 _PAUSE = (0.0005, 0.003)
 
 
-class SQLiteLog(ByRows):
-    """A Log in a SQLite file, in WAL mode; ``append`` returns after the disk has it.
+_HEAD = "SELECT position, digest FROM entries WHERE tenant = ? AND session = ? ORDER BY position DESC LIMIT 1"
+_APPEND = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT), ?)"
+_REPLACE = """UPDATE entries SET version = ?, body = CAST(? AS TEXT)
+    WHERE tenant = ? AND session = ? AND position = ?"""
+# Bodies are read as bytes: a damaged one must reach verify() even where it is no UTF-8 any more.
+_READ = """SELECT position, at, kind, version, CAST(body AS BLOB), digest FROM entries
+    WHERE tenant = ? AND session = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?"""
+_KEEP_BLOB = "INSERT INTO blobs VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_BLOB = "SELECT data FROM blobs WHERE tenant = ? AND session = ? AND digest = ?"
+_DROP_BLOB = "DELETE FROM blobs WHERE tenant = ? AND session = ? AND digest = ?"
 
-    ``timeout`` is how long, in seconds, to wait for another process. ``synchronous`` is SQLite's: with ``NORMAL`` a
-    power cut may take the last appends, never the order or the whole. Threads may share one log; a forked process
-    opens its own. With a ``key`` bodies, blobs and digests are encrypted; see ``pagein.log.encryption``.
+ROWS_AT_ONCE = 100
+_TYPES = (int, float, str, int, bytes, str)
 
-    Raises LogUnreadable for a file that is not ours or is damaged, LogTooNew, LogBusy, LogUnwritable, and
-    ConfigurationError for an option that does not exist.
+
+class SQLiteLog(RowLogBase):
+    """A StoredLog in a SQLite file, in WAL mode; ``append`` returns after the disk has it.
+
+    ``timeout`` is how long, in seconds, to wait for another process. ``synchronous`` is SQLite's: with
+    ``NORMAL`` a power cut may lose the last appends, never their order or part of one. Threads may share one
+    log; a forked process opens its own. With a ``key`` bodies, blobs and digests are encrypted; see
+    ``pagein.log.encryption``.
+
+    Raises LogUnreadable for a foreign or damaged file, LogTooNew, LogBusy, LogUnwritable, and
+    ConfigurationError for an invalid option.
     """
-
-    joint = True
-    """It reaches every session of its tenant in the file."""
 
     def __init__(
         self,
@@ -62,96 +90,75 @@ class SQLiteLog(ByRows):
         readonly: bool = False,
         key: Key | None = None,
     ) -> None:
-        synchronous = checked_waits(timeout, synchronous)
-        self.readonly = readonly
-        self._timeout, self._synchronous = timeout, synchronous
-        self.path = os.fspath(path)
-        self.session = checked_name("session", session)
-        self.tenant = checked_name("tenant", tenant)
-        self._key = held(key)
-        self._seal = seal_of(key, self.tenant, self.session)
+        self.store = SQLiteStore(
+            path, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key
+        )
+        self.path, self.tenant, self.readonly = self.store.path, self.store.tenant, readonly
+        self.session = check_name("session", session)
+        self._timeout, self._key = timeout, hide_key(key)
+        self._encryption = encryption_for(key, self.tenant, self.session)
         self._tip: Tip | None = None
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._database: sqlite3.Connection | None = open_database(
-            self.path, timeout=timeout, synchronous=synchronous, readonly=readonly
+            self.path, timeout=timeout, synchronous=self.store.synchronous, readonly=readonly
         )
-
-    def beside(self, session: str) -> Self:
-        """Another session in the same file, opened as this one is, with its key."""
-        return type(self)(
-            self.path,
-            session=session,
-            tenant=self.tenant,
-            timeout=self._timeout,
-            synchronous=self._synchronous,
-            readonly=self.readonly,
-            key=self._key,
-        )
+        self.store.borrow(self)
 
     def head(self) -> int:
-        """The number of entries, which is the next position; a look at the last one, not a count."""
-        return self.head_of(self.session)
+        """The number of entries, which is the next position. Reads the last entry; counts nothing."""
+        return self._head_of(self.session)
 
-    def head_of(self, session: str) -> int:
-        """The number of entries of another session beside this one, without opening it."""
+    def _head_of(self, session: str) -> int:
         with self._using(writing=False) as database:
             return self._in(database, session).head()
 
-    @property
-    def is_sealed(self) -> bool:
-        """Whether bodies, blobs and digests are encrypted."""
-        return self._seal.is_sealed
-
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
-        """All bodies durably at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
+        """Append all bodies durably at positions ``after`` and on, or none; ``at`` in seconds since the epoch.
 
-        Raises Conflict when the head is no longer ``after``, LogError for a body that could not be read back, LogBusy,
-        LogUnwritable, LogErased; nothing is written then, and the log may be used on.
+        Raises Conflict when the head is no longer ``after``, LogError for a body that could not be read back,
+        LogBusy, LogUnwritable, LogErased; nothing is written then, and the log stays usable.
         """
         records = [encode(body) for body in bodies]
-        at = checked_time(at)
+        at = check_time(at)
         with self._writing(after) as (stored, previous):
-            rows = seal(records, after=after, at=at, previous=previous)
-            stored.keep(rows, ((blob.name, blob.data) for record in records for blob in record.blobs))
+            rows = chain_rows(records, after=after, at=at, previous=previous)
+            stored.add(rows, ((blob.name, blob.data) for record in records for blob in record.blobs))
         if rows:
             self._tip = Tip(after + len(rows), rows[-1].digest)
-        return written(rows, records)
+        return make_entries(rows, records)
 
-    def adopt(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
-        """See ``pagein.log.raw_rows.RowLog.adopt``."""
+    def import_rows(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+        """See ``StoredLog``."""
         with self._writing(0) as (stored, previous):
-            stored.keep(relinked(rows, previous), blobs.items())
+            stored.add(rechain_rows(rows, previous), blobs.items())
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
-        """Make all cuts, in whatever sessions of the tenant, in one transaction. See ``pagein.log.erasure``."""
-        at = checked_time(at)
+        """See ``StoredLog``; any session of the tenant in the file may be named."""
+        at = check_time(at)
         with self._using(writing=True) as database:
             # So that what is deleted is overwritten with zeros where it lies.
             database.execute("PRAGMA secure_delete = ON")
             with self._transaction(database):
-                for each in cuts:
-                    traced = isinstance(each, Cut) or each.trace
-                    sqlite_snapshots.drop(database, (self.tenant, each.session), trace=traced)
-                    stored = self._in(database, each.session)
-                    if isinstance(each, Cut):
-                        cut_out(stored, each, at)
+                for cut in cuts:
+                    traced = isinstance(cut, Cut) or cut.trace
+                    sqlite_snapshots.drop_snapshots(database, (self.tenant, cut.session), trace=traced)
+                    stored = self._in(database, cut.session)
+                    if isinstance(cut, Cut):
+                        make_cut(stored, cut, at)
                     else:
-                        take_out(stored, each, at)
+                        remove_session(stored, cut, at)
         self._tip = None
 
-    def scrub(self) -> bool:
-        """Write the file anew, so that nothing erased is in it; False where another connection was in the way."""
-        with self._using(writing=True) as database:
-            return scrub(database)
-
     def verify(self) -> Verification:
-        """Derive every hash again, and say what is wrong and where; a damaged page hides its own entries only."""
-        audit = Audit(self.tenant, self.session, self._find_blob)
+        """Derive every hash again, and report each fault with its position; a damaged page hides its own
+        entries only.
+        """
+        audit = ChainVerifier(self.tenant, self.session, self._find_blob)
         try:
             head = self.head()
         except LogUnreadable as error:
-            audit.whole(f"the last entry cannot be read: {error}")
+            audit.add_problem(f"the last entry cannot be read: {error}")
             head = None
         position = 0
         while head is None or position < head:
@@ -159,50 +166,47 @@ class SQLiteLog(ByRows):
                 rows = self._rows(position, position + ROWS_AT_ONCE if head is None else head)
             except LogUnreadable as error:
                 if head is None:
-                    audit.unreadable(position, str(error))
+                    audit.add_unreadable(position, str(error))
                     break
-                position = self._one_by_one(audit, position, min(position + ROWS_AT_ONCE, head))
+                position = self._verify_one_by_one(audit, position, min(position + ROWS_AT_ONCE, head))
                 continue
             if not rows:
                 break
             for row in rows:
-                audit.row(row)
+                audit.add_row(row)
             position = rows[-1].position + 1
-        for fault in self._faults():
-            audit.whole(fault)
+        for fault in self._find_file_problems():
+            audit.add_problem(fault)
         return audit.result()
 
-    def _faults(self) -> list[str]:
-        """What SQLite itself finds wrong with the file, sound entries or not."""
+    def _find_file_problems(self) -> list[str]:
+        """The faults that SQLite itself reports of the file."""
         try:
             with self._using(writing=False) as database:
-                found = database.execute("PRAGMA quick_check(8)").fetchall()
+                rows = database.execute("PRAGMA quick_check(8)").fetchall()
         except LogUnreadable as error:
             return [f"the file cannot be checked: {error}"]
-        return [f"SQLite: {' '.join(said.split())}" for (said,) in found if said != "ok"]
+        return [f"SQLite: {' '.join(message.split())}" for (message,) in rows if message != "ok"]
 
-    def sessions(self) -> tuple[str, ...]:
-        """The names of this tenant's sessions in the file that have an entry, sorted."""
-        with self._using(writing=False) as database:
-            return tuple(name for (name,) in database.execute(_SESSIONS, (self.tenant,)))
-
-    def shelf(self) -> Shelf:
+    def snapshot_slot(self) -> SnapshotSlot:
         """The snapshot of this session, if one is there and whole."""
         with self._using(writing=False) as database:
-            found = sqlite_snapshots.shelf(database, (self.tenant, self.session))
-        return replace(unsealed(found, self._seal), is_open=not self.readonly)
+            slot = sqlite_snapshots.read_slot(database, (self.tenant, self.session))
+        return replace(decrypt_slot(slot, self._encryption), is_open=not self.readonly)
 
-    def keep(self, snapshot: Snapshot, dropped: int) -> None:
-        """See ``pagein.log.snapshots.SnapshotLog``. Raises LogErased for a session that is not there any more."""
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
+        """See ``StoredLog``. Raises LogErased for a session that was erased."""
         with self._using(writing=True) as database, self._transaction(database):
-            if is_worth_keeping(self._tip, self._in(database).tip()):
+            if may_keep_snapshot(self._tip, self._in(database).tip()):
                 key = (self.tenant, self.session)
-                sqlite_snapshots.keep(database, key, sealed(snapshot, self._seal), dropped)
+                sqlite_snapshots.keep_snapshot(
+                    database, key, encrypt_snapshot(snapshot, self._encryption), dropped
+                )
 
     def drop_snapshots(self) -> None:
-        """See ``pagein.log.snapshots.SnapshotLog``; durable before it returns."""
+        """See ``StoredLog``; durable before it returns."""
         with self._using(writing=True) as database, self._transaction(database):
-            sqlite_snapshots.drop(database, (self.tenant, self.session))
+            sqlite_snapshots.drop_snapshots(database, (self.tenant, self.session))
 
     def close(self) -> None:
         """Bring the WAL into the file and release it; a second call does nothing."""
@@ -216,30 +220,32 @@ class SQLiteLog(ByRows):
             # A damaged file's errors may not even be text.
             with contextlib.suppress(sqlite3.Error, ValueError):
                 database.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            with translated(self.path, writing=True):
+            with translate_errors(self.path, writing=True):
                 database.close()
 
     @contextlib.contextmanager
     def _using(self, *, writing: bool) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone, its errors in our words."""
+        """Lend the connection to this thread alone; errors are LogErrors."""
         if os.getpid() != self._process:
             # SQLite's locks do not survive a fork; writing through the copy would damage the file.
             raise LogClosed(f"{self.path}: opened before this process was forked; open it again in here")
         with self._lock:
             if self._database is None:
                 raise LogClosed(f"{self.path}: this log was closed; open it again")
-            with translated(self.path, writing=writing):
+            with translate_errors(self.path, writing=writing):
                 yield self._database
 
     def _in(self, database: sqlite3.Connection, session: str | None = None) -> SQLiteRows:
         """The rows of this session, or of another."""
         if session is None or session == self.session:
-            return SQLiteRows(database, self.tenant, self.session, self._seal)
-        return SQLiteRows(database, self.tenant, session, seal_of(self._key, self.tenant, session))
+            return SQLiteRows(database, self.tenant, self.session, self._encryption)
+        return SQLiteRows(database, self.tenant, session, encryption_for(self._key, self.tenant, session))
 
     @contextlib.contextmanager
     def _writing(self, after: int) -> Iterator[tuple[SQLiteRows, str]]:
-        """A transaction behind position ``after``, with the digest to chain to; all of it is durable then, or nothing."""
+        """A transaction behind position ``after``, with the digest to chain to: all of it is durable then, or
+        nothing.
+        """
         with self._using(writing=True) as database, self._transaction(database):
             stored = self._in(database)
             tip = stored.tip()
@@ -260,10 +266,10 @@ class SQLiteLog(ByRows):
                 database.execute("ROLLBACK")
 
     def _begin(self, database: sqlite3.Connection) -> None:
-        """Begins to write, within the timeout.
+        """Begin to write, within the timeout.
 
-        SQLite's own waiting sleeps longer and longer, up to a tenth of a second, and has no queue: beside busy writers
-        it can miss every gap for seconds. Here the pauses are short and of chance length.
+        SQLite's own waiting sleeps longer and longer, up to a tenth of a second, and has no queue: beside busy
+        writers it can miss every gap for seconds. Here the pauses are short and random.
         """
         deadline = time.monotonic() + self._timeout
         database.execute("PRAGMA busy_timeout = 0")
@@ -280,28 +286,215 @@ class SQLiteLog(ByRows):
         finally:
             database.execute(f"PRAGMA busy_timeout = {min(round(self._timeout * 1000), 2**31 - 1)}")
 
-    def _whole_rows(self, start: int, stop: int) -> Iterator[Row]:
-        for rows in whole_pages(self._rows, start, stop, self.path):
+    def _read_rows(self, start: int, stop: int) -> Iterator[Row]:
+        for rows in read_pages(self._rows, start, stop, self.path):
             yield from rows
-            self._tip = further(self._tip, rows[-1].position + 1, rows[-1].digest)
+            self._tip = later_tip(self._tip, rows[-1].position + 1, rows[-1].digest)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)``, at most a hundred."""
         with self._using(writing=False) as database:
-            found = self._in(database).stored(start, stop)
-        return [self._seal.row_in(each) for each in found]
+            rows = self._in(database).read_stored(start, stop)
+        return [self._encryption.decrypt_row(row) for row in rows]
 
-    def _one_by_one(self, audit: Audit, start: int, stop: int) -> int:
+    def _verify_one_by_one(self, audit: ChainVerifier, start: int, stop: int) -> int:
         for position in range(start, stop):
             try:
                 rows = self._rows(position, position + 1)
             except LogUnreadable as error:
-                audit.unreadable(position, str(error))
+                audit.add_unreadable(position, str(error))
             else:
                 for row in rows:
-                    audit.row(row)
+                    audit.add_row(row)
         return stop
 
     def _find_blob(self, name: str) -> bytes | None:
         with self._using(writing=False) as database:
             return self._in(database).blob(name)
+
+
+class SQLiteRows:
+    """The SessionRows in a SQLite file, decrypted; ``encryption`` encrypts what is stored."""
+
+    def __init__(
+        self, database: sqlite3.Connection, tenant: str, session: str, encryption: Encryption
+    ) -> None:
+        self._database, self._encryption = database, encryption
+        self.key = (tenant, session)
+
+    def head(self) -> int:
+        """The number of entries. Reads the last entry; counts nothing."""
+        last = self._database.execute(_HEAD, self.key).fetchone()
+        return 0 if last is None else int(last[0]) + 1
+
+    def tip(self) -> Tip:
+        """The head, and the digest that the next row is chained to. Raises LogEncrypted."""
+        last = self._database.execute(_HEAD, self.key).fetchone()
+        return (
+            Tip(0, origin(*self.key))
+            if last is None
+            else Tip(last[0] + 1, self._encryption.decrypt_digest(last[1]))
+        )
+
+    def read_stored(self, start: int, stop: int, limit: int = ROWS_AT_ONCE) -> list[Row]:
+        """The first rows of ``[start, stop)`` as they are stored. Raises LogUnreadable for a row of another shape."""
+        rows = self._database.execute(_READ, (*self.key, start, stop, limit)).fetchall()
+        # SQLite checks types where it writes; a damaged page may hold any.
+        if any(tuple(map(type, row)) != _TYPES for row in rows):
+            raise LogUnreadable("an entry's row is not of its shape; the file is damaged")
+        return [Row(*row) for row in rows]
+
+    def read_range(self, start: int, stop: int) -> Iterator[Row]:
+        """The rows ``[start, stop)``, a hundred at a time."""
+        while rows := self.read_stored(start, stop):
+            yield from map(self._encryption.decrypt_row, rows)
+            start = rows[-1].position + 1
+
+    def blob(self, name: str) -> bytes | None:
+        """The bytes stored under their hash, or None."""
+        stored = self._database.execute(_BLOB, (*self.key, self._encryption.encrypt_digest(name))).fetchone()
+        return None if stored is None else self._encryption.decrypt_blob(name, stored[0])
+
+    def add(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
+        """Write rows, and the blobs they name."""
+        for name, data in blobs:
+            self._keep_blob(name, data)
+        for row in map(self._encryption.encrypt_row, rows):
+            self._database.execute(
+                _APPEND, (*self.key, row.position, row.at, row.kind, row.version, row.body, row.digest)
+            )
+
+    def replace(self, stored: Row) -> None:
+        """Replace the body of a row; its digest stays."""
+        row = self._encryption.encrypt_row(stored)
+        self._database.execute(_REPLACE, (row.version, row.body, *self.key, row.position))
+
+    def drop_blobs(self, names: Iterable[str]) -> None:
+        """Delete blobs."""
+        for name in names:
+            self._database.execute(_DROP_BLOB, (*self.key, self._encryption.encrypt_digest(name)))
+
+    def clear(self) -> None:
+        """Delete every row and every blob of the session."""
+        for table in ("entries", "blobs"):
+            self._database.execute(f"DELETE FROM {table} WHERE tenant = ? AND session = ?", self.key)  # noqa: S608 - constants
+
+    def _keep_blob(self, name: str, data: bytes) -> None:
+        stored = (self._encryption.encrypt_digest(name), self._encryption.encrypt_blob(name, data))
+        self._database.execute(_KEEP_BLOB, (*self.key, *stored))
+
+
+class SQLiteStore:
+    """The Store in a SQLite file; see ``SQLiteLog`` for the options. Each log has a connection of its own.
+
+    For the sessions as a whole the store uses the connection of an open log or, where none is open, one of its
+    own.
+    """
+
+    can_erase = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        tenant: str = "",
+        timeout: float = 5.0,
+        synchronous: str = "FULL",
+        readonly: bool = False,
+        key: Key | None = None,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.tenant = check_name("tenant", tenant)
+        self.timeout, self.readonly = timeout, readonly
+        self.synchronous = check_waits(timeout, synchronous)
+        self._key = hide_key(key)
+        self._borrowed: weakref.ref[SQLiteLog] | None = None
+        self._own: SQLiteLog | None = None
+
+    def __repr__(self) -> str:
+        return f"SQLiteStore({self.path!r}, tenant={self.tenant!r})"
+
+    @property
+    def encrypted(self) -> bool:
+        """True where there is a key."""
+        return self._key is not None
+
+    @property
+    def is_durable(self) -> bool:
+        """True for a file."""
+        return self.path != MEMORY
+
+    def log(self, session: str = "default") -> SQLiteLog:
+        """Open the log of a session."""
+        log = SQLiteLog(
+            self.path, session=session, tenant=self.tenant, timeout=self.timeout, synchronous=self.synchronous,
+            readonly=self.readonly, key=self._key,
+        )  # fmt: skip
+        log.store = self
+        self.borrow(log)
+        return log
+
+    def borrow(self, log: SQLiteLog) -> None:
+        """Use this log's connection for the sessions as a whole while it is open."""
+        if self._borrowed_log() is None:
+            self._borrowed = weakref.ref(log)
+
+    def sessions(self) -> tuple[str, ...]:
+        """The names of this tenant's sessions in the file that have an entry, sorted."""
+        with self._any_log()._using(writing=False) as database:  # noqa: SLF001 - its own log
+            return tuple(name for (name,) in database.execute(_SESSIONS, (self.tenant,)))
+
+    def head(self, session: str) -> int:
+        """The number of entries of a session. Reads the last entry; counts nothing."""
+        return self._any_log()._head_of(session)  # noqa: SLF001 - its own log
+
+    def search_index(
+        self, session: str = "default", *, embedder: Embedder | None = None, own_tools: Collection[str] = ()
+    ) -> SearchIndex:
+        """The index in tables beside the log's; in memory where the store is readonly, encrypted or in memory."""
+        path = MEMORY if self.readonly or self.encrypted else self.path
+        from pagein.backends.sqlite.search import SqliteSearchIndex  # noqa: PLC0415 - loads where a search is made
+
+        return SqliteSearchIndex(
+            path, session=session, tenant=self.tenant, embedder=embedder, own_tools=own_tools
+        )
+
+    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
+        """See ``LogStore``."""
+        self._any_log().erase(cuts, at=at)
+
+    def scrub(self) -> bool:
+        """Write the file anew and empty its WAL, so that no free page and no old frame holds what was erased.
+
+        False where another connection blocked that, or the disk was full. The erasure itself has overwritten
+        the pages with zeros then, and the WAL is emptied when the last connection closes.
+        """
+        is_whole = True
+        with self._any_log()._using(writing=True) as database:  # noqa: SLF001 - its own log
+            for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                try:
+                    row = database.execute(statement).fetchone()
+                except sqlite3.OperationalError:
+                    is_whole = False
+                else:
+                    is_whole = is_whole and not (row and row[0])
+        return is_whole
+
+    def close(self) -> None:
+        """Release the store's own connection; a second call does nothing."""
+        log, self._own = self._own, None
+        if log is not None:
+            log.close()
+
+    def _borrowed_log(self) -> SQLiteLog | None:
+        log = None if self._borrowed is None else self._borrowed()
+        return log if log is not None and log._database is not None else None  # noqa: SLF001 - its own log
+
+    def _any_log(self) -> SQLiteLog:
+        log = self._borrowed_log() or self._own
+        if log is None:
+            log = self._own = SQLiteLog(
+                self.path, tenant=self.tenant, timeout=self.timeout, synchronous=self.synchronous,
+                readonly=self.readonly, key=self._key,
+            )  # fmt: skip
+        return log

@@ -1,35 +1,302 @@
-"""The archive in a SQLite file: the log's own, in tables beside it, or another."""
+"""The search index in a SQLite file: in tables beside the log's, or in another file."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
-from pagein.backends.sqlite import search_schema as schema
-from pagein.backends.sqlite.connection import open_database, translated
-from pagein.backends.sqlite.search_tables import SqliteReading, SqliteWriting
-from pagein.errors import ConfigurationError, LogClosed
-from pagein.log.rows import checked_name
-from pagein.search.base import Embedder
-from pagein.search.index import DerivedArchive
-from pagein.search.index_store import VectorStore
+from pagein.backends.sqlite import migrations as schema
+from pagein.backends.sqlite.connection import open_database, translate_errors
+from pagein.errors import ConfigurationError, LogClosed, LogError
+from pagein.log.hash_chain import check_name
+from pagein.search.base import Embedder, Role
+from pagein.search.index import SearchIndex
+from pagein.search.index_store import (
+    IndexedSession,
+    PassageRow,
+    Scope,
+    StoredPassage,
+    VectorStore,
+    count_by_role,
+)
+from pagein.search.passages import passage_id, range_of_session, session_of
 
 T = TypeVar("T")
 
+_NUMBER_BITS = 22
+MAX_SESSIONS = 1 << _NUMBER_BITS
+"""Sessions of one tenant."""
+MAX_TENANTS = 1 << 16
 
-class SqliteArchive(DerivedArchive):
-    """An Archive in a SQLite file, by words, and by meaning where an ``embedder`` is given.
 
-    The tables lie beside the log's in its file, or in a file of their own, or in ``:memory:``. They are derived: an
-    index of another release, a damaged or a foreign one is dropped, and built again from the logs that ``catch_up``
-    was given. ``session`` is what calls without one mean. ``own_tools`` names the tools whose results are not taken in
-    because they repeat what was recalled. Threads may share one archive, and processes one file.
+def session_key(holder: int, number: int) -> int:
+    """The prefix of a session's passage ids: the tenant's number, then the session's."""
+    return holder << _NUMBER_BITS | number
 
-    Raises LogUnreadable for a file that is not ours, LogBusy, LogUnwritable, LogTooNew.
+
+def tenant_totals_key(holder: int) -> int:
+    """The key of a tenant's totals."""
+    return -holder - 1
+
+
+def tenant_range(holder: int) -> tuple[int, int]:
+    """The first and the last id that a tenant's passages may have."""
+    return passage_id(session_key(holder, 0), 0), passage_id(session_key(holder + 1, 0), 0) - 1
+
+
+_SESSIONS = "SELECT session, holder, number, position, digest, next FROM archive_sessions WHERE tenant = ?"
+_ADD_SESSION = "INSERT INTO archive_sessions VALUES (?, ?, ?, ?, 0, '', 0)"
+_MOVE = """UPDATE archive_sessions SET position = ?, digest = ?, next = ?
+    WHERE tenant = ? AND session = ?"""
+_ADD = "INSERT INTO archive_passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_WORDS = "INSERT INTO archive_words (rowid, terms) VALUES (?, ?)"
+_DROP_WORDS = """INSERT INTO archive_words (archive_words, rowid, terms)
+    SELECT 'delete', id, terms || ' =' || role FROM archive_passages WHERE id = ?"""
+_GROW = """INSERT INTO archive_sizes VALUES (?, ?, ?, ?) ON CONFLICT (session, role)
+    DO UPDATE SET passages = passages + excluded.passages, size = size + excluded.size"""
+_PLACES = "SELECT id FROM archive_passages WHERE id >> 24 = ? AND position = ?"
+_WITHIN = "SELECT min(id), max(id) FROM archive_passages WHERE id >> 24 = ? AND at BETWEEN ? AND ?"
+_WANTED = "FROM json_each(?) AS wanted JOIN archive_passages AS p ON p.id = wanted.value"
+_HOLDERS = """SELECT rowid FROM archive_words WHERE archive_words MATCH ? AND rowid BETWEEN ? AND ?
+    ORDER BY rowid DESC LIMIT ?"""
+_COUNT = "SELECT count(*) FROM archive_words WHERE archive_words MATCH ? AND rowid BETWEEN ? AND ?"
+
+
+class SqliteIndexReader:
+    """The IndexReader of one tenant in a SQLite file."""
+
+    def __init__(self, database: sqlite3.Connection, tenant: str) -> None:
+        self.database, self.tenant = database, tenant
+
+    def sessions(self) -> list[IndexedSession]:
+        """The tenant's sessions."""
+        return [_to_indexed_session(row) for row in self.database.execute(_SESSIONS, (self.tenant,))]
+
+    def find_session(self, session: str) -> IndexedSession | None:
+        """The indexed state of a session, or None."""
+        row = self.database.execute(f"{_SESSIONS} AND session = ?", (self.tenant, session)).fetchone()
+        return None if row is None else _to_indexed_session(row)
+
+    @property
+    def holder(self) -> int | None:
+        """The tenant's number, where it has any session."""
+        row = self.database.execute(f"{_SESSIONS} LIMIT 1", (self.tenant,)).fetchone()
+        return None if row is None else row[1]
+
+    def range_of_all(self) -> tuple[int, int]:
+        """The first and the last id that a passage of the tenant may have."""
+        holder = self.holder
+        return (0, -1) if holder is None else tenant_range(holder)
+
+    def ranges_between(self, sessions: Collection[int], early: float, late: float) -> list[tuple[int, int]]:
+        """The ids recorded from ``early`` to ``late``, as one range for each session that has any."""
+        ranges = (self.database.execute(_WITHIN, (key, early, late)).fetchone() for key in sessions)
+        return [(first, last) for first, last in ranges if first is not None]
+
+    def ids_at(self, indexed: IndexedSession, positions: Collection[int]) -> list[int]:
+        """The ids of the passages at these positions of a session."""
+        return [
+            row[0]
+            for position in positions
+            for row in self.database.execute(_PLACES, (indexed.key, position))
+        ]
+
+    def totals(self, scope: Scope) -> tuple[int, int]:
+        """The number of passages, and of terms in them, in the scope's sessions and roles."""
+        roles = f" AND role IN ({_marks(scope.roles)})" if scope.roles else ""
+        sql = f"SELECT coalesce(sum(passages), 0), coalesce(sum(size), 0) FROM archive_sizes WHERE session = ?{roles}"  # noqa: S608 - marks
+        rows = [
+            self.database.execute(sql, (number, *scope.roles)).fetchone()
+            for number in self._total_keys(scope)
+        ]
+        return sum(row[0] for row in rows), sum(row[1] for row in rows)
+
+    def _total_keys(self, scope: Scope) -> tuple[int, ...]:
+        """The keys of the scope's totals."""
+        if scope.sessions is not None:
+            return scope.sessions
+        holder = self.holder
+        return () if holder is None else (tenant_totals_key(holder),)
+
+    def sizes(self, scope: Scope) -> dict[int, int]:
+        """The number of terms in each session of the scope, by the prefix of its ids."""
+        roles = f" AND role IN ({_marks(scope.roles)})" if scope.roles else ""
+        sizes: dict[int, int] = {}
+        for first, last in scope.ranges:
+            rows = self.database.execute(
+                f"SELECT session, sum(size) FROM archive_sizes WHERE session BETWEEN ? AND ?{roles} GROUP BY session",  # noqa: S608 - marks
+                (session_of(first), session_of(last), *scope.roles),
+            )
+            sizes.update(rows)
+        return sizes
+
+    def holders(self, groups: Sequence[Sequence[str]], scope: Scope, limit: int) -> list[set[int]]:
+        """For each group of terms the passages of the scope with all of them: the newest, at most ``most``."""
+        return [self._holders(_match(group, scope.roles), scope, limit) for group in groups]
+
+    def _holders(self, match: str, scope: Scope, most: int) -> set[int]:
+        rows = (self.database.execute(_HOLDERS, (match, *bounds, most)) for bounds in scope.ranges)
+        return {id for (id,) in chain.from_iterable(rows)}
+
+    def counts(self, terms: Sequence[str], scope: Scope) -> list[int]:
+        """The number of passages of the scope that hold each of the terms."""
+        return [
+            sum(
+                self.database.execute(_COUNT, (_match((term,), scope.roles), *bounds)).fetchone()[0]
+                for bounds in scope.ranges
+            )
+            for term in terms
+        ]
+
+    def rows(self, ids: Collection[int]) -> Iterator[PassageRow]:
+        """The rows of these passages, in no order."""
+        columns = "SELECT p.id, p.position, p.part, p.role, p.at, p.said, p.same"
+        return map(PassageRow._make, self._select_passages(columns, ids))
+
+    def terms(self, ids: Collection[int]) -> Iterable[tuple[int, int, str]]:
+        """The id, the size and the terms of these passages."""
+        return self._select_passages("SELECT p.id, p.size, p.terms", ids)
+
+    def texts(self, ids: Collection[int]) -> Iterator[tuple[int, str, bool, str]]:
+        """The id, the text, its wholeness, and the terms of these passages."""
+        rows = self._select_passages("SELECT p.id, p.text, p.whole, p.terms", ids)
+        return ((id, text, bool(whole), terms) for id, text, whole, terms in rows)
+
+    def _select_passages(self, columns: str, ids: Collection[int]) -> sqlite3.Cursor:
+        return self.database.execute(f"{columns} {_WANTED}", (json.dumps(sorted(ids)),))
+
+
+class SqliteIndexWriter(SqliteIndexReader):
+    """The IndexWriter of one tenant in a SQLite file; the caller's transaction excludes every other writer."""
+
+    def open_session(self, session: str) -> IndexedSession:
+        """The indexed state of a session, created where it is new."""
+        return self.find_session(session) or self._add_session(session)
+
+    def _add_session(self, session: str) -> IndexedSession:
+        holder = self.holder
+        if holder is None:
+            holder = self._number("SELECT coalesce(max(holder) + 1, 0) FROM archive_sessions")
+        number = self._number(
+            "SELECT coalesce(max(number) + 1, 0) FROM archive_sessions WHERE holder = ?", holder
+        )
+        if number >= MAX_SESSIONS or holder >= MAX_TENANTS:
+            raise LogError(
+                f"the index holds {MAX_SESSIONS:,} sessions of a tenant and {MAX_TENANTS:,} tenants at most"
+            )
+        self.database.execute(_ADD_SESSION, (self.tenant, session, holder, number))
+        return IndexedSession(session, session_key(holder, number), 0, "", 0)
+
+    def note_own_calls(self, indexed: IndexedSession, calls: Collection[tuple[int, int]]) -> None:
+        """Note that these calls, (position, index), are to the library's own tools."""
+        self.database.executemany(
+            "INSERT OR IGNORE INTO archive_own VALUES (?, ?, ?)", [(indexed.key, *call) for call in calls]
+        )
+
+    def own_calls(self, indexed: IndexedSession, action: int) -> list[tuple[int, int]]:
+        """The noted calls of an action."""
+        return self.database.execute(
+            "SELECT position, part FROM archive_own WHERE session = ? AND position = ?", (indexed.key, action)
+        ).fetchall()
+
+    def add_passages(self, indexed: IndexedSession, passages: Sequence[StoredPassage]) -> None:
+        """Add passages of a session."""
+        self.database.executemany(_ADD, map(_values, passages))
+        self.database.executemany(
+            _ADD_WORDS, [(passage.row.id, f"{passage.terms} ={passage.row.role}") for passage in passages]
+        )
+        for role, (count, size) in count_by_role(
+            (passage.row.role, passage.size) for passage in passages
+        ).items():
+            self._grow(indexed, role, count, size)
+
+    def set_watermark(self, indexed: IndexedSession, position: int, digest: str, following: int) -> None:
+        """Note how far a session is indexed."""
+        self.database.execute(_MOVE, (position, digest, following, self.tenant, indexed.name))
+
+    def remove_passages(self, indexed: IndexedSession, ids: Sequence[int]) -> int:
+        """Remove passages of a session from every table; return how many were removed."""
+        removed = [id for id in ids if self._remove(indexed, id)]
+        if removed:
+            # Until segments are merged they still hold the words.
+            self.database.execute("INSERT INTO archive_words (archive_words) VALUES ('optimize')")
+        return len(removed)
+
+    def _remove(self, indexed: IndexedSession, id: int) -> bool:
+        row = self.database.execute("SELECT role, size FROM archive_passages WHERE id = ?", (id,)).fetchone()
+        if row is None:
+            return False
+        self.database.execute(_DROP_WORDS, (id,))
+        for table in ("archive_passages", "archive_signs", "archive_vectors"):
+            self.database.execute(f"DELETE FROM {table} WHERE id = ?", (id,))  # noqa: S608 - constants
+        self._grow(indexed, row[0], -1, -row[1])
+        return True
+
+    def remove_session(self, indexed: IndexedSession) -> None:
+        """Remove a session with its watermark."""
+        ids = self.database.execute(
+            "SELECT id FROM archive_passages WHERE id BETWEEN ? AND ?", range_of_session(indexed.key)
+        )
+        for (id,) in ids.fetchall():
+            self._remove(indexed, id)
+        for table in ("archive_own", "archive_sizes"):
+            self.database.execute(f"DELETE FROM {table} WHERE session = ?", (indexed.key,))  # noqa: S608 - constants
+        self.database.execute(
+            "DELETE FROM archive_sessions WHERE tenant = ? AND session = ?", (self.tenant, indexed.name)
+        )
+
+    def _grow(self, indexed: IndexedSession, role: Role, count: int, size: int) -> None:
+        """Add passages and their terms to the counts of the session and of its tenant."""
+        for number in (indexed.key, *self._total_keys(Scope((), None))):
+            self.database.execute(_GROW, (number, role, count, size))
+
+    def _number(self, statement: str, *values: object) -> int:
+        number: int = self.database.execute(statement, values).fetchone()[0]
+        return number
+
+
+def _to_indexed_session(row: tuple[str, int, int, int, str, int]) -> IndexedSession:
+    session, holder, number, position, digest, following = row
+    return IndexedSession(session, session_key(holder, number), position, digest, following)
+
+
+def _values(passage: StoredPassage) -> tuple[object, ...]:
+    row = passage.row
+    where = (row.position, row.part, row.role, row.at, row.mentioned_at, passage.start, passage.whole)
+    return (row.id, *where, passage.size, row.text_hash, passage.terms, passage.text)
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _match(terms: Sequence[str], roles: Sequence[Role]) -> str:
+    """The FTS5 query for all the terms. A term is quoted, and holds no quote: names are of word characters and
+    few marks.
+    """
+    match = " AND ".join(f'"{term}"' for term in terms)
+    if not roles:
+        return match
+    alternatives = " OR ".join(f'"={role}"' for role in roles)
+    return f"{match} AND ({alternatives})"
+
+
+class SqliteSearchIndex(SearchIndex):
+    """A search index in a SQLite file, by words, and with an ``embedder`` by meaning.
+
+    The tables lie beside the log's in its file, or in a file of their own, or in ``:memory:``. They are
+    derived: an index of another release, a damaged or a foreign one is dropped, and built again from the logs
+    given to ``catch_up``. ``session`` is the one that calls without a session mean. ``own_tools`` names the
+    tools whose results are not indexed because they repeat what was recalled. Threads may share one index, and
+    processes one file.
+
+    Raises LogUnreadable for a foreign file, LogBusy, LogUnwritable, LogTooNew.
     """
 
     def __init__(
@@ -42,13 +309,13 @@ class SqliteArchive(DerivedArchive):
         own_tools: Collection[str] = (),
         timeout: float = 5.0,
     ) -> None:
-        session, self.tenant = checked_name("session", session), checked_name("tenant", tenant)
-        store = SqliteStore(os.fspath(path), tenant=tenant, embedder=embedder, timeout=timeout)
+        session, self.tenant = check_name("session", session), check_name("tenant", tenant)
+        store = SqliteIndexStore(os.fspath(path), tenant=tenant, embedder=embedder, timeout=timeout)
         super().__init__(store, session=session, own_tools=own_tools)
 
 
-class SqliteStore:
-    """A Store in a SQLite file, over a connection of its own."""
+class SqliteIndexStore:
+    """The IndexStore in a SQLite file, over a connection of its own."""
 
     def __init__(self, path: str, *, tenant: str, embedder: Embedder | None, timeout: float) -> None:
         self.path, self._tenant = path, tenant
@@ -64,31 +331,31 @@ class SqliteStore:
             self.close()
             raise
 
-    def read(self, work: Callable[[SqliteReading], T]) -> T:
-        """What the work reads, within one state of the file, whatever others write meanwhile."""
+    def run_read(self, work: Callable[[SqliteIndexReader], T]) -> T:
+        """Run the work on one consistent state of the file."""
         with self._within("BEGIN") as database:
-            return work(SqliteReading(database, self._tenant))
+            return work(SqliteIndexReader(database, self._tenant))
 
-    def write(self, work: Callable[[SqliteWriting], T]) -> T:
-        """What the work writes, all or nothing."""
+    def run_write(self, work: Callable[[SqliteIndexWriter], T]) -> T:
+        """Run the work in one transaction."""
         with self._within("BEGIN IMMEDIATE") as database:
-            done = work(SqliteWriting(database, self._tenant))
+            result = work(SqliteIndexWriter(database, self._tenant))
             database.execute("COMMIT")
-            return done
+            return result
 
     def is_damage(self, error: Exception) -> bool:
-        """Whether what SQLite said means that the tables are not what they should be."""
+        """True where the error says that the tables are missing or damaged."""
         return _is_damage(error.__cause__)
 
     problems: tuple[str, ...] = ()
 
     def empty(self) -> None:
-        """As ``make_anew``: to drop the tables is the surest."""
-        self.make_anew()
+        """Drop and create the tables, as ``recreate`` does."""
+        self.recreate()
 
-    def make_anew(self) -> None:
-        """Drop the index, of every tenant, and make it empty."""
-        self.write(lambda writing: schema.make_anew(writing.database))
+    def recreate(self) -> None:
+        """Drop the index of every tenant, and create it empty."""
+        self.run_write(lambda writing: schema.recreate_index(writing.database))
 
     def close(self) -> None:
         """Release the file; a second call does nothing."""
@@ -103,13 +370,13 @@ class SqliteStore:
     def _prepare(self) -> None:
         with self._using() as database:
             database.execute("PRAGMA secure_delete = ON")
-            trusted = _is_trusted(database)
+            trusted = _is_current(database)
         if not trusted:
-            self.write(_make_trusted)
+            self.run_write(_make_current)
 
     @contextlib.contextmanager
     def _within(self, begin: str) -> Iterator[sqlite3.Connection]:
-        """The connection within a transaction, which is rolled back unless it is committed."""
+        """A transaction on the connection, rolled back unless it is committed."""
         with self._using() as database:
             database.execute(begin)
             try:
@@ -120,35 +387,35 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone, its errors in our words."""
+        """Lend the connection to this thread alone; errors are LogErrors."""
         if os.getpid() != self._process:
             raise LogClosed(
-                f"{self.path}: opened before this process was forked; open the archive again in here"
+                f"{self.path}: opened before this process was forked; open the index again in here"
             )
         with self._lock:
             if self._database is None:
-                raise LogClosed(f"{self.path}: this archive was closed; open it again")
-            with translated(self.path, writing=False):
+                raise LogClosed(f"{self.path}: this index was closed; open it again")
+            with translate_errors(self.path, writing=False):
                 yield self._database
 
 
 def vectors_of(embedder: Embedder) -> VectorStore:
-    """Where an embedder's vectors go in a file. Raises ConfigurationError."""
+    """The vectors of an embedder in a file. Raises ConfigurationError."""
     try:
-        from pagein.backends.sqlite.vectors import Vectors  # noqa: PLC0415 - brings NumPy
+        from pagein.backends.sqlite.vectors import SqliteVectors  # noqa: PLC0415 - brings NumPy
     except ImportError:
         raise ConfigurationError("vectors need NumPy: pip install 'pagein[vectors]'") from None
-    return Vectors(embedder)
+    return SqliteVectors(embedder)
 
 
-def _make_trusted(writing: SqliteWriting) -> None:
-    if not _is_trusted(writing.database):  # another process may have been first
-        schema.make_anew(writing.database)
+def _make_current(writing: SqliteIndexWriter) -> None:
+    if not _is_current(writing.database):  # another process may have been first
+        schema.recreate_index(writing.database)
 
 
-def _is_trusted(database: sqlite3.Connection) -> bool:
+def _is_current(database: sqlite3.Connection) -> bool:
     try:
-        return schema.is_trusted(database)
+        return schema.is_index_current(database)
     except sqlite3.DatabaseError as error:
         if _is_damage(error):
             return False
@@ -156,12 +423,18 @@ def _is_trusted(database: sqlite3.Connection) -> bool:
 
 
 def _is_damage(error: BaseException | None) -> bool:
-    """Whether what SQLite said means that the tables are not what they should be."""
+    """True where SQLite's error says that the tables are missing or damaged."""
     if not isinstance(error, sqlite3.DatabaseError):
         return False
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     missing = isinstance(error, sqlite3.OperationalError) and any(
-        each in str(error)
-        for each in ("no such table", "no such column", "has no column", "vtable constructor", "invalid fts5")
+        message in str(error)
+        for message in (
+            "no such table",
+            "no such column",
+            "has no column",
+            "vtable constructor",
+            "invalid fts5",
+        )
     )
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT) or missing

@@ -1,7 +1,8 @@
-"""Vectors in a SQLite file, their signs in memory: near is found by signs, and measured by the vectors themselves.
+"""Vectors in a SQLite file, their signs in memory: candidates by their signs, similarities by the vectors
+themselves.
 
-The signs of 384 numbers are 48 bytes. Of 100,000 passages they fill 5 MB, their 200 nearest by differing signs hold .998
-of the 10 nearest by cosine (measured on LoCoMo's vectors), and only those are read from disk.
+The signs of 384 numbers are 48 bytes. Of 100,000 passages they fill 5 MB; the 200 nearest by differing signs
+hold .998 of the 10 nearest by cosine (measured on LoCoMo's vectors), and only those are read from disk.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pagein.backends.sqlite.search_tables import SqliteReading
+from pagein.backends.sqlite.search import SqliteIndexReader
 from pagein.search.base import Embedder
 from pagein.search.index_store import Scope
-from pagein.search.vectors import RESCORED, Embedding
+from pagein.search.vectors import RESCORED_PASSAGES, VectorStoreBase
 
 _ABOUT = "SELECT value FROM archive_about WHERE name = 'embedder'"
 _SET_ABOUT = (
@@ -28,8 +29,8 @@ _LEFT = """SELECT (SELECT count(*) FROM archive_passages WHERE id BETWEEN ?1 AND
     - (SELECT count(*) FROM archive_vectors WHERE id BETWEEN ?1 AND ?2)"""
 
 
-class Vectors(Embedding):
-    """The vectors of one tenant's passages in an archive's file, made by one embedder. Raises ConfigurationError."""
+class SqliteVectors(VectorStoreBase):
+    """The vectors of one tenant's passages in an index file, made by one embedder. Raises ConfigurationError."""
 
     def __init__(self, embedder: Embedder) -> None:
         super().__init__(embedder)
@@ -39,31 +40,33 @@ class Vectors(Embedding):
         self._ids: NDArray[np.int64] = np.empty(0, np.int64)
         self._signs: NDArray[np.uint64] = np.empty((0, self._width // 8), np.uint64)
 
-    def pending(self, reading: SqliteReading, limit: int) -> tuple[list[tuple[int, str]], int]:
-        """At most ``limit`` passages without a vector, newest first; and how many there are."""
-        database, bounds = reading.database, reading.range_of_all()
+    def pending(self, reader: SqliteIndexReader, limit: int) -> tuple[list[tuple[int, str]], int]:
+        """At most ``limit`` passages without a vector, newest first, and their total number."""
+        database, bounds = reader.database, reader.range_of_all()
         if limit < 1:
             return [], 0
         if not self._is_ours(database):
-            left = database.execute(
+            count = database.execute(
                 "SELECT count(*) FROM archive_passages WHERE id BETWEEN ? AND ?", bounds
             ).fetchone()[0]
             rows = database.execute(
                 "SELECT id, text FROM archive_passages WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?",
                 (*bounds, limit),
             )
-            return rows.fetchall(), left
-        left = database.execute(_LEFT, bounds).fetchone()[0]
-        return (database.execute(_TODO, (*bounds, limit)).fetchall() if left else []), left
+            return rows.fetchall(), count
+        count = database.execute(_LEFT, bounds).fetchone()[0]
+        return (database.execute(_TODO, (*bounds, limit)).fetchall() if count else []), count
 
-    def keep(self, writing: SqliteReading, ids: Sequence[int], made: NDArray[np.float32]) -> None:
-        """Store vectors, those of passages that are gone not; those of another embedder are dropped first."""
-        database = writing.database
+    def store_vectors(
+        self, writer: SqliteIndexReader, ids: Sequence[int], vectors: NDArray[np.float32]
+    ) -> None:
+        """Store vectors; drop another embedder's first. Those of removed passages are skipped."""
+        database = writer.database
         if not self._is_ours(database):
             database.execute("DELETE FROM archive_vectors")
             database.execute("DELETE FROM archive_signs")
             database.execute(_SET_ABOUT, (self._about,))
-        bodies, signs = made.astype(np.float16), self._signs_of(made)
+        bodies, signs = vectors.astype(np.float16), self._signs_of(vectors)
         for id, body, sign in zip(ids, bodies, signs, strict=True):
             there = database.execute("SELECT 1 FROM archive_passages WHERE id = ?", (id,)).fetchone()
             if there is not None:
@@ -72,14 +75,16 @@ class Vectors(Embedding):
                     "INSERT OR REPLACE INTO archive_signs (id, signs) VALUES (?, ?)", (id, sign.tobytes())
                 )
 
-    def near(self, reading: SqliteReading, vector: NDArray[np.float32], scope: Scope) -> dict[int, float]:
-        """How near the nearest passages of a scope are: all by their signs, the nearest of these measured."""
-        self.refresh(reading.database)
+    def score_nearest(
+        self, reader: SqliteIndexReader, vector: NDArray[np.float32], scope: Scope
+    ) -> dict[int, float]:
+        """The similarities of the nearest passages in a scope: candidates by their signs, then measured."""
+        self.refresh(reader.database)
         ids, near = self.by_signs(vector, scope)
-        return self.measured(reading, vector, ids[self.top(near, RESCORED)].tolist())
+        return self.score_passages(reader, vector, ids[self.top(near, RESCORED_PASSAGES)].tolist())
 
     def refresh(self, database: sqlite3.Connection) -> None:
-        """Read the signs that are new since the last look."""
+        """Read the signs that are new since the last call."""
         if not self._is_ours(database):
             self._row, self._ids, self._signs = 0, self._ids[:0], self._signs[:0]
             return
@@ -100,7 +105,7 @@ class Vectors(Embedding):
     def by_signs(
         self, vector: NDArray[np.float32], scope: Scope
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The ids within the scope that have a vector, and about how near each is."""
+        """The ids within the scope that have a vector, and their approximate similarities."""
         within = np.zeros(len(self._ids), bool)
         for first, last in scope.ranges:
             within |= (self._ids >= first) & (self._ids <= last)
@@ -109,21 +114,21 @@ class Vectors(Embedding):
         near: NDArray[np.float32] = np.cos(np.pi * differ / self.embedder.dimension).astype(np.float32)
         return ids, near
 
-    def measured(
-        self, reading: SqliteReading, vector: NDArray[np.float32], ids: Collection[int]
+    def score_passages(
+        self, reader: SqliteIndexReader, vector: NDArray[np.float32], ids: Collection[int]
     ) -> dict[int, float]:
-        """How near these are, measured by their vectors; those that have none are left out."""
-        rows = reading.database.execute(
+        """The similarities of these passages; those without a vector are left out."""
+        rows = reader.database.execute(
             "SELECT v.id, v.vector FROM json_each(?) AS wanted JOIN archive_vectors AS v ON v.id = wanted.value",
-            (json.dumps([int(each) for each in ids]),),
+            (json.dumps([int(id) for id in ids]),),
         ).fetchall()
-        return self.similarities(rows, vector) if self._is_ours(reading.database) else {}
+        return self.similarities(rows, vector) if self._is_ours(reader.database) else {}
 
     def top(self, near: NDArray[np.float32], most: int) -> NDArray[np.int64]:
-        """The places of the highest, about in order."""
+        """The indices of the highest values, about in order."""
         best = np.arange(len(near)) if len(near) <= most else np.argpartition(-near, most)[:most]
-        found: NDArray[np.int64] = best[np.argsort(-near[best], kind="stable")]
-        return found
+        order: NDArray[np.int64] = best[np.argsort(-near[best], kind="stable")]
+        return order
 
     def _is_ours(self, database: sqlite3.Connection) -> bool:
         return bool(database.execute(_ABOUT).fetchone() == (self._about,))

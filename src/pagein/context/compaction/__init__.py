@@ -1,1 +1,1 @@
-"""What leaves the view: the policy contract, the ladder, the fallback that always fits."""
+"""Compaction: the policy contract, the policies, the ladder, and the floor, a fallback that always fits."""

@@ -1,75 +1,108 @@
-"""From a view over its marks to a plan that fits: the policy until it finds no more, then the floor. Pure."""
+"""Application of a policy to a view: the plan that makes it fit, the check of a plan, and manual filters. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from pagein.context.compaction.base import Plan, Policy, newest_user
+from pagein.context.compaction.base import Plan, Policy, newest_user_position
 from pagein.context.compaction.floor import floor
 from pagein.context.view.cuts import cuts
-from pagein.context.view.fold import preview
-from pagein.context.view.view import View
+from pagein.context.view.fold import make_entry, preview
+from pagein.context.view.view import View, ViewEntry, request_cost
 from pagein.errors import ConfigurationError, OverBudget
 from pagein.events.handles import range_handle
+from pagein.events.steps import ActionStep, FinalAnswerStep, PlanningStep
 from pagein.tokens import Budget
 
-LEAST = 0.02
-"""The share of the limit that a compaction must gain where none is needed: less is not worth a broken prefix."""
+MIN_GAIN_SHARE = 0.02
+"""Share of the limit that a compaction below the limit must gain: less is not worth a broken prefix."""
 
 
-def fitting(current: View, budget: Budget, policy: Policy) -> Plan | None:
-    """What the policy takes out until it finds no more, and the floor where that is not enough. Pure.
+def plan_to_fit(current: View, budget: Budget, policy: Policy) -> Plan | None:
+    """Plan a compaction: the policy until it has no more plans, then the floor if the view is still too large.
 
-    Asked again about its result it finds nothing, so that two views in a row record one compaction. Raises
-    OverBudget, and ConfigurationError for a plan that would break a promise.
+    Applied to the resulting view it plans nothing, so two views in a row record one compaction. Raises OverBudget, and
+    ConfigurationError for a plan that ``check_plan`` refuses.
     """
     whole, after = None, current
-    while (found := _next(after, budget, policy)) is not None:
-        plan, after = found
+    while (planned := _next_plan(after, budget, policy)) is not None:
+        plan, after = planned
         whole = plan if whole is None else whole.then(plan)
     if after.tokens <= current.limit:
         return whole
-    return _least(current, budget)
+    return _floor_plan(current, budget)
 
 
-def _least(current: View, budget: Budget) -> Plan:
-    """The floor by itself, where what a policy left first stood in its way. Raises OverBudget, with what it came to."""
+def _floor_plan(current: View, budget: Budget) -> Plan:
+    """Plan with the floor alone, as a policy's plan may stand in its way. Raises OverBudget with the tokens reached."""
     plan = floor(current, budget)
     after = current if plan is None else preview(current, plan.replacements)
     if plan is None or after.tokens > current.limit:
-        given_up = ("summary", "clip", "mask", "floor", "reasoning")
-        staying = [each.handle for each in after.entries if each.tier not in given_up]
+        reduced = ("summary", "clip", "mask", "floor", "reasoning")
+        staying = [entry.handle for entry in after.entries if entry.tier not in reduced]
         raise OverBudget(after.tokens, current.limit, staying)
     return plan
 
 
-def _next(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] | None:
+def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] | None:
     is_over = view.tokens > view.limit
-    tried: tuple[Callable[[View, Budget], Plan | None], ...] = (policy, floor) if is_over else (policy,)
-    least = 1 if is_over else max(1, int(view.limit * LEAST))
-    for each in tried:
-        plan = each(view, budget)
+    policies: tuple[Callable[[View, Budget], Plan | None], ...] = (policy, floor) if is_over else (policy,)
+    min_gain = 1 if is_over else max(1, int(view.limit * MIN_GAIN_SHARE))
+    for policy_or_floor in policies:
+        plan = policy_or_floor(view, budget)
         if plan is not None:
-            after = preview(view, checked(view, plan).replacements)
-            if view.tokens - after.tokens >= least:
+            after = preview(view, check_plan(view, plan).replacements)
+            if view.tokens - after.tokens >= min_gain:
                 return plan, after
     return None
 
 
-def checked(view: View, plan: Plan) -> Plan:
-    """The plan, where it keeps the promises: ranges between legal cuts, the user's newest words left alone.
+def check_plan(view: View, plan: Plan) -> Plan:
+    """Return the plan if its ranges lie between cuts and the newest user message stays; else raise ConfigurationError.
 
-    Raises ConfigurationError, so that a policy's mistake is not written down for ever.
+    A policy's mistake is refused before it is recorded.
     """
-    allowed, newest = frozenset(cuts(view)), newest_user(view)
-    for each in plan.replacements:
-        handle = range_handle(each.first, each.last)
-        if each.first <= newest < each.last:
+    allowed, newest = frozenset(cuts(view)), newest_user_position(view)
+    for replacement in plan.replacements:
+        handle = range_handle(replacement.first, replacement.last)
+        if replacement.first <= newest < replacement.last:
             raise ConfigurationError(
-                f"policy {plan.policy!r} would take out {handle}: the user's newest words stay"
+                f"policy {plan.policy!r} would remove {handle}: the newest user message must stay"
             )
-        if each.summary is not None and not {each.first, each.last} <= allowed:
+        if replacement.summary is not None and not {replacement.first, replacement.last} <= allowed:
             raise ConfigurationError(
-                f"policy {plan.policy!r} would fold {handle}: a view is split at view.cuts.cuts only"
+                f"policy {plan.policy!r} would fold {handle}: a range must begin and end at a position of view.cuts.cuts"
             )
     return plan
+
+
+def filter_view(view: View, *, summary_mode: bool, keep_last_n: int | None) -> View:
+    """Return the last ``keep_last_n`` actions of a view; in ``summary_mode`` without prompts, plans and prose.
+
+    Summary mode is a filter, not a summary (smolagents ``write_memory_to_messages``): tasks, tool calls, observations
+    and errors stay. Nothing is recorded. Raises ConfigurationError for a negative number.
+    """
+    if keep_last_n is not None:
+        if keep_last_n < 0:
+            raise ConfigurationError(f"keep_last_n must be 0 or more, not {keep_last_n}")
+        from pagein.context.compaction.policies.window import Window  # noqa: PLC0415 - for this option alone
+
+        plan = Window(keep_last_n, always=True)(view, Budget(view.limit))
+        view = view if plan is None else preview(view, plan.replacements, plan.reason)
+    if not summary_mode:
+        return view
+    run = tuple(shortened for entry in view.run if (shortened := _without_prose(entry, view)) is not None)
+    return replace(view, systems=(), run=run, tokens=request_cost((*view.front, *run), view.counter))
+
+
+def _without_prose(entry: ViewEntry, view: View) -> ViewEntry | None:
+    match entry.item:
+        case PlanningStep() | FinalAnswerStep() | ActionStep(tool_calls=()):
+            return None
+        case ActionStep(tool_calls=calls) as step:
+            bare = replace(step, content=None, tool_calls=tuple(replace(call, at=None) for call in calls))
+            first, last, tier, ids = entry.first, entry.last, entry.tier, entry.ids
+            return make_entry(bare, first, last, view.counter, tier=tier, why="summary mode", ids=ids)
+        case _:
+            return entry

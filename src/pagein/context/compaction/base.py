@@ -1,4 +1,4 @@
-"""What leaves the view: policies are pure functions from a view and a budget to a plan, or none."""
+"""The contract of compaction policies: pure functions from a view and a budget to a plan, or None."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from pagein.context.view.view import Shown, View
+from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement
 from pagein.events.steps import ActionStep, Observation, TaskStep
 from pagein.tokens import Budget
@@ -14,21 +14,21 @@ from pagein.tokens import Budget
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A compaction that has not happened: what would be replaced, in this order, and why."""
+    """A planned compaction: its replacements in order, and the reason."""
 
     replacements: tuple[Replacement, ...]
     policy: str
     reason: str
 
     def then(self, later: Plan) -> Plan:
-        """Both plans as one, so that the prompt's prefix breaks once."""
-        replacements = settled((*self.replacements, *later.replacements))
+        """Join two plans into one, so that the prompt's prefix breaks once."""
+        replacements = drop_covered((*self.replacements, *later.replacements))
         policy = self.policy if self.policy == later.policy else f"{self.policy}+{later.policy}"
         return Plan(replacements, policy, f"{self.reason}; {later.reason}")
 
 
 class Policy(Protocol):
-    """Decides what leaves. Pure: equal views and budgets give equal plans, and nothing is changed."""
+    """Decides what leaves the view. Pure: equal views and budgets give equal plans, and nothing is changed."""
 
     @property
     def name(self) -> str:
@@ -36,50 +36,56 @@ class Policy(Protocol):
         ...
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
-        """What should leave now; None where nothing should, or nothing can."""
+        """Plan a compaction; None if nothing should or can leave."""
         ...
 
 
-def settled(replacements: tuple[Replacement, ...]) -> tuple[Replacement, ...]:
-    """The replacements without those that a later one covers whole, in order."""
-    kept: list[Replacement] = []
+def drop_covered(replacements: tuple[Replacement, ...]) -> tuple[Replacement, ...]:
+    """Drop the replacements whose whole range a later summary covers."""
+    remaining: list[Replacement] = []
     covered: list[Replacement] = []
-    for each in reversed(replacements):
-        if not any(_covers(later, each) for later in covered):
-            kept.append(each)
-        if each.summary is not None:
-            covered.append(each)
-    return tuple(reversed(kept))
+    for replacement in reversed(replacements):
+        if not any(_covers(later, replacement) for later in covered):
+            remaining.append(replacement)
+        if replacement.summary is not None:
+            covered.append(replacement)
+    return tuple(reversed(remaining))
 
 
 def _covers(later: Replacement, earlier: Replacement) -> bool:
     return later.first <= earlier.first and earlier.last <= later.last
 
 
-def plan_of(replacements: Iterable[Replacement], policy: str, reason: str) -> Plan | None:
-    """A plan, or none where nothing is replaced."""
-    held = tuple(replacements)
-    return Plan(held, policy, reason) if held else None
+def make_plan(replacements: Iterable[Replacement], policy: str, reason: str) -> Plan | None:
+    """Make a plan; None without replacements."""
+    planned = tuple(replacements)
+    return Plan(planned, policy, reason) if planned else None
 
 
-def actions(view: View) -> tuple[Shown, ...]:
-    """The actions shown, oldest first."""
-    return tuple(each for each in view.run if isinstance(each.item, ActionStep))
+def actions(view: View) -> tuple[ViewEntry, ...]:
+    """Return the actions in a view, oldest first."""
+    return tuple(entry for entry in view.run if isinstance(entry.item, ActionStep))
 
 
-def observed(shown: Shown) -> Iterator[tuple[int, Observation]]:
-    """The observations of an action that have come, with the number of the call each answers."""
-    if isinstance(shown.item, ActionStep):
-        for index, seen in enumerate(shown.item.observations):
-            if seen is not None and seen.status != "unknown":
-                yield index, seen
+def iter_observations(entry: ViewEntry) -> Iterator[tuple[int, Observation]]:
+    """Yield the observations of an action that have come, each with the number of its call."""
+    if isinstance(entry.item, ActionStep):
+        for index, observation in enumerate(entry.item.observations):
+            if observation is not None and observation.status != "unknown":
+                yield index, observation
 
 
-def newest_user(view: View) -> int:
-    """The position of the user's newest words, or -1."""
-    return next((each.first for each in reversed(view.run) if isinstance(each.item, TaskStep)), -1)
+def newest_user_position(view: View) -> int:
+    """Return the position of the newest user message, or -1."""
+    return next((entry.first for entry in reversed(view.run) if isinstance(entry.item, TaskStep)), -1)
 
 
-def is_stubbed(shown: Shown, slot: str, index: int = 0) -> bool:
-    """True where a stub stands in the slot already."""
-    return any(stub.slot == slot and stub.index == index for stub in shown.stubs)
+def earlier_user_entries(view: View) -> list[ViewEntry]:
+    """Return the entries of all user messages but the newest."""
+    newest = newest_user_position(view)
+    return [entry for entry in view.run if isinstance(entry.item, TaskStep) and entry.first != newest]
+
+
+def is_stubbed(entry: ViewEntry, slot: str, index: int = 0) -> bool:
+    """True if a stub is in the slot already."""
+    return any(stub.slot == slot and stub.index == index for stub in entry.stubs)

@@ -1,69 +1,164 @@
-"""Folding: runs of entries between the user's words become one summary each."""
+"""Episodes: the stretches of entries between user messages, and the summaries that replace them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 
+from pagein.context.compaction.base import actions
+from pagein.context.salience.extract import Extract, select_lines
 from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import is_kept
-from pagein.context.view.view import Shown, View
+from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement
-from pagein.events.steps import TaskStep
+from pagein.events.handles import range_handle, step_handle
+from pagein.events.identifiers import argument_text, format_call
+from pagein.events.steps import TaskStep, as_text
+
+FOLD_MIN_TOKENS = 40
+"""Tokens of a stretch up to which its summary would save nothing."""
+
+HEADER_TOKENS = 60
+"""Tokens of a summary beside its lines."""
 
 
 def legal_stop(view: View, stop: int) -> int:
-    """The last cut at or before ``stop``."""
+    """Return the last cut at or before ``stop``."""
     return max(
-        (each for each in cuts(view) if each <= stop), default=view.run[0].first if view.run else view.head
+        (position for position in cuts(view) if position <= stop),
+        default=view.run[0].first if view.run else view.head,
     )
 
 
-def stretches(view: View, stop: int) -> Iterator[tuple[Shown, ...]]:
-    """The entries before ``stop`` that may leave, split where the user spoke: words of the user stay."""
-    held: list[Shown] = []
-    for each in view.run:
-        if each.first >= stop or isinstance(each.item, TaskStep):
-            if held:
-                yield tuple(held)
-            held = []
-            if each.first >= stop:
+def stretches(view: View, stop: int) -> Iterator[tuple[ViewEntry, ...]]:
+    """Yield the stretches of entries before ``stop``, split at user messages, which stay."""
+    stretch: list[ViewEntry] = []
+    for entry in view.run:
+        if entry.first >= stop or isinstance(entry.item, TaskStep):
+            if stretch:
+                yield tuple(stretch)
+            stretch = []
+            if entry.first >= stop:
                 return
         else:
-            held.append(each)
-    if held:
-        yield tuple(held)
+            stretch.append(entry)
+    if stretch:
+        yield tuple(stretch)
 
 
-def span(view: View, held: tuple[Shown, ...]) -> tuple[int, int]:
-    """The positions ``[first, last)`` a summary of these entries covers, up to the next entry shown."""
-    after = next((each.first for each in view.run if each.first > held[-1].first), view.head)
-    return held[0].first, after
+def covered_range(view: View, stretch: tuple[ViewEntry, ...]) -> tuple[int, int]:
+    """Return the positions ``[first, last)`` that a summary of these entries covers, up to the next entry."""
+    after = next((entry.first for entry in view.run if entry.first > stretch[-1].first), view.head)
+    return stretch[0].first, after
 
 
 def fold_before(view: View, stop: int, write: Callable[[int, int], str]) -> Iterator[Replacement]:
-    """A summary for each stretch before ``stop``, written by ``write(first, last)``; what is one already stays."""
-    for held in stretches(view, legal_stop(view, stop)):
-        leaving = [each for each in held if not is_kept(each)]
-        if not leaving or is_summary(tuple(leaving)) or not is_worth(leaving):
+    """Replace each stretch before ``stop`` by the text of ``write(first, last)``; existing summaries stay."""
+    for stretch in stretches(view, legal_stop(view, stop)):
+        leaving = [entry for entry in stretch if not is_kept(entry)]
+        if not leaving or is_summary(tuple(leaving)) or not is_worth_folding(leaving):
             continue
-        first, last = span(view, held)
+        first, last = covered_range(view, stretch)
         yield Replacement(first, last, summary=write(first, last))
 
 
-def folds(view: View, stop: int) -> list[tuple[Shown, ...]]:
-    """The stretches before ``stop`` in which something may leave, oldest first."""
-    return [held for held in stretches(view, stop) if any(not is_kept(each) for each in held)]
+def foldable_stretches(view: View, stop: int) -> list[tuple[ViewEntry, ...]]:
+    """Return the stretches before ``stop`` that have an entry to remove, oldest first."""
+    return [stretch for stretch in stretches(view, stop) if any(not is_kept(entry) for entry in stretch)]
 
 
-def is_summary(held: tuple[Shown, ...]) -> bool:
-    """True for a stretch that is one summary already."""
-    return len(held) == 1 and held[0].tier == "summary"
+def is_summary(stretch: tuple[ViewEntry, ...]) -> bool:
+    """True for a stretch that is a single summary already."""
+    return len(stretch) == 1 and stretch[0].tier == "summary"
 
 
-WORTH = 40
-"""Tokens below which a line with a handle would save nothing."""
+def is_worth_folding(entries: Iterable[ViewEntry]) -> bool:
+    """True if a summary of these entries can be smaller than they are."""
+    return sum(entry.tokens for entry in entries) > FOLD_MIN_TOKENS
 
 
-def is_worth(held: Iterable[Shown]) -> bool:
-    """True where what stands for these entries can be smaller than they are."""
-    return sum(each.tokens for each in held) > WORTH
+def is_protected(entry: ViewEntry) -> bool:
+    """True for entries that no fold removes: system prompts, pins, user messages."""
+    return is_kept(entry) or isinstance(entry.item, TaskStep)
+
+
+def protected_tokens(view: View) -> int:
+    """Return the tokens of all protected entries."""
+    return sum(entry.tokens for entry in view.entries if is_protected(entry))
+
+
+def unprotected_tokens(view: View, start: int) -> int:
+    """Return the tokens of the entries from ``start`` on that are not protected."""
+    return sum(entry.tokens for entry in view.run if entry.first >= start and not is_protected(entry))
+
+
+def boundary(view: View, tokens: float) -> int:
+    """Return the position behind which the steps cost at most ``tokens``; the newest action is always behind it."""
+    every_action = actions(view)
+    stop = every_action[-1].first if every_action else view.head
+    for entry in reversed(view.run):
+        if is_protected(entry):
+            continue
+        tokens -= entry.tokens
+        if tokens < 0:
+            break
+        stop = min(stop, entry.first)
+    return stop
+
+
+def visible_texts(view: View, stop: int, *, users: bool = True) -> tuple[str, ...]:
+    """Return the texts that stay visible when the stretches before ``stop`` leave; without ``users``, user messages leave."""
+    stays = is_protected if users else is_kept
+    staying = (
+        *view.systems,
+        *view.front,
+        *(entry for entry in view.run if entry.first >= stop or stays(entry)),
+    )
+    return tuple(text for entry in staying for text in _entry_texts(entry))
+
+
+def _entry_texts(entry: ViewEntry) -> Iterator[str]:
+    for message in entry.messages:
+        yield as_text(message.content)
+        for call in message.tool_calls:
+            yield argument_text(call.arguments)
+            yield format_call(call.name, call.arguments).text
+
+
+def summarize_stretch(
+    view: View, stretch: tuple[ViewEntry, ...], tokens: int, visible: tuple[str, ...], *, own: bool = False
+) -> Replacement:
+    """Replace a stretch by an extract of at most ``tokens`` tokens, or by one line if that is too few.
+
+    With ``own`` the extract has lines of the stretch only, else of the whole run, as in the newest summary of a view.
+    """
+    first, last = covered_range(view, stretch)
+    extract = Extract()
+    if tokens > HEADER_TOKENS:
+        within = (first, last) if own else None
+        extract = select_lines(
+            view.tracker, tokens - HEADER_TOKENS, view.counter, visible=visible, within=within
+        )
+    return Replacement(first, last, summary=_extract_text(first, last, extract))
+
+
+def summarize_before(view: View, stop: int, tokens: int) -> Iterator[Replacement]:
+    """Summarize every stretch before ``stop`` in ``tokens`` tokens together; older summaries stay."""
+    stretches, visible = foldable_stretches(view, stop), visible_texts(view, stop)
+    for number, stretch in enumerate(stretches):
+        is_newest = number == len(stretches) - 1
+        if is_newest or not is_summary(stretch):
+            yield summarize_stretch(view, stretch, tokens // len(stretches), visible, own=not is_newest)
+
+
+def _extract_text(first: int, last: int, extract: Extract) -> str:
+    handle = range_handle(first, last)
+    if not extract.lines and not extract.names:
+        return f"Out of view: {handle}."
+    lines = [f"Out of view: {handle}; expand(handle) gives a step back. Lines of theirs (> done, ! failed):"]
+    for position, group in groupby(extract.lines, key=lambda line: line.position):
+        lines.append(f"[{step_handle(position)}]")
+        lines.extend(line.mark + line.text for line in group)
+    if extract.names:
+        lines.append("Also named: " + " ".join(extract.names))
+    return "\n".join(lines)

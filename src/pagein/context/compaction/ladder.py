@@ -1,15 +1,16 @@
-"""The ladder: cheap before dear, one prefix break a pass."""
+"""The ladder: a policy that applies others in order, the cheapest first, with one prefix break."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from pagein.context.compaction.base import Plan, Policy
+from pagein.context.compaction.policies.chat import FoldUsers
 from pagein.context.compaction.policies.clip import Clip
 from pagein.context.compaction.policies.mask import Mask
 from pagein.context.compaction.policies.projection import Projection
 from pagein.context.compaction.policies.reasoning import DropReasoning
-from pagein.context.compaction.policies.users import ClipUsers, FoldUsers
+from pagein.context.compaction.policies.users import ClipUsers
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View
 from pagein.tokens import Budget
@@ -22,18 +23,18 @@ RUNGS: tuple[Policy, ...] = (
     Mask(alone=True),
     Projection(),
 )
-"""Cheap before dear. The floor stands below: whoever asks a policy falls back on it."""
+"""The default rungs, cheapest first. Behind every policy stands the floor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Each rung in turn, until the view is under the high mark; all that leaves is one plan."""
+    """Applies each rung to the result of the one before; all their replacements are one plan."""
 
     rungs: tuple[Policy, ...] = RUNGS
     name: str = "ladder"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
-        """What leaves this time, or none."""
+        """Join the plans of the rungs; None without any."""
         whole: Plan | None = None
         for rung in self.rungs:
             plan = rung(view, budget)

@@ -1,4 +1,4 @@
-"""Policies by name."""
+"""The registry of policies: each policy class by its name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from pagein.context.compaction.base import Policy
 from pagein.context.compaction.ladder import Ladder
+from pagein.context.compaction.policies.chat import FoldUsers
 from pagein.context.compaction.policies.clip import Clip
 from pagein.context.compaction.policies.mask import Mask
 from pagein.context.compaction.policies.projection import Projection
@@ -17,33 +18,35 @@ from pagein.context.compaction.policies.rolling import Rolling
 from pagein.context.compaction.policies.rounds import Rounds
 from pagein.context.compaction.policies.short_long import ShortLong
 from pagein.context.compaction.policies.tiers import Tiers
-from pagein.context.compaction.policies.users import ClipUsers, FoldUsers
+from pagein.context.compaction.policies.users import ClipUsers
 from pagein.context.compaction.policies.window import Window
 from pagein.errors import ConfigurationError
 
-POLICIES: Mapping[str, Callable[[], Policy]] = MappingProxyType(
-    {
-        "ladder": Ladder,
-        "clip": Clip,
-        "mask": Mask,
-        "reasoning": DropReasoning,
-        "window": Window,
-        "prune": PruneOldObservations,
-        "users": ClipUsers,
-        "chat": FoldUsers,
-        "projection": Projection,
-        "rounds": Rounds,
-        "short_long": ShortLong,
-        "rolling": Rolling,
-        "tiers": Tiers,
-        "relevance": Relevance,
-    }
+_CLASSES: tuple[Callable[[], Policy], ...] = (
+    Ladder,
+    Clip,
+    Mask,
+    DropReasoning,
+    Window,
+    PruneOldObservations,
+    ClipUsers,
+    FoldUsers,
+    Projection,
+    Rounds,
+    ShortLong,
+    Rolling,
+    Tiers,
+    Relevance,
 )
-"""Each policy under its name, with its defaults. The floor stands behind every one of them."""
+
+POLICIES: Mapping[str, Callable[[], Policy]] = MappingProxyType(
+    {policy().name: policy for policy in _CLASSES}
+)
+"""Each policy class by its name. The command line, the configuration and its docs page read this table."""
 
 
 def policy_named(name: str) -> Policy:
-    """The policy of that name. Raises ConfigurationError, which lists the names there are."""
+    """Return the policy of a name, with its defaults. Raises ConfigurationError for an unknown name."""
     if name not in POLICIES:
         raise ConfigurationError(f"no policy {name!r}; there are {', '.join(POLICIES)}")
     return POLICIES[name]()

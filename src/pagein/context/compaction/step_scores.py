@@ -1,8 +1,8 @@
-"""What an old step is worth keeping: how much it has to do with what the run is doing now. Pure but for an embedder.
+"""Scores of old steps by their relevance to the newest ones. Pure but for an embedder.
 
-Relevance-scored retention (seed 3; pydantic-ai's RelevanceCompaction asks a judge instead). By words, weighed by how
-rare they are in the run, or by vectors where an embedder is given. No model is asked about the borderline cases: a
-policy is pure, and a judge would decide on the turn.
+Relevance-scored retention (seed 3; pydantic-ai's RelevanceCompaction asks a judge instead). Steps are compared by words,
+weighted by how rare they are in the run, or by vectors of an embedder. No model judges borderline cases: a policy is
+pure and does not wait.
 """
 
 from __future__ import annotations
@@ -13,96 +13,100 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pagein.context.compaction.base import actions, newest_user
-from pagein.context.compaction.extracts import stays
+from pagein.context.compaction.base import actions, newest_user_position
+from pagein.context.compaction.episodes import is_protected
 from pagein.context.salience.lines import stem
-from pagein.context.view.view import Shown, View
+from pagein.context.view.view import View, ViewEntry
 from pagein.events.identifiers import argument_text, identifiers, words
 from pagein.events.steps import FinalAnswerStep, as_text
 
-NOW = 2
-"""The newest actions that, with the user's newest words, say what the run is doing."""
+NEWEST_ACTIONS = 2
+"""Number of newest actions that, with the newest user message, steps are compared with."""
 
-RECENT = 0.5
-"""What the step before the newest ones has for its age; it fades with the square root of its age in steps."""
+RECENCY_WEIGHT = 0.5
+"""Score of the newest old step for its age; it falls with the square root of the age in steps."""
 
-DENSITY = 0.3
-"""A step's score is divided by its tokens to this power: of two that match alike the short one stays."""
+SIZE_EXPONENT = 0.3
+"""Power of a step's tokens that divides its score: of two equally relevant steps the shorter one stays."""
 
-READ = 4_000
-"""Characters at the beginning of each text that are looked at."""
+TEXT_MAX_CHARS = 4_000
+"""Characters at the beginning of each text that are compared."""
 
-REMEMBERED = 2_000
-"""Vectors that are kept, so that a text is embedded once."""
+MAX_VECTORS = 2_000
+"""Cached vectors, so that a text is embedded once."""
 
 
-class Embeds(Protocol):
+class StepEmbedder(Protocol):
     """Turns texts into vectors; every ``pagein.search.Embedder`` does."""
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """One vector for each text. May raise anything: words decide then."""
+        """Return one vector for each text. If it raises, steps are compared by words."""
         ...
 
 
-Weight = Callable[[Shown], float]
-"""What a step is worth beside its relevance, which is 0 to 1; ``math.inf`` keeps it."""
+Weight = Callable[[ViewEntry], float]
+"""Returns a score to add to a step's relevance, which is 0 to 1; ``math.inf`` keeps the step."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
-    """Scores steps by meaning where an ``embedder`` is given, by words where that fails; ``weight`` adds to it."""
+class StepScorer:
+    """Scores steps by the vectors of an ``embedder``, or by words without one or if it fails; ``weight`` adds to it."""
 
     weight: Weight | None = None
-    embedder: Embeds | None = None
+    embedder: StepEmbedder | None = None
     _vectors: dict[str, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
 
-    def __call__(self, view: View, old: Sequence[Shown]) -> Mapping[int, float]:
-        """By position, what each of these steps, oldest first, is worth a token, higher is more; ``inf`` stays."""
+    def __call__(self, view: View, old: Sequence[ViewEntry]) -> Mapping[int, float]:
+        """Return the score of each of these steps, oldest first, by position; ``inf`` stays."""
         if not old:
             return {}
-        relevant = self._relevant(_now(view), [text_of(each) for each in old])
-        found = {}
-        for age, (each, score) in enumerate(zip(reversed(old), reversed(relevant), strict=True), 1):
-            worth = (score + RECENT / math.sqrt(age)) / max(1, each.tokens) ** DENSITY
-            found[each.first] = worth + (self.weight(each) if self.weight is not None else 0.0)
-        return found
+        relevant = self._relevance(_current_text(view), [entry_text(entry) for entry in old])
+        scores = {}
+        for age, (entry, score) in enumerate(zip(reversed(old), reversed(relevant), strict=True), 1):
+            worth = (score + RECENCY_WEIGHT / math.sqrt(age)) / max(1, entry.tokens) ** SIZE_EXPONENT
+            scores[entry.first] = worth + (self.weight(entry) if self.weight is not None else 0.0)
+        return scores
 
-    def _relevant(self, now: str, texts: Sequence[str]) -> list[float]:
+    def _relevance(self, current: str, texts: Sequence[str]) -> list[float]:
         if self.embedder is not None:
             try:
-                return self._by_meaning(now, texts)
-            except Exception:  # noqa: BLE001, S110 - anyone's embedder; the turn is served by words
+                return self._vector_relevance(current, texts)
+            except Exception:  # noqa: BLE001, S110 - any embedder may fail; words are the fallback
                 pass
-        return by_words(now, texts)
+        return word_relevance(current, texts)
 
-    def _by_meaning(self, now: str, texts: Sequence[str]) -> list[float]:
-        wanted = [each for each in dict.fromkeys((now, *texts)) if each not in self._vectors]
-        if len(self._vectors) + len(wanted) > REMEMBERED:
+    def _vector_relevance(self, current: str, texts: Sequence[str]) -> list[float]:
+        missing = [text for text in dict.fromkeys((current, *texts)) if text not in self._vectors]
+        if len(self._vectors) + len(missing) > MAX_VECTORS:
             self._vectors.clear()
-            wanted = list(dict.fromkeys((now, *texts)))
-        if wanted and self.embedder is not None:
-            made = [tuple(map(float, each)) for each in self.embedder.embed(wanted)]
-            self._vectors.update(zip(wanted, made, strict=True))
-        return [_cosine(self._vectors[now], self._vectors[each]) for each in texts]
+            missing = list(dict.fromkeys((current, *texts)))
+        if missing and self.embedder is not None:
+            vectors = [tuple(map(float, text)) for text in self.embedder.embed(missing)]
+            self._vectors.update(zip(missing, vectors, strict=True))
+        return [_cosine(self._vectors[current], self._vectors[text]) for text in texts]
 
 
-def kept_best(scores: Mapping[int, float], costs: Mapping[int, int], room: float) -> frozenset[int]:
-    """The positions with the best scores whose costs fit into the room together, newest first of equals."""
-    kept = set[int]()
+def select_best(scores: Mapping[int, float], costs: Mapping[int, int], room: float) -> frozenset[int]:
+    """Select the positions with the best scores whose costs fit into the room, the newer of equals first."""
+    best = set[int]()
     for first, score in sorted(scores.items(), key=lambda pair: (-pair[1], -pair[0])):
         if costs[first] <= room or score == math.inf:
             room -= costs[first]
-            kept.add(first)
-    return frozenset(kept)
+            best.add(first)
+    return frozenset(best)
 
 
-def by_words(now: str, texts: Sequence[str]) -> list[float]:
-    """How much of what is said now each text says too, from 0 to 1: rare words and names count most."""
-    held = [frozenset(_terms(each)) for each in texts]
-    among = Counter(term for each in held for term in each)
-    rare = {term: math.log(1 + len(texts) / among[term]) for term in frozenset(_terms(now)) if among[term]}
+def word_relevance(current: str, texts: Sequence[str]) -> list[float]:
+    """Return the share of the current text's words and names in each text, from 0 to 1; rare ones count most."""
+    term_sets = [frozenset(_terms(text)) for text in texts]
+    among = Counter(term for terms in term_sets for term in terms)
+    rare = {
+        term: math.log(1 + len(texts) / among[term]) for term in frozenset(_terms(current)) if among[term]
+    }
     whole = sum(rare.values())
-    return [sum(rare.get(term, 0.0) for term in sorted(each)) / whole if whole else 0.0 for each in held]
+    return [
+        sum(rare.get(term, 0.0) for term in sorted(terms)) / whole if whole else 0.0 for terms in term_sets
+    ]
 
 
 def _terms(text: str) -> Iterator[str]:
@@ -110,24 +114,26 @@ def _terms(text: str) -> Iterator[str]:
     yield from identifiers(text)
 
 
-def is_marked(shown: Shown) -> bool:
-    """True for what always stays: prompts, pins, the user's words, final answers."""
-    return stays(shown) or isinstance(shown.item, FinalAnswerStep)
+def is_permanent(entry: ViewEntry) -> bool:
+    """True for entries that always stay: prompts, pins, user messages, final answers."""
+    return is_protected(entry) or isinstance(entry.item, FinalAnswerStep)
 
 
-def _now(view: View) -> str:
-    """What the run is doing: the user's newest words, and the newest actions."""
-    newest = newest_user(view)
-    doing = actions(view)[-NOW:]
-    return "\n".join(text_of(each) for each in view.run if each.first == newest or each in doing)
+def _current_text(view: View) -> str:
+    """Return the text that steps are compared with: the newest user message and actions."""
+    newest = newest_user_position(view)
+    newest_actions = actions(view)[-NEWEST_ACTIONS:]
+    return "\n".join(
+        entry_text(entry) for entry in view.run if entry.first == newest or entry in newest_actions
+    )
 
 
-def text_of(shown: Shown) -> str:
-    """What an entry says and calls, each text as far as it is looked at."""
+def entry_text(entry: ViewEntry) -> str:
+    """Return the beginnings of an entry's texts and arguments."""
     parts = []
-    for message in shown.messages:
-        parts.append(as_text(message.content)[:READ])
-        parts += [argument_text(call.arguments)[:READ] for call in message.tool_calls]
+    for message in entry.messages:
+        parts.append(as_text(message.content)[:TEXT_MAX_CHARS])
+        parts += [argument_text(call.arguments)[:TEXT_MAX_CHARS] for call in message.tool_calls]
     return "\n".join(parts)
 
 

@@ -1,1 +1,1 @@
-"""How likely the run needs a line or an identifier again, and which lines to keep in an extract."""
+"""Salience: estimates which lines and identifiers the run needs again, and selects the lines of an extract."""

@@ -1,8 +1,8 @@
-"""The extractive digest: which lines of what leaves stay in sight, chosen by need covered per token.
+"""Extracts: the lines and names of removed steps that stay in view, selected by expected need per token.
 
-A line is worth the chance that its identifiers, or the line itself, are needed soon and are not in sight already;
-lines are taken greedily by worth a token, each identifier's chance counted once (weighted coverage; the greedy choice
-is within 1 - 1/e of the best, Nemhauser 1978).
+The worth of a line is the chance that its identifiers, or the line itself, are needed soon and are not visible. Lines
+are selected greedily by worth per token, and each identifier counts once (weighted coverage; the greedy choice is within
+1 - 1/e of the best, Nemhauser 1978).
 """
 
 from __future__ import annotations
@@ -15,42 +15,42 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pagein.context.salience.lines import Reader
-from pagein.context.salience.tracker import Line, Memo
+from pagein.context.salience.lines import LineParser
+from pagein.context.salience.tracker import SalienceTracker, TrackedLine
 from pagein.tokens import TokenCounter
 
-BARE = 0.7
-"""What an identifier by itself is worth beside one in a line that says what it is about."""
+NAME_ALONE_SHARE = 0.7
+"""Worth of an identifier alone, relative to one in a line with context."""
 
-ASKED, DONE, FAILED, DECIDED = 0.5, 0.2, 0.05, 0.1
-"""Shares of an extract that are kept for what the user asked, what was done, what failed, what was decided; newest first.
+REQUEST_SHARE, ACTION_SHARE, FAILURE_SHARE, DECISION_SHARE = 0.5, 0.2, 0.05, 0.1
+"""Shares of an extract reserved for the newest requests, actions, failures and decisions.
 
-The user's words have a share only in an extract of a span of its own: elsewhere they stand beside it, or are clipped.
-At .15 and .1 for what was done and what failed, agents did again what had failed (``python -m benchmarks degrade``: .2 a run).
+Requests have a share only in the extract of a range: elsewhere they are verbatim or clipped beside it. With .15 for
+actions and .1 for failures, agents repeated what had failed (``python -m benchmarks degrade``: .2 times a run).
 """
 
-LONG_AGO = 0.15
-"""The share that is kept for what was done so long ago that the memo keeps it for that alone, in a run of hundreds of steps.
+OLD_ACTION_SHARE = 0.15
+"""The share reserved for action lines dropped from the tracker's pool, in runs of hundreds of steps.
 
-Without it agents went back to what they had ruled out: 121 to 196 times in a hunt of 400 steps, and 0 with it (3 runs at
-a quarter of the full length). Where a run is not as long nothing is aside, and nothing changes.
+Without it agents returned to options they had ruled out: 121 to 196 times in a search of 400 steps, 0 times with it (3
+runs, at a quarter of the full length). Shorter runs have no such lines.
 """
 
-NAMED = 0.5
-"""The share of an extract that identifiers by themselves may take: a list of names crowds out what says something."""
+NAMES_MAX_SHARE = 0.5
+"""The largest share of an extract for identifiers alone: a long list of names displaces lines that say more."""
 
-MOST_MISFITS = 32
-"""Candidates too long for what is left, after which the choice ends."""
+MAX_MISFITS = 32
+"""Candidates too long for the tokens left, after which the selection ends."""
 
-LEAST_LEFT = 8
-"""Tokens that are too few for another line."""
+MIN_TOKENS_LEFT = 8
+"""Tokens left below which the selection ends."""
 
-MOST_RESERVED = 60
-"""Tokens beyond which a line is not kept for its kind alone."""
+RESERVED_LINE_MAX_TOKENS = 60
+"""Tokens of a line above which no share is reserved for it."""
 
 
-class Chosen(NamedTuple):
-    """A line that stays in sight, and where it came from: ``mark`` is ``>`` for what was done, ``!`` for an error."""
+class ExtractLine(NamedTuple):
+    """A line of an extract and its position in the run; ``mark`` is ``> `` for an action, ``! `` for a failure."""
 
     position: int
     order: int
@@ -58,75 +58,83 @@ class Chosen(NamedTuple):
     mark: str
 
 
-NOTHING: Mapping[str, Line] = MappingProxyType({})
-"""No line is known."""
+NO_LINES: Mapping[str, TrackedLine] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What is in sight already: lines, identifiers with words that ground them, and identifiers by themselves."""
+class VisibleContent:
+    """The visible text: its lines, the identifiers with context in them, and all identifiers."""
 
     lines: frozenset[str]
-    grounded: frozenset[str]
-    named: frozenset[str]
+    names_with_context: frozenset[str]
+    names: frozenset[str]
 
     @classmethod
-    def of(cls, texts: Iterable[str], reader: Reader, known: Mapping[str, Line] = NOTHING) -> Sight:
-        """What the texts show; of a line that is ``known`` it counts as it is known."""
+    def parse(
+        cls, texts: Iterable[str], parser: LineParser, tracked: Mapping[str, TrackedLine] = NO_LINES
+    ) -> VisibleContent:
+        """Parse texts; a ``tracked`` line counts with its tracked identifiers."""
         lines: set[str] = set()
-        grounded: set[str] = set()
-        named: set[str] = set()
-        know = known.get
-        for each in (line for text in texts for line in reader.text(text)):
-            lines.add(each.key)
-            line = know(each.key) or each
+        names_with_context: set[str] = set()
+        names: set[str] = set()
+        lookup = tracked.get
+        for parsed_line in (line for text in texts for line in parser.parse_text(text)):
+            lines.add(parsed_line.key)
+            line = lookup(parsed_line.key) or parsed_line
             if line.names:
-                named.update(line.names)
-                grounded |= line.grounded
-        return cls(frozenset(lines), frozenset(grounded), frozenset(named))
+                names.update(line.names)
+                names_with_context |= line.names_with_context
+        return cls(frozenset(lines), frozenset(names_with_context), frozenset(names))
+
+    @classmethod
+    def merge(cls, contents: Sequence[VisibleContent]) -> VisibleContent:
+        """Return the union of these contents."""
+        return cls(
+            frozenset().union(*(content.lines for content in contents)),
+            frozenset().union(*(content.names_with_context for content in contents)),
+            frozenset().union(*(content.names for content in contents)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """What stays in sight: lines in the order of the run, and identifiers for which no line found room."""
+    """An extract: lines in the order of the run, and identifiers whose lines did not fit."""
 
-    lines: tuple[Chosen, ...] = ()
+    lines: tuple[ExtractLine, ...] = ()
     names: tuple[str, ...] = ()
 
 
-class Candidate(NamedTuple):
-    """Something that may stay in sight: a line, or a name by itself."""
+class ExtractCandidate(NamedTuple):
+    """A candidate for an extract: a line, or a name alone."""
 
     key: str
-    text: str
-    order: int
     names: tuple[str, ...]
     is_line: bool
 
 
 Offer = tuple[float, int, bool, str]
-"""What a line or a name loses a token by not being taken, so that the best comes first; its order, which it is, its key."""
+"""An entry of the heap: the negative worth per token, the order, True for a line, the key."""
 
 
 @dataclass(slots=True)
-class Choice:
-    """A greedy choice under way: what there is, what is still to gain, and what is left to spend."""
+class GreedySelection:
+    """A greedy selection in progress: the candidates, their remaining worth, and the tokens left."""
 
     counter: TokenCounter
-    left: int
-    named: int
-    worth: dict[str, float]
-    lines: Mapping[str, Line]
-    worths: Mapping[str, float]
+    tokens_left: int
+    name_tokens_left: int
+    name_worths: dict[str, float]
+    lines: Mapping[str, TrackedLine]
+    line_worths: Mapping[str, float]
     heap: list[Offer] = field(default_factory=list)
 
     def offer_all(self, lines: Iterable[str], names: Iterable[tuple[int, str]]) -> None:
-        """Put these lines and names on the heap by what each gains a token now; what gains nothing is left out."""
-        rate, every = self.rate, self.lines
+        """Put lines and names on the heap by their worth per token; those worth nothing are left out."""
+        rate, tracked = self.rate, self.lines
         for key in lines:
             gain = rate(key, True)
             if gain > 0:
-                self.heap.append((-gain, every[key].order, True, key))
+                self.heap.append((-gain, tracked[key].order, True, key))
         for order, name in names:
             gain = rate(name, False)
             if gain > 0:
@@ -134,23 +142,23 @@ class Choice:
         heapq.heapify(self.heap)
 
     def rate(self, key: str, is_line: bool) -> float:
-        """Expected needs met a token, by a line or by a name."""
-        known = self.worth.get
+        """Return the expected needs met per token by a line or a name."""
+        worth = self.name_worths.get
         if not is_line:
-            return known(key, 0.0) / ((1.5 + len(key) / 3.5) / BARE)
-        line, gain = self.lines[key], self.worths[key]
+            return worth(key, 0.0) / ((1.5 + len(key) / 3.5) / NAME_ALONE_SHARE)
+        line, gain = self.lines[key], self.line_worths[key]
         for name in line.names:
-            gain += known(name, 0.0)
+            gain += worth(name, 0.0)
         return gain / (4 + len(line.text) / 3.5)
 
-    def take(self) -> Iterator[Candidate]:
-        """The best by worth a token, one after the other, until the tokens are spent."""
+    def take(self) -> Iterator[ExtractCandidate]:
+        """Yield the best candidates by worth per token until the tokens are spent."""
         misfits, heap = 0, self.heap
-        while heap and self.left > LEAST_LEFT and misfits < MOST_MISFITS:
+        while heap and self.tokens_left > MIN_TOKENS_LEFT and misfits < MAX_MISFITS:
             offered, order, is_line, key = heap[0]
             rate = self.rate(key, is_line)
             if 0 < rate < -offered * 0.999:
-                # Something taken since covers part of what this was worth: it waits its new turn.
+                # A selected candidate covers part of its worth: put it back at its new rate.
                 heapq.heapreplace(heap, (-rate, order, is_line, key))
                 continue
             heapq.heappop(heap)
@@ -158,122 +166,125 @@ class Choice:
                 continue
             text, names = (self.lines[key].text, self.lines[key].names) if is_line else (key, (key,))
             cost = self.counter.text(text) + 2
-            if not is_line and cost > self.named:
+            if not is_line and cost > self.name_tokens_left:
                 continue
-            misfits += cost > self.left
-            if cost <= self.left:
-                self.left -= cost
-                self.named -= 0 if is_line else cost
-                each = Candidate(key, text, order, names, is_line)
-                self.cover(each)
-                yield each
+            misfits += cost > self.tokens_left
+            if cost <= self.tokens_left:
+                self.tokens_left -= cost
+                self.name_tokens_left -= 0 if is_line else cost
+                candidate = ExtractCandidate(key, names, is_line)
+                self.cover(candidate)
+                yield candidate
 
-    def cover(self, each: Candidate) -> None:
-        """The names of a line taken are worth nothing more; a name by itself is worth what grounding it adds."""
-        for name in each.names:
-            if each.is_line:
-                self.worth.pop(name, None)
+    def cover(self, candidate: ExtractCandidate) -> None:
+        """Reduce the worth of the names in a selected candidate: to 0 in a line, to that of context for a name alone."""
+        for name in candidate.names:
+            if candidate.is_line:
+                self.name_worths.pop(name, None)
             else:
-                self.worth[name] *= 1 - BARE
+                self.name_worths[name] *= 1 - NAME_ALONE_SHARE
 
-    def reserve(self, newest: Iterable[tuple[str, Line]], tokens: int) -> Iterator[Candidate]:
-        """Those of these lines that are short, in their order, until ``tokens`` are spent."""
+    def reserve(self, newest: Iterable[tuple[str, TrackedLine]], tokens: int) -> Iterator[ExtractCandidate]:
+        """Yield the short lines among these, in order, until ``tokens`` are spent."""
         for key, line in newest:
             cost = self.counter.text(line.text) + 3
             if cost > tokens:
                 break
-            if cost <= MOST_RESERVED:
-                each = Candidate(key, line.text, line.order, line.names, is_line=True)
+            if cost <= RESERVED_LINE_MAX_TOKENS:
+                candidate = ExtractCandidate(key, line.names, is_line=True)
                 tokens -= cost
-                self.left -= cost
-                self.cover(each)
-                yield each
+                self.tokens_left -= cost
+                self.cover(candidate)
+                yield candidate
 
 
-def choose(
-    memo: Memo,
+def select_lines(
+    tracker: SalienceTracker,
     tokens: int,
     counter: TokenCounter,
     *,
-    visible: Iterable[str] | Sight,
+    visible: Iterable[str] | VisibleContent,
     within: tuple[int, int] | None = None,
     line_worth: float = 0.38,
 ) -> Extract:
-    """Lines and identifiers of the run, not among the visible texts, worth at most ``tokens`` tokens of sight.
+    """Select the lines and identifiers of the run that are not visible, in at most ``tokens`` tokens.
 
-    ``within`` narrows it to lines last seen at positions ``[first, last)``, and to the identifiers in them.
+    ``within`` limits it to lines last seen at positions ``[first, last)``, and to the identifiers in them.
     """
-    sight = visible if isinstance(visible, Sight) else Sight.of(visible, memo.reader, memo.lines)
-    worth = {
-        name: chance * (1 - BARE) if name in sight.named else chance
-        for name, chance in memo.name_chances().items()
-        if name not in sight.grounded
+    if not isinstance(visible, VisibleContent):
+        visible = VisibleContent.parse(visible, tracker.parser, tracker.lines)
+    name_worths = {
+        name: chance * (1 - NAME_ALONE_SHARE) if name in visible.names else chance
+        for name, chance in tracker.name_chances().items()
+        if name not in visible.names_with_context
     }
-    lines = dict(_out_of_sight(memo.lines, sight.lines, within))
-    choice = Choice(counter, tokens, int(tokens * NAMED), worth, lines, memo.worths(line_worth))
-    deeds = _out_of_sight(memo.deeds, sight.lines, within)
-    held = tuple(_held(choice, deeds, tokens, asked=within is not None))
-    kept = {each.key for each in held}
-    names = _names(memo, worth, sight.named)
+    lines = dict(_hidden_lines(tracker.lines, visible.lines, within))
+    selection = GreedySelection(
+        counter, tokens, int(tokens * NAMES_MAX_SHARE), name_worths, lines, tracker.line_worths(line_worth)
+    )
+    old_actions = _hidden_lines(tracker.old_actions, visible.lines, within)
+    reserved = tuple(_reserve_shares(selection, old_actions, tokens, requests=within is not None))
+    reserved_keys = {candidate.key for candidate in reserved}
+    names = _offered_names(tracker, name_worths, visible.names)
     if within is not None:
-        near = {name for each in lines.values() for name in each.names}
-        names = ((order, name) for order, name in names if name in near)
-    choice.offer_all((key for key in lines if key not in kept), names)
-    return _extract(memo, [*held, *choice.take()])
+        names_within = {name for line in lines.values() for name in line.names}
+        names = ((order, name) for order, name in names if name in names_within)
+    selection.offer_all((key for key in lines if key not in reserved_keys), names)
+    return _build_extract(tracker, [*reserved, *selection.take()])
 
 
-def _out_of_sight(
-    table: Mapping[str, Line], shown: Collection[str], within: tuple[int, int] | None
-) -> Iterator[tuple[str, Line]]:
-    """The lines of a table that are not in sight, last seen ``within`` the positions, in their order."""
+def _hidden_lines(
+    table: Mapping[str, TrackedLine], visible_lines: Collection[str], within: tuple[int, int] | None
+) -> Iterator[tuple[str, TrackedLine]]:
+    """Yield the lines that are not visible and were last seen ``within`` the positions."""
     first, last = within or (0, math.inf)
-    for key, each in table.items():
-        if first <= each.position < last and key not in shown:
-            yield key, each
+    for key, line in table.items():
+        if first <= line.position < last and key not in visible_lines:
+            yield key, line
 
 
-def _names(memo: Memo, worth: Iterable[str], shown: Collection[str]) -> Iterator[tuple[int, str]]:
-    """The identifiers that are not in sight and say something by themselves; a number does where the agent wrote it."""
-    known = memo.names
-    for order, name in enumerate(worth):
-        if name not in shown:
-            use = known[name].use
-            if not name.isdigit() or use.argued > 0 or use.said:
+def _offered_names(
+    tracker: SalienceTracker, name_worths: Iterable[str], visible_names: Collection[str]
+) -> Iterator[tuple[int, str]]:
+    """Yield the identifiers that are not visible; a number only if the agent wrote it itself."""
+    tracked = tracker.names
+    for order, name in enumerate(name_worths):
+        if name not in visible_names:
+            use = tracked[name].use
+            if not name.isdigit() or use.argued > 0 or use.in_prose:
                 yield order, name
 
 
-def _held(
-    choice: Choice, deeds: Iterable[tuple[str, Line]], tokens: int, *, asked: bool
-) -> Iterator[Candidate]:
-    """What has its share whatever it is worth: what the user asked, what was done, what failed, what was decided."""
-    every = choice.lines.items()
-    if asked:
-        yield from choice.reserve(_newest(each for each in every if each[1].asks), int(tokens * ASKED))
-    yield from choice.reserve(_newest(each for each in every if each[1].leads), int(tokens * DONE))
-    yield from choice.reserve(_newest(each for each in every if each[1].fails), int(tokens * FAILED))
-    yield from choice.reserve(_newest(each for each in every if each[1].decides), int(tokens * DECIDED))
-    yield from choice.reserve(deeds, int(tokens * LONG_AGO))
-
-
-def _newest(lines: Iterable[tuple[str, Line]]) -> list[tuple[str, Line]]:
-    return sorted(lines, key=lambda each: -each[1].order)
-
-
-def _extract(memo: Memo, taken: Sequence[Candidate]) -> Extract:
-    said = {name for each in taken if each.is_line for name in each.names}
-    known = ChainMap(memo.lines, memo.deeds)
-    lines = {each.key: known[each.key] for each in taken if each.is_line}
-    return Extract(
-        tuple(sorted(map(_chosen, lines.values()), key=lambda each: (each.position, each.order))),
-        tuple(each.key for each in taken if not each.is_line and each.key not in said),
+def _reserve_shares(
+    selection: GreedySelection, old_actions: Iterable[tuple[str, TrackedLine]], tokens: int, *, requests: bool
+) -> Iterator[ExtractCandidate]:
+    """Select the newest lines of each kind that has a reserved share."""
+    lines = selection.lines.items()
+    kinds = (
+        ([pair for pair in lines if requests and pair[1].is_request], REQUEST_SHARE),
+        ([pair for pair in lines if pair[1].is_action], ACTION_SHARE),
+        ([pair for pair in lines if pair[1].is_failure], FAILURE_SHARE),
+        ([pair for pair in lines if pair[1].is_decision], DECISION_SHARE),
     )
+    for pairs, share in kinds:
+        newest = sorted(pairs, key=lambda pair: -pair[1].order)
+        yield from selection.reserve(newest, int(tokens * share))
+    yield from selection.reserve(old_actions, int(tokens * OLD_ACTION_SHARE))
 
 
-def _chosen(line: Line) -> Chosen:
-    return Chosen(line.position, line.order, line.text, _mark(line))
+def _build_extract(tracker: SalienceTracker, candidates: Sequence[ExtractCandidate]) -> Extract:
+    names_in_lines = {name for candidate in candidates if candidate.is_line for name in candidate.names}
+    tracked = ChainMap(tracker.lines, tracker.old_actions)
+    lines = {candidate.key: tracked[candidate.key] for candidate in candidates if candidate.is_line}
+    extract_lines = [
+        ExtractLine(line.position, line.order, line.text, _mark(line)) for line in lines.values()
+    ]
+    extract_lines.sort(key=lambda line: (line.position, line.order))
+    alone = (candidate.key for candidate in candidates if not candidate.is_line)
+    return Extract(tuple(extract_lines), tuple(name for name in alone if name not in names_in_lines))
 
 
-def _mark(line: Line) -> str:
-    if line.asks:
+def _mark(line: TrackedLine) -> str:
+    if line.is_request:
         return "user: "
-    return "> " if line.leads else "! " if line.fails else ""
+    return "> " if line.is_action else "! " if line.is_failure else ""

@@ -1,7 +1,6 @@
-"""What a line says, found out once: its bare text, what it names, what of that it tells enough about. Bounded.
+"""A parser of lines with a bounded cache: the text without its line number, the identifiers, the kind of the line.
 
-A run shows the same lines again and again, as recorded, in a view, in what is measured of it; to find the names in a
-line costs ten times as much as to remember it.
+A run parses the same lines many times. Parsing a line costs ten times as much as looking it up.
 """
 
 from __future__ import annotations
@@ -13,169 +12,172 @@ from itertools import islice
 
 from pagein.events.identifiers import identifiers, words
 
-ROOM = 1_000_000
-"""Characters of the lines that are remembered, about: as many again of those that were before them."""
+CACHE_MAX_CHARS = 1_000_000
+"""Characters of the lines in each of the cache's two generations, about."""
 
-EACH = 100
-"""Characters that a line is taken to cost beside its own."""
+CACHED_LINE_EXTRA_CHARS = 100
+"""Characters added to a line's own length for its place in the cache."""
 
-LEARNT = 100_000
-"""Characters at each end of one text that are learnt from; the middle of a longer one is in the log only."""
+LEARNED_END_MAX_CHARS = 100_000
+"""Characters read at each end of a text; the middle of a longer text is skipped."""
 
-LINE = 240
-"""Characters of a line that are kept in mind as one; a longer one is taken in pieces."""
+LINE_MAX_CHARS = 240
+"""Characters of a tracked line; a longer one is split."""
 
-_PART = re.compile(r"[,;.:}\])]\s*")
-_FAILS = re.compile(
+_PIECE_END = re.compile(r"[,;.:}\])]\s*")
+_FAILURE = re.compile(
     r"\b(?:\w*error|\w*exception|traceback|fail(?:s|ed|ure)?|fatal|denied|refused|cannot|invalid|no such|not found)\b",
     re.IGNORECASE,
 )
-_FAILING = (
+_FAILURE_PARTS = (
     "error", "exception", "traceback", "fail", "fatal", "denied", "refused", "cannot", "invalid", "no such", "not found"
 )  # fmt: skip
-"""One of these is in every ASCII line in which ``_FAILS`` finds anything."""
+"""One of these is in every ASCII line in which ``_FAILURE`` finds anything."""
 
-_DECIDES = re.compile(
+_DECISION = re.compile(
     r"\b(?:decid(?:e|ed|ing)|cho(?:se|osing)|instead of|rather than|(?:will|'ll) (?:use|go with|keep)|going with|opt(?:ed|ing)? for)\b",
     re.IGNORECASE,
 )
-_DECIDING = ("decid", "cho", "instead", "rather", "ll ", "going", "opt")
-"""One of these is in every ASCII line in which ``_DECIDES`` finds anything."""
+_DECISION_PARTS = ("decid", "cho", "instead", "rather", "ll ", "going", "opt")
+"""One of these is in every ASCII line in which ``_DECISION`` finds anything."""
 
 _STEM = re.compile(r"([a-z]{3,5})[a-z]*")
-_NUMBERED = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t-]\s?|\d{1,7}\s\s+")
+_LINE_NUMBER = re.compile(r"(?:[\w./-]*[:-])?\d{1,7}\s*[:|\t-]\s?|\d{1,7}\s\s+")
 
 
 @dataclass(slots=True)
-class Read:
-    """A line as it was read: ``key`` is its bare text, ``names`` its identifiers in order, one as often as it stands.
+class ParsedLine:
+    """A parsed line: ``key`` is its text without a line number, ``names`` its identifiers in order, with repetitions.
 
-    What costs more is found out when it is first asked for.
+    The rest is computed on first use.
     """
 
     raw: str
     key: str
     names: tuple[str, ...]
-    _grounded: frozenset[str] | None = None
+    _names_with_context: frozenset[str] | None = None
     _stems: tuple[str, ...] | None = None
-    _fails: bool | None = None
-    _decides: bool | None = None
+    _is_failure: bool | None = None
+    _is_decision: bool | None = None
 
     @property
-    def grounded(self) -> frozenset[str]:
-        """The names of which the line says enough to tell what they are about."""
-        if self._grounded is None:
-            self._grounded = grounded(self.raw, self.names)
-        return self._grounded
+    def names_with_context(self) -> frozenset[str]:
+        """The names that have enough context in the line, see ``has_context``."""
+        if self._names_with_context is None:
+            self._names_with_context = select_with_context(self.raw, self.names)
+        return self._names_with_context
 
     @property
     def stems(self) -> tuple[str, ...]:
-        """The beginnings of its words, each once."""
+        """The stems of its words, each once."""
         if self._stems is None:
             self._stems = tuple(dict.fromkeys(stems(self.key)))
         return self._stems
 
     @property
-    def fails(self) -> bool:
-        """True where it reads like an error."""
-        if self._fails is None:
-            self._fails = fails(self.key)
-        return self._fails
+    def is_failure(self) -> bool:
+        """True if it reads like an error."""
+        if self._is_failure is None:
+            self._is_failure = is_failure(self.key)
+        return self._is_failure
 
     @property
-    def decides(self) -> bool:
-        """True where it reads like a decision."""
-        if self._decides is None:
-            self._decides = decides(self.key)
-        return self._decides
+    def is_decision(self) -> bool:
+        """True if it reads like a decision."""
+        if self._is_decision is None:
+            self._is_decision = is_decision(self.key)
+        return self._is_decision
 
 
-class Reader:
-    """Reads lines and texts, and remembers those read lately."""
+class LineParser:
+    """Parses lines and texts, and caches the recent ones."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, Read] = {}
-        self._texts: dict[str, tuple[Read, ...]] = {}
-        self._before: dict[str, Read] = {}
-        self._left = ROOM
+        self._lines: dict[str, ParsedLine] = {}
+        self._texts: dict[str, tuple[ParsedLine, ...]] = {}
+        self._older_lines: dict[str, ParsedLine] = {}
+        self._chars_left = CACHE_MAX_CHARS
 
-    def line(self, raw: str) -> Read:
-        """What a line says."""
-        found = self._lines.get(raw)
-        if found is None:
-            found = self._before.get(raw) or Read(raw, bare(raw), tuple(identifiers(raw)))
+    def parse_line(self, raw: str) -> ParsedLine:
+        """Parse a line, or look it up."""
+        parsed = self._lines.get(raw)
+        if parsed is None:
+            parsed = self._older_lines.get(raw) or ParsedLine(
+                raw, strip_line_number(raw), tuple(identifiers(raw))
+            )
             self._spend(len(raw))
-            self._lines[raw] = found
-        return found
+            self._lines[raw] = parsed
+        return parsed
 
-    def text(self, text: str) -> tuple[Read, ...]:
-        """What each line of a text says."""
-        found = self._texts.get(text)
-        if found is None:
-            found = tuple(map(self.line, text.splitlines()))
+    def parse_text(self, text: str) -> tuple[ParsedLine, ...]:
+        """Parse each line of a text, or look the text up."""
+        parsed = self._texts.get(text)
+        if parsed is None:
+            parsed = tuple(map(self.parse_line, text.splitlines()))
             self._spend(len(text))
-            self._texts[text] = found
-        return found
+            self._texts[text] = parsed
+        return parsed
 
     def _spend(self, characters: int) -> None:
-        self._left -= characters + EACH
-        if self._left < 0:
-            self._before, self._lines, self._texts, self._left = self._lines, {}, {}, ROOM
+        self._chars_left -= characters + CACHED_LINE_EXTRA_CHARS
+        if self._chars_left < 0:
+            self._older_lines, self._lines, self._texts = self._lines, {}, {}
+            self._chars_left = CACHE_MAX_CHARS
 
 
-def grounded(line: str, names: Iterable[str]) -> frozenset[str]:
-    """Those of the names of which the line says enough to tell what they are about."""
-    return frozenset(name for name in names if grounds(line, name))
+def select_with_context(line: str, names: Iterable[str]) -> frozenset[str]:
+    """Return the names that have context in the line."""
+    return frozenset(name for name in names if has_context(line, name))
 
 
-def grounds(line: str, name: str) -> bool:
-    """True where a line says enough beside a name: three other words."""
+def has_context(line: str, name: str) -> bool:
+    """True if the line has at least three other words beside the name."""
     others: set[str] = set()
     for word in words(line.replace(name, " ")):
         others.add(word)
-        if len(others) == 3:  # a line may be long, and have many names
+        if len(others) == 3:  # a line may be long and have many names
             return True
     return False
 
 
-def bare(line: str) -> str:
-    """A line without the number or the place a viewer put before it, so that one line is one line.
+def strip_line_number(line: str) -> str:
+    """Strip the line number or location that a viewer put before a line, so that equal lines compare equal.
 
-    >>> bare("  12: return x"), bare("a.py:7:def f():")
+    >>> strip_line_number("  12: return x"), strip_line_number("a.py:7:def f():")
     ('return x', 'def f():')
     """
     stripped = line.strip()
-    found = _NUMBERED.match(stripped)
-    return stripped[found.end() :].strip() if found else stripped
+    match = _LINE_NUMBER.match(stripped)
+    return stripped[match.end() :].strip() if match else stripped
 
 
-def fails(line: str) -> bool:
-    """True where a line reads like an error.
+def is_failure(line: str) -> bool:
+    """True if a line reads like an error.
 
-    >>> fails("ValueError: no"), fails("It fails."), fails("terrorists")
+    >>> is_failure("ValueError: no"), is_failure("It fails."), is_failure("terrorists")
     (True, True, False)
     """
-    return holds(line, _FAILS, _FAILING)
+    return matches_pattern(line, _FAILURE, _FAILURE_PARTS)
 
 
-def decides(text: str) -> bool:
-    """True where a text reads like a decision.
+def is_decision(text: str) -> bool:
+    """True if a text reads like a decision.
 
-    >>> decides("I will use the cache instead."), decides("I look for the cache.")
+    >>> is_decision("I will use the cache instead."), is_decision("I look for the cache.")
     (True, False)
     """
-    return holds(text, _DECIDES, _DECIDING)
+    return matches_pattern(text, _DECISION, _DECISION_PARTS)
 
 
-def holds(line: str, pattern: re.Pattern[str], parts: Iterable[str]) -> bool:
-    """True where the pattern is found in the line.
+def matches_pattern(line: str, pattern: re.Pattern[str], parts: Iterable[str]) -> bool:
+    """True if the pattern is found in the line.
 
-    One of ``parts`` is in every ASCII line, in lower case, that has it: to look for them takes a third of its time.
+    Every ASCII line that matches has one of ``parts`` in lower case; looking for these takes a third of the time.
     """
     if line.isascii():
         lowered = line.lower()
-        for each in parts:
-            if each in lowered:
+        for part in parts:
+            if part in lowered:
                 break
         else:
             return False
@@ -183,7 +185,7 @@ def holds(line: str, pattern: re.Pattern[str], parts: Iterable[str]) -> bool:
 
 
 def stems(text: str) -> list[str]:
-    """The beginnings of the words of three letters and more.
+    """Return the stems of the words of three letters and more.
 
     >>> stems("It fails in foo_barring!")
     ['fails', 'foo', 'barri']
@@ -192,24 +194,31 @@ def stems(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """The beginning of a word, so that its forms are one in most languages."""
+    """Return the first five characters of a word, which its forms share in most languages."""
     return word[:5]
 
 
-def lines_of(text: str, most: int) -> Iterator[str]:
-    """The lines of a text worth learning, ``most`` of them, long ones in pieces; of a very long text so many of either end."""
-    ends = (text,) if len(text) <= 2 * LEARNT else (text[:LEARNT], text[-LEARNT:])
+def lines_of(text: str, max_lines: int) -> Iterator[str]:
+    """Yield ``max_lines`` lines of a text, long ones in pieces; of a very long text as many of either end."""
+    ends = (
+        (text,)
+        if len(text) <= 2 * LEARNED_END_MAX_CHARS
+        else (text[:LEARNED_END_MAX_CHARS], text[-LEARNED_END_MAX_CHARS:])
+    )
     for end in ends:
-        for line in islice(end.splitlines(), most):
-            yield from (line,) if len(line) <= LINE else islice(_pieces(line), most)
+        for line in islice(end.splitlines(), max_lines):
+            yield from (line,) if len(line) <= LINE_MAX_CHARS else islice(_pieces(line), max_lines)
 
 
 def _pieces(line: str) -> Iterator[str]:
-    """A long line (JSON, a log, minified code) in pieces of bounded length, parted behind a mark where there is one."""
+    """Split a long line (JSON, a log, minified code) into pieces of bounded length, behind punctuation if there is any."""
     start = 0
     while start < len(line):
-        stop = start + LINE
+        stop = start + LINE_MAX_CHARS
         if stop < len(line):
-            stop = max((at.end() for at in _PART.finditer(line, start + LINE // 2, stop)), default=stop)
+            stop = max(
+                (at.end() for at in _PIECE_END.finditer(line, start + LINE_MAX_CHARS // 2, stop)),
+                default=stop,
+            )
         yield line[start:stop]
         start = stop

@@ -1,7 +1,7 @@
-"""What a run uses: which identifiers and which lines, where, how often, how lately. Learnt step by step, bounded.
+"""A bounded record of the identifiers and lines that a run uses: where, how often, how recently.
 
-A projection chooses from it what stays in sight when steps leave. Learning costs what is new; choosing costs at most
-the pool, whatever the length of the run.
+Extracts and page-ins are selected from it. Learning a step costs its length; a selection costs at most the pool, however
+long the run is.
 """
 
 from __future__ import annotations
@@ -12,82 +12,92 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypeVar
 
-from pagein.context.salience.lines import Read, Reader, bare, grounded, lines_of
+from pagein.context.salience.lines import (
+    LineParser,
+    ParsedLine,
+    lines_of,
+    select_with_context,
+    strip_line_number,
+)
 from pagein.context.salience.model import (
-    QUOTED,
+    QUOTE_MIN_CHARS,
     Source,
-    Use,
+    UseCounts,
     line_base,
     line_chance,
     name_base,
     name_chance,
-    telling,
+    result_line_worth,
 )
 from pagein.context.view.layout import Item
 from pagein.events.entries import Observed
-from pagein.events.identifiers import identifiers, told_call
+from pagein.events.identifiers import format_call, identifiers
 from pagein.events.steps import ActionStep, Observation, TaskStep, as_text
 
-POOL = 400
-"""Identifiers, and lines, that are kept in mind; at twice as many the least promising leave."""
+POOL_SIZE = 400
+"""Identifiers, and lines, that stay tracked when the pool is halved; it is halved at twice as many."""
 
-DEEDS = 1_000
-"""Lines of what was done that are kept beside the pool, the newest: of a long run they say what not to do again."""
+MAX_OLD_ACTIONS = 1_000
+"""Newest action lines kept beside the pool: in a long run they say what was tried already."""
 
-MOST_HEARD = 256
-"""Texts that wait to be learnt from, at most."""
+MAX_PENDING_TEXTS = 256
+"""Texts recorded and not learned from yet, at most."""
 
-MOST_WORDS = 20_000
-"""Words whose number of occurrences is kept; of more, those that came once leave."""
+MAX_COUNTED_WORDS = 20_000
+"""Stems that are counted; above it the counts are halved and single ones dropped."""
 
-SHORTEST = 4
-"""Characters below which a line says nothing."""
+LINE_MIN_CHARS = 4
+"""Characters below which a line is not tracked."""
+
+FOCUS_LOG_ODDS = 1.0
+"""Added to the log-odds of a line for each name, up to two, that it shares with the query, and to those of the other
+names in such a line. 2 was no better than 0."""
 
 
 @dataclass(slots=True)
-class Name:
-    """An identifier: its use, and what ``need`` makes of it."""
+class TrackedName:
+    """An identifier and its use. The fields are a row of the stored state, in this order."""
 
-    use: Use = field(default_factory=Use)
+    use: UseCounts = field(default_factory=UseCounts)
     base: float = 0.0
-    near: float = 0.0
-    among: int = 0
+    task_overlap: float = 0.0
+    result_lines: int = 0
 
 
 @dataclass(slots=True)
-class Line:
-    """A line: its use, its text as last seen, where in the run that was, and its identifiers.
+class TrackedLine:
+    """A line and its use, its text and position where it was last seen. The fields are a row of the stored state, in order.
 
-    ``asks`` is the user's; ``leads`` is the first line of a call's arguments, which says what was done; ``fails`` reads like an error, or came
-    in a result that was one; ``decides`` reads like a decision of the model's.
+    ``is_request`` marks a user's line, ``is_action`` the line that names a call. ``is_failure`` reads like an error, or is
+    from a failed result. ``is_decision`` reads like a decision of the model.
     """
 
-    use: Use = field(default_factory=Use)
+    use: UseCounts = field(default_factory=UseCounts)
     base: float = 0.0
     text: str = ""
     position: int = 0
     order: int = 0
     names: tuple[str, ...] = ()
-    leads: bool = False
-    fails: bool = False
-    asks: bool = False
-    decides: bool = False
-    near: float = 0.0
-    among: int = 1
+    is_action: bool = False
+    is_failure: bool = False
+    is_request: bool = False
+    is_decision: bool = False
+    task_overlap: float = 0.0
+    result_lines: int = 1
     source: Source = "said"
-    _grounded: frozenset[str] | None = None
+    _names_with_context: frozenset[str] | None = None
 
     @property
-    def grounded(self) -> frozenset[str]:
-        """The identifiers of which the line says enough to tell what they are about; found out when first asked."""
-        if self._grounded is None:
-            self._grounded = grounded(self.text, self.names)
-        return self._grounded
+    def names_with_context(self) -> frozenset[str]:
+        """The identifiers that have context in the line; computed on first use."""
+        if self._names_with_context is None:
+            self._names_with_context = select_with_context(self.text, self.names)
+        return self._names_with_context
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """A text that was recorded and not learnt from yet."""
+class _PendingText:
+    """A recorded text that was not learned from yet."""
 
     turn: int
     position: int
@@ -97,290 +107,351 @@ class _Heard:
     call: str = ""
 
 
-class Memo:
-    """The identifiers and lines of a run, each with its use.
+class SalienceTracker:
+    """Tracks the identifiers and lines of a run, each with its use.
 
-    What is recorded is only noted down, and learnt from when somebody asks: a run that never fills its budget never
-    pays for it.
+    Recorded texts are queued and learned from on the first read, so a run that never fills its budget pays nothing.
     """
 
     def __init__(self) -> None:
         self.turn = 0
         self.order = 0
-        self.reader = Reader()
-        self._names: dict[str, Name] = {}
-        self._lines: dict[str, Line] = {}
-        self._deeds: dict[str, Line] = {}
-        """What was done, of the lines that the pool let go."""
-        self._seen_names: dict[str, Name] = {}
-        self._seen_lines: dict[str, Line] = {}
-        """What was seen since its base was last made out."""
-        self._likely: tuple[int, dict[str, float]] | None = None
-        self._worths: tuple[tuple[int, float], dict[str, float]] | None = None
-        """What was made out in this turn: an extract is seldom made alone."""
-        self._heard: list[_Heard] = []
-        self._noted = 0
-        """Texts since somebody last asked, those that were learnt ahead too."""
+        self.parser = LineParser()
+        self._names: dict[str, TrackedName] = {}
+        self._lines: dict[str, TrackedLine] = {}
+        self._old_actions: dict[str, TrackedLine] = {}
+        """Action lines that were dropped from the pool."""
+        self._changed_names: dict[str, TrackedName] = {}
+        self._changed_lines: dict[str, TrackedLine] = {}
+        """Names and lines whose base is out of date."""
+        self._name_chances: tuple[int, dict[str, float]] | None = None
+        self._line_worths: tuple[tuple[int, float], dict[str, float]] | None = None
+        """Results for the current turn: extracts are mostly made several at a time."""
+        self._pending: list[_PendingText] = []
+        self._texts_since_read = 0
+        """Texts since the last read, including those learned ahead."""
         self._tools: set[str] = set()
-        self._task: set[str] = set()
-        self._common: dict[str, int] = {}
+        self._task_stems: set[str] = set()
+        self._stem_counts: dict[str, int] = {}
 
     @property
-    def names(self) -> dict[str, Name]:
-        """Every identifier kept in mind, with its use."""
-        self._catch_up()
+    def names(self) -> dict[str, TrackedName]:
+        """The tracked identifiers, with their use."""
+        self._learn_pending()
         return self._names
 
     @property
-    def lines(self) -> dict[str, Line]:
-        """Every line kept in mind under its bare text, with its use."""
-        self._catch_up()
+    def lines(self) -> dict[str, TrackedLine]:
+        """The tracked lines by their text without line numbers, with their use."""
+        self._learn_pending()
         return self._lines
 
     @property
-    def deeds(self) -> dict[str, Line]:
-        """What was done, where it is no longer among the lines kept in mind; the newest first."""
-        self._catch_up()
-        return self._deeds
+    def old_actions(self) -> dict[str, TrackedLine]:
+        """Action lines dropped from the pool, newest first."""
+        self._learn_pending()
+        return self._old_actions
 
     def learn_step(self, position: int, item: Item) -> None:
-        """Take in a step: the user's words, or what the model said and asked for."""
+        """Queue the texts of a step: the user's message, or the model's text, calls and results."""
         match item:
             case TaskStep(content=content):
-                self._learn(position, as_text(content), "task")
-            case ActionStep(content=content, tool_calls=calls, observations=seen):
+                self._queue_text(position, as_text(content), "task")
+            case ActionStep(content=content, tool_calls=calls, observations=observations):
                 self.turn += 1
-                self._learn(position, as_text(content), "said")
+                self._queue_text(position, as_text(content), "said")
                 for call in calls:
-                    self._learn(position, call.arguments, "arguments", call=call.name)
-                for index, each in enumerate(seen):
-                    if each is not None:
-                        self.learn_observation(position, index, each)
-            case Observed(observation=seen_late):
-                self._learn(position, as_text(seen_late.content), "observation")
+                    self._queue_text(position, call.arguments, "arguments", call=call.name)
+                for observation in observations:
+                    if observation is not None:
+                        self.learn_observation(position, observation)
+            case Observed(observation=late):
+                self._queue_text(position, as_text(late.content), "observation")
             case _:
                 pass
 
-    def learn_observation(self, position: int, index: int, seen: Observation) -> None:
-        """Take in the answer to call ``index`` of the action at ``position``."""
-        del index
-        self._learn(position, as_text(seen.content), "observation", failed=seen.status == "error")
+    def learn_observation(self, position: int, observation: Observation) -> None:
+        """Queue the text of a result of the action at ``position``."""
+        self._queue_text(
+            position, as_text(observation.content), "observation", failed=observation.status == "error"
+        )
 
-    def _learn(
+    def _queue_text(
         self, position: int, text: str, source: Source, *, failed: bool = False, call: str = ""
     ) -> None:
-        self._heard.append(_Heard(self.turn, position, text, source, failed, call))
-        self._noted += 1
-        if self._noted >= MOST_HEARD:
-            self._catch_up()
+        self._pending.append(_PendingText(self.turn, position, text, source, failed, call))
+        self._texts_since_read += 1
+        if self._texts_since_read >= MAX_PENDING_TEXTS:
+            self._learn_pending()
 
     def learn_ahead(self, texts: int) -> None:
-        """Take in at most so many of the texts that wait."""
-        for heard in self._heard[:texts]:
-            self._learn_from(heard)
-        del self._heard[:texts]
+        """Learn from at most this many of the queued texts."""
+        for pending in self._pending[:texts]:
+            self._learn_text(pending)
+        del self._pending[:texts]
 
-    def _catch_up(self) -> None:
-        if not self._noted:
+    def _learn_pending(self) -> None:
+        if not self._texts_since_read:
             return
-        for heard in self._heard:
-            self._learn_from(heard)
-        self._make_out()
-        self._heard.clear()
-        self._noted, self._likely, self._worths = 0, None, None
+        for pending in self._pending:
+            self._learn_text(pending)
+        self._update_bases()
+        self._pending.clear()
+        self._texts_since_read, self._name_chances, self._line_worths = 0, None, None
 
-    def _learn_from(self, heard: _Heard) -> None:
-        """Take a text in, and let go what is then too much.
-
-        As of the turn it was heard in, not of now: what is kept in mind may not depend on who asked, and when.
-        """
-        self._take_in(heard)
-        turn = heard.turn
-        if len(self._names) <= 2 * POOL and len(self._lines) <= 2 * POOL:
+    def _learn_text(self, pending: _PendingText) -> None:
+        """Learn from a text, then drop what is too much, judged at the text's own turn: the time of a read changes nothing."""
+        self._add_text(pending)
+        turn = pending.turn
+        if len(self._names) <= 2 * POOL_SIZE and len(self._lines) <= 2 * POOL_SIZE:
             return
-        self._make_out()
-        if len(self._names) > 2 * POOL:
-            chances = {key: name_chance(each.base, each.use, turn) for key, each in self._names.items()}
-            self._names = _promising(self._names, chances)
-        if len(self._lines) > 2 * POOL:
-            self._let_go(turn)
+        self._update_bases()
+        if len(self._names) > 2 * POOL_SIZE:
+            chances = {key: name_chance(name.base, name.use, turn) for key, name in self._names.items()}
+            self._names = _keep_likeliest(self._names, chances)
+        if len(self._lines) > 2 * POOL_SIZE:
+            self._trim_lines(turn)
 
-    def _let_go(self, turn: int) -> None:
-        """Keep the likelier half of the lines; of the rest what was done stays aside, the newest of it."""
-        odds = {key: _keeps(each, turn) for key, each in self._lines.items()}
-        lines = _promising(self._lines, odds)
-        aside = self._deeds | {
-            key: each for key, each in self._lines.items() if each.leads and key not in lines
+    def _trim_lines(self, turn: int) -> None:
+        """Keep the likelier half of the lines, and the newest action lines of the rest beside the pool."""
+        scores = {key: _retention_score(line, turn) for key, line in self._lines.items()}
+        lines = _keep_likeliest(self._lines, scores)
+        actions = self._old_actions | {
+            key: line for key, line in self._lines.items() if line.is_action and key not in lines
         }
-        stay = heapq.nlargest(DEEDS, aside, key=lambda key: aside[key].order)
-        self._lines, self._deeds = lines, {key: aside[key] for key in stay}
+        newest = heapq.nlargest(MAX_OLD_ACTIONS, actions, key=lambda key: actions[key].order)
+        self._lines, self._old_actions = lines, {key: actions[key] for key in newest}
 
-    def _take_in(self, heard: _Heard) -> None:
-        text = self._take_call(heard) if heard.source == "arguments" else heard.text
-        read = self.reader.line
-        lines = [each for each in map(read, lines_of(text, POOL)) if len(each.key) >= SHORTEST]
-        observed, asks = heard.source == "observation", heard.source == "task"
-        for each in lines:
-            line = self._see_line(each, each.raw.strip(), heard, len(lines))
-            line.leads, line.asks = False, asks
-            line.fails = observed and (heard.failed or each.fails)
-            line.decides = heard.source == "said" and each.decides
+    def _add_text(self, pending: _PendingText) -> None:
+        text = self._add_call(pending) if pending.source == "arguments" else pending.text
+        parse_line = self.parser.parse_line
+        lines = [
+            parsed_line
+            for parsed_line in map(parse_line, lines_of(text, POOL_SIZE))
+            if len(parsed_line.key) >= LINE_MIN_CHARS
+        ]
+        is_observation, is_request = pending.source == "observation", pending.source == "task"
+        for parsed_line in lines:
+            line = self._add_line(parsed_line, parsed_line.raw.strip(), pending, len(lines))
+            line.is_action, line.is_request = False, is_request
+            line.is_failure = is_observation and (pending.failed or parsed_line.is_failure)
+            line.is_decision = pending.source == "said" and parsed_line.is_decision
 
-    def _take_call(self, heard: _Heard) -> str:
-        """Take in the line that tells a call; what of its arguments is left to take in."""
-        told = told_call(heard.call, heard.text)
-        self._tools.add(heard.call)
-        # While a run knows one tool, to name it each time says nothing.
-        text = told.alone if told.alone and len(self._tools) == 1 else told.text
-        key = bare(told.alone or told.text)
-        if len(key) >= SHORTEST:
-            # Not remembered: a call is told once.
-            names = tuple(identifiers(told.values or text))
-            line = self._see_line(Read(text, key, names), text, heard, 1)
-            line.leads, line.asks, line.fails, line.decides = True, False, False, False
-        return told.rest
+    def _add_call(self, pending: _PendingText) -> str:
+        """Add the line that names a call; return the rest of its arguments."""
+        call_line = format_call(pending.call, pending.text)
+        self._tools.add(pending.call)
+        # With a single tool in the run, its name says nothing.
+        text = call_line.alone if call_line.alone and len(self._tools) == 1 else call_line.text
+        key = strip_line_number(call_line.alone or call_line.text)
+        if len(key) >= LINE_MIN_CHARS:
+            # Not cached by the parser: most calls come once.
+            names = tuple(identifiers(call_line.values or text))
+            line = self._add_line(ParsedLine(text, key, names), text, pending, 1)
+            line.is_action, line.is_request, line.is_failure, line.is_decision = True, False, False, False
+        return call_line.rest
 
-    def _see_line(self, read: Read, text: str, heard: _Heard, among: int) -> Line:
-        line = self._lines.get(read.key)
+    def _add_line(
+        self, parsed_line: ParsedLine, text: str, pending: _PendingText, result_lines: int
+    ) -> TrackedLine:
+        line = self._lines.get(parsed_line.key)
         if line is None:
-            line = self._lines[read.key] = self._deeds.pop(read.key) if read.key in self._deeds else Line()
-        self._seen_lines[read.key] = line
-        line.use.see(heard.turn, heard.source)
+            line = self._lines[parsed_line.key] = self._old_actions.pop(parsed_line.key, TrackedLine())
+        self._changed_lines[parsed_line.key] = line
+        line.use.count(pending.turn, pending.source)
         if line.text != text:
-            line.text, line.names, line._grounded = text, tuple(dict.fromkeys(read.names)), None  # noqa: SLF001
+            line.text, line.names = text, tuple(dict.fromkeys(parsed_line.names))
+            line._names_with_context = None  # noqa: SLF001
         self.order += 1
-        line.position, line.order, line.among = heard.position, self.order, among
-        line.source = heard.source
-        observed = heard.source == "observation"
-        if observed:
-            line.near = self._nearness(read.stems)
-        elif heard.source == "task":
-            self._task.update(read.stems)
-        for each in line.names:
-            name = self._names.get(each)
+        line.position, line.order, line.result_lines = pending.position, self.order, result_lines
+        line.source = pending.source
+        is_observation = pending.source == "observation"
+        if is_observation:
+            line.task_overlap = self._task_overlap(parsed_line.stems)
+        elif pending.source == "task":
+            self._task_stems.update(parsed_line.stems)
+        for key in line.names:
+            name = self._names.get(key)
             if name is None:
-                name = self._names[each] = Name()
-            self._seen_names[each] = name
-            name.use.see(heard.turn, heard.source)
-            if observed:
-                name.near = max(name.near, line.near)
-                name.among = min(name.among or among, among)
+                name = self._names[key] = TrackedName()
+            self._changed_names[key] = name
+            name.use.count(pending.turn, pending.source)
+            if is_observation:
+                name.task_overlap = max(name.task_overlap, line.task_overlap)
+                name.result_lines = min(name.result_lines or result_lines, result_lines)
         return line
 
-    def _make_out(self) -> None:
-        """Make out the bases of what was seen, once for as often as it was."""
-        for key, name in self._seen_names.items():
-            name.base = name_base(key, name.use, name.near, name.among)
-        for line in self._seen_lines.values():
+    def _update_bases(self) -> None:
+        """Recompute the bases of changed names and lines, once for all their occurrences."""
+        for key, name in self._changed_names.items():
+            name.base = name_base(key, name.use, name.task_overlap, name.result_lines)
+        for line in self._changed_lines.values():
             line.base = line_base(line.text, line.use, line.source)
-        self._seen_names.clear()
-        self._seen_lines.clear()
+        self._changed_names.clear()
+        self._changed_lines.clear()
 
-    def _nearness(self, stems: tuple[str, ...]) -> float:
-        """How much of what is uncommon in a line the user spoke of too, from 0 to 1."""
-        common, shared, whole = self._common, 0.0, 3.0
-        if len(common) > MOST_WORDS:
-            self._common = common = {word: count // 2 for word, count in common.items() if count > 1}
+    def _task_overlap(self, stems: tuple[str, ...]) -> float:
+        """Return the share, from 0 to 1, of the line's uncommon stems that are in the user's words."""
+        counts, shared, whole = self._stem_counts, 0.0, 3.0
+        if len(counts) > MAX_COUNTED_WORDS:
+            self._stem_counts = counts = {word: count // 2 for word, count in counts.items() if count > 1}
         for word in stems:
-            count = common[word] = common.get(word, 0) + 1
+            count = counts[word] = counts.get(word, 0) + 1
             rare = max(0.0, math.log((2 + self.order) / (1 + count)))
             whole += rare
-            if word in self._task:
+            if word in self._task_stems:
                 shared += rare
         return shared / whole
 
     def name_chance(self, key: str) -> float:
-        """How likely an identifier kept in mind is needed soon."""
+        """Return the chance that a tracked identifier is needed soon."""
         name = self.names[key]
         return name_chance(name.base, name.use, self.turn)
 
     def name_chances(self) -> dict[str, float]:
-        """How likely each identifier kept in mind is needed soon."""
-        self._catch_up()
-        if self._likely is None or self._likely[0] != self.turn:
-            self._likely = self.turn, self._chances()
-        return self._likely[1]
+        """Return the chance of each tracked identifier to be needed soon."""
+        self._learn_pending()
+        if self._name_chances is None or self._name_chances[0] != self.turn:
+            self._name_chances = self.turn, self._compute_name_chances()
+        return self._name_chances[1]
 
-    def worths(self, share: float) -> dict[str, float]:
-        """What each line kept in mind is worth beside its names: ``share`` of its chance, and what it tells."""
-        self._catch_up()
-        if self._worths is None or self._worths[0] != (self.turn, share):
-            self._worths = (self.turn, share), self._weighed(share)
-        return self._worths[1]
+    def line_worths(self, share: float) -> dict[str, float]:
+        """Return the worth of each tracked line beside its names: ``share`` of its quote chance, and its worth as a result."""
+        self._learn_pending()
+        if self._line_worths is None or self._line_worths[0] != (self.turn, share):
+            self._line_worths = (self.turn, share), self._compute_line_worths(share)
+        return self._line_worths[1]
 
-    def _weighed(self, share: float) -> dict[str, float]:
-        """All of them in one pass: this is done for hundreds of lines a turn."""
+    def _compute_line_worths(self, share: float) -> dict[str, float]:
+        """Compute all worths in one pass: this is done for hundreds of lines a turn."""
         worths: dict[str, float] = {}
         turn = self.turn
         for key, line in self._lines.items():
             use = line.use
-            worth = share * line_chance(line.base, use, turn) if len(line.text) >= QUOTED else 0.0
-            worths[key] = worth + telling(line.near, line.among, turn - use.last) if line.near else worth
+            worth = share * line_chance(line.base, use, turn) if len(line.text) >= QUOTE_MIN_CHARS else 0.0
+            worths[key] = (
+                worth + result_line_worth(line.task_overlap, line.result_lines, turn - use.last)
+                if line.task_overlap
+                else worth
+            )
         return worths
 
-    def _chances(self) -> dict[str, float]:
-        return {key: name_chance(each.base, each.use, self.turn) for key, each in self._names.items()}
+    def _compute_name_chances(self) -> dict[str, float]:
+        return {key: name_chance(name.base, name.use, self.turn) for key, name in self._names.items()}
 
-    def quoted(self, line: Line) -> float:
-        """How likely a line kept in mind is quoted soon; a short one is no quotation."""
-        return line_chance(line.base, line.use, self.turn) if len(line.text) >= QUOTED else 0.0
+    def quote_chance(self, line: TrackedLine) -> float:
+        """Return the chance that a tracked line is quoted soon; 0 for a short one."""
+        return line_chance(line.base, line.use, self.turn) if len(line.text) >= QUOTE_MIN_CHARS else 0.0
 
-    def told(self, line: Line) -> float:
-        """What a line kept in mind is worth as what a result told, beside its names."""
-        return telling(line.near, line.among, self.turn - line.use.last)
+    def result_worth(self, line: TrackedLine) -> float:
+        """Return the worth of a tracked line as part of a result, beside its names."""
+        return result_line_worth(line.task_overlap, line.result_lines, self.turn - line.use.last)
 
-    def kept(self) -> dict[str, Any]:
-        """All of it as JSON-safe values; nothing waits to be learnt from after it."""
-        self._catch_up()
+    def to_state(self) -> dict[str, Any]:
+        """Return the state as JSON-safe values, after learning from all queued texts."""
+        self._learn_pending()
         return {
             "turn": self.turn,
             "order": self.order,
-            "names": [[key, *_values(each.use), *_values(each)] for key, each in self._names.items()],
-            "lines": [[key, *_values(each.use), *_values(each)] for key, each in self._lines.items()],
-            "deeds": [[key, *_values(each.use), *_values(each)] for key, each in self._deeds.items()],
+            "names": _state_rows(self._names),
+            "lines": _state_rows(self._lines),
+            "deeds": _state_rows(self._old_actions),
             "tools": sorted(self._tools),
-            "task": sorted(self._task),
-            "common": self._common,
+            "task": sorted(self._task_stems),
+            "common": self._stem_counts,
         }
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> Self:
-        """The memo that was kept. Raises ValueError, KeyError or TypeError for what is none."""
-        memo = cls()
-        memo.turn, memo.order = kept["turn"], kept["order"]
-        for key, *values in kept["names"]:
-            memo._names[key] = Name(Use(*values[: len(_USE)]), *values[len(_USE) :])
-        for kind, table in (("lines", memo._lines), ("deeds", memo._deeds)):
-            for key, *values in kept[kind]:
-                line = table[key] = Line(Use(*values[: len(_USE)]), *values[len(_USE) :])
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Restore a tracker from its state. Raises ValueError, KeyError or TypeError for an invalid state."""
+        tracker = cls()
+        tracker.turn, tracker.order = state["turn"], state["order"]
+        for key, *values in state["names"]:
+            tracker._names[key] = TrackedName(UseCounts(*values[: len(_USE)]), *values[len(_USE) :])
+        for kind, table in (("lines", tracker._lines), ("deeds", tracker._old_actions)):
+            for key, *values in state[kind]:
+                line = table[key] = TrackedLine(UseCounts(*values[: len(_USE)]), *values[len(_USE) :])
                 line.names = tuple(line.names)
-        memo._tools, memo._task = set(kept["tools"]), set(kept["task"])
-        memo._common = dict(kept["common"])
-        return memo
+        tracker._tools, tracker._task_stems = set(state["tools"]), set(state["task"])
+        tracker._stem_counts = dict(state["common"])
+        return tracker
 
 
 _USE, _NAME, _LINE = (
-    tuple(each.name for each in fields(kind) if each.name not in ("use", "_grounded"))
-    for kind in (Use, Name, Line)
+    tuple(
+        attribute.name for attribute in fields(kind) if attribute.name not in ("use", "_names_with_context")
+    )
+    for kind in (UseCounts, TrackedName, TrackedLine)
 )
-"""What is kept of each, in the order in which it is made of it."""
+"""The stored fields of each class, in the order of its constructor."""
 
 
-def _values(of: Use | Name | Line) -> list[Any]:
-    """All of it but what it is made of, and what is found out when it is asked for."""
-    names = _USE if isinstance(of, Use) else _NAME if isinstance(of, Name) else _LINE
-    return [getattr(of, name) for name in names]
+def _state_rows(table: Mapping[str, TrackedName | TrackedLine]) -> list[list[Any]]:
+    return [[key, *_state_values(record.use), *_state_values(record)] for key, record in table.items()]
 
 
-def _keeps(line: Line, turn: int) -> float:
-    """By what a line stays in mind, or leaves."""
-    return line_chance(line.base, line.use, turn) + telling(line.near, line.among, turn - line.use.last)
+def _state_values(record: UseCounts | TrackedName | TrackedLine) -> list[Any]:
+    names = _USE if isinstance(record, UseCounts) else _NAME if isinstance(record, TrackedName) else _LINE
+    return [getattr(record, name) for name in names]
+
+
+def _retention_score(line: TrackedLine, turn: int) -> float:
+    """Return the score by which lines are dropped from the pool."""
+    return line_chance(line.base, line.use, turn) + result_line_worth(
+        line.task_overlap, line.result_lines, turn - line.use.last
+    )
 
 
 T = TypeVar("T")
 
 
-def _promising(table: dict[str, T], chances: dict[str, float]) -> dict[str, T]:
-    """The likelier half of a table that is twice the pool, in its order."""
-    kept = set(sorted(chances, key=lambda key: -chances[key])[:POOL])
-    return {key: value for key, value in table.items() if key in kept}
+def _keep_likeliest(table: dict[str, T], chances: dict[str, float]) -> dict[str, T]:
+    """Keep the likeliest rows of a table up to the size of the pool, in its order."""
+    likeliest = set(sorted(chances, key=lambda key: -chances[key])[:POOL_SIZE])
+    return {key: value for key, value in table.items() if key in likeliest}
+
+
+class _FocusedTracker(SalienceTracker):
+    """A read-only copy of a tracker in which lines that have one of some names, and the other names in them, are likelier."""
+
+    def __init__(
+        self, tracker: SalienceTracker, names: frozenset[str], lines: Mapping[str, TrackedLine]
+    ) -> None:
+        vars(self).update(vars(tracker))
+        self._name_chances = self._line_worths = None
+        self._tracker, self._focus_names, self._focus_lines = tracker, names, lines
+        self._related_names = frozenset(name for line in lines.values() for name in line.names)
+
+    def _compute_name_chances(self) -> dict[str, float]:
+        chances = dict(self._tracker.name_chances())
+        for key in self._related_names & chances.keys():
+            chances[key] = raise_chance(chances[key], FOCUS_LOG_ODDS)
+        return chances
+
+    def _compute_line_worths(self, share: float) -> dict[str, float]:
+        focused = {
+            key: share * self.quote_chance(line) + self.result_worth(line)
+            for key, line in self._focus_lines.items()
+        }
+        return self._tracker.line_worths(share) | focused
+
+    def quote_chance(self, line: TrackedLine) -> float:
+        """Return the chance that a line is quoted now."""
+        chance, names = super().quote_chance(line), self._focus_names
+        return raise_chance(chance, FOCUS_LOG_ODDS * min(2, sum(name in names for name in line.names)))
+
+
+def focus_on(tracker: SalienceTracker, names: frozenset[str]) -> SalienceTracker:
+    """Return a tracker in which lines with these names, and the names beside them, are likelier; it learns nothing."""
+    # Reading the lines learns from the queue, so the copy has nothing to learn.
+    return _FocusedTracker(
+        tracker, names, {key: line for key, line in tracker.lines.items() if not names.isdisjoint(line.names)}
+    )
+
+
+def raise_chance(chance: float, log_odds: float) -> float:
+    """Return the chance with its log-odds raised by this much."""
+    if not log_odds or chance >= 1:
+        return chance
+    odds = chance / (1 - chance) * math.exp(log_odds)
+    return odds / (1 + odds)

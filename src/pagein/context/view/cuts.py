@@ -1,65 +1,61 @@
-"""Where a view may be split: the intersection of what each rule allows.
+"""Cuts: the positions at which a view may be split, the intersection of what each rule allows.
 
-A run of entries between two cuts may leave whole. An action and its observations are one entry, so no cut parts a
-call from its result.
+A compaction removes whole runs of entries between two cuts. An action and its observations are one entry, so no cut
+separates a call from its result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from pagein.context.view.fold import is_kept
-from pagein.context.view.stubs import is_thinking
-from pagein.context.view.view import Shown, View
+from pagein.context.view.layout import is_thinking
+from pagein.context.view.view import View, ViewEntry
 from pagein.events.protocol import open_calls
 from pagein.events.steps import ActionStep, TaskStep, as_parts
 
-Rule = Callable[[View], frozenset[int]]
+CutRule = Callable[[View], frozenset[int]]
 
 
 def entry_bounds(view: View) -> frozenset[int]:
-    """Between any two entries of the run, and at its ends."""
-    return frozenset(each.first for each in view.run) | {view.head}
+    """Allow a cut between any two entries of the run, and at its ends."""
+    return frozenset(entry.first for entry in view.run) | {view.head}
 
 
 def before_open_calls(view: View) -> frozenset[int]:
-    """Not behind an action that still waits for a result: it stays until its results are in."""
-    waiting = next((each.first for each in view.run if _waits(each)), view.head)
-    return frozenset(each for each in entry_bounds(view) if each <= waiting)
+    """Allow no cut behind an action that waits for a result: it stays until all its results have come."""
+    waiting = next((entry.first for entry in view.run if _has_open_calls(entry)), view.head)
+    return frozenset(entry for entry in entry_bounds(view) if entry <= waiting)
 
 
 def before_live_thinking(view: View) -> frozenset[int]:
-    """Not behind the newest action where it carries thinking: providers want the last turn's reasoning back.
+    """Allow no cut behind the newest action if it has thinking: providers want the reasoning of the last turn back.
 
-    Anthropic refuses a tool loop whose last assistant turn lost its signed thinking (claude-code#12311). Once the
-    user spoke again the turn is closed, and may leave.
+    Anthropic refuses a tool loop whose last assistant turn lost its signed thinking (claude-code#12311). A new user
+    message closes the turn, and then it may leave.
     """
-    newest = next((each for each in reversed(view.run) if isinstance(each.item, ActionStep | TaskStep)), None)
-    if newest is None or not thinks(newest):
+    newest = next(
+        (entry for entry in reversed(view.run) if isinstance(entry.item, ActionStep | TaskStep)), None
+    )
+    if newest is None or not has_thinking(newest):
         return entry_bounds(view)
-    return frozenset(each for each in entry_bounds(view) if each <= newest.first)
+    return frozenset(entry for entry in entry_bounds(view) if entry <= newest.first)
 
 
-RULES: tuple[Rule, ...] = (entry_bounds, before_open_calls, before_live_thinking)
+RULES: tuple[CutRule, ...] = (entry_bounds, before_open_calls, before_live_thinking)
 
 
 def cuts(view: View) -> tuple[int, ...]:
-    """The positions where the run may be split, in order; what lies between the first and any of them may leave."""
+    """Return the positions where the run may be split, in order."""
     allowed = RULES[0](view)
     for rule in RULES[1:]:
         allowed &= rule(view)
     return tuple(sorted(allowed))
 
 
-def leaving(view: View, stop: int) -> tuple[Shown, ...]:
-    """The entries before ``stop`` that a compaction may take out."""
-    return tuple(each for each in view.run if each.first < stop and not is_kept(each))
+def _has_open_calls(entry: ViewEntry) -> bool:
+    return isinstance(entry.item, ActionStep) and bool(open_calls(entry.item, entry.first))
 
 
-def _waits(shown: Shown) -> bool:
-    return isinstance(shown.item, ActionStep) and bool(open_calls(shown.item, shown.first))
-
-
-def thinks(shown: Shown) -> bool:
-    """True for an action shown with its reasoning."""
-    return isinstance(shown.item, ActionStep) and any(map(is_thinking, as_parts(shown.item.content)))
+def has_thinking(entry: ViewEntry) -> bool:
+    """True for an action whose reasoning is in the view."""
+    return isinstance(entry.item, ActionStep) and any(map(is_thinking, as_parts(entry.item.content)))

@@ -1,8 +1,7 @@
-"""Order in the prompt, and what each thing looks like there, before any provider's spelling.
+"""The layout of a request: the order of its items, and the messages that render each, independent of a provider.
 
-System prompts and pins come first, then everything else in the order of the run, summaries where the steps they stand
-for stood. Nothing that changes from turn to turn comes before the tail, so between two compactions each request starts
-with the whole of the one before.
+System prompts and pins come first, then the run in order. A summary takes the place of its steps. Only the tail changes
+from turn to turn, so between two compactions each request begins with the previous one.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import assert_never
 
-from pagein.events.entries import Observed, Pin
+from pagein.errors import LogUnreadable
+from pagein.events.entries import Observed, Pin, Stub
 from pagein.events.messages import Message
 from pagein.events.steps import (
     PROCEED,
@@ -21,12 +21,14 @@ from pagein.events.steps import (
     Content,
     FinalAnswerStep,
     Observation,
+    Opaque,
     PlanningStep,
     Step,
     SummaryStep,
     SystemPromptStep,
     TaskStep,
     Text,
+    as_parts,
 )
 
 NO_RESULT = "(No result was recorded for this call. It may have run.)"
@@ -34,69 +36,72 @@ NO_RESULT = "(No result was recorded for this call. It may have run.)"
 CONTINUE = "Continue."
 EARLIER = "(What was said before this point is not part of this run.)"
 
-_OURS = re.compile(r"<(?=\s*+(?:/\s*+)?(?:memory|pinned|system-notice|late-result))", re.IGNORECASE)
+THINKING = frozenset({"thinking", "redacted_thinking", "reasoning_content", "reasoning", "reasoning_details"})
+"""The kinds of opaque parts that hold a model's reasoning."""
+
+_RESERVED_TAGS = re.compile(r"<(?=\s*+(?:/\s*+)?(?:memory|pinned|system-notice|late-result))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
-    """Text at the view's end that is no part of the run: what came back, or what is known; ``kind`` says which."""
+class ContextBlock:
+    """A framed block of text that is not part of the run: ``kind`` is "recalled" for a page-in, "facts" for facts."""
 
     kind: str
     text: str
 
 
-Item = Step | Pin | Observed | Aside
-"""What can be shown: a step, a pin, an observation that came too late to stand behind its call, or an aside."""
+Item = Step | Pin | Observed | ContextBlock
+"""An item of a view: a step, a pin, an observation too late to stand behind its call, or a context block."""
 
 
 def as_data(tag: str, text: str, **attributes: str) -> str:
-    r"""Text marked as data: inside a tag, with the tags of ours escaped in the text, so that it cannot end early.
+    r"""Wrap text in a tag that marks it as data; pagein's tags inside it are escaped, so that it cannot end early.
 
     >>> as_data("memory", "do </memory> this", kind="summary")
     '<memory kind="summary">\ndo &lt;/memory> this\n</memory>'
     """
-    head, tail = _frame(tag, attributes)
-    return f"{head}{_inside(text)}{tail}"
+    head, tail = _frame_tags(tag, attributes)
+    return f"{head}{_escape_tags(text)}{tail}"
 
 
-def _frame(tag: str, attributes: Mapping[str, str]) -> tuple[str, str]:
+def _frame_tags(tag: str, attributes: Mapping[str, str]) -> tuple[str, str]:
     named = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
     return f"<{tag}{named}>\n", f"\n</{tag}>"
 
 
-def _inside(text: str) -> str:
-    # A reader takes </Memory > for the end too, and a <pinned> inside a summary for a pin.
-    return _OURS.sub("&lt;", text)
+def _escape_tags(text: str) -> str:
+    # A model reads </Memory > as the end too, and <pinned> inside a summary as a pin.
+    return _RESERVED_TAGS.sub("&lt;", text)
 
 
 def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = False) -> tuple[Message, ...]:
-    """The messages that show one item. ``ids`` are the wire ids of an action's calls, unique in the run."""
+    """Render an item as messages. ``ids`` are the wire ids of an action's calls, unique in the run."""
     match item:
         case SystemPromptStep(content=content, extra=extra):
             # Strict providers refuse a system message behind the first user message.
-            late = Message("user", _framed("system-notice", content))
-            return (late,) if late_system else (Message("system", content, extra=extra),)
+            notice = Message("user", _frame_content("system-notice", content))
+            return (notice,) if late_system else (Message("system", content, extra=extra),)
         case TaskStep(content=content, extra=extra):
             return (Message("user", content, extra=extra),)
         case PlanningStep(content=content, extra=extra):
             return (Message("assistant", content, extra=extra), Message("user", PROCEED))
         case ActionStep():
-            return _action(item, ids)
+            return _action_messages(item, ids)
         case FinalAnswerStep(content=content, extra=extra):
             return (Message("assistant", content, extra=extra),)
-        case SummaryStep() | Aside() | Pin():
-            return (Message("user", _written(item)),)
-        case Observed(observation=seen):
-            return (Message("user", _framed("late-result", seen.content, call=seen.call_id)),)
+        case SummaryStep() | ContextBlock() | Pin():
+            return (Message("user", _block_text(item)),)
+        case Observed(observation=late):
+            return (Message("user", _frame_content("late-result", late.content, call=late.call_id)),)
         case _:
             assert_never(item)
 
 
-def _written(item: SummaryStep | Aside | Pin) -> str:
+def _block_text(item: SummaryStep | ContextBlock | Pin) -> str:
     match item:
         case SummaryStep(content=content, author=author):
             return as_data("memory", content, kind="summary", author=author)
-        case Aside(kind=kind, text=text):
+        case ContextBlock(kind=kind, text=text):
             return as_data("memory", text, kind=kind)
         case Pin(text=text):
             return as_data("pinned", text)
@@ -104,62 +109,72 @@ def _written(item: SummaryStep | Aside | Pin) -> str:
             assert_never(item)
 
 
-def _framed(tag: str, content: Content, **attributes: str) -> Content:
-    """Content marked as data, its images kept."""
+def _frame_content(tag: str, content: Content, **attributes: str) -> Content:
+    """Wrap content like ``as_data``; images stay images."""
     if isinstance(content, str):
         return as_data(tag, content, **attributes)
-    head, tail = _frame(tag, attributes)
-    inner = (replace(part, text=_inside(part.text)) if isinstance(part, Text) else part for part in content)
+    head, tail = _frame_tags(tag, attributes)
+    inner = (
+        replace(part, text=_escape_tags(part.text)) if isinstance(part, Text) else part for part in content
+    )
     return (Text(head), *inner, Text(tail))
 
 
-def _action(step: ActionStep, ids: Sequence[str]) -> tuple[Message, ...]:
+def _action_messages(step: ActionStep, ids: Sequence[str]) -> tuple[Message, ...]:
     calls = tuple(replace(call, id=wire) for call, wire in zip(step.tool_calls, ids, strict=True))
-    spoken = Message("assistant", step.content, calls, extra=step.extra)
-    seen = list(step.observations) + [None] * (len(calls) - len(step.observations))
-    return (spoken, *(_result(call.id, each) for call, each in zip(calls, seen, strict=True)))
-
-
-def _result(call_id: str, seen: Observation | None) -> Message:
-    if seen is None or seen.status == "unknown":
-        return Message("tool", NO_RESULT, call_id=call_id, is_error=True)
-    return Message("tool", seen.content, call_id=call_id, is_error=seen.status == "error", extra=seen.extra)
-
-
-def lay_out(shown: Iterable[tuple[Message, ...]]) -> tuple[Message, ...]:
-    """The whole request: first non-system is the user, last is the user or a tool, whatever was recorded."""
-    messages = [message for each in shown for message in each]
+    message = Message("assistant", step.content, calls, extra=step.extra)
+    observations = list(step.observations) + [None] * (len(calls) - len(step.observations))
     return (
-        *messages[: _start(messages)],
-        *mended(messages),
-        *messages[_start(messages) :],
-        *closing(messages),
+        message,
+        *(
+            _result_message(call.id, observation)
+            for call, observation in zip(calls, observations, strict=True)
+        ),
     )
 
 
-def _start(messages: Sequence[Message]) -> int:
-    return next((i for i, each in enumerate(messages) if each.role != "system"), len(messages))
+def _result_message(call_id: str, observation: Observation | None) -> Message:
+    if observation is None or observation.status == "unknown":
+        return Message("tool", NO_RESULT, call_id=call_id, is_error=True)
+    return Message(
+        "tool",
+        observation.content,
+        call_id=call_id,
+        is_error=observation.status == "error",
+        extra=observation.extra,
+    )
 
 
-def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """What must stand before the first non-system message: nothing, or a user's line where the model spoke first."""
-    start = _start(messages)
+def lay_out(entries: Iterable[tuple[Message, ...]]) -> tuple[Message, ...]:
+    """Lay out the whole request: the first non-system message is the user's, the last one the user's or a tool's."""
+    messages = [message for group in entries for message in group]
+    start = _first_non_system(messages)
+    return (*messages[:start], *missing_opening(messages), *messages[start:], *missing_ending(messages))
+
+
+def _first_non_system(messages: Sequence[Message]) -> int:
+    return next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))
+
+
+def missing_opening(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the user message to insert before the first non-system message if that is not the user's; else none."""
+    start = _first_non_system(messages)
     if start < len(messages) and messages[start].role == "user":
         return ()
     return (Message("user", EARLIER),)
 
 
-def closing(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """What must stand at the end: nothing, or a user's line where the model spoke last."""
+def missing_ending(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the user message to append if the last message is the assistant's; else none."""
     if messages and messages[-1].role == "assistant":
         return (Message("user", CONTINUE),)
     return ()
 
 
 def wire_ids(step: ActionStep, position: int, used: set[str]) -> tuple[str, ...]:
-    """The ids under which an action's calls go out: the model's own where they are new in this run, else derived.
+    """Return the ids of an action's calls in a request: the model's own if new in this run, else derived.
 
-    Empty, repeated and reused ids get the position and the call's number, so equal runs give equal requests.
+    Empty, repeated and reused ids are replaced by the position and the call's number, so equal runs give equal requests.
     """
     ids: list[str] = []
     for index, call in enumerate(step.tool_calls):
@@ -170,3 +185,57 @@ def wire_ids(step: ActionStep, position: int, used: set[str]) -> tuple[str, ...]
         used.add(wire)
         ids.append(wire)
     return tuple(ids)
+
+
+def with_stubs(item: Item, stubs: Iterable[Stub]) -> Item:
+    """Return the item with each stub in its slot. Raises LogUnreadable for a slot that the item does not have."""
+    for stub in stubs:
+        item = _with_stub(item, stub)
+    return item
+
+
+def _with_stub(item: Item, stub: Stub) -> Item:
+    match item:
+        case ActionStep():
+            return _with_action_stub(item, stub)
+        case TaskStep() | PlanningStep() | FinalAnswerStep():
+            return replace(item, content=stub.text)
+        case Observed(observation=late):
+            return replace(item, observation=replace(late, content=stub.text))
+        case SystemPromptStep() | SummaryStep() | Pin() | ContextBlock():
+            raise LogUnreadable(f"a {type(item).__name__} has no slot for a stub")
+        case _:
+            assert_never(item)
+
+
+def _with_action_stub(step: ActionStep, stub: Stub) -> ActionStep:
+    match stub.slot:
+        case "content":
+            # Signed thinking is sent unchanged or not at all, so a stub replaces the prose only.
+            thinking = tuple(part for part in as_parts(step.content) if is_thinking(part))
+            return replace(step, content=(*thinking, *as_parts(stub.text)) if thinking else stub.text)
+        case "thinking":
+            return replace(step, content=without_thinking(step.content), extra=None)
+        case "arguments":
+            calls = list(step.tool_calls)
+            calls[stub.index] = replace(calls[stub.index], arguments=stub.text)
+            return replace(step, tool_calls=tuple(calls))
+        case "observation":
+            observations = list(step.observations)
+            old = observations[stub.index] or Observation(step.tool_calls[stub.index].id)
+            observations[stub.index] = replace(old, content=stub.text)
+            return replace(step, observations=tuple(observations))
+        case _:
+            assert_never(stub.slot)
+
+
+def is_thinking(part: object) -> bool:
+    """True for a model's reasoning, signed or not."""
+    return isinstance(part, Opaque) and part.kind in THINKING
+
+
+def without_thinking(content: Content | None) -> Content | None:
+    """Return the content without any of the model's reasoning; None if nothing else is in it."""
+    if content is None or isinstance(content, str):
+        return content
+    return tuple(part for part in content if not is_thinking(part)) or None

@@ -1,4 +1,4 @@
-"""What the model sees now: a value folded from the log, with the cost and the reason of every token in it."""
+"""The view: the request as a value, with the cost of every token in it and the reason why it is there."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pagein.context.salience.tracker import Memo
-from pagein.context.view.layout import Item, closing, lay_out, mended
+from pagein.context.salience.tracker import SalienceTracker
+from pagein.context.view.layout import Item, lay_out, missing_ending, missing_opening
 from pagein.events.entries import Stub, Tier
 from pagein.events.handles import range_handle
 from pagein.events.messages import Message
+from pagein.events.steps import SummaryStep
 from pagein.tokens import TokenCounter
 from pagein.tokens.requests import request_tokens
 
-ShownAs = Literal["system", "pin", "user", "whole", "note", "recalled", "facts"] | Tier
-"""By which tier something is in the view."""
+EntryTier = Literal["system", "pin", "user", "whole", "note", "recalled", "facts"] | Tier
+"""The tier of a view entry: how it came into the view, or which step of compaction replaced it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """One thing in the view: what stands for the steps at positions ``[first, last)``, what it costs, and why."""
+class ViewEntry:
+    """An entry of a view: the item shown for positions ``[first, last)``, its cost in tokens, and the reason."""
 
     first: int
     last: int
     item: Item
-    tier: ShownAs
+    tier: EntryTier
     why: str
     messages: tuple[Message, ...]
     tokens: int
@@ -35,13 +36,13 @@ class Shown:
 
     @property
     def handle(self) -> str:
-        """The handle that gives back the original of what is shown."""
+        """The handle of the original."""
         return range_handle(self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One row of the report: this many tokens of the request are here, by this tier, for this reason."""
+class ReportLine:
+    """A row of the report: tokens of the request, their tier and the reason."""
 
     handle: str
     tier: str
@@ -50,8 +51,8 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Out:
-    """Something that is not in the view as it was recorded: its handle, the tier that took it out, and why."""
+class OutOfView:
+    """A row of the report for something not shown as recorded: its handle, the tier that replaced it, and the reason."""
 
     handle: str
     tier: str
@@ -60,19 +61,19 @@ class Out:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Every token of the request, and everything that is out. ``lines`` add up to ``tokens``.
+    """An account of every token of the request, and of everything out of view. ``lines`` add up to ``tokens``.
 
-    ``problems`` is what went wrong in the background since the memory was opened, each thing once.
+    ``problems`` are failures in the background since the memory was opened, each once.
     """
 
     tokens: int
     limit: int
-    lines: tuple[Line, ...]
-    out: tuple[Out, ...]
+    lines: tuple[ReportLine, ...]
+    out: tuple[OutOfView, ...]
     problems: tuple[str, ...] = ()
 
     def by_tier(self) -> dict[str, int]:
-        """Tokens by tier, dearest first."""
+        """Return the tokens of each tier, largest first."""
         sums: dict[str, int] = {}
         for line in self.lines:
             sums[line.tier] = sums.get(line.tier, 0) + line.tokens
@@ -81,72 +82,78 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the model sees: system prompts, settled pins, then the run in order; its cost in tokens, and the limit.
+    """The request to the model: system prompts, ``front``, the run in order, ``tail``; its tokens and their limit.
 
-    ``tail`` is no part of the run: what came back stands behind it and is made afresh for every request, what is known
-    stands where it first stood, before what was recorded at its position. Two views are equal when they show the same.
+    ``front`` has pins, late system prompts and facts that do not move any more. ``tail`` is not part of the run: the
+    page-in is rendered behind the run for each request, a facts block keeps the position where it first stood. Views are
+    equal when they show the same.
     """
 
-    systems: tuple[Shown, ...]
-    kept: tuple[Shown, ...]
-    run: tuple[Shown, ...]
+    systems: tuple[ViewEntry, ...]
+    front: tuple[ViewEntry, ...]
+    run: tuple[ViewEntry, ...]
     head: int
     tokens: int
     limit: int
     counter: TokenCounter = field(compare=False, repr=False)
-    memo: Memo = field(compare=False, repr=False)
-    tail: tuple[Shown, ...] = ()
+    tracker: SalienceTracker = field(compare=False, repr=False)
+    tail: tuple[ViewEntry, ...] = ()
 
     @property
-    def entries(self) -> tuple[Shown, ...]:
-        """Everything shown that was recorded, or stands for it, in prompt order."""
-        return (*self.systems, *self.kept, *self.run)
+    def entries(self) -> tuple[ViewEntry, ...]:
+        """All recorded entries and their replacements, in prompt order."""
+        return (*self.systems, *self.front, *self.run)
 
     @property
-    def shown(self) -> tuple[Shown, ...]:
-        """Everything in the request, in its order: the tail where it stands, too."""
+    def request_entries(self) -> tuple[ViewEntry, ...]:
+        """All entries of the request in its order, the tail's included."""
         run = list(self.run)
-        for each in reversed(self.tail):
-            run.insert(bisect_left(run, each.first, key=lambda shown: shown.first), each)
-        return (*self.systems, *self.kept, *run)
+        for entry in reversed(self.tail):
+            run.insert(bisect_left(run, entry.first, key=lambda other: other.first), entry)
+        return (*self.systems, *self.front, *run)
+
+    @property
+    def has_replaced_entries(self) -> bool:
+        """True if a step of the run is not shown as recorded."""
+        return any(entry.stubs or isinstance(entry.item, SummaryStep) for entry in self.run)
 
     @property
     def report(self) -> Report:
-        """Every token by tier and reason, and what is out."""
-        lines = [Line(each.handle, each.tier, each.tokens, each.why) for each in self.entries]
-        lines.extend(Line("", each.tier, each.tokens, each.why) for each in self.tail)
+        """The report: every token by tier and reason, and what is out of view."""
+        lines = [ReportLine(entry.handle, entry.tier, entry.tokens, entry.why) for entry in self.entries]
+        lines.extend(ReportLine("", entry.tier, entry.tokens, entry.why) for entry in self.tail)
         rest = self.tokens - sum(line.tokens for line in lines)
-        lines.append(Line("", "request", rest, "what every request costs beside its messages"))
-        return Report(self.tokens, self.limit, tuple(lines), tuple(_out(self.entries)))
+        lines.append(ReportLine("", "request", rest, "what every request costs beside its messages"))
+        return Report(self.tokens, self.limit, tuple(lines), tuple(_out_of_view(self.entries)))
 
     def messages(self) -> tuple[Message, ...]:
-        """The request in order, before any provider's spelling."""
-        return lay_out(each.messages for each in self.shown)
+        """Return the request's messages, independent of a provider."""
+        return lay_out(entry.messages for entry in self.request_entries)
 
-    def with_tail(self, tail: Sequence[Shown]) -> View:
-        """The view with this beside the run, and counted."""
-        made = replace(self, tail=tuple(tail))
-        return replace(made, tokens=cost(made.shown, self.counter))
-
-
-def _out(entries: Iterable[Shown]) -> Iterable[Out]:
-    for each in entries:
-        if each.tier in ("summary", "floor"):
-            yield Out(each.handle, each.tier, each.why)
-        for stub in each.stubs:
-            handle = f"{each.handle}.{stub.index}" if stub.slot == "observation" else each.handle
-            yield Out(handle, stub.tier, f"{stub.slot}: {each.why}")
+    def with_tail(self, tail: Sequence[ViewEntry]) -> View:
+        """Return the view with this tail, its tokens counted."""
+        view = replace(self, tail=tuple(tail))
+        return replace(view, tokens=request_cost(view.request_entries, self.counter))
 
 
-def cost(entries: Sequence[Shown], counter: TokenCounter) -> int:
-    """Tokens of the request that shows these entries, what legality adds at its ends included."""
+def _out_of_view(entries: Iterable[ViewEntry]) -> Iterable[OutOfView]:
+    for entry in entries:
+        if entry.tier in ("summary", "floor"):
+            yield OutOfView(entry.handle, entry.tier, entry.why)
+        for stub in entry.stubs:
+            handle = f"{entry.handle}.{stub.index}" if stub.slot == "observation" else entry.handle
+            yield OutOfView(handle, stub.tier, f"{stub.slot}: {entry.why}")
+
+
+def request_cost(entries: Sequence[ViewEntry], counter: TokenCounter) -> int:
+    """Count the tokens of a request with these entries, including the messages inserted at its ends."""
     ends: list[Message] = []
-    for each in entries:
-        if each.tier != "system":
-            ends.extend(mended(each.messages))
+    for entry in entries:
+        if entry.tier != "system":
+            ends.extend(missing_opening(entry.messages))
             break
     else:
-        ends.extend(mended(()))
+        ends.extend(missing_opening(()))
     if entries:
-        ends.extend(closing(entries[-1].messages))
-    return request_tokens(ends, counter) + sum(each.tokens for each in entries)
+        ends.extend(missing_ending(entries[-1].messages))
+    return request_tokens(ends, counter) + sum(entry.tokens for entry in entries)

@@ -1,1 +1,1 @@
-"""How facts are extracted from a run: by rules, or by a model."""
+"""Extraction of facts from a run, by rules or by a model."""

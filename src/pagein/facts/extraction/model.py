@@ -1,8 +1,7 @@
-"""What a model is asked about facts, and how its answer is read. What was said is quoted as data, the answer untrusted.
+"""Extraction of facts by a model: the request, and the checks of its answer. Texts are quoted as data; the answer is untrusted.
 
-Accepted is one JSON object of the shape that was asked for, alone or alone in a code fence. A candidate that lacks a
-label, is not sure enough, does not last, or names what nobody said is dropped; an answer of another shape is refused
-whole.
+One JSON object of the requested shape is accepted, alone or alone in a code fence. A candidate that lacks a label, is
+not sure enough, does not last, or has a name that no text has, is dropped. An answer of another shape is rejected.
 """
 
 from __future__ import annotations
@@ -17,29 +16,29 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pagein.facts.contradiction import specifics
-from pagein.facts.extraction.rules import Said
+from pagein.facts.extraction.rules import Utterance
 from pagein.facts.fact import Fact, FactError, checked_category, checked_confidence, checked_content
 from pagein.facts.owners import Owners
-from pagein.facts.reconcile import Draft
+from pagein.facts.reconcile import FactDraft
 from pagein.facts.settings import Settings
-from pagein.summaries.sanitize import inert, one_line
-from pagein.summaries.templates import filled
+from pagein.summaries.sanitize import one_line, sanitize_text
+from pagein.summaries.templates import fill_template
 
 if TYPE_CHECKING:
-    from pagein.models import Ask, Model
+    from pagein.models import Model, ModelRequest
 
-ANSWER = 1_500
-"""Tokens of the answer with candidates, which is no long list; and seconds to wait for it."""
-PATIENCE = 60.0
+ANSWER_MAX_TOKENS = 1_500
+"""Tokens of the answer with candidates, a short list."""
+ANSWER_TIMEOUT = 60.0
 
-MOST = 40
-"""Candidates of one answer that are read."""
+MAX_CANDIDATES = 40
+"""Candidates of one answer."""
 
-MOST_REPLY = 100_000
-"""Characters beyond which an answer is not read."""
+MAX_REPLY_CHARS = 100_000
+"""Characters above which an answer is rejected."""
 
-LONG = 6_000
-"""Characters of one text that is quoted; head and tail of a longer one."""
+MAX_QUOTE_CHARS = 6_000
+"""Characters quoted of one text; head and tail of a longer one."""
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n?```", re.DOTALL)
 _SECRET = re.compile(
@@ -48,18 +47,18 @@ _SECRET = re.compile(
 )
 
 
-class Rejected(FactError):
-    """A model's answer about facts that cannot be used; nothing of it was recorded."""
+class RejectedAnswer(FactError):
+    """An unusable answer of a model about facts; nothing of it was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a model found: facts to state, and known facts to let go, each id with its reason."""
+class ExtractionAnswer:
+    """The result of a model: facts to state, and known facts to remove, each id with its reason."""
 
-    drafts: tuple[Draft, ...] = ()
+    drafts: tuple[FactDraft, ...] = ()
     removals: tuple[tuple[str, str], ...] = ()
     dropped: tuple[str, ...] = ()
-    """Why candidates were dropped."""
+    """The reasons why candidates were dropped."""
 
 
 @functools.cache
@@ -67,143 +66,165 @@ def _prompt(name: str) -> str:
     return (files("pagein.facts") / "prompts" / f"{name}.txt").read_text("utf-8").strip()
 
 
-def extraction(
-    said: Sequence[Said], before: Sequence[Said], known: Sequence[Fact], settings: Settings, owners: Owners
-) -> Ask:
-    """The ask for the facts in what was said; ``before`` is what was read already, for the sense of it."""
-    from pagein.models import Ask  # noqa: PLC0415 - where a model is asked
+def extraction_request(
+    utterances: Sequence[Utterance],
+    before: Sequence[Utterance],
+    facts: Sequence[Fact],
+    settings: Settings,
+    owners: Owners,
+) -> ModelRequest:
+    """The request for the facts in these texts; ``before`` was read already, and gives context."""
+    from pagein.models import ModelRequest  # noqa: PLC0415 - where a model is asked
 
-    scopes = [each for each in owners.known if each in settings.scopes]
+    scopes = [scope for scope in owners.scopes if scope in settings.scopes]
     values = {
-        "known": _known(known),
-        "said": "\n".join([*(_quoted(each, context=True) for each in before), *map(_quoted, said)]),
-        "categories": ", ".join(settings.known),
-        "scopes": " or ".join(f'"{each}"' for each in scopes),
+        "known": _list_facts(facts),
+        "said": "\n".join([*(_quote(scope, context=True) for scope in before), *map(_quote, utterances)]),
+        "categories": ", ".join(settings.all_categories),
+        "scopes": " or ".join(f'"{scope}"' for scope in scopes),
     }
-    return Ask.of(
-        filled(_prompt("extract"), values), system=_prompt("system"), max_tokens=ANSWER, timeout=PATIENCE
+    return ModelRequest.from_text(
+        fill_template(_prompt("extract"), values),
+        system=_prompt("system"),
+        max_tokens=ANSWER_MAX_TOKENS,
+        timeout=ANSWER_TIMEOUT,
     )
 
 
-def read_answer(
-    reply: str, said: Sequence[Said], known: Sequence[Fact], settings: Settings, owners: Owners, author: str
-) -> Answer:
-    """The facts in a model's answer that pass every gate. Raises Rejected for an answer of another shape."""
-    data = _object(reply)
+def parse_answer(
+    reply: str,
+    utterances: Sequence[Utterance],
+    facts: Sequence[Fact],
+    settings: Settings,
+    owners: Owners,
+    author: str,
+) -> ExtractionAnswer:
+    """The facts in a model's answer that pass every check. Raises RejectedAnswer for another shape."""
+    data = _parse_object(reply)
     listed, removals = data.get("facts", []), data.get("remove", [])
     if not isinstance(listed, list) or not isinstance(removals, list):
-        raise Rejected("facts and remove are lists")
-    if len(listed) > MOST or len(removals) > MOST:
-        raise Rejected(f"more than {MOST} candidates at once")
-    ids = {each.id: each for each in known}
-    drafts: list[Draft] = []
+        raise RejectedAnswer("facts and remove are lists")
+    if len(listed) > MAX_CANDIDATES or len(removals) > MAX_CANDIDATES:
+        raise RejectedAnswer(f"more than {MAX_CANDIDATES} candidates at once")
+    ids = {fact.id: fact for fact in facts}
+    drafts: list[FactDraft] = []
     dropped: list[str] = []
-    for each in listed:
+    for item in listed:
         try:
-            drafts.append(_gated(each, said, ids, settings, owners, author))
+            drafts.append(_accept_candidate(item, utterances, ids, settings, owners, author))
         except FactError as error:
             dropped.append(str(error))
-    # Who may be believed that a fact is gone is the user, not an answer and not a tool.
-    users = {each.source.handle for each in said if each.voice == "user"}
-    gone = [
-        (each["id"], one_line(str(each.get("reason", "")), 300))
-        for each in removals
-        if isinstance(each, dict)
-        and each.get("id") in ids
-        and users & set(_handles(each))
-        and each.get("reason")
+    # Only the user may remove a fact, not an answer and not a tool.
+    users = {utterance.source.handle for utterance in utterances if utterance.speaker == "user"}
+    accepted_removals = [
+        (item["id"], one_line(str(item.get("reason", "")), 300))
+        for item in removals
+        if isinstance(item, dict)
+        and item.get("id") in ids
+        and users & set(_handles(item))
+        and item.get("reason")
     ]
-    return Answer(tuple(drafts), tuple(gone), tuple(dropped))
+    return ExtractionAnswer(tuple(drafts), tuple(accepted_removals), tuple(dropped))
 
 
-def _gated(
-    given: Any, said: Sequence[Said], known: dict[str, Fact], settings: Settings, owners: Owners, author: str
-) -> Draft:
-    """A candidate as a draft. Raises FactError, with the gate it did not pass."""
-    if not isinstance(given, dict):
+def _accept_candidate(
+    item: Any,
+    utterances: Sequence[Utterance],
+    facts: dict[str, Fact],
+    settings: Settings,
+    owners: Owners,
+    author: str,
+) -> FactDraft:
+    """A candidate as a draft. Raises FactError naming the check that failed."""
+    if not isinstance(item, dict):
         raise FactError("a candidate is an object")
-    content = checked_content(given.get("content"))
-    confidence = checked_confidence(given.get("confidence"))
+    content = checked_content(item.get("content"))
+    confidence = checked_confidence(item.get("confidence"))
     if confidence < settings.min_confidence:
         raise FactError(f"confidence {confidence} is below {settings.min_confidence}")
-    category = checked_category(given.get("category"), settings.known)
-    scope = given.get("scope")
-    if scope not in settings.scopes or scope not in owners.known:
-        raise FactError(f"scope {scope!r} is none that extraction may state facts for")
-    if given.get("durability") != "durable" and scope not in ("task", "session"):
-        raise FactError("it does not last, and would outlive the session")
-    by_handle = {each.source.handle: each.source for each in said}
-    sources = tuple(by_handle[each] for each in _handles(given) if each in by_handle)
+    category = checked_category(item.get("category"), settings.all_categories)
+    scope = item.get("scope")
+    if scope not in settings.scopes or scope not in owners.scopes:
+        raise FactError(f"scope {scope!r} is not allowed for extraction")
+    if item.get("durability") != "durable" and scope not in ("task", "session"):
+        raise FactError("it is not durable, and its scope outlives the session")
+    by_handle = {handle.source.handle: handle.source for handle in utterances}
+    sources = tuple(by_handle[handle] for handle in _handles(item) if handle in by_handle)
     if not sources:
-        raise FactError("it names no step that was read")
-    _grounded(content, said, known.values())
-    older = given.get("supersedes", [])
+        raise FactError("it names no step of the span")
+    _check_grounded(content, utterances, facts.values())
+    older = item.get("supersedes", [])
     replaced = tuple(
-        each
-        for each in (older if isinstance(older, list) else [])
-        if each in known and known[each].scope == scope
+        handle
+        for handle in (older if isinstance(older, list) else [])
+        if handle in facts and facts[handle].scope == scope
     )
-    return Draft(content, category, confidence, scope, None, None, sources, replaced, author, "extracted")
+    return FactDraft(content, category, confidence, scope, None, None, sources, replaced, author, "extracted")
 
 
-def _grounded(content: str, said: Iterable[Said], known: Iterable[Fact]) -> None:
-    """Raises FactError where the content has a number or a name that nobody said, or a secret."""
+def _check_grounded(content: str, utterances: Iterable[Utterance], facts: Iterable[Fact]) -> None:
+    """Raise FactError if the content has a secret, or a number or name that no text has."""
     if _SECRET.search(content):
         raise FactError("secrets are not kept")
-    heard = "\n".join([*(each.text for each in said), *(each.content for each in known)]).casefold()
-    invented = [each for each in specifics(content) - {"not"} if each.casefold() not in heard]
+    source_text = "\n".join(
+        [*(utterance.text for utterance in utterances), *(fact.content for fact in facts)]
+    ).casefold()
+    invented = [name for name in specifics(content) - {"not"} if name.casefold() not in source_text]
     if invented:
-        raise FactError(f"nobody said {', '.join(sorted(invented)[:3])}")
+        raise FactError(f"no text says {', '.join(sorted(invented)[:3])}")
 
 
-def _handles(given: dict[str, Any]) -> list[str]:
-    found = given.get("handles")
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+def _handles(item: dict[str, Any]) -> list[str]:
+    handles = item.get("handles")
+    return [handle for handle in handles if isinstance(handle, str)] if isinstance(handles, list) else []
 
 
-def contradicted(model: Model, draft: Draft, known: Sequence[Fact]) -> tuple[str, ...] | None:
-    """The ids of the known facts that cannot hold with the draft, as a model sees it; None where it cannot say."""
-    from pagein.models import Ask, ModelError  # noqa: PLC0415 - where a model is asked
+def find_contradicted(model: Model, draft: FactDraft, facts: Sequence[Fact]) -> tuple[str, ...] | None:
+    """The ids of the known facts that contradict the draft, by a model; None if it gives no answer."""
+    from pagein.models import ModelError, ModelRequest  # noqa: PLC0415 - where a model is asked
 
-    told = {"new": one_line(draft.content, LONG), "known": _known(known)}
-    ask = Ask.of(
-        filled(_prompt("contradict"), told), system=_prompt("system"), max_tokens=300, timeout=PATIENCE
+    values = {"new": one_line(draft.content, MAX_QUOTE_CHARS), "known": _list_facts(facts)}
+    ask = ModelRequest.from_text(
+        fill_template(_prompt("contradict"), values),
+        system=_prompt("system"),
+        max_tokens=300,
+        timeout=ANSWER_TIMEOUT,
     )
     try:
-        listed = _object(model.write(ask).text).get("contradicted")
-    except (ModelError, Rejected):
+        listed = _parse_object(model.write(ask).text).get("contradicted")
+    except (ModelError, RejectedAnswer):
         return None
     if not isinstance(listed, list):
         return None
-    return tuple(each.id for each in known if each.id in listed)
+    return tuple(fact.id for fact in facts if fact.id in listed)
 
 
-def _object(reply: str) -> dict[str, Any]:
-    if len(reply) > MOST_REPLY:
-        raise Rejected(f"{len(reply):,} characters; at most {MOST_REPLY:,} are read")
+def _parse_object(reply: str) -> dict[str, Any]:
+    if len(reply) > MAX_REPLY_CHARS:
+        raise RejectedAnswer(f"{len(reply):,} characters; at most {MAX_REPLY_CHARS:,} are read")
     text = reply.strip().removeprefix("\ufeff").strip()
     fenced = _FENCE.fullmatch(text)
     try:
         data = json.loads(fenced[1] if fenced else text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise Rejected(f"not JSON: {str(error)[:200]}") from error
+        raise RejectedAnswer(f"not JSON: {str(error)[:200]}") from error
     if not isinstance(data, dict):
-        raise Rejected("not one JSON object")
+        raise RejectedAnswer("not one JSON object")
     return data
 
 
 def _no_constant(name: str) -> object:
-    raise Rejected(f"{name} is no JSON")
+    raise RejectedAnswer(f"{name} is no JSON")
 
 
-def _known(facts: Sequence[Fact]) -> str:
-    lines = (f"[{each.id}] {each.scope}, {each.category}: {one_line(each.content, 500)}" for each in facts)
+def _list_facts(facts: Sequence[Fact]) -> str:
+    lines = (f"[{fact.id}] {fact.scope}, {fact.category}: {one_line(fact.content, 500)}" for fact in facts)
     return "\n".join(lines) or "(nothing yet)"
 
 
-def _quoted(said: Said, *, context: bool = False) -> str:
-    text = said.text
-    if len(text) > LONG:
-        text = f"{text[: LONG // 2]}\n[...]\n{text[-LONG // 2 :]}"
-    read = ' context="yes"' if context else ""
-    return f'<pagein-step handle="{escape(said.source.handle)}" by="{said.voice}"{read}>\n{inert(text)}\n</pagein-step>'
+def _quote(utterance: Utterance, *, context: bool = False) -> str:
+    text = utterance.text
+    if len(text) > MAX_QUOTE_CHARS:
+        text = f"{text[: MAX_QUOTE_CHARS // 2]}\n[...]\n{text[-MAX_QUOTE_CHARS // 2 :]}"
+    context_mark = ' context="yes"' if context else ""
+    return f'<pagein-step handle="{escape(utterance.source.handle)}" by="{utterance.speaker}"{context_mark}>\n{sanitize_text(text)}\n</pagein-step>'

@@ -1,8 +1,7 @@
-"""From what was said to facts: once a span, when it is time, only from those who may say it.
+"""The extraction of facts from a session: once a span, when it is due, only from the user, answers and allowed tools.
 
-How far a session was read is written behind the facts that were found, in the same append, in every log they went to;
-so a crash in between repeats the reading and not the facts. A model that fails changes nothing: its span stays to be
-read, and is read with the next.
+The position is written behind the facts, in the same append, in every log they went to, so a crash repeats the reading
+and not the facts. If a model fails nothing changes: its span is read again with the next.
 """
 
 from __future__ import annotations
@@ -17,236 +16,241 @@ from pagein.events.entries import FactRemoved, FactScope, FactsExtracted, Observ
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.steps import ActionStep, TaskStep, as_text
 from pagein.facts.contradiction import is_contrary
-from pagein.facts.extraction.model import Answer, Rejected, extraction, read_answer
-from pagein.facts.extraction.rules import Candidate, Said, candidates
-from pagein.facts.fact import Fact, parsed_id
-from pagein.facts.ranking import said_in
-from pagein.facts.reconcile import Draft
-from pagein.facts.shelves import Shelves
+from pagein.facts.extraction.model import ExtractionAnswer, RejectedAnswer, extraction_request, parse_answer
+from pagein.facts.extraction.rules import FactCandidate, Utterance, find_candidates
+from pagein.facts.fact import Fact, parse_fact_id
+from pagein.facts.ranking import statement_text
+from pagein.facts.reconcile import FactDraft
 from pagein.log.base import Entry
 
 if TYPE_CHECKING:
+    from pagein.facts.store import Facts
     from pagein.models import Model
 
-Read = Callable[[int, int], Iterable[Entry]]
-"""Gives the run's entries ``[start, stop)``, as a log's ``read`` does."""
+ReadEntries = Callable[[int, int], Iterable[Entry]]
+"""Returns the run's entries ``[start, stop)``, as a log's ``read`` does."""
 
-CONTEXT = 6
-"""Entries before the span that a model is shown to understand it."""
+CONTEXT_ENTRIES = 6
+"""Entries before the span that a model sees as context."""
 
-SPAN = 60_000
-"""Characters of what was said that one ask holds; what is beyond is read with the next."""
+MAX_SPAN_CHARS = 60_000
+"""Characters of text in one request; the rest is read with the next."""
 
-KNOWN = 40
-"""Known facts that a model is shown."""
+MAX_KNOWN_FACTS = 40
+"""Known facts that a model sees."""
 
-WORTH_A_MARK = 200
-"""Entries without a fact after which the log says that they were read."""
+MIN_MARKED_ENTRIES = 200
+"""Entries without a fact after which the position is recorded."""
 
-PATIENCE = 4
+MAX_DEBOUNCES = 4
 """Debounces after which a busy session is read in any case."""
 
 
 @dataclass(slots=True)
-class Pace:
-    """When a session is to be read: ``debounce`` seconds after its last turn, and four times as many after its first."""
+class ReadingPace:
+    """The time to read a session: ``debounce`` seconds after its last turn, at most four times as many after its first."""
 
     debounce: float
     first: float | None = None
-    """When the oldest turn that was not read came; None where there is none."""
+    """The time of the oldest unread turn; None if there is none."""
     last: float = 0.0
 
     def is_due(self, now: float) -> bool:
-        """Whether it is time."""
-        return self.first is not None and self.left(now) <= 0
+        """True if it is time."""
+        return self.first is not None and self.remaining(now) <= 0
 
-    def left(self, now: float) -> float:
+    def remaining(self, now: float) -> float:
         """Seconds until it is time, if no turn comes meanwhile."""
         first = now if self.first is None else self.first
-        return min(self.last + self.debounce, first + PATIENCE * self.debounce) - now
+        return min(self.last + self.debounce, first + MAX_DEBOUNCES * self.debounce) - now
 
-    def hear(self, now: float) -> None:
-        """Note a turn, or a reading that failed."""
+    def note_turn(self, now: float) -> None:
+        """Note a turn, or a failed reading."""
         self.first = now if self.first is None else self.first
         self.last = now
 
-    def rest(self) -> None:
+    def reset(self) -> None:
         """Note that everything is read."""
         self.first = None
 
 
-class Extraction:
-    """When a session is read for facts, and how far it was. One for each ``Facts``."""
+class FactExtraction:
+    """The extraction of one ``Facts``: its pace, and the position that was read."""
 
-    def __init__(self, shelves: Shelves) -> None:
-        self._shelves = shelves
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
         self._head = 0
-        self._seen = 0
-        """The position before which nothing was said that is not written down."""
-        self._turn = threading.Lock()
-        self._pace = Pace(shelves.settings.debounce)
-        self.failed: PageinError | None = None
-        """What the last reading failed with; None where it did not."""
+        self._read_until = 0
+        """The position before which every fact is recorded."""
+        self._lock = threading.Lock()
+        self._pace = ReadingPace(facts.settings.debounce)
+        self.error: PageinError | None = None
+        """The error of the last reading, or None."""
 
     @property
     def model(self) -> Model | None:
-        """The model that reads, or None where the rules do."""
-        shelves = self._shelves
-        return shelves.model if shelves.settings.extract in ("auto", "model") else None
+        """The model that extracts, or None for the rules."""
+        facts = self._facts
+        return facts.model if facts.settings.extract in ("auto", "model") else None
 
     @property
     def is_off(self) -> bool:
-        """True where nobody reads."""
-        extract = self._shelves.settings.extract
-        return extract == "off" or (extract == "model" and self._shelves.model is None)
+        """True if nothing is extracted."""
+        extract = self._facts.settings.extract
+        return extract == "off" or (extract == "model" and self._facts.model is None)
 
-    def attend(self, read: Read, head: int, now: float) -> tuple[Fact, ...]:
-        """Note that the run has come to ``head``; read it where it is time."""
-        with self._turn:
-            return self._attend(read, head, now)
+    def extract_due(self, read: ReadEntries, head: int, now: float) -> tuple[Fact, ...]:
+        """Note that the run has come to ``head``; extract facts if it is time."""
+        with self._lock:
+            return self._extract_due(read, head, now)
 
-    def flush(self, read: Read, head: int, now: float) -> tuple[Fact, ...]:
-        """Read now whatever was not read; gives the facts that came of it. A model's failure is kept, not raised."""
-        with self._turn:
+    def flush(self, read: ReadEntries, head: int, now: float) -> tuple[Fact, ...]:
+        """Extract facts from all unread entries now, and return them. A model's failure is kept in ``error``."""
+        with self._lock:
             return self._flush(read, head, now)
 
-    def _attend(self, read: Read, head: int, now: float) -> tuple[Fact, ...]:
+    def _extract_due(self, read: ReadEntries, head: int, now: float) -> tuple[Fact, ...]:
         if self.is_off:
             return ()
         due, new = self._pace.is_due(now), head > self._head
         if new:
             self._head = head
-            self._pace.hear(now)
+            self._pace.note_turn(now)
         return self._flush(read, self._head, now) if due or (new and self.model is None) else ()
 
-    def _flush(self, read: Read, head: int, now: float) -> tuple[Fact, ...]:
+    def _flush(self, read: ReadEntries, head: int, now: float) -> tuple[Fact, ...]:
         if self.is_off:
             return ()
-        found: list[Fact] = []
-        self.failed = None
-        start = max(self._shelves.upto(), self._seen)
+        facts: list[Fact] = []
+        self.error = None
+        start = max(self._facts.extracted_until(), self._read_until)
         while start < head:
             entries = list(read(start, head))
-            said, stop = _span(entries, self._shelves, head)
+            utterances, stop = _read_span(entries, self._facts, head)
             try:
-                found += self._take(said, read, start, stop)
+                facts += self._extract_span(utterances, read, start, stop)
             except (PageinError, ValueError) as error:
-                if not _is_the_models(error):
+                if not _is_model_error(error):
                     raise
-                self.failed = error if isinstance(error, PageinError) else None
-                self._pace.hear(now)
-                return tuple(found)
-            start = self._seen = stop
-        self._pace.rest()
+                self.error = error if isinstance(error, PageinError) else None
+                self._pace.note_turn(now)
+                return tuple(facts)
+            start = self._read_until = stop
+        self._pace.reset()
         self._head = max(self._head, head)
-        return tuple(found)
+        return tuple(facts)
 
-    def _take(self, said: list[Said], read: Read, start: int, stop: int) -> tuple[Fact, ...]:
+    def _extract_span(
+        self, utterances: list[Utterance], read: ReadEntries, start: int, stop: int
+    ) -> tuple[Fact, ...]:
         model = self.model
-        if model is None or not said:
-            drafts = self._by_rules(said)
-            # To read again what gave nothing costs little; a line in the log for each turn would cost more.
-            if not drafts and stop - self._shelves.upto() < WORTH_A_MARK:
+        if model is None or not utterances:
+            drafts = self._apply_rules(utterances)
+            # Reading again costs little; an entry for each turn would cost more.
+            if not drafts and stop - self._facts.extracted_until() < MIN_MARKED_ENTRIES:
                 return ()
-            return self._written(drafts, stop, "rules")
-        answer = self._asked(model, said, read, start)
-        found = self._written(answer.drafts, stop, model.name)
+            return self._record_drafts(drafts, stop, "rules")
+        answer = self._ask_model(model, utterances, read, start)
+        facts = self._record_drafts(answer.drafts, stop, model.name)
         for id, reason in answer.removals:
             self._remove(id, reason, model.name)
-        return found
+        return facts
 
-    def _asked(self, model: Model, said: Sequence[Said], read: Read, start: int) -> Answer:
-        shelves = self._shelves
-        before, _ = _span(list(read(max(0, start - CONTEXT), start)), shelves, start)
-        text = "\n".join(each.text for each in said)
-        known = [each.fact for each in shelves.near(text, KNOWN)]
-        reply = model.write(extraction(said, before, known, shelves.settings, shelves.owners))
+    def _ask_model(
+        self, model: Model, utterances: Sequence[Utterance], read: ReadEntries, start: int
+    ) -> ExtractionAnswer:
+        facts = self._facts
+        before, _ = _read_span(list(read(max(0, start - CONTEXT_ENTRIES), start)), facts, start)
+        text = "\n".join(utterance.text for utterance in utterances)
+        known_facts = [utterance.fact for utterance in facts.nearest(text, MAX_KNOWN_FACTS)]
+        reply = model.write(extraction_request(utterances, before, known_facts, facts.settings, facts.owners))
         if reply.finish == "length":
-            raise Rejected("the answer was cut at its limit")
-        return read_answer(reply.text, said, known, shelves.settings, shelves.owners, model.name)
+            raise RejectedAnswer("the answer was cut at its limit")
+        return parse_answer(reply.text, utterances, known_facts, facts.settings, facts.owners, model.name)
 
-    def _by_rules(self, said: Sequence[Said]) -> tuple[Draft, ...]:
-        shelves = self._shelves
-        scope = shelves.owners.usual
-        if scope not in shelves.settings.scopes:
+    def _apply_rules(self, utterances: Sequence[Utterance]) -> tuple[FactDraft, ...]:
+        facts = self._facts
+        scope = facts.owners.default_scope
+        if scope not in facts.settings.scopes:
             scope = "session"
         return tuple(
-            self._corrected(each, scope)
-            for each in candidates(said)
-            if each.confidence >= shelves.settings.min_confidence
+            self._draft_from(candidate, scope)
+            for candidate in find_candidates(utterances)
+            if candidate.confidence >= facts.settings.min_confidence
         )
 
-    def _corrected(self, found: Candidate, scope: FactScope) -> Draft:
-        """A candidate as a draft; what the user corrects takes the place of the fact that said otherwise."""
-        draft = Draft(
-            found.content, found.category, found.confidence, scope, None, None, (found.source,),
+    def _draft_from(self, candidate: FactCandidate, scope: FactScope) -> FactDraft:
+        """A candidate as a draft; a correction supersedes the contrary facts."""
+        draft = FactDraft(
+            candidate.content, candidate.category, candidate.confidence, scope, None, None, (candidate.source,),
             author="rules", reason="the user said so",
         )  # fmt: skip
-        if not found.corrects:
+        if not candidate.corrects:
             return draft
-        like = (each.fact for each in self._shelves.near(found.content, KNOWN))
+        like = (fact.fact for fact in self._facts.nearest(candidate.content, MAX_KNOWN_FACTS))
         older = tuple(
-            each.id for each in like if each.scope == scope and is_contrary(found.content, each.content)
+            fact.id for fact in like if fact.scope == scope and is_contrary(candidate.content, fact.content)
         )
         return replace(draft, supersedes=older, reason="the user corrected it")
 
-    def _written(self, drafts: Sequence[Draft], stop: int, author: str) -> tuple[Fact, ...]:
+    def _record_drafts(self, drafts: Sequence[FactDraft], stop: int, author: str) -> tuple[Fact, ...]:
         """State the drafts, the widest scope first and the session last: its watermark closes the span."""
-        shelves = self._shelves
-        session = shelves.owners.session
+        facts = self._facts
+        session = facts.owners.session
         mark = FactsExtracted(session, stop, author)
-        found: list[Fact] = []
-        for scope in reversed(shelves.owners.known):
-            mine = [each for each in drafts if each.scope == scope]
-            if mine and scope != "session" and shelves.shelf(scope).book.extracted.get(session, 0) < stop:
-                found += shelves.state(mine, mark, strict=False)
-        own = [each for each in drafts if each.scope == "session"]
+        stated: list[Fact] = []
+        for scope in reversed(facts.owners.scopes):
+            mine = [draft for draft in drafts if draft.scope == scope]
+            if mine and scope != "session" and facts.fact_log(scope).ledger.extracted.get(session, 0) < stop:
+                stated += facts.state_facts(mine, mark, strict=False)
+        own = [draft for draft in drafts if draft.scope == "session"]
         if own:
-            found += shelves.state(own, mark, strict=False)
+            stated += facts.state_facts(own, mark, strict=False)
         else:
-            shelves.write(
-                shelves.shelf("session"), lambda book: [mark] if book.extracted.get(session, 0) < stop else []
+            facts.write(
+                facts.fact_log("session"),
+                lambda book: [mark] if book.extracted.get(session, 0) < stop else [],
             )
-        return tuple(found)
+        return tuple(stated)
 
     def _remove(self, id: str, reason: str, author: str) -> None:
-        scope, position = parsed_id(id)
+        scope, position = parse_fact_id(id)
         if scope == "tenant":
             return
-        gone = (FactRemoved(position, reason, author),)
-        shelf = self._shelves.shelf(scope)
-        self._shelves.write(shelf, lambda book: gone if position in book.facts else ())
+        removal = (FactRemoved(position, reason, author),)
+        fact_log = self._facts.fact_log(scope)
+        self._facts.write(fact_log, lambda book: removal if position in book.facts else ())
 
 
-def _is_the_models(error: Exception) -> bool:
+def _is_model_error(error: Exception) -> bool:
     from pagein.models import ModelError  # noqa: PLC0415 - where one was asked
 
-    return isinstance(error, ModelError | Rejected)
+    return isinstance(error, ModelError | RejectedAnswer)
 
 
-def _span(entries: Sequence[Entry], shelves: Shelves, head: int) -> tuple[list[Said], int]:
-    """What was said in the entries, up to as much as one reading holds; and the position behind it."""
-    said: list[Said] = []
+def _read_span(entries: Sequence[Entry], facts: Facts, head: int) -> tuple[list[Utterance], int]:
+    """The texts of the entries, as many as one request takes; and the position behind them."""
+    utterances: list[Utterance] = []
     size = 0
     for entry in entries:
-        if size > SPAN:
-            return said, entry.position
-        for each in _said(entry, shelves.owners.session, tools=shelves.settings.tools):
-            said.append(each)
-            size += min(len(each.text), 6_000)
-    return said, head
+        if size > MAX_SPAN_CHARS:
+            return utterances, entry.position
+        for utterance in _utterances_in(entry, facts.owners.session, tools=facts.settings.tools):
+            utterances.append(utterance)
+            size += min(len(utterance.text), 6_000)
+    return utterances, head
 
 
-def _said(entry: Entry, session: str, *, tools: bool) -> Iterable[Said]:
+def _utterances_in(entry: Entry, session: str, *, tools: bool) -> Iterable[Utterance]:
     body = entry.body
     handle = step_handle(entry.position)
-    if text := said_in(body):
-        yield Said("user" if isinstance(body, TaskStep) else "answer", text, Source(session, handle))
+    if text := statement_text(body):
+        yield Utterance("user" if isinstance(body, TaskStep) else "answer", text, Source(session, handle))
     if not tools:
         return
     if isinstance(body, ActionStep):
-        for index, seen in enumerate(body.observations):
-            if seen is not None and (text := as_text(seen.content).strip()):
-                yield Said("tool", text, Source(session, observation_handle(entry.position, index)))
+        for index, observation in enumerate(body.observations):
+            if observation is not None and (text := as_text(observation.content).strip()):
+                yield Utterance("tool", text, Source(session, observation_handle(entry.position, index)))
     elif isinstance(body, Observed) and (text := as_text(body.observation.content).strip()):
-        yield Said("tool", text, Source(session, handle))
+        yield Utterance("tool", text, Source(session, handle))

@@ -1,7 +1,7 @@
-"""Facts without a model: what the user says in so many words, and nothing that has to be guessed.
+"""Extraction of facts by rules: explicit statements of the user.
 
-"Remember that ...", "always ..." and "never ...", "my X is Y", "I prefer ...", "actually, X is Y" (English). A question, a
-quotation, code, and an order for this once ("always" within a longer clause, "remember to reply") give nothing.
+"Remember that ...", "always ..." and "never ...", "my X is Y", "I prefer ...", "actually, X is Y" (English). Questions,
+quotations, code, and orders for the moment ("always" within a longer clause, "remember to reply") give nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pagein.events.entries import Source
 from pagein.facts.fact import FactError, checked_content
 
-LONGEST = 400
+MAX_SENTENCE_CHARS = 400
 """Characters of a sentence; a longer one states more than a fact."""
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
@@ -30,10 +30,10 @@ _MOMENT = (
     r"(?:[\w'\u2019-]+ ){0,3}(?:question|guess|problem|issue|point|concern|code|plan|idea|request|task|understanding|suggestion|error|bug|bad|"
     r"first|next|last|only|worry|hope|thinking|test|tests|build|answer|feeling|sense|hunch|apologies) is\b"
 )
-"""What is mine for a moment."""
+"""Subjects of "my X is" that last for a moment."""
 
 _PASSING = r"(?:not\b|that\b|to\b|how\b|why\b|what\b|whether\b|if\b|broken|failing|down\b|slow\b|stuck|fine\b|good\b|ok\b|here\b|done\b|ready\b)"
-"""What it is for a moment."""
+"""Predicates of "my X is" that last for a moment."""
 
 _RULES: tuple[tuple[re.Pattern[str], str, float], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), category, confidence)
@@ -54,17 +54,17 @@ _FOR_NOW = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One thing that was said, with where: ``voice`` is ``user``, ``answer`` or ``tool``."""
+class Utterance:
+    """A text with its source; ``speaker`` is ``user``, ``answer`` or ``tool``."""
 
-    voice: str
+    speaker: str
     text: str
     source: Source
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A fact that a run may hold, with the step it was read in; ``corrects``: it is said to be so instead."""
+class FactCandidate:
+    """A possible fact with its source; ``corrects`` if the user corrects an earlier one."""
 
     content: str
     category: str
@@ -73,25 +73,30 @@ class Candidate:
     corrects: bool = False
 
 
-def candidates(said: Iterable[Said]) -> tuple[Candidate, ...]:
-    """The facts that the user states in so many words, in order; what others said states none."""
-    return tuple(found for each in said if each.voice == "user" for found in _in(each))
+def find_candidates(utterances: Iterable[Utterance]) -> tuple[FactCandidate, ...]:
+    """The facts that the user states explicitly, in order."""
+    return tuple(
+        candidate
+        for utterance in utterances
+        if utterance.speaker == "user"
+        for candidate in _candidates_in(utterance)
+    )
 
 
-def _in(said: Said) -> Iterator[Candidate]:
-    text = _FENCE.sub("\n", said.text)
+def _candidates_in(utterance: Utterance) -> Iterator[FactCandidate]:
+    text = _FENCE.sub("\n", utterance.text)
     quoting = False
     for line in text.splitlines():
         opened, quoting = quoting, quoting ^ (line.count('"') % 2 == 1)
         if opened or quoting or line.startswith(("    ", "\t")) or line.lstrip().startswith(">"):
-            continue  # what is quoted and what is code was said by somebody else
+            continue  # quotations and code are not the user's own statements
         for sentence in _SENTENCE.split(line):
-            if (found := _fact(sentence.strip(), said.source)) is not None:
-                yield found
+            if (candidate := _candidate_from(sentence.strip(), utterance.source)) is not None:
+                yield candidate
 
 
-def _fact(sentence: str, source: Source) -> Candidate | None:
-    if not 8 <= len(sentence) <= LONGEST or sentence.endswith("?") or _FOR_NOW.search(sentence):
+def _candidate_from(sentence: str, source: Source) -> FactCandidate | None:
+    if not 8 <= len(sentence) <= MAX_SENTENCE_CHARS or sentence.endswith("?") or _FOR_NOW.search(sentence):
         return None
     plain = _LEAD.sub("", sentence)
     corrected = _CORRECTS.sub("", plain)
@@ -103,14 +108,14 @@ def _fact(sentence: str, source: Source) -> Candidate | None:
             except FactError:
                 return None
             kind = "correction" if corrects and category not in ("constraint", "preference") else category
-            return Candidate(
-                content[:1].upper() + content[1:], _kind(content, kind), confidence, source, corrects
+            return FactCandidate(
+                content[:1].upper() + content[1:], _category_of(content, kind), confidence, source, corrects
             )
     return None
 
 
-def _kind(content: str, category: str) -> str:
-    """What "remember that" is about may say itself what it is."""
+def _category_of(content: str, category: str) -> str:
+    """The category of the fact after "remember that"."""
     if category != "context":
         return category
     for pattern, named, _ in _RULES[1:]:

@@ -1,1 +1,5 @@
 """Anthropic's messages API."""
+
+from pagein.formats.anthropic.wire import Anthropic
+
+__all__ = ["Anthropic"]

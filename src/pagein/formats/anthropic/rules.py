@@ -1,8 +1,8 @@
-"""What the messages API refuses, rule by rule, with no knowledge of how requests are made.
+"""Validation of requests to Anthropic's messages API, independent of rendering.
 
-Each rule stands for a 400 that the API is documented or reported to answer with; where it is lenient and older models or
-gateways are not (two messages of one role, a request that ends with the assistant), the strict reading counts. A block
-type nobody documents is not judged.
+Each rule is a documented or reported error 400. Where the API is lenient and older models or gateways are not (two
+messages of one role, a request that ends with the assistant), the strict rule applies. Undocumented block types are not
+checked.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.formats.parsing import is_utf8, kind_of, request_fields
+from pagein.formats.parsing import is_utf8, request_fields, type_name
 
 MAX_MESSAGES = 100_000
 MAX_CACHE_MARKERS = 4
-MAX_NAME = 128
+NAME_MAX_CHARS = 128
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-THINKING = ("thinking", "redacted_thinking")
+THINKING_TYPES = ("thinking", "redacted_thinking")
 
-SERVER_USES = ("server_tool_use", "mcp_tool_use")
-MISPLACED: Mapping[str, tuple[str, ...]] = {
-    "user": (*THINKING, *SERVER_USES, "tool_use"),
+SERVER_USE_TYPES = ("server_tool_use", "mcp_tool_use")
+REFUSED_TYPES: Mapping[str, tuple[str, ...]] = {
+    "user": (*THINKING_TYPES, *SERVER_USE_TYPES, "tool_use"),
     "assistant": ("tool_result", "image"),
-    "result": (*THINKING, *SERVER_USES, "tool_use", "tool_result"),
+    "result": (*THINKING_TYPES, *SERVER_USE_TYPES, "tool_use", "tool_result"),
 }
-"""Which block types may not stand where; of a type that is not here the provider said nothing."""
+"""The block types that are refused in a message of each role, and in a tool result."""
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _BASE64 = re.compile(r"[a-zA-Z0-9+/=\s]+")
@@ -36,43 +36,51 @@ Block = dict[str, Any]
 
 
 def problems(request: Any) -> tuple[str, ...]:
-    """Every rule the request breaks, in order of the messages; none when it is legal. Raises nothing."""
+    """Return every rule the request breaks, in order of the messages. Never raises."""
     try:
-        given = request_fields(request, ("system", "messages", "tools", "cache_control"))
+        fields = request_fields(request, ("system", "messages", "tools", "cache_control"))
     except FormatError as error:
         return (str(error),)
-    messages = given["messages"]
+    messages = fields["messages"]
     if not messages:
         return ("messages: there is none",)
-    shapes = [f"messages[{index}]{fault}" for index, row in enumerate(messages) for fault in _shape(row)]
+    shapes = [
+        f"messages[{index}]{fault}" for index, row in enumerate(messages) for fault in _shape_problems(row)
+    ]
     if shapes:
         return tuple(shapes)
     contents = [_as_blocks(message["content"]) for message in messages]
-    found = [*_system(given.get("system")), *_order(messages), *_pairs(messages, contents)]
+    faults = [
+        *_system_problems(fields.get("system")),
+        *_order_problems(messages),
+        *_pair_problems(messages, contents),
+    ]
     for index, (message, blocks) in enumerate(zip(messages, contents, strict=True)):
-        found += (f"messages[{index}]{fault}" for fault in _message(message["role"], blocks))
-    found += (
-        f"{name}: contains a lone surrogate, which is not UTF-8" for name in given if not is_utf8(given[name])
+        faults += (f"messages[{index}]{fault}" for fault in _message_problems(message["role"], blocks))
+    faults += (
+        f"{name}: contains a lone surrogate, which is not UTF-8"
+        for name in fields
+        if not is_utf8(fields[name])
     )
-    found += _markers(given, contents)
-    found += _server_pairs(contents)
-    return tuple(found)
+    faults += _marker_problems(fields, contents)
+    faults += _server_pair_problems(contents)
+    return tuple(faults)
 
 
-def with_inner(blocks: Iterable[Any]) -> Iterator[Block]:
-    """Every block in the order it is sent, those inside results and documents before the block that holds them."""
+def iterate_blocks(blocks: Iterable[Any]) -> Iterator[Block]:
+    """Yield every block in the order of sending; inner blocks come before the result or document that contains them."""
     for block in blocks:
         if isinstance(block, dict):
             source = block.get("source")
             for holder in (block, source if isinstance(source, dict) else {}):
                 inner = holder.get("content")
-                yield from with_inner(inner if isinstance(inner, list) else ())
+                yield from iterate_blocks(inner if isinstance(inner, list) else ())
             yield block
 
 
-def _shape(message: Any) -> Iterator[str]:
+def _shape_problems(message: Any) -> Iterator[str]:
     if not isinstance(message, dict):
-        yield f": expected an object, not {kind_of(message)}"
+        yield f": expected an object, not {type_name(message)}"
         return
     if message.get("role") == "system":
         yield ".role: system is no role here; instructions go into the request's system"
@@ -80,7 +88,7 @@ def _shape(message: Any) -> Iterator[str]:
         yield f".role: {message.get('role')!r} is no role"
     content = message.get("content")
     if not isinstance(content, (str, list)):
-        yield f".content: expected text or a list of blocks, not {kind_of(content)}"
+        yield f".content: expected text or a list of blocks, not {type_name(content)}"
         return
     for place, block in enumerate(content if isinstance(content, list) else ()):
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
@@ -91,20 +99,20 @@ def _as_blocks(content: str | list[Block]) -> list[Block]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _system(system: Any) -> Iterator[str]:
+def _system_problems(system: Any) -> Iterator[str]:
     if system is None or isinstance(system, str):
         return
     if not isinstance(system, list):
-        yield f"system: expected text or a list of blocks, not {kind_of(system)}"
+        yield f"system: expected text or a list of blocks, not {type_name(system)}"
         return
     for place, block in enumerate(system):
         if not isinstance(block, dict) or block.get("type") != "text":
             yield f"system[{place}]: only text blocks may stand here"
         else:
-            yield from (f"system[{place}]{fault}" for fault in _text(block))
+            yield from (f"system[{place}]{fault}" for fault in _text_problems(block))
 
 
-def _order(messages: list[dict[str, Any]]) -> Iterator[str]:
+def _order_problems(messages: list[dict[str, Any]]) -> Iterator[str]:
     if len(messages) > MAX_MESSAGES:
         yield f"messages: {len(messages)} of them, the API takes {MAX_MESSAGES}"
     before = ""
@@ -118,14 +126,14 @@ def _order(messages: list[dict[str, Any]]) -> Iterator[str]:
         yield f"messages[{len(messages) - 1}]: the request ends with assistant, not user"
 
 
-def _pairs(messages: list[dict[str, Any]], contents: list[list[Block]]) -> Iterator[str]:
-    """Each call answered once, at the head of the very next message; that there is one, the order of roles says."""
-    seen: set[str] = set()
+def _pair_problems(messages: list[dict[str, Any]], contents: list[list[Block]]) -> Iterator[str]:
+    """Check that each call is answered once, at the head of the next message; ``_order_problems`` checks there is one."""
+    used_ids: set[str] = set()
     called: dict[str, None] = {}
     for index, (message, blocks) in enumerate(zip(messages, contents, strict=True)):
         if message["role"] == "user":
             answered: set[Any] = set()
-            for place, result in _typed(blocks, "tool_result"):
+            for place, result in _blocks_of_type(blocks, "tool_result"):
                 call_id = result.get("tool_use_id")
                 if not isinstance(call_id, str) or call_id not in called:
                     yield f"messages[{index}].content[{place}]: a result for {call_id!r}, no call of the message before"
@@ -141,85 +149,85 @@ def _pairs(messages: list[dict[str, Any]], contents: list[list[Block]]) -> Itera
             called = {}
             continue
         called = {}
-        for place, use in _typed(blocks, "tool_use"):
+        for place, use in _blocks_of_type(blocks, "tool_use"):
             call_id = use.get("id")
             if not isinstance(call_id, str) or not _ID.fullmatch(call_id):
                 yield f"messages[{index}].content[{place}].id: {call_id!r} is not one or more of a-z, A-Z, 0-9, _ and -"
-            elif call_id in seen:
+            elif call_id in used_ids:
                 yield f"messages[{index}].content[{place}].id: {call_id!r} is used twice"
             else:
-                seen.add(call_id)
+                used_ids.add(call_id)
                 called[call_id] = None
 
 
-def _typed(blocks: list[Block], kind: str) -> Iterator[tuple[int, Block]]:
+def _blocks_of_type(blocks: list[Block], kind: str) -> Iterator[tuple[int, Block]]:
     return ((place, block) for place, block in enumerate(blocks) if block["type"] == kind)
 
 
-def _message(role: str, blocks: list[Block]) -> Iterator[str]:
+def _message_problems(role: str, blocks: list[Block]) -> Iterator[str]:
     if not blocks:
         yield ".content: there is none"
     for place, block in enumerate(blocks):
         kind = block["type"]
-        if kind in MISPLACED[role]:
+        if kind in REFUSED_TYPES[role]:
             yield f".content[{place}]: {kind} may not stand in a message of the {role}"
         else:
-            yield from (f".content[{place}]{fault}" for fault in _block(block))
+            yield from (f".content[{place}]{fault}" for fault in _block_problems(block))
     if role == "assistant":
-        yield from _thinking_order([block["type"] for block in blocks])
+        yield from _thinking_order_problems([block["type"] for block in blocks])
 
 
-def late_thought(kinds: list[str]) -> int | None:
-    """The place of the first thinking of a turn that calls a tool, where it stands behind text or a call; else None."""
-    first = next((place for place, kind in enumerate(kinds) if kind in THINKING), 0)
+def late_thinking(kinds: list[str]) -> int | None:
+    """Return the index of the first thinking block, if it follows text or a call in a turn with calls; else None."""
+    first = next((place for place, kind in enumerate(kinds) if kind in THINKING_TYPES), 0)
     late = "tool_use" in kinds and any(kind in ("text", "tool_use") for kind in kinds[:first])
     return first if late else None
 
 
-def _thinking_order(kinds: list[str]) -> Iterator[str]:
-    thoughts = [place for place, kind in enumerate(kinds) if kind in THINKING]
+def _thinking_order_problems(kinds: list[str]) -> Iterator[str]:
+    thoughts = [place for place, kind in enumerate(kinds) if kind in THINKING_TYPES]
     if not thoughts:
         return
-    if late_thought(kinds) is not None:
+    if late_thinking(kinds) is not None:
         yield ".content: thinking must come before the text and the calls of its turn"
     if thoughts[-1] == len(kinds) - 1:
         yield ".content: the last block may not be thinking"
 
 
-def _block(block: Block) -> Iterator[str]:
+def _block_problems(block: Block) -> Iterator[str]:
     match block["type"]:
         case "text":
-            yield from _text(block)
+            yield from _text_problems(block)
         case "image":
-            yield from (f".source{fault}" for fault in image(block.get("source")))
+            yield from (f".source{fault}" for fault in image_problems(block.get("source")))
         case "tool_use":
-            yield from _use(block)
+            yield from _use_problems(block)
         case "tool_result":
-            yield from _result(block)
+            yield from _result_problems(block)
         case "thinking" | "redacted_thinking" as kind:
-            yield from thought(block, kind)
+            yield from thinking_problems(block, kind)
             if "cache_control" in block:
                 yield ".cache_control: thinking may not be marked"
 
 
-def thought(block: Block, kind: str) -> Iterator[str]:
-    """What thinking lacks that the API wants back."""
+def thinking_problems(block: Block, kind: str) -> Iterator[str]:
+    """Yield the required fields that a thinking block lacks."""
     for key in ("signature", "thinking") if kind == "thinking" else ("data",):
-        # An empty thinking text is what a model sends that was told not to show it.
+        # Models that hide their thinking send an empty text.
         if not isinstance(block.get(key), str) or not (block[key] or key == "thinking"):
             yield f".{key}: missing or empty"
 
 
-def _text(block: Block) -> Iterator[str]:
+def _text_problems(block: Block) -> Iterator[str]:
     text = block.get("text")
     if not isinstance(text, str):
-        yield f".text: expected text, not {kind_of(text)}"
+        yield f".text: expected text, not {type_name(text)}"
     elif not text.strip():
         yield ".text: empty, or nothing but white space"
 
 
-def image(source: Any) -> Iterator[str]:
-    """Every rule an image's ``source`` breaks, each with its place in it."""
+def image_problems(source: Any) -> Iterator[str]:
+    """Yield every rule an image's ``source`` breaks, with the place in it."""
     match source:
         case {"type": "base64"}:
             if source.get("media_type") not in IMAGE_TYPES:
@@ -235,17 +243,17 @@ def image(source: Any) -> Iterator[str]:
             yield ": not an object with a type"
 
 
-def _use(block: Block) -> Iterator[str]:
+def _use_problems(block: Block) -> Iterator[str]:
     if not isinstance(block.get("name"), str) or not _NAME.fullmatch(block["name"]):
-        yield f".name: {block.get('name')!r} is not 1 to {MAX_NAME} of a-z, A-Z, 0-9, _ and -"
+        yield f".name: {block.get('name')!r} is not 1 to {NAME_MAX_CHARS} of a-z, A-Z, 0-9, _ and -"
     if not isinstance(block.get("input"), dict):
-        yield f".input: expected an object, not {kind_of(block.get('input'))}"
+        yield f".input: expected an object, not {type_name(block.get('input'))}"
 
 
-def _result(block: Block) -> Iterator[str]:
+def _result_problems(block: Block) -> Iterator[str]:
     content = block.get("content")
     if content is not None and not isinstance(content, (str, list)):
-        yield f".content: expected text or a list of blocks, not {kind_of(content)}"
+        yield f".content: expected text or a list of blocks, not {type_name(content)}"
         return
     if block.get("is_error") is True and not content:
         yield ".content: empty, though the result is an error"
@@ -253,31 +261,31 @@ def _result(block: Block) -> Iterator[str]:
         kind = inner.get("type") if isinstance(inner, dict) else None
         if not isinstance(kind, str):
             yield f".content[{place}]: not an object with a type"
-        elif kind in MISPLACED["result"]:
+        elif kind in REFUSED_TYPES["result"]:
             yield f".content[{place}]: {kind} may not stand in a result"
         elif block.get("is_error") is True and kind != "text":
             yield f".content[{place}]: {kind} in a failed result, which takes only text"
         else:
-            yield from (f".content[{place}]{fault}" for fault in _block(inner))
+            yield from (f".content[{place}]{fault}" for fault in _block_problems(inner))
 
 
-def _markers(given: Mapping[str, Any], contents: list[list[Block]]) -> Iterator[str]:
-    """Tools, system and messages share the markers; one on the request itself is one more."""
-    lists = [given.get("tools"), given.get("system"), *contents]
-    blocks = with_inner(block for rows in lists if isinstance(rows, list) for block in rows)
+def _marker_problems(request: Mapping[str, Any], contents: list[list[Block]]) -> Iterator[str]:
+    """Check the number of cache markers in tools, system, messages and the request itself."""
+    lists = [request.get("tools"), request.get("system"), *contents]
+    blocks = iterate_blocks(block for rows in lists if isinstance(rows, list) for block in rows)
     count = sum(block.get("cache_control") is not None for block in blocks)
-    count += given.get("cache_control") is not None
+    count += request.get("cache_control") is not None
     if count > MAX_CACHE_MARKERS:
         yield f"messages: {count} cache_control markers, the API takes {MAX_CACHE_MARKERS}"
 
 
-def _server_pairs(contents: list[list[Block]]) -> Iterator[str]:
-    """A result of the provider's own tools needs its call before it."""
+def _server_pair_problems(contents: list[list[Block]]) -> Iterator[str]:
+    """Check that each result of a server tool follows its call."""
     called: set[Any] = set()
     for index, blocks in enumerate(contents):
         for place, block in enumerate(blocks):
             kind, call_id = block["type"], str(block.get("tool_use_id"))
-            if kind in SERVER_USES:
+            if kind in SERVER_USE_TYPES:
                 called.add(str(block.get("id")))
             elif kind.endswith("_tool_result") and call_id not in called:
                 yield f"messages[{index}].content[{place}]: {kind} for {call_id!r}, which nothing before it called"

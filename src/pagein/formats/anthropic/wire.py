@@ -1,13 +1,13 @@
-"""Anthropic messages.
+"""Anthropic's messages.
 
-Source: the API reference and the request types of the official SDK (``anthropic.types``). The canonical spelling is
-blocks, never the string shorthand: consecutive messages of one role are one message on this wire, and a list can grow
-where a string cannot. Thinking goes back unchanged, with its turn, and only here.
+Source: the API reference and the request types of the official SDK (``anthropic.types``). Content is rendered as blocks,
+never as a string: consecutive messages of one role become one message, and a list can be extended. Thinking goes back
+unchanged with its turn, and only to Anthropic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,17 +27,25 @@ from pagein.events.steps import (
     Usage,
     as_parts,
 )
-from pagein.events.tool_call_encoding import parsed, wire_id, wire_name
-from pagein.formats import rendering as writing
-from pagein.formats.anthropic import rules as anthropic_rules
-from pagein.formats.anthropic import turns as anthropic_turns
+from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
+from pagein.formats import rendering
+from pagein.formats.anthropic import rules
 from pagein.formats.base import Item
-from pagein.formats.parsing import Fields, compact, exact_base64, extra, kept, kind_of, request_fields
+from pagein.formats.parsing import (
+    Fields,
+    compact_json,
+    decode_exact_base64,
+    opaque_extra,
+    opaque_part,
+    part_types,
+    request_fields,
+    type_name,
+)
 
 NAME = "anthropic"
 
-# What a response says of itself. No request takes it back, and kept it would count in every view.
-_ENVELOPE = (
+# Fields of a response that no request accepts. They are not kept, because they would be counted in every view.
+_RESPONSE_KEYS = (
     "id",
     "type",
     "stop_reason",
@@ -48,21 +56,21 @@ _ENVELOPE = (
     "context_management",
 )
 
-# A kept part neither calls nor answers: pairing is ours alone.
-_PAIRED = ("tool_use", "tool_result")
+# Types that kept parts may not have, because the renderer alone pairs calls and results.
+_PAIRED_TYPES = ("tool_use", "tool_result")
 
 Block = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Anthropic:
-    """Anthropic messages. See ``Format`` for what each verb promises.
+    """Anthropic messages. See ``Format`` for the methods.
 
-    ``cache_markers`` is how many ``cache_control`` markers a rendered request keeps, the last ones: they are what the
-    next turn reads from. Lower it where the host marks its tools too, because the API counts those among its four.
+    ``cache_markers`` is the number of ``cache_control`` markers a rendered request keeps: the last ones, which the next
+    turn reads. Lower it where the tools are marked too, because the API accepts four in total.
     """
 
-    cache_markers: int = anthropic_rules.MAX_CACHE_MARKERS
+    cache_markers: int = rules.MAX_CACHE_MARKERS
 
     @property
     def name(self) -> str:
@@ -70,34 +78,57 @@ class Anthropic:
         return NAME
 
     def parse(self, request: Any) -> tuple[Item, ...]:
-        """What system and messages say, in order. Raises FormatError with the path of what is not of the shape."""
-        given = request_fields(request, ("system", "messages"))
+        """Parse system and messages, in order. Raises FormatError with the path of the fault."""
+        fields = request_fields(request, ("system", "messages"))
         items: list[Item] = []
-        if "system" in given:
-            items.append(SystemPromptStep(_content(Fields({"system": given["system"]}, ""), "system")))
-        for index, row in enumerate(given["messages"]):
+        if "system" in fields:
+            items.append(SystemPromptStep(_content(Fields({"system": fields["system"]}, ""), "system")))
+        for index, row in enumerate(fields["messages"]):
             items += _items(Fields(row, f"messages[{index}]"))
         return tuple(items)
 
     def render(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """``system`` (where there is one) and alternating ``messages``; one more message only lengthens their end."""
+        """Render ``system`` (if there is one) and alternating ``messages``; one more message only extends the end."""
         system: list[Block] = []
         turns: list[dict[str, Any]] = []
         used: set[str] = set()
         for message in messages:
-            blocks = writing.encodable(list(_blocks(message, used)))
+            blocks = rendering.replace_surrogates(list(_message_blocks(message, used)))
             if message.role == "system":
                 system += blocks
             else:
-                anthropic_turns.append(turns, "assistant" if message.role == "assistant" else "user", blocks)
-        anthropic_turns.limit_markers(
-            [*system, *(block for turn in turns for block in turn["content"])], self.cache_markers
-        )
+                _append_turn(turns, "assistant" if message.role == "assistant" else "user", blocks)
+        _limit_markers([*system, *(block for turn in turns for block in turn["content"])], self.cache_markers)
         return {"system": system, "messages": turns} if system else {"messages": turns}
 
     def problems(self, request: Any) -> tuple[str, ...]:
-        """Every rule of the messages API that the request breaks. Raises nothing, whatever it is given."""
-        return anthropic_rules.problems(request)
+        """Return every rule of the messages API that the request breaks. Never raises."""
+        return rules.problems(request)
+
+    def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the request itself."""
+        return request
+
+    def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tool with its ``input_schema``."""
+        named = {key: definition[key] for key in ("name", "description")}
+        return {**named, "input_schema": definition["parameters"]}
+
+    def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
+        """Count the fields and blocks of Anthropic's messages; a request's ``system`` is one more."""
+        has_system = isinstance(request, Mapping) and request.get("system") is not None
+        return has_system + sum(_sign_count(row) for row in rows if isinstance(row, dict))
+
+
+_SIGN_FIELDS = ("stop_reason", "stop_sequence")
+_SIGN_BLOCKS = (
+    "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "search_result", "server_tool_use",
+    "mcp_tool_use", "container_upload", "compaction",
+)  # fmt: skip
+
+
+def _sign_count(row: Block) -> int:
+    return any(key in row for key in _SIGN_FIELDS) + sum(kind in _SIGN_BLOCKS for kind in part_types(row))
 
 
 # -- parsing
@@ -107,19 +138,19 @@ def _items(message: Fields) -> Iterator[Item]:
     role = message.text("role")
     match role:
         case "user":
-            yield from _user(message)
+            yield from _user_items(message)
         case "assistant":
             yield _action(message)
         case "system":
             content = _content(message, "content")
-            yield SystemPromptStep(content, extra(NAME, "message", message.left()))
+            yield SystemPromptStep(content, opaque_extra(NAME, "message", message.rest()))
         case _:
-            raise message.fault("role", f"unknown role {role!r}")
+            raise message.error("role", f"unknown role {role!r}")
 
 
 def _content(message: Fields, key: str) -> Content:
-    given = _rows(message, key)
-    return given if isinstance(given, str) else tuple(_part(row, path) for row, path in given)
+    rows = _rows(message, key)
+    return rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
 
 
 def _rows(message: Fields, key: str) -> str | list[tuple[Any, str]]:
@@ -127,20 +158,20 @@ def _rows(message: Fields, key: str) -> str | list[tuple[Any, str]]:
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
-        raise message.fault(key, f"expected text or a list of blocks, not {kind_of(value)}")
-    return [(row, f"{message.at(key)}[{index}]") for index, row in enumerate(value)]
+        raise message.error(key, f"expected text or a list of blocks, not {type_name(value)}")
+    return [(row, f"{message.path_of(key)}[{index}]") for index, row in enumerate(value)]
 
 
-def _user(message: Fields) -> Iterator[Item]:
-    """The results, each its own item, and then what the user said beside them."""
-    given = _rows(message, "content")
-    beside = extra(NAME, "message", message.left())
-    if isinstance(given, str):
-        yield TaskStep(given, beside)
+def _user_items(message: Fields) -> Iterator[Item]:
+    """Parse a user's message: each result is an item, then one item of the other blocks."""
+    rows = _rows(message, "content")
+    beside = opaque_extra(NAME, "message", message.rest())
+    if isinstance(rows, str):
+        yield TaskStep(rows, beside)
         return
     parts: list[Part] = []
     results = 0
-    for row, path in given:
+    for row, path in rows:
         if isinstance(row, dict) and row.get("type") == "tool_result":
             results += 1
             yield _observation(Fields(row, path))
@@ -155,27 +186,27 @@ def _observation(block: Fields) -> Observation:
     call_id = block.text_or_empty("tool_use_id")
     failed = block.take("is_error")
     if failed is not None and not isinstance(failed, bool):
-        raise block.fault("is_error", f"expected true or false, not {kind_of(failed)}")
+        raise block.error("is_error", f"expected true or false, not {type_name(failed)}")
     value = block.take("content")
     content = "" if value is None else _content(Fields({"content": value}, block.path), "content")
     return Observation(
-        call_id, content, "error" if failed else "ok", extra=extra(NAME, "tool_result", block.left())
+        call_id, content, "error" if failed else "ok", extra=opaque_extra(NAME, "tool_result", block.rest())
     )
 
 
 def _action(message: Fields) -> ActionStep:
-    given = _rows(message, "content")
+    rows = _rows(message, "content")
     usage, model = _usage(message.take("usage")), message.take("model")
     model = model if isinstance(model, str) else ""
-    beside = extra(
-        NAME, "message", {key: value for key, value in message.left().items() if key not in _ENVELOPE}
+    beside = opaque_extra(
+        NAME, "message", {key: value for key, value in message.rest().items() if key not in _RESPONSE_KEYS}
     )
-    if isinstance(given, str):
-        return ActionStep(given, model=model, usage=usage, extra=beside)
+    if isinstance(rows, str):
+        return ActionStep(rows, model=model, usage=usage, extra=beside)
     parts: list[Part] = []
     calls: list[ToolCall] = []
-    _refuse_late_thought(given)
-    for row, path in given:
+    _refuse_late_thinking(rows)
+    for row, path in rows:
         if isinstance(row, dict) and row.get("type") == "tool_use":
             calls.append(_call(Fields(row, path), len(parts)))
         else:
@@ -186,19 +217,19 @@ def _action(message: Fields) -> ActionStep:
     )
 
 
-def _refuse_late_thought(given: list[tuple[Any, str]]) -> None:
-    """Returns when no thinking that goes back stands where the API refuses it. Raises FormatError."""
-    sent = [(row, path) for row, path in given if isinstance(row, dict) and _is_sent(row)]
-    late = anthropic_rules.late_thought([str(row.get("type")) for row, _ in sent])
+def _refuse_late_thinking(rows: list[tuple[Any, str]]) -> None:
+    """Raise FormatError if a thinking block that is returned stands where the API refuses it."""
+    returned = [(row, path) for row, path in rows if isinstance(row, dict) and _is_returned(row)]
+    late = rules.late_thinking([str(row.get("type")) for row, _ in returned])
     if late is not None:
         raise FormatError(
             "thinking behind text or a call, in a turn that calls a tool; give the blocks in the order they came in",
-            path=sent[late][1],
+            path=returned[late][1],
         )
 
 
-def _is_sent(row: Block) -> bool:
-    """Whether a block is one that is given back: neither empty text nor thinking without its signature."""
+def _is_returned(row: Block) -> bool:
+    """Return True if a block is returned to the API: no empty text, no thinking without a signature."""
     match row.get("type"):
         case "text":
             return bool(str(row.get("text")).strip())
@@ -208,13 +239,13 @@ def _is_sent(row: Block) -> bool:
 
 
 def _usage(value: Any) -> Usage | None:
-    """What a response says it cost; its ``input_tokens`` leaves out what the cache served and what it stored."""
+    """Parse a response's usage. Its ``input_tokens`` excludes tokens read from and written to the cache."""
     if not isinstance(value, dict):
         return None
 
     def tokens(key: str) -> int:
         count = value.get(key)
-        return count if type(count) is int and count > 0 else 0  # true is an int, and no count
+        return count if type(count) is int and count > 0 else 0  # bool is a subclass of int
 
     cached = tokens("cache_read_input_tokens")
     read = tokens("input_tokens") + tokens("cache_creation_input_tokens") + cached
@@ -224,10 +255,10 @@ def _usage(value: Any) -> Usage | None:
 def _call(block: Fields, at: int) -> ToolCall:
     block.take("type")
     call_id, name = block.text_or_empty("id"), block.text("name")
-    given = block.take("input")
-    if not isinstance(given, dict):
-        raise block.fault("input", f"expected an object, not {kind_of(given)}")
-    return ToolCall(call_id, name, compact(given), at, extra(NAME, "tool_use", block.left()))
+    arguments = block.take("input")
+    if not isinstance(arguments, dict):
+        raise block.error("input", f"expected an object, not {type_name(arguments)}")
+    return ToolCall(call_id, name, compact_json(arguments), at, opaque_extra(NAME, "tool_use", block.rest()))
 
 
 def _part(row: Any, path: str) -> Part:
@@ -235,140 +266,193 @@ def _part(row: Any, path: str) -> Part:
     kind = block.text("type")
     match kind:
         case "text":
-            return Text(block.text("text"), extra(NAME, kind, block.left()))
+            return Text(block.text("text"), opaque_extra(NAME, kind, block.rest()))
         case "image":
-            return _image(block) or _kept_image(row, path)
+            return _image(block) or _unread_image(row, path)
         case "thinking" | "redacted_thinking":
-            if _is_sent(row):
-                block.refuse(anthropic_rules.thought(row, kind), "give it back as it came, or leave it out")
-            return kept(NAME, kind, row)
+            if _is_returned(row):
+                block.raise_first(
+                    rules.thinking_problems(row, kind), "give it back as it came, or leave it out"
+                )
+            return opaque_part(NAME, kind, row)
         case _:
-            return kept(NAME, kind, row)
+            return opaque_part(NAME, kind, row)
 
 
-def _kept_image(row: Block, path: str) -> Opaque:
-    """An image only the block itself can say. It goes back as it came, so one the API refuses is refused here."""
+def _unread_image(row: Block, path: str) -> Opaque:
+    """Keep an image block unread. It goes back unchanged, so raise FormatError for one that the API refuses."""
     cure = "send the picture's bytes in base64 or its https URL, or leave the block out"
-    Fields(row, path).refuse((f".source{fault}" for fault in anthropic_rules.image(row["source"])), cure)
-    return kept(NAME, "image", row)
+    Fields(row, path).raise_first((f".source{fault}" for fault in rules.image_problems(row["source"])), cure)
+    return opaque_part(NAME, "image", row)
 
 
 def _image(block: Fields) -> Image | None:
-    """The image, or None where only the block itself would come back byte for byte."""
+    """Parse an image; None where rendering would not give back the same block."""
     source = block.fields("source")
     kind = source.text("type")
-    beside = extra(NAME, "image", block.left())
+    beside = opaque_extra(NAME, "image", block.rest())
     if kind == "url":
         url = source.text_or_empty("url")
-        return Image(url=url, extra=beside) if url and not source.left() else None
+        return Image(url=url, extra=beside) if url and not source.rest() else None
     if kind != "base64":
         return None
-    media_type, data = source.text("media_type"), exact_base64(source.text("data"))
-    return Image(data, media_type, extra=beside) if data and not source.left() else None
+    media_type, data = source.text("media_type"), decode_exact_base64(source.text("data"))
+    return Image(data, media_type, extra=beside) if data and not source.rest() else None
 
 
 # -- rendering
 
 
-def _blocks(message: Message, used: set[str]) -> Iterator[Block]:
-    """What one message becomes. ``used`` has the ids of the provider's own calls so far, and gets those made here."""
+def _message_blocks(message: Message, used: set[str]) -> Iterator[Block]:
+    """Render one message. ``used`` has the ids of earlier calls to server tools; those of this message are added."""
     match message.role:
         case "system":
-            yield from _shown(as_parts(message.content), "system")
+            yield from _content_blocks(as_parts(message.content), "system")
         case "user":
-            blocks = list(anthropic_turns.with_calls(_shown(as_parts(message.content), "user"), used))
-            yield from blocks or [_text(writing.NO_CONTENT)]
+            blocks = list(_without_orphan_results(_content_blocks(as_parts(message.content), "user"), used))
+            yield from blocks or [_text_block(rendering.NO_CONTENT)]
         case "tool":
-            yield _result(message)
+            yield _result_block(message)
         case "assistant":
-            blocks = anthropic_turns.in_order(list(anthropic_turns.with_calls(_spoken(message), used)))
+            blocks = _without_late_thinking(list(_without_orphan_results(_assistant_blocks(message), used)))
             yield from blocks
-            # The API wants an answer behind thinking, and something in every message.
-            if not blocks or blocks[-1]["type"] in anthropic_rules.THINKING:
-                yield _text(writing.NO_CONTENT)
+            # The API refuses a message that is empty or ends with thinking.
+            if not blocks or blocks[-1]["type"] in rules.THINKING_TYPES:
+                yield _text_block(rendering.NO_CONTENT)
 
 
-def _spoken(message: Message) -> Iterator[Block]:
-    """The parts with each call where it stood; a call never overtakes the one before it."""
+def _assistant_blocks(message: Message) -> Iterator[Block]:
+    """Render the parts with each call at its place; calls keep their order."""
     parts = as_parts(message.content)
     reached = 0
     for call in message.tool_calls:
         at = len(parts) if call.at is None else min(max(call.at, reached), len(parts))
-        yield from _shown(parts[reached:at], "assistant")
+        yield from _content_blocks(parts[reached:at], "assistant")
         reached = at
-        yield _use(call)
-    yield from _shown(parts[reached:], "assistant")
+        yield _use_block(call)
+    yield from _content_blocks(parts[reached:], "assistant")
 
 
-def _shown(parts: Sequence[Part], place: str) -> Iterator[Block]:
+def _content_blocks(parts: Sequence[Part], place: str) -> Iterator[Block]:
     for part in parts:
-        block = _block(part, place)
+        block = _part_block(part, place)
         if block is not None and (block["type"] != "text" or str(block.get("text", "")).strip()):
             yield block
 
 
-def _block(part: Part, place: str) -> Block | None:
+def _part_block(part: Part, place: str) -> Block | None:
     match part:
         case Text():
-            return {**(writing.own(part.extra, NAME) or {}), "type": "text", "text": part.text}
+            return {**(rendering.own_fields(part.extra, NAME) or {}), "type": "text", "text": part.text}
         case Image():
             return _image_block(part, place)
-    block = writing.own(part, NAME)
+    block = rendering.own_fields(part, NAME)
     if block is None:
-        return _text(writing.foreign_text(part))
+        return _text_block(rendering.foreign_text(part))
     kind = block.get("type")
     if (
         not isinstance(kind, str)
         or place == "system"
-        or kind in (*anthropic_rules.MISPLACED[place], *_PAIRED)
+        or kind in (*rules.REFUSED_TYPES[place], *_PAIRED_TYPES)
     ):
         return None
-    if kind in anthropic_rules.THINKING:
-        block.pop("cache_control", None)  # refused there, and no part of what is signed
-        return None if any(anthropic_rules.thought(block, kind)) else block
-    if kind == "image" and any(anthropic_rules.image(block.get("source"))):
-        return _text(writing.pictured(Image(url=part.body)))
+    if kind in rules.THINKING_TYPES:
+        block.pop("cache_control", None)  # refused on thinking, and not signed
+        return None if any(rules.thinking_problems(block, kind)) else block
+    if kind == "image" and any(rules.image_problems(block.get("source"))):
+        return _text_block(rendering.image_placeholder(Image(url=part.body)))
     return block
 
 
-def _text(text: str) -> Block:
+def _text_block(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
 def _image_block(image: Image, place: str) -> Block:
-    beside = writing.own(image.extra, NAME) or {}
+    beside = rendering.own_fields(image.extra, NAME) or {}
     source: dict[str, Any] | None = None
     if image.url.startswith("https://"):
         source = {"type": "url", "url": image.url}
-    elif image.data and image.media_type in anthropic_rules.IMAGE_TYPES:
-        source = {"type": "base64", "media_type": image.media_type, "data": writing.base64_of(image)}
+    elif image.data and image.media_type in rules.IMAGE_TYPES:
+        source = {"type": "base64", "media_type": image.media_type, "data": rendering.image_base64(image)}
     if source is None or place not in {"user", "result"}:
-        return _text(writing.pictured(image))
+        return _text_block(rendering.image_placeholder(image))
     return {**beside, "type": "image", "source": source}
 
 
-def _use(call: ToolCall) -> Block:
-    beside = writing.own(call.extra, NAME) or {}
-    name = wire_name(call.name, anthropic_rules.MAX_NAME)
+def _use_block(call: ToolCall) -> Block:
+    beside = rendering.own_fields(call.extra, NAME) or {}
+    name = wire_name(call.name, rules.NAME_MAX_CHARS)
     ours = {
         "type": "tool_use",
         "id": wire_id(call.id),
         "name": name,
-        "input": parsed(call.arguments),
+        "input": parse_arguments(call.arguments),
     }
     return {**beside, **ours}
 
 
-def _result(message: Message) -> Block:
-    beside = writing.own(message.extra, NAME) or {}
+def _result_block(message: Message) -> Block:
+    beside = rendering.own_fields(message.extra, NAME) or {}
     ours = {"type": "tool_result", "tool_use_id": wire_id(message.call_id)}
     if isinstance(message.content, str):
-        text = message.content if message.content.strip() else writing.NO_OUTPUT
+        text = message.content if message.content.strip() else rendering.NO_OUTPUT
         return {**beside, **ours, "content": text} | ({"is_error": True} if message.is_error else {})
-    blocks = list(_shown(as_parts(message.content), "result"))
+    blocks = list(_content_blocks(as_parts(message.content), "result"))
     if not message.is_error:
-        return {**beside, **ours, "content": blocks or writing.NO_OUTPUT}
+        return {**beside, **ours, "content": blocks or rendering.NO_OUTPUT}
     if any(block["type"] != "text" for block in blocks):
-        # A failed result may hold only text: the picture says more than the flag, so the flag becomes a word.
-        return {**beside, **ours, "content": [_text(writing.FAILED), *blocks]}
-    return {**beside, **ours, "content": blocks or writing.NO_OUTPUT, "is_error": True}
+        # A failed result may contain only text, so the flag becomes a text and the image stays.
+        return {**beside, **ours, "content": [_text_block(rendering.FAILED), *blocks]}
+    return {**beside, **ours, "content": blocks or rendering.NO_OUTPUT, "is_error": True}
+
+
+# -- order of blocks
+
+
+def _append_turn(turns: list[dict[str, Any]], role: str, blocks: list[Block]) -> None:
+    """Add the blocks to the last turn, or to a new one where the role or the place of thinking requires it."""
+    last = turns[-1] if turns and turns[-1]["role"] == role else None
+    if last and role == "assistant" and _needs_new_turn(last["content"], blocks):
+        # Thinking must open its turn and may not be moved, so the last turn ends here.
+        turns.append({"role": "user", "content": [{"type": "text", "text": rendering.CONTINUE}]})
+        last = None
+    if last:
+        last["content"] += blocks
+    else:
+        turns.append({"role": role, "content": blocks})
+
+
+def _needs_new_turn(before: list[Block], blocks: list[Block]) -> bool:
+    late = rules.late_thinking([block["type"] for block in (*before, *blocks)])
+    return late is not None or (_has_thinking(blocks) and not _has_thinking(before))
+
+
+def _has_thinking(blocks: list[Block]) -> bool:
+    return any(block["type"] in rules.THINKING_TYPES for block in blocks)
+
+
+def _without_late_thinking(blocks: list[Block]) -> list[Block]:
+    """Remove thinking from a turn that has it after text or a call: it may neither stay there nor move."""
+    if rules.late_thinking([block["type"] for block in blocks]) is None:
+        return blocks
+    return [block for block in blocks if block["type"] not in rules.THINKING_TYPES]
+
+
+def _without_orphan_results(blocks: Iterable[Block], used: set[str]) -> Iterator[Block]:
+    """Replace each result of a server tool without its call by its readable text."""
+    for block in blocks:
+        kind = block["type"]
+        if kind in rules.SERVER_USE_TYPES:
+            used.add(str(block.get("id")))
+        if not kind.endswith("_tool_result") or str(block.get("tool_use_id")) in used:
+            yield block
+        elif (text := opaque_part("anthropic", kind, block).text).strip():
+            yield {"type": "text", "text": text}
+
+
+def _limit_markers(blocks: list[Block], limit: int) -> None:
+    """Remove ``cache_control`` from all but the last ``limit`` blocks that have one."""
+    marked = [block for block in rules.iterate_blocks(blocks) if block.get("cache_control") is not None]
+    for block in marked[: max(0, len(marked) - limit)]:
+        del block["cache_control"]

@@ -1,24 +1,22 @@
-"""The ways LangChain spells an image: its standard block, the one before it, OpenAI's and Anthropic's."""
+"""LangChain's image blocks: the standard one, its predecessor, OpenAI's and Anthropic's."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 
 from pagein.events.steps import Image, Opaque
-from pagein.formats import rendering as writing
-from pagein.formats.parsing import compact, exact_base64
+from pagein.formats import rendering
+from pagein.formats.parsing import IMAGE_DATA_URL, compact_json, decode_exact_base64
 
-KINDS = ("image", "image_url")
-_DATA_URL = re.compile(r"data:(image/[a-zA-Z0-9.+-]+);base64,(.*)", re.DOTALL)
-_SPELLING = "spelling"
+IMAGE_TYPES = ("image", "image_url")
+_SPELLING_KEY = "spelling"
 
 Block = dict[str, Any]
 
 
-def read(row: Block) -> Image | None:
-    """The image, with how it was spelled; None where only the block itself would come back equal."""
+def parse_image(row: Block) -> Image | None:
+    """Parse an image block and keep its shape; None where rendering would not give back the same block."""
     for spelling, reader in (
         ("openai", _openai),
         ("standard", _standard),
@@ -28,44 +26,38 @@ def read(row: Block) -> Image | None:
         image = reader(row)
         if image is None:
             continue
-        left = {key: value for key, value in row.items() if key not in _KEYS[spelling]}
-        held = left if spelling == "openai" else {_SPELLING: spelling, **left}
-        extra = Opaque("langchain", "image", compact(held), compact(left)) if held else None
-        found = replace(image, extra=extra)
-        if block(found) == row:
-            return found
+        rest = {key: value for key, value in row.items() if key not in _KEYS_OF_SPELLING[spelling]}
+        fields = rest if spelling == "openai" else {_SPELLING_KEY: spelling, **rest}
+        extra = Opaque("langchain", "image", compact_json(fields), compact_json(rest)) if fields else None
+        parsed_image = replace(image, extra=extra)
+        if render_image(parsed_image) == row:
+            return parsed_image
     return None
 
 
-def block(image: Image) -> Block:
-    """The image as it was spelled; in OpenAI's spelling, which every integration reads, where it was not."""
-    held = writing.own(image.extra, "langchain") or {}
-    beside = {key: value for key, value in held.items() if key != _SPELLING}
-    data = writing.base64_of(image) if image.data else ""
-    match held.get(_SPELLING):
+def render_image(image: Image) -> Block:
+    """Render an image in the shape it came in; others in OpenAI's, which every integration accepts."""
+    fields = rendering.own_fields(image.extra, "langchain") or {}
+    beside = {key: value for key, value in fields.items() if key != _SPELLING_KEY}
+    data = rendering.image_base64(image) if image.data else ""
+    match fields.get(_SPELLING_KEY):
         case "standard":
             source = {"base64": data, "mime_type": image.media_type} if data else {"url": image.url}
             return {**beside, "type": "image", **source}
         case "v0":
-            source = {"source_type": "base64", "data": data, "mime_type": image.media_type}
-            return {
-                **beside,
-                "type": "image",
-                **(source if data else {"source_type": "url", "url": image.url}),
-            }
+            inline = {"source_type": "base64", "data": data, "mime_type": image.media_type}
+            source = inline if data else {"source_type": "url", "url": image.url}
+            return {**beside, "type": "image", **source}
         case "anthropic":
-            source = {"type": "base64", "media_type": image.media_type, "data": data}
-            return {
-                **beside,
-                "type": "image",
-                "source": source if data else {"type": "url", "url": image.url},
-            }
+            inline = {"type": "base64", "media_type": image.media_type, "data": data}
+            source = inline if data else {"type": "url", "url": image.url}
+            return {**beside, "type": "image", "source": source}
     url = image.url or f"data:{image.media_type or 'image/png'};base64,{data}"
     detail = {"detail": image.detail} if image.detail else {}
     return {**beside, "type": "image_url", "image_url": {"url": url, **detail}}
 
 
-_KEYS = {
+_KEYS_OF_SPELLING = {
     "openai": ("type", "image_url"),
     "standard": ("type", "base64", "mime_type", "url"),
     "v0": ("type", "source_type", "data", "mime_type", "url"),
@@ -78,30 +70,30 @@ def _openai(row: Block) -> Image | None:
     if not isinstance(source, dict) or not isinstance(source.get("url"), str):
         return None
     detail = source.get("detail", "")
-    inline = _DATA_URL.fullmatch(source["url"])
-    data = exact_base64(inline[2]) if inline else None
+    inline = IMAGE_DATA_URL.fullmatch(source["url"])
+    data = decode_exact_base64(inline[2]) if inline else None
     if inline and data:
         return Image(data, inline[1], detail=detail)
     return Image(url=source["url"], detail=detail) if source["url"] and not inline else None
 
 
 def _standard(row: Block) -> Image | None:
-    return _from(row.get("base64"), row.get("mime_type"), row.get("url"))
+    return _image_from(row.get("base64"), row.get("mime_type"), row.get("url"))
 
 
 def _v0(row: Block) -> Image | None:
-    return _from(row.get("data"), row.get("mime_type"), row.get("url"))
+    return _image_from(row.get("data"), row.get("mime_type"), row.get("url"))
 
 
 def _anthropic(row: Block) -> Image | None:
     source = row.get("source")
     if not isinstance(source, dict):
         return None
-    return _from(source.get("data"), source.get("media_type"), source.get("url"))
+    return _image_from(source.get("data"), source.get("media_type"), source.get("url"))
 
 
-def _from(encoded: Any, media_type: Any, url: Any) -> Image | None:
-    data = exact_base64(encoded) if isinstance(encoded, str) else None
+def _image_from(encoded: Any, media_type: Any, url: Any) -> Image | None:
+    data = decode_exact_base64(encoded) if isinstance(encoded, str) else None
     if data and isinstance(media_type, str):
         return Image(data, media_type)
     return Image(url=url) if isinstance(url, str) and url else None

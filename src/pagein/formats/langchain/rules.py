@@ -1,7 +1,7 @@
-"""What a provider behind LangChain would refuse: LangChain takes anything, and each integration respells it.
+"""Validation of LangChain's messages by the rules of the providers behind it; LangChain itself accepts anything.
 
-Order, pairing and roles are judged as OpenAI's, the strictest that all share; a block that is neither text nor an
-image is the integration's own affair.
+Order, pairing and roles are checked as OpenAI's, the strictest rules. Blocks that are neither text nor an image are not
+checked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from pagein.errors import FormatError
 from pagein.formats.openai_chat import rules as openai_rules
-from pagein.formats.parsing import kind_of, request_fields
+from pagein.formats.parsing import request_fields, type_name
 
 _ROLES = {
     "human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "system": "system",
@@ -22,40 +22,40 @@ Block = dict[str, Any]
 
 
 def problems(request: Any) -> tuple[str, ...]:
-    """Every rule the request breaks, in order of the messages; none when it is legal. Raises nothing."""
+    """Return every rule the request breaks, in order of the messages. Never raises."""
     try:
         rows = request_fields(request)["messages"]
     except FormatError as error:
         return (str(error),)
     for index, row in enumerate(rows):
         if not isinstance(row, dict):
-            return (f"messages[{index}]: expected an object, not {kind_of(row)}",)
-    return openai_rules.problems([_respelled(row) for row in rows])
+            return (f"messages[{index}]: expected an object, not {type_name(row)}",)
+    return openai_rules.problems([_to_openai(row) for row in rows])
 
 
-def _respelled(row: Block) -> Block:
-    """The message as OpenAI would be sent it, with nothing mended."""
-    given = row.get("type", row.get("role"))
-    kind = given.removesuffix("MessageChunk").lower() if isinstance(given, str) else ""
+def _to_openai(row: Block) -> Block:
+    """Convert a message to OpenAI's shape, faults included."""
+    type_or_role = row.get("type", row.get("role"))
+    kind = type_or_role.removesuffix("MessageChunk").lower() if isinstance(type_or_role, str) else ""
     role = _ROLES.get(kind, "user" if kind and "content" in row else kind)
-    said: Block = {"role": role, "content": _content(row.get("content"), role)}
+    message: Block = {"role": role, "content": _content(row.get("content"), role)}
     if role == "tool":
-        said["tool_call_id"] = row.get("tool_call_id")
+        message["tool_call_id"] = row.get("tool_call_id")
     calls = row.get("tool_calls")
     if role != "assistant":
-        return said
+        return message
     if isinstance(calls, list) and calls:
-        said["tool_calls"] = [_call(each) for each in calls]
+        message["tool_calls"] = [_call(call) for call in calls]
     kwargs = row.get("additional_kwargs")
     if isinstance(kwargs, dict) and kwargs.get("refusal"):
-        said["refusal"] = kwargs["refusal"]
-    return said
+        message["refusal"] = kwargs["refusal"]
+    return message
 
 
 def _content(content: Any, role: str) -> Any:
     if not isinstance(content, list):
         return content
-    return [_block(each, role) for each in content] or ""
+    return [_block(block, role) for block in content] or ""
 
 
 def _block(block: Any, role: str) -> Any:

@@ -1,14 +1,14 @@
-"""LangChain's messages, as their own ``model_dump`` spells them, and as any LangChain chat model takes them.
+"""LangChain's messages, as ``model_dump`` gives them and any LangChain chat model accepts them.
 
-Source: ``langchain_core.messages`` 1.x (``BaseMessage``, ``ToolCall``, the standard content blocks) and what its
-integrations put beside them: blocks in OpenAI's and Anthropic's spelling, ``additional_kwargs``. LangChain itself is
-not imported. A block that repeats a call stays where it stood and follows the call; any other block that is neither
-text nor an image is kept unread, and so is a message of a kind that is not known.
+Source: ``langchain_core.messages`` 1.x (``BaseMessage``, ``ToolCall``, the standard content blocks) and the
+additions of its integrations: OpenAI's and Anthropic's blocks, ``additional_kwargs``. LangChain is not imported. A block
+that repeats a call keeps its place and follows the call. Other blocks that are neither text nor an image are kept
+unread, and so are messages of unknown types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,29 +28,41 @@ from pagein.events.steps import (
     Usage,
     as_parts,
 )
-from pagein.events.tool_call_encoding import parsed, wire_id, wire_name
-from pagein.formats import rendering as writing
+from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
+from pagein.formats import rendering
 from pagein.formats.base import Item
-from pagein.formats.langchain import images as langchain_images
-from pagein.formats.langchain import rules as langchain_rules
-from pagein.formats.parsing import Fields, compact, extra, kept, kind_of, readable, request_fields
+from pagein.formats.langchain import images, rules
+from pagein.formats.parsing import (
+    Fields,
+    compact_json,
+    mark_lone_text,
+    opaque_extra,
+    opaque_part,
+    readable_text,
+    request_fields,
+    type_name,
+)
 
 NAME = "langchain"
-MAX_NAME = 64
+NAME_MAX_CHARS = 64
 
-_USER, _MODEL = ("human", "user"), ("ai", "assistant")
-_SYSTEM, _TOOL = ("system", "developer"), ("tool", "function")
+_USER_TYPES, _MODEL_TYPES = ("human", "user"), ("ai", "assistant")
+_SYSTEM_TYPES, _TOOL_TYPES = ("system", "developer"), ("tool", "function")
 
-# In additional_kwargs, and content to us: what servers think, and what they would not say.
-_THOUGHT = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
-_DECLINED = "refusal"
+# Keys of additional_kwargs that are parsed as content: reasoning and refusals.
+_REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+_REFUSAL_KEY = "refusal"
 
-# What tells an integration how to read the blocks again. The rest of what a response says of itself goes to no model.
-_READ_WITH = ("model_provider", "output_version")
-_ENVELOPE = ("id", "example", "usage_metadata", "tool_call_chunks", "chunk_position", "index")
-_OURS = ("type", "role", "content", "tool_calls", "invalid_tool_calls", "tool_call_id", "status")
+# Response metadata that an integration needs to read the blocks again. Other metadata is not sent.
+_KEPT_METADATA = ("model_provider", "output_version")
+_ENVELOPE_KEYS = ("id", "example", "usage_metadata", "tool_call_chunks", "chunk_position", "index")
+_RENDERED_KEYS = ("type", "role", "content", "tool_calls", "invalid_tool_calls", "tool_call_id", "status")
 
-_CALLS = {"tool_use": ("id", "input"), "tool_call": ("id", "args"), "function_call": ("call_id", "arguments")}
+_CALL_BLOCKS = {
+    "tool_use": ("id", "input"),
+    "tool_call": ("id", "args"),
+    "function_call": ("call_id", "arguments"),
+}
 """The blocks that repeat a call: the keys of its id and of its arguments."""
 
 Block = dict[str, Any]
@@ -58,7 +70,7 @@ Block = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class LangChain:
-    """LangChain's messages. See ``Format`` for what each verb promises."""
+    """LangChain's messages. See ``Format`` for the methods."""
 
     @property
     def name(self) -> str:
@@ -66,18 +78,30 @@ class LangChain:
         return NAME
 
     def parse(self, request: Any) -> tuple[Item, ...]:
-        """What the messages say, in order; LangChain's objects, or their dicts. Raises FormatError, with a path."""
+        """Parse LangChain's messages or their dicts, in order. Raises FormatError with the path of the fault."""
         rows = request_fields(request)["messages"]
         return tuple(_item(row, f"messages[{index}]") for index, row in enumerate(rows))
 
     def render(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """One message of LangChain's for each message; one more only appends. Empty instructions are left out."""
-        rows = (_row(message) for message in messages)
-        return {"messages": writing.encodable([row for row in rows if row is not None])}
+        """Render one LangChain message for each message; one more only appends. Empty system messages are omitted."""
+        rows = (_message_row(message) for message in messages)
+        return {"messages": rendering.replace_surrogates([row for row in rows if row is not None])}
 
     def problems(self, request: Any) -> tuple[str, ...]:
-        """Every rule that some provider behind LangChain would refuse the request for. Raises nothing."""
-        return langchain_rules.problems(request)
+        """Return every rule of a provider behind LangChain that the request breaks. Never raises."""
+        return rules.problems(request)
+
+    def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the request itself."""
+        return request
+
+    def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tool as OpenAI's chat completions take it."""
+        return {"type": "function", "function": dict(definition)}
+
+    def count_signs(self, request: Any, rows: Iterable[Any]) -> float:  # noqa: ARG002 - never guessed
+        """Return 0: the format must be named, as its messages are shaped like OpenAI's."""
+        return 0
 
 
 # -- parsing
@@ -85,53 +109,56 @@ class LangChain:
 
 def _item(row: Any, path: str) -> Item:
     if isinstance(row, dict) and isinstance(row.get("data"), dict) and "content" not in row:
-        row = {**row["data"], "type": row.get("type")}  # as messages_to_dict spells it
+        row = {**row["data"], "type": row.get("type")}  # the shape of messages_to_dict
     message = Fields(row, path)
-    given = row.get("type", row.get("role"))
-    kind = given.removesuffix("MessageChunk").lower() if isinstance(given, str) else ""
-    if kind in _MODEL:
+    type_or_role = row.get("type", row.get("role"))
+    kind = type_or_role.removesuffix("MessageChunk").lower() if isinstance(type_or_role, str) else ""
+    if kind in _MODEL_TYPES:
         return _action(message)
-    if kind in _TOOL:
+    if kind in _TOOL_TYPES:
         return _observation(message)
-    if kind not in _USER and kind not in _SYSTEM:
+    if kind not in _USER_TYPES and kind not in _SYSTEM_TYPES:
         if not kind or "content" not in row:
-            raise message.fault("type", f"{given!r} is no kind of message")
-        return TaskStep((Opaque(NAME, "message", compact(row), readable(row)),))
+            raise message.error("type", f"{type_or_role!r} is no kind of message")
+        return TaskStep((Opaque(NAME, "message", compact_json(row), readable_text(row)),))
     for key in ("type", "role"):
         message.take(key)
     content = _content(message)
-    beside = _beside(message, {"role": kind} if kind == "developer" else {})
-    return SystemPromptStep(content, beside) if kind in _SYSTEM else TaskStep(content, beside)
+    beside = _message_extra(message, {"role": kind} if kind == "developer" else {})
+    return SystemPromptStep(content, beside) if kind in _SYSTEM_TYPES else TaskStep(content, beside)
 
 
 def _observation(message: Fields) -> Observation:
     status = message.take("status")
     call_id = message.text_or_empty("tool_call_id")
     content = _content(message)
-    return Observation(call_id, content, "error" if status == "error" else "ok", extra=_beside(message))
-
-
-def _beside(message: Fields, also: Block | None = None) -> Opaque | None:
-    """What stood beside role and content. ``text`` of it is what a model may be sent, and so what it counts as."""
-    left = {**message.left(), **(also or {})}
-    metadata = left.pop("response_metadata", None)
-    held = {key: value for key, value in left.items() if value not in ({}, []) and key not in _ENVELOPE}
-    held = {key: value for key, value in held.items() if key not in _OURS or key in (also or {})}
-    read_with = (
-        {key: metadata[key] for key in _READ_WITH if metadata.get(key)} if isinstance(metadata, dict) else {}
+    return Observation(
+        call_id, content, "error" if status == "error" else "ok", extra=_message_extra(message)
     )
-    if isinstance(held.get("additional_kwargs"), dict):
-        named = {key: value for key, value in held["additional_kwargs"].items() if value is not None}
-        held = (
-            {**held, "additional_kwargs": named}
-            if named
-            else {k: v for k, v in held.items() if k != "additional_kwargs"}
-        )
-    sent = {key: value for key, value in held.items() if key != "artifact"}
-    whole = {**held, "response_metadata": read_with} if read_with else held
+
+
+def _message_extra(message: Fields, also: Block | None = None) -> Opaque | None:
+    """Keep the fields beside role and content. The part's ``text`` is what is sent to a model and therefore counted."""
+    fields = {**message.rest(), **(also or {})}
+    metadata = fields.pop("response_metadata", None)
+    kept_fields = {
+        key: value for key, value in fields.items() if value not in ({}, []) and key not in _ENVELOPE_KEYS
+    }
+    kept_fields = {
+        key: value for key, value in kept_fields.items() if key not in _RENDERED_KEYS or key in (also or {})
+    }
+    metadata = metadata if isinstance(metadata, dict) else {}
+    read_with = {key: metadata[key] for key in _KEPT_METADATA if metadata.get(key)}
+    kwargs = kept_fields.get("additional_kwargs")
+    if isinstance(kwargs, dict):
+        kept_fields["additional_kwargs"] = {key: value for key, value in kwargs.items() if value is not None}
+        if not kept_fields["additional_kwargs"]:
+            del kept_fields["additional_kwargs"]
+    sendable = {key: value for key, value in kept_fields.items() if key != "artifact"}
+    whole = {**kept_fields, "response_metadata": read_with} if read_with else kept_fields
     if not whole:
         return None
-    return Opaque(NAME, "message", compact(whole), "" if whole == sent else compact(sent))
+    return Opaque(NAME, "message", compact_json(whole), "" if whole == sendable else compact_json(sendable))
 
 
 def _content(message: Fields) -> Content:
@@ -139,15 +166,12 @@ def _content(message: Fields) -> Content:
     if value is None or isinstance(value, str):
         return value or ""
     parts = tuple(_part(row, path) for row, path in _blocks(value, message))
-    if len(parts) == 1 and isinstance(parts[0], Text) and parts[0].extra is None:
-        # A lone text is written as a string; the empty extra remembers that this one came as a block.
-        return (replace(parts[0], extra=Opaque(NAME, "text", "{}")),)
-    return parts
+    return mark_lone_text(parts, NAME)
 
 
 def _blocks(value: Any, message: Fields) -> Iterator[tuple[Block, str]]:
     if not isinstance(value, list):
-        raise message.fault("content", f"expected text or a list of blocks, not {kind_of(value)}")
+        raise message.error("content", f"expected text or a list of blocks, not {type_name(value)}")
     for index, row in enumerate(value):
         path = f"{message.path}.content[{index}]"
         if isinstance(row, str):
@@ -155,18 +179,18 @@ def _blocks(value: Any, message: Fields) -> Iterator[tuple[Block, str]]:
         elif isinstance(row, dict):
             yield row, path
         else:
-            raise FormatError(f"expected text or a block, not {kind_of(row)}", path=path)
+            raise FormatError(f"expected text or a block, not {type_name(row)}", path=path)
 
 
 def _part(row: Block, path: str) -> Part:
     block = Fields(row, path)
     kind = block.text_or_empty("type")
     if kind == "text" and isinstance(row.get("text"), str):
-        return Text(block.text("text"), extra(NAME, kind, block.left()))
-    if kind in langchain_images.KINDS:
-        image = langchain_images.read(row)
-        return kept(NAME, kind, row) if image is None else image
-    return kept(NAME, kind or "block", row)
+        return Text(block.text("text"), opaque_extra(NAME, kind, block.rest()))
+    if kind in images.IMAGE_TYPES:
+        image = images.parse_image(row)
+        return opaque_part(NAME, kind, row) if image is None else image
+    return opaque_part(NAME, kind or "block", row)
 
 
 def _action(message: Fields) -> ActionStep:
@@ -175,94 +199,96 @@ def _action(message: Fields) -> ActionStep:
     usage = _usage(message.take("usage_metadata"))
     kwargs = message.take("additional_kwargs")
     kwargs = dict(kwargs) if isinstance(kwargs, dict) else {}
-    before = [_field(kwargs, key) for key in _THOUGHT]
-    after = _field(kwargs, _DECLINED)
-    calls = [*_listed(message, "tool_calls"), *_listed(message, "invalid_tool_calls")]
-    spelled = kwargs.pop("tool_calls", None)  # the same once more, as OpenAI said it
-    if not calls and isinstance(spelled, list):
+    before = [_kwargs_part(kwargs, key) for key in _REASONING_KEYS]
+    after = _kwargs_part(kwargs, _REFUSAL_KEY)
+    calls = [*_listed_calls(message, "tool_calls"), *_listed_calls(message, "invalid_tool_calls")]
+    openai_calls = kwargs.pop("tool_calls", None)  # the same calls in OpenAI's shape
+    if not calls and isinstance(openai_calls, list):
         calls = [
             _openai_call(Fields(row, f"{message.path}.additional_kwargs.tool_calls[{at}]"))
-            for at, row in enumerate(spelled)
+            for at, row in enumerate(openai_calls)
         ]
     value = message.take("content")
     content: Content | None = value if isinstance(value, str) else None
     if value is not None and not isinstance(value, str):
-        content, calls = _placed(list(_blocks(value, message)), calls)
+        content, calls = _parts_and_calls(list(_blocks(value, message)), calls)
     if any(before) or after:
         content = tuple(part for part in (*before, *as_parts(content or None), after) if part is not None)
         offset = sum(part is not None for part in before)
-        calls = [each if each.at is None else replace(each, at=each.at + offset) for each in calls]
-    beside = _beside(message, {"additional_kwargs": kwargs} if kwargs else None)
+        calls = [call if call.at is None else replace(call, at=call.at + offset) for call in calls]
+    beside = _message_extra(message, {"additional_kwargs": kwargs} if kwargs else None)
     if content == "" and calls:
         content = None
     return ActionStep(content, tuple(calls), usage=usage, extra=beside)
 
 
-def _field(kwargs: Block, key: str) -> Opaque | None:
+def _kwargs_part(kwargs: Block, key: str) -> Opaque | None:
     value = kwargs.pop(key, None)
     if not value:
         return None
-    return Opaque(NAME, key, compact({"additional_kwargs": {key: value}}), kept(NAME, key, value).text)
+    text = opaque_part(NAME, key, value).text
+    return Opaque(NAME, key, compact_json({"additional_kwargs": {key: value}}), text)
 
 
-def _listed(message: Fields, key: str) -> Iterator[ToolCall]:
+def _listed_calls(message: Fields, key: str) -> Iterator[ToolCall]:
     for row, path in message.rows(key):
         call = Fields(row, path)
         call_id, name = call.text_or_empty("id"), call.text_or_empty("name")
-        given = call.take("args")
-        arguments = given if isinstance(given, str) else compact({} if given is None else given)
-        for known in ("type", "error"):
-            call.take(known)
-        left = call.left()
-        yield ToolCall(
-            call_id, name, arguments, extra=Opaque(NAME, "call", compact({"call": left})) if left else None
-        )
+        value = call.take("args")
+        arguments = value if isinstance(value, str) else compact_json({} if value is None else value)
+        call.take("type")
+        call.take("error")
+        rest = call.rest()
+        extra = Opaque(NAME, "call", compact_json({"call": rest})) if rest else None
+        yield ToolCall(call_id, name, arguments, extra=extra)
 
 
 def _openai_call(call: Fields) -> ToolCall:
     function = call.fields("function")
-    given = function.take("arguments")
+    value = function.take("arguments")
     return ToolCall(
         call.text_or_empty("id"),
         function.text("name"),
-        given if isinstance(given, str) else compact(given or {}),
+        value if isinstance(value, str) else compact_json(value or {}),
     )
 
 
-def _placed(blocks: list[tuple[Block, str]], listed: list[ToolCall]) -> tuple[Content | None, list[ToolCall]]:
-    """The parts, and the calls: first those that stand among the parts, then the others, each once."""
+def _parts_and_calls(
+    blocks: list[tuple[Block, str]], listed: list[ToolCall]
+) -> tuple[Content | None, list[ToolCall]]:
+    """Return the parts and the calls, each once: first those that have a block, then the others."""
     parts: list[Part] = []
     calls: list[ToolCall] = []
     waiting = list(listed)
     for row, path in blocks:
-        keys = _CALLS.get(str(row.get("type")))
+        keys = _CALL_BLOCKS.get(str(row.get("type")))
         if keys is None or not isinstance(row.get(keys[0]), str) or not isinstance(row.get("name"), str):
             parts.append(_part(row, path))
             continue
-        named = next((each for each in waiting if each.id == row[keys[0]]), None)
-        if named is not None:
-            waiting.remove(named)
+        listed_call = next((call for call in waiting if call.id == row[keys[0]]), None)
+        if listed_call is not None:
+            waiting.remove(listed_call)
         value = row.get(keys[1])
-        call = named or ToolCall(
-            row[keys[0]], row["name"], value if isinstance(value, str) else compact(value or {})
+        call = listed_call or ToolCall(
+            row[keys[0]], row["name"], value if isinstance(value, str) else compact_json(value or {})
         )
-        block = {key: each for key, each in row.items() if key not in (*keys, "name")}
-        also = writing.own(call.extra, NAME) or {}
+        block = {key: item for key, item in row.items() if key not in (*keys, "name")}
+        also = rendering.own_fields(call.extra, NAME) or {}
         calls.append(
-            replace(call, at=len(parts), extra=Opaque(NAME, "call", compact({**also, "block": block})))
+            replace(call, at=len(parts), extra=Opaque(NAME, "call", compact_json({**also, "block": block})))
         )
-    if len(parts) == 1 and not calls and isinstance(parts[0], Text) and parts[0].extra is None:
-        parts[0] = replace(parts[0], extra=Opaque(NAME, "text", "{}"))
-    return (tuple(parts) if parts or not calls else None), [*calls, *waiting]
+    if calls:
+        return tuple(parts) or None, [*calls, *waiting]
+    return mark_lone_text(tuple(parts), NAME), waiting
 
 
 def _usage(value: Any) -> Usage | None:
-    """What the provider reported; LangChain's ``input_tokens`` has what the cache served in it."""
+    """Parse the reported usage. LangChain's ``input_tokens`` includes cached ones."""
     if not isinstance(value, dict):
         return None
 
-    def tokens(held: Any, key: str) -> int:
-        count = held.get(key) if isinstance(held, dict) else None
+    def tokens(counts: Any, key: str) -> int:
+        count = counts.get(key) if isinstance(counts, dict) else None
         return count if type(count) is int and count > 0 else 0
 
     read = tokens(value, "input_tokens")
@@ -273,109 +299,111 @@ def _usage(value: Any) -> Usage | None:
 # -- rendering
 
 
-def _row(message: Message) -> Block | None:
-    held = writing.own(message.extra, NAME) or {}
-    beside = {key: value for key, value in held.items() if key not in _OURS}
+def _message_row(message: Message) -> Block | None:
+    fields = rendering.own_fields(message.extra, NAME) or {}
+    beside = {key: value for key, value in fields.items() if key not in _RENDERED_KEYS}
     parts = as_parts(message.content)
-    if (
-        message.role == "user"
-        and len(parts) == 1
-        and isinstance(parts[0], Opaque)
-        and parts[0].kind == "message"
-    ):
-        whole = writing.own(parts[0], NAME)
-        if whole is not None and "content" in whole:
-            return whole  # a message of a kind that is not known
+    match message.role, parts:
+        case "user", (Opaque(kind="message") as part,):
+            whole = rendering.own_fields(part, NAME)
+            if whole is not None and "content" in whole:
+                return whole  # a message of an unknown type
     if message.role == "assistant":
-        return _spoken(message, beside)
-    content = _flat([each for part in parts for each in _shown(part, message.role)])
+        return _assistant_row(message, beside)
+    content = _flatten([block for part in parts for block in _part_blocks(part, message.role)])
     if message.role == "system":
-        return {**beside, "type": "system", "content": content, **_developer(held)} if content else None
+        row = {**beside, "type": "system", "content": content, **_developer_kwargs(fields)}
+        return row if content else None
     if message.role == "tool":
         status = "error" if message.is_error else "success"
         answer = {"tool_call_id": wire_id(message.call_id), "status": status}
-        return {**beside, "type": "tool", "content": content or writing.NO_OUTPUT, **answer}
-    return {**beside, "type": "human", "content": content or writing.NO_CONTENT}
+        return {**beside, "type": "tool", "content": content or rendering.NO_OUTPUT, **answer}
+    return {**beside, "type": "human", "content": content or rendering.NO_CONTENT}
 
 
-def _developer(held: Block) -> Block:
-    if held.get("role") != "developer":
+def _developer_kwargs(fields: Block) -> Block:
+    if fields.get("role") != "developer":
         return {}
-    return {"additional_kwargs": {**held.get("additional_kwargs", {}), "__openai_role__": "developer"}}
+    return {"additional_kwargs": {**fields.get("additional_kwargs", {}), "__openai_role__": "developer"}}
 
 
-def _spoken(message: Message, beside: Block) -> Block:
+def _assistant_row(message: Message, beside: Block) -> Block:
     blocks: list[Block | str] = []
     kwargs = dict(beside["additional_kwargs"]) if isinstance(beside.get("additional_kwargs"), dict) else {}
     parts, reached = as_parts(message.content), 0
     for call in (*message.tool_calls, None):
         at = len(parts) if call is None or call.at is None else min(max(call.at, reached), len(parts))
         for part in parts[reached:at]:
-            field = writing.own(part, NAME) if isinstance(part, Opaque) else None
+            field = rendering.own_fields(part, NAME) if isinstance(part, Opaque) else None
             if field is not None and "type" not in field and isinstance(field.get("additional_kwargs"), dict):
                 kwargs.update(field["additional_kwargs"])
             else:
-                blocks += _shown(part, "assistant")
+                blocks += _part_blocks(part, "assistant")
         reached = at
         if call is not None and (block := _call_block(call)) is not None:
             blocks.append(block)
-    content = _flat(blocks)
-    if not content and not message.tool_calls and not kwargs.get(_DECLINED):
-        content = writing.NO_CONTENT
+    content = _flatten(blocks)
+    if not content and not message.tool_calls and not kwargs.get(_REFUSAL_KEY):
+        content = rendering.NO_CONTENT
     row = {
         **beside,
         "type": "ai",
         "content": content,
-        "tool_calls": [_call_row(each) for each in message.tool_calls],
+        "tool_calls": [_call_row(tool_call) for tool_call in message.tool_calls],
     }
     return {**row, "additional_kwargs": kwargs} if kwargs else row
 
 
 def _call_row(call: ToolCall) -> Block:
-    also = (writing.own(call.extra, NAME) or {}).get("call")
+    also = (rendering.own_fields(call.extra, NAME) or {}).get("call")
     named = {
         "type": "tool_call",
         "id": wire_id(call.id),
-        "name": wire_name(call.name, MAX_NAME),
-        "args": parsed(call.arguments),
+        "name": wire_name(call.name, NAME_MAX_CHARS),
+        "args": parse_arguments(call.arguments),
     }
     return {**(also if isinstance(also, dict) else {}), **named}
 
 
 def _call_block(call: ToolCall) -> Block | None:
-    """The block that repeats the call, where the call came with one."""
-    block = (writing.own(call.extra, NAME) or {}).get("block")
-    keys = _CALLS.get(str(block.get("type"))) if isinstance(block, dict) else None
+    """Return the block that repeats the call, if the call came with one."""
+    block = (rendering.own_fields(call.extra, NAME) or {}).get("block")
+    keys = _CALL_BLOCKS.get(str(block.get("type"))) if isinstance(block, dict) else None
     if not isinstance(block, dict) or keys is None:
         return None
-    arguments: Any = parsed(call.arguments)
+    arguments: Any = parse_arguments(call.arguments)
     if block["type"] == "function_call":
         arguments = call.arguments
-    return {**block, keys[0]: wire_id(call.id), "name": wire_name(call.name, MAX_NAME), keys[1]: arguments}
+    return {
+        **block,
+        keys[0]: wire_id(call.id),
+        "name": wire_name(call.name, NAME_MAX_CHARS),
+        keys[1]: arguments,
+    }
 
 
-def _shown(part: Part, role: str) -> Iterator[Block | str]:
-    """The block a part becomes; plain text stays plain, so that a lone one can be the message's content."""
+def _part_blocks(part: Part, role: str) -> Iterator[Block | str]:
+    """Render a part as a block. Plain text stays a string, so that a lone one can be the message's content."""
     match part:
         case Text(text=text, extra=extra):
-            beside = writing.own(extra, NAME)
+            beside = rendering.own_fields(extra, NAME)
             if text:
                 yield text if beside is None else {**beside, "type": "text", "text": text}
         case Image():
-            held = role in ("user", "tool")
-            yield langchain_images.block(part) if held else writing.pictured(part)
+            takes_images = role in ("user", "tool")
+            yield images.render_image(part) if takes_images else rendering.image_placeholder(part)
         case Opaque():
-            block = writing.own(part, NAME)
-            foreign = writing.foreign_text(part) if block is None else ""
-            if block is not None and isinstance(block.get("type"), str) and block["type"] not in _CALLS:
+            block = rendering.own_fields(part, NAME)
+            foreign = rendering.foreign_text(part) if block is None else ""
+            if block is not None and isinstance(block.get("type"), str) and block["type"] not in _CALL_BLOCKS:
                 yield block
             elif foreign:
                 yield foreign
 
 
-def _flat(blocks: list[Block | str]) -> str | list[Block]:
+def _flatten(blocks: list[Block | str]) -> str | list[Block]:
     if not blocks:
         return ""
     if len(blocks) == 1 and isinstance(blocks[0], str):
         return blocks[0]
-    return [{"type": "text", "text": each} if isinstance(each, str) else each for each in blocks]
+    return [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]

@@ -1,8 +1,7 @@
-"""What chat completions refuses, rule by rule, with no knowledge of how requests are made.
+"""Validation of OpenAI's chat completions, independent of rendering.
 
-The rules are OpenAI's own, in their strict reading: where the API takes a shape but servers that speak the same format
-refuse it (system messages in the middle, an empty text part), the shape is a problem here. A part type nobody
-documents is not judged.
+The rules are OpenAI's, read strictly: a shape that the API accepts but compatible servers refuse (system messages in
+the middle, an empty text part) is a problem. Undocumented part types are not checked.
 """
 
 from __future__ import annotations
@@ -12,20 +11,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.formats.parsing import is_utf8, kind_of, request_fields
+from pagein.formats.parsing import is_utf8, request_fields, type_name
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 DETAILS = ("low", "high", "auto", "original")
-MAX_NAME = 64
+NAME_MAX_CHARS = 64
 
-PLACES: Mapping[str, tuple[str, ...]] = {
+PART_ROLES: Mapping[str, tuple[str, ...]] = {
     "text": ROLES,
     "image_url": ("user",),
     "input_audio": ("user",),
     "file": ("user",),
     "refusal": ("assistant",),
 }
-"""Which roles may carry which part types; of a type that is not here the provider said nothing."""
+"""The roles that may carry each documented part type."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _DATA_URL = re.compile(
@@ -36,39 +35,39 @@ Rows = list[dict[str, Any]]
 
 
 def problems(request: Any) -> tuple[str, ...]:
-    """Every rule the request breaks, in order of the messages; none when it is legal. Raises nothing."""
+    """Return every rule the request breaks, in order of the messages. Never raises."""
     try:
         messages = request_fields(request)["messages"]
     except FormatError as error:
         return (str(error),)
     if not messages:
         return ("messages: there is none",)
-    found = []
+    faults = []
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
-            found.append(f"messages[{index}]: expected an object, not {kind_of(message)}")
-    if found:
-        return tuple(found)
-    found += _order(messages)
-    found += _pairs(messages)
+            faults.append(f"messages[{index}]: expected an object, not {type_name(message)}")
+    if faults:
+        return tuple(faults)
+    faults += _order_problems(messages)
+    faults += _pair_problems(messages)
     for index, message in enumerate(messages):
-        found += (f"messages[{index}]{fault}" for fault in _message(message))
+        faults += (f"messages[{index}]{fault}" for fault in _message_problems(message))
     if not is_utf8(messages):
-        found += (
+        faults += (
             f"messages[{index}]: contains a lone surrogate, which is not UTF-8"
             for index, message in enumerate(messages)
             if not is_utf8(message)
         )
-    return tuple(found)
+    return tuple(faults)
 
 
-def _order(messages: Rows) -> Iterator[str]:
+def _order_problems(messages: Rows) -> Iterator[str]:
     roles = [message.get("role") for message in messages]
-    spoken = [index for index, role in enumerate(roles) if role not in ("system", "developer")]
-    if not spoken:
+    spoken_at = [index for index, role in enumerate(roles) if role not in ("system", "developer")]
+    if not spoken_at:
         yield "messages: there is nothing but instructions"
         return
-    first, last = spoken[0], len(roles) - 1
+    first, last = spoken_at[0], len(roles) - 1
     for index, role in enumerate(roles):
         if role in ("system", "developer") and index > first:
             yield f"messages[{index}]: a {role} message after the conversation began"
@@ -78,9 +77,9 @@ def _order(messages: Rows) -> Iterator[str]:
         yield f"messages[{last}]: the request ends with {roles[last]}, not user or tool"
 
 
-def _pairs(messages: Rows) -> Iterator[str]:
-    """Each call answered exactly once, directly behind its message, before anything else is said."""
-    seen: set[str] = set()
+def _pair_problems(messages: Rows) -> Iterator[str]:
+    """Check that each call is answered exactly once, directly after its message."""
+    used_ids: set[str] = set()
     open_calls: dict[str, int] = {}
     answered: set[str] = set()
     for index, message in enumerate(messages):
@@ -96,17 +95,21 @@ def _pairs(messages: Rows) -> Iterator[str]:
                 del open_calls[call_id]
                 answered.add(call_id)
             continue
-        yield from (f"messages[{asked}]: call {call!r} is not answered" for call, asked in open_calls.items())
+        yield from (
+            f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items()
+        )
         open_calls, answered = {}, set()
         for place, call_id in _call_ids(message):
             if not isinstance(call_id, str) or not call_id:
                 yield f"messages[{index}].tool_calls[{place}].id: missing or empty"
-            elif call_id in seen:
+            elif call_id in used_ids:
                 yield f"messages[{index}].tool_calls[{place}].id: {call_id!r} is used twice"
             else:
-                seen.add(call_id)
+                used_ids.add(call_id)
                 open_calls[call_id] = index
-    yield from (f"messages[{asked}]: call {call!r} is not answered" for call, asked in open_calls.items())
+    yield from (
+        f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items()
+    )
 
 
 def _call_ids(message: dict[str, Any]) -> Iterator[tuple[int, Any]]:
@@ -116,35 +119,35 @@ def _call_ids(message: dict[str, Any]) -> Iterator[tuple[int, Any]]:
             yield place, call.get("id")
 
 
-def _message(message: dict[str, Any]) -> Iterator[str]:
+def _message_problems(message: dict[str, Any]) -> Iterator[str]:
     role = message.get("role")
     if role not in ROLES:
         yield f".role: {role!r} is no role"
         return
     content = message.get("content")
     if isinstance(content, list):
-        yield from _parts(content, role)
+        yield from _part_problems(content, role)
     elif content is not None and not isinstance(content, str):
-        yield f".content: expected text or a list, not {kind_of(content)}"
+        yield f".content: expected text or a list, not {type_name(content)}"
     elif content is None and role != "assistant":
         yield ".content: there is none"
     if role == "assistant":
-        yield from _assistant(message)
+        yield from _assistant_problems(message)
 
 
-def _assistant(message: dict[str, Any]) -> Iterator[str]:
+def _assistant_problems(message: dict[str, Any]) -> Iterator[str]:
     calls = message.get("tool_calls")
     if "tool_calls" in message and not (isinstance(calls, list) and calls):
         yield ".tool_calls: must be a list with at least one call, or absent"
     for place, call in enumerate(calls if isinstance(calls, list) else ()):
-        yield from (f".tool_calls[{place}]{fault}" for fault in _call(call))
+        yield from (f".tool_calls[{place}]{fault}" for fault in _call_problems(call))
     if not any(message.get(key) for key in ("content", "tool_calls", "function_call", "refusal", "audio")):
         yield ": the assistant neither speaks, calls nor refuses"
 
 
-def _call(call: Any) -> Iterator[str]:
+def _call_problems(call: Any) -> Iterator[str]:
     if not isinstance(call, dict):
-        yield f": expected an object, not {kind_of(call)}"
+        yield f": expected an object, not {type_name(call)}"
         return
     kind = call.get("type")
     if kind not in ("function", "custom"):
@@ -157,30 +160,30 @@ def _call(call: Any) -> Iterator[str]:
         return
     name, key = named.get("name"), "arguments" if kind == "function" else "input"
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        yield f".{kind}.name: {name!r} is not 1 to {MAX_NAME} of a-z, A-Z, 0-9, _ and -"
+        yield f".{kind}.name: {name!r} is not 1 to {NAME_MAX_CHARS} of a-z, A-Z, 0-9, _ and -"
     if not isinstance(named.get(key), str):
-        yield f".{kind}.{key}: expected text, not {kind_of(named.get(key))}"
+        yield f".{kind}.{key}: expected text, not {type_name(named.get(key))}"
 
 
-def _parts(parts: list[Any], role: str) -> Iterator[str]:
+def _part_problems(parts: list[Any], role: str) -> Iterator[str]:
     if not parts:
         yield ".content: an empty list"
     for place, part in enumerate(parts):
         kind = part.get("type") if isinstance(part, dict) else None
         if not isinstance(kind, str):
             yield f".content[{place}]: not an object with a type"
-        elif role not in PLACES.get(kind, (role,)):
+        elif role not in PART_ROLES.get(kind, (role,)):
             yield f".content[{place}]: {kind} may not stand in a {role} message"
         elif kind in ("text", "refusal") and not (isinstance(part.get(kind), str) and part[kind]):
             yield f".content[{place}].{kind}: missing or empty"
         elif kind == "image_url":
-            yield from (f".content[{place}].image_url{fault}" for fault in image(part.get(kind)))
+            yield from (f".content[{place}].image_url{fault}" for fault in image_problems(part.get(kind)))
 
 
-def image(source: Any) -> Iterator[str]:
-    """Every rule an ``image_url`` breaks, each with its place in it."""
+def image_problems(source: Any) -> Iterator[str]:
+    """Yield every rule an ``image_url`` breaks, with the place in it."""
     if not isinstance(source, dict):
-        yield f": expected an object, not {kind_of(source)}"
+        yield f": expected an object, not {type_name(source)}"
         return
     url = source.get("url")
     if not isinstance(url, str) or not url:

@@ -1,4 +1,4 @@
-"""OpenAI chat completions, as many servers speak it.
+"""OpenAI's chat completions, the format of many servers.
 
 Source: the API reference and the request types of the official SDK (``openai.types.chat``). Beyond them, fields of
 compatible servers (``reasoning_content``, ``reasoning_details``, ``thinking_blocks``, ``cache_control``) are kept and
@@ -9,8 +9,8 @@ returned equal. The legacy ``function_call`` and role ``function`` are read, and
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pagein.errors import FormatError
@@ -29,40 +29,41 @@ from pagein.events.steps import (
     as_parts,
 )
 from pagein.events.tool_call_encoding import wire_id, wire_name
-from pagein.formats import rendering as writing
+from pagein.formats import rendering
 from pagein.formats.base import Item
-from pagein.formats.openai_chat import rules as openai_rules
+from pagein.formats.openai_chat import rules
 from pagein.formats.parsing import (
     Fields,
-    compact,
-    exact_base64,
-    extra,
+    compact_json,
+    decode_data_url,
     is_utf8,
-    kept,
-    kind_of,
-    readable,
+    mark_lone_text,
+    opaque_extra,
+    opaque_part,
+    part_types,
+    readable_text,
     request_fields,
+    type_name,
 )
 
 NAME = "openai"
 
-# Fields of an assistant message that are content to us: counted, searched, and dropped with their turn. Servers that
-# send reasoning send it before the answer; a refusal or a voice comes in place of one.
-_BEFORE = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
-_AFTER = ("refusal", "audio")
+# Fields of an assistant message that are parsed as content: counted, searched, and removed with their turn. Reasoning
+# comes before the answer; a refusal or audio in place of one.
+_FIELDS_BEFORE = ("reasoning_content", "reasoning", "reasoning_details", "thinking_blocks")
+_FIELDS_AFTER = ("refusal", "audio")
 
-_OURS = ("role", "content", "tool_calls", "tool_call_id")
-"""What only we write: no kept field stands in for a message's role, content or pairing."""
+_RENDERED_KEYS = ("role", "content", "tool_calls", "tool_call_id")
+"""Keys that the renderer sets; kept fields never override them."""
 
-_CURE = "send the picture's bytes in base64 or its https URL, or leave the part out"
+_IMAGE_CURE = "send the picture's bytes in base64 or its https URL, or leave the part out"
 
 _IMAGE_TYPE = re.compile(r"image/[a-zA-Z0-9.+-]+")
-_DATA_URL = re.compile(r"data:(image/[a-zA-Z0-9.+-]+);base64,(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIChat:
-    """OpenAI chat completions. See ``Format`` for what each verb promises."""
+    """OpenAI chat completions. See ``Format`` for the methods."""
 
     @property
     def name(self) -> str:
@@ -70,18 +71,40 @@ class OpenAIChat:
         return NAME
 
     def parse(self, request: Any) -> tuple[Item, ...]:
-        """What the messages say, in order. Raises FormatError with the path of what is not of the documented shape."""
+        """Parse the messages, in order. Raises FormatError with the path of what is not in the documented shape."""
         rows = request_fields(request)["messages"]
         return tuple(_item(Fields(row, f"messages[{index}]")) for index, row in enumerate(rows))
 
     def render(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """One wire message for each message; one more message only appends. An empty system message is left out."""
-        rows = (_row(message) for message in messages)
-        return {"messages": writing.encodable([row for row in rows if row is not None])}
+        """Render one wire message for each message; one more message only appends. Empty system messages are omitted."""
+        rows = (_message_row(message) for message in messages)
+        return {"messages": rendering.replace_surrogates([row for row in rows if row is not None])}
 
     def problems(self, request: Any) -> tuple[str, ...]:
-        """Every rule of chat completions that the request breaks. Raises nothing, whatever it is given."""
-        return openai_rules.problems(request)
+        """Return every rule of chat completions that the request breaks. Never raises."""
+        return rules.problems(request)
+
+    def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the request itself."""
+        return request
+
+    def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tool as a ``function``."""
+        return {"type": "function", "function": dict(definition)}
+
+    def count_signs(self, request: Any, rows: Iterable[Any]) -> float:  # noqa: ARG002 - the messages suffice
+        """Count the roles, fields and parts of OpenAI's chat completions."""
+        return sum(_sign_count(row) for row in rows if isinstance(row, dict))
+
+
+_SIGN_ROLES = ("tool", "function", "developer")
+_SIGN_FIELDS = ("tool_calls", "function_call", "tool_call_id", "refusal", "reasoning_content")
+_SIGN_PARTS = ("image_url", "input_audio", "file", "refusal")
+
+
+def _sign_count(row: dict[str, Any]) -> int:
+    is_own = row.get("role") in _SIGN_ROLES or any(row.get(key) is not None for key in _SIGN_FIELDS)
+    return is_own + sum(kind in _SIGN_PARTS for kind in part_types(row))
 
 
 # -- parsing
@@ -93,32 +116,32 @@ def _item(message: Fields) -> Item:
         case "system" | "developer":
             content = _content(message)
             also = {} if role == "system" else {"role": role}
-            return SystemPromptStep(content, _beside(message, also))
+            return SystemPromptStep(content, _message_extra(message, also))
         case "user":
-            return TaskStep(_content(message), _beside(message))
+            return TaskStep(_content(message), _message_extra(message))
         case "assistant":
             return _action(message)
         case "tool":
             call_id = message.text_or_empty("tool_call_id")
-            return Observation(call_id, _content(message, null=""), extra=_beside(message))
+            return Observation(call_id, _content(message, null=""), extra=_message_extra(message))
         case "function":
             # Legacy calls have no id, and a message makes at most one.
-            return Observation("", _content(message, null=""), index=0, extra=_beside(message))
+            return Observation("", _content(message, null=""), index=0, extra=_message_extra(message))
         case _:
-            raise message.fault("role", f"unknown role {role!r}")
+            raise message.error("role", f"unknown role {role!r}")
 
 
-def _beside(message: Fields, also: dict[str, Any] | None = None) -> Opaque | None:
-    return extra(NAME, "message", {**(also or {}), **message.left()})
+def _message_extra(message: Fields, also: dict[str, Any] | None = None) -> Opaque | None:
+    return opaque_extra(NAME, "message", {**(also or {}), **message.rest()})
 
 
 def _content(message: Fields, null: str | None = None) -> Content:
-    """The content of a message that has one. ``null`` is what a missing one means, where it means something."""
+    """Take the content of a message. ``null`` replaces missing content; without it, missing content is an error."""
     content = _content_or_none(message)
     if content is not None:
         return content
     if null is None:
-        raise message.fault("content", "there is no content")
+        raise message.error("content", "there is no content")
     return null
 
 
@@ -127,12 +150,9 @@ def _content_or_none(message: Fields) -> Content | None:
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, list):
-        raise message.fault("content", f"expected text or a list of parts, not {kind_of(value)}")
-    parts = [_part(row, f"{message.path}.content[{index}]") for index, row in enumerate(value)]
-    if len(parts) == 1 and isinstance(parts[0], Text) and parts[0].extra is None:
-        # A lone text is written as a string; the empty extra remembers that this one came as a part.
-        parts[0] = replace(parts[0], extra=Opaque(NAME, "text", "{}"))
-    return tuple(parts)
+        raise message.error("content", f"expected text or a list of parts, not {type_name(value)}")
+    parts = tuple(_part(row, f"{message.path}.content[{index}]") for index, row in enumerate(value))
+    return mark_lone_text(parts, NAME)
 
 
 def _part(row: Any, path: str) -> Part:
@@ -140,47 +160,48 @@ def _part(row: Any, path: str) -> Part:
     kind = part.text("type")
     match kind:
         case "text":
-            return Text(part.text("text"), extra(NAME, kind, part.left()))
+            return Text(part.text("text"), opaque_extra(NAME, kind, part.rest()))
         case "image_url":
-            return _image(part) or _kept_image(row, path)
+            return _image(part) or _unread_image(row, path)
         case "refusal":
             part.text(kind)
-            return kept(NAME, kind, row)
+            return opaque_part(NAME, kind, row)
         case _:
-            return kept(NAME, kind, row)
+            return opaque_part(NAME, kind, row)
 
 
 def _image(part: Fields) -> Image | None:
-    """The image, or None where only the part itself would come back byte for byte."""
+    """Parse an image; None where rendering would not give back the same part."""
     value = part.take("image_url")
-    # Some hosts write the bare URL.
+    # Some applications write only the URL.
     source = Fields({"url": value} if isinstance(value, str) else value, f"{part.path}.image_url")
     url = source.text("url")
     detail = source.text_or_empty("detail")
     if not url:
-        raise source.fault("url", "the URL is empty")
-    if source.left():
+        raise source.error("url", "the URL is empty")
+    if source.rest():
         return None
-    beside = extra(NAME, "image_url", part.left())
+    beside = opaque_extra(NAME, "image_url", part.rest())
     if not url.startswith("data:"):
         return Image(url=url, detail=detail, extra=beside)
-    inline = _DATA_URL.fullmatch(url)
-    data = exact_base64(inline[2]) if inline else None
-    return Image(data, inline[1], detail=detail, extra=beside) if inline and data else None
+    decoded = decode_data_url(url)
+    return Image(*decoded, detail=detail, extra=beside) if decoded else None
 
 
-def _kept_image(row: dict[str, Any], path: str) -> Opaque:
-    """An image only the part itself can say. It goes back as it came, so one the API refuses is refused here."""
+def _unread_image(row: dict[str, Any], path: str) -> Opaque:
+    """Keep an image part unread. It goes back unchanged, so raise FormatError for one that the API refuses."""
     source = row["image_url"]
-    spelled = {"url": source} if isinstance(source, str) else source
-    Fields(row, path).refuse((f".image_url{fault}" for fault in openai_rules.image(spelled)), _CURE)
-    return kept(NAME, "image_url", {**row, "image_url": spelled})
+    as_object = {"url": source} if isinstance(source, str) else source
+    Fields(row, path).raise_first(
+        (f".image_url{fault}" for fault in rules.image_problems(as_object)), _IMAGE_CURE
+    )
+    return opaque_part(NAME, "image_url", {**row, "image_url": as_object})
 
 
 def _action(message: Fields) -> ActionStep:
-    before = [_message_field(message, key) for key in _BEFORE]
+    before = [_message_field(message, key) for key in _FIELDS_BEFORE]
     content = _content_or_none(message)
-    after = [_message_field(message, key) for key in _AFTER]
+    after = [_message_field(message, key) for key in _FIELDS_AFTER]
     calls = [_call(Fields(row, path), row) for row, path in message.rows("tool_calls")]
     legacy = message.take("function_call")
     if legacy is not None:
@@ -190,16 +211,16 @@ def _action(message: Fields) -> ActionStep:
     if fields:
         around = (*before, *as_parts(content), *after)
         content = tuple(part for part in around if part is not None)
-    return ActionStep(content, tuple(calls), extra=_beside(message))
+    return ActionStep(content, tuple(calls), extra=_message_extra(message))
 
 
 def _message_field(message: Fields, key: str) -> Opaque | None:
     value = message.take(key)
     if value is None:
         return None
-    # A voice counts by what it says; the API needs but its id back.
-    text = readable(value) if key == "audio" else kept(NAME, key, value).text
-    return Opaque(NAME, key, compact({key: value}), text)
+    # Audio is counted by its transcript; the API needs only its id back.
+    text = readable_text(value) if key == "audio" else opaque_part(NAME, key, value).text
+    return Opaque(NAME, key, compact_json({key: value}), text)
 
 
 def _call(call: Fields, row: Any) -> ToolCall:
@@ -207,49 +228,51 @@ def _call(call: Fields, row: Any) -> ToolCall:
     kind = call.text_or_empty("type") or "function"
     if kind not in ("function", "custom"):
         whole = {key: value for key, value in row.items() if key != "id"}
-        return ToolCall(call_id, kind, compact(row.get(kind)), extra=Opaque(NAME, kind, compact(whole)))
+        return ToolCall(
+            call_id, kind, compact_json(row.get(kind)), extra=Opaque(NAME, kind, compact_json(whole))
+        )
     named = call.fields(kind)
     name = named.text("name")
     arguments = _arguments(named) if kind == "function" else named.text("input")
-    beside = call.left() | ({kind: named.left()} if named.left() else {})
+    beside = call.rest() | ({kind: named.rest()} if named.rest() else {})
     if kind == "custom":
         beside = {"type": kind, **beside}
-    return ToolCall(call_id, name, arguments, extra=extra(NAME, kind, beside))
+    return ToolCall(call_id, name, arguments, extra=opaque_extra(NAME, kind, beside))
 
 
 def _arguments(function: Fields) -> str:
     value = function.take("arguments")
     if isinstance(value, str):
         return value
-    if isinstance(value, dict):  # some hosts hand over what they parsed
-        return compact(value)
-    raise FormatError(f"expected JSON text, not {kind_of(value)}", path=f"{function.path}.arguments")
+    if isinstance(value, dict):  # some applications pass the parsed arguments
+        return compact_json(value)
+    raise FormatError(f"expected JSON text, not {type_name(value)}", path=f"{function.path}.arguments")
 
 
 # -- rendering
 
 
-def _row(message: Message) -> dict[str, Any] | None:
-    kept_fields = writing.own(message.extra, NAME) or {}
-    beside = {key: value for key, value in kept_fields.items() if key not in _OURS}
-    content, fields = _spoken(message)
+def _message_row(message: Message) -> dict[str, Any] | None:
+    kept_fields = rendering.own_fields(message.extra, NAME) or {}
+    beside = {key: value for key, value in kept_fields.items() if key not in _RENDERED_KEYS}
+    content, fields = _content_and_fields(message)
     if message.role == "system":
         role = "developer" if kept_fields.get("role") == "developer" else "system"
         return {**beside, "role": role, "content": content} if content else None
     if message.role == "tool":
-        answer = {"tool_call_id": _wire_id(message.call_id), "content": content or writing.NO_OUTPUT}
+        answer = {"tool_call_id": _wire_id(message.call_id), "content": content or rendering.NO_OUTPUT}
         return {**beside, "role": "tool", **answer}
     if message.role == "user":
-        return {**beside, "role": "user", "content": content or writing.NO_CONTENT}
+        return {**beside, "role": "user", "content": content or rendering.NO_CONTENT}
     calls = [_call_row(call) for call in message.tool_calls]
-    if not content and not calls and not any(fields.get(key) for key in _AFTER):
-        content = writing.NO_CONTENT
+    if not content and not calls and not any(fields.get(key) for key in _FIELDS_AFTER):
+        content = rendering.NO_CONTENT
     row = {**beside, "role": "assistant", **fields, "content": content}
     return {**row, "tool_calls": calls} if calls else row
 
 
-def _spoken(message: Message) -> tuple[str | list[dict[str, Any]] | None, dict[str, Any]]:
-    """The message's content and the message fields that were content to us."""
+def _content_and_fields(message: Message) -> tuple[str | list[dict[str, Any]] | None, dict[str, Any]]:
+    """Return the message's content, and the message fields that were parsed as content."""
     rows: list[dict[str, Any]] = []
     fields: dict[str, Any] = {}
     lone = ""
@@ -261,31 +284,35 @@ def _spoken(message: Message) -> tuple[str | list[dict[str, Any]] | None, dict[s
             fields.update(row)
             continue
         rows.append(row)
-        lone = part.text if isinstance(part, Text) and writing.own(part.extra, NAME) is None else ""
-    shown = [row for row in rows if row["type"] not in ("text", "refusal") or row.get(row["type"])]
-    if len(shown) == 1 == len(rows) and lone:
+        lone = part.text if isinstance(part, Text) and rendering.own_fields(part.extra, NAME) is None else ""
+    visible = [row for row in rows if row["type"] not in ("text", "refusal") or row.get(row["type"])]
+    if len(visible) == 1 == len(rows) and lone:
         return lone, fields
-    if not shown:  # "" and null are kept apart: chat templates of some models are
+    if not visible:  # "" and null differ in the chat templates of some models
         return ("" if rows else None), fields
-    return shown, fields
+    return visible, fields
 
 
 def _part_row(part: Part, role: str) -> dict[str, Any] | None:
     match part:
         case Text():
-            return {**(writing.own(part.extra, NAME) or {}), "type": "text", "text": part.text}
+            return {**(rendering.own_fields(part.extra, NAME) or {}), "type": "text", "text": part.text}
         case Image():
-            return _image_row(part) if role == "user" else {"type": "text", "text": writing.pictured(part)}
-    row = writing.own(part, NAME)
+            return (
+                _image_row(part)
+                if role == "user"
+                else {"type": "text", "text": rendering.image_placeholder(part)}
+            )
+    row = rendering.own_fields(part, NAME)
     if row is None:
-        text = writing.foreign_text(part)
+        text = rendering.foreign_text(part)
         return {"type": "text", "text": text} if text else None
     kind = row.get("type")
     if not isinstance(kind, str):
-        return {key: value for key, value in row.items() if key in _BEFORE + _AFTER}
-    if kind == "image_url" and any(openai_rules.image(row.get(kind))):
-        return {"type": "text", "text": writing.pictured(Image(url=part.body))}
-    if role in openai_rules.PLACES.get(kind, (role,)):
+        return {key: value for key, value in row.items() if key in _FIELDS_BEFORE + _FIELDS_AFTER}
+    if kind == "image_url" and any(rules.image_problems(row.get(kind))):
+        return {"type": "text", "text": rendering.image_placeholder(Image(url=part.body))}
+    if role in rules.PART_ROLES.get(kind, (role,)):
         return row
     return {"type": "text", "text": part.text} if kind == "refusal" else None
 
@@ -294,16 +321,16 @@ def _image_row(image: Image) -> dict[str, Any]:
     url = image.url
     if not url:
         media_type = image.media_type if _IMAGE_TYPE.fullmatch(image.media_type) else "image/png"
-        url = f"data:{media_type};base64,{writing.base64_of(image)}"
-    # Bytes of ours are spelled right. A URL is a host's, and one the API refuses would block every request.
-    if not image.data and any(openai_rules.image({"url": url})):
-        return {"type": "text", "text": writing.pictured(image)}
-    source = {"url": url, "detail": image.detail} if image.detail in openai_rules.DETAILS else {"url": url}
-    return {**(writing.own(image.extra, NAME) or {}), "type": "image_url", "image_url": source}
+        url = f"data:{media_type};base64,{rendering.image_base64(image)}"
+    # A URL comes from the application; one the API refuses would block every request.
+    if not image.data and any(rules.image_problems({"url": url})):
+        return {"type": "text", "text": rendering.image_placeholder(image)}
+    source = {"url": url, "detail": image.detail} if image.detail in rules.DETAILS else {"url": url}
+    return {**(rendering.own_fields(image.extra, NAME) or {}), "type": "image_url", "image_url": source}
 
 
 def _call_row(call: ToolCall) -> dict[str, Any]:
-    beside = writing.own(call.extra, NAME) or {}
+    beside = rendering.own_fields(call.extra, NAME) or {}
     call_id = _wire_id(call.id)
     kind = beside.get("type")
     kind = kind if isinstance(kind, str) else "function"
@@ -311,11 +338,11 @@ def _call_row(call: ToolCall) -> dict[str, Any]:
         return {**beside, "id": call_id}
     also = beside.get(kind)
     named = dict(also) if isinstance(also, dict) else {}
-    named["name"] = wire_name(call.name, openai_rules.MAX_NAME)
+    named["name"] = wire_name(call.name, rules.NAME_MAX_CHARS)
     named["arguments" if kind == "function" else "input"] = call.arguments
     return {**beside, "id": call_id, "type": kind, kind: named}
 
 
 def _wire_id(call_id: str) -> str:
-    """The id as it is, since any text is one here; only what would not encode, or is none, is spelled anew."""
+    """Return the id unchanged, as any text is valid here; an empty or unencodable one is rewritten."""
     return call_id if call_id and is_utf8(call_id) else wire_id(call_id)

@@ -1,68 +1,87 @@
-"""What the Responses API refuses, rule by rule, with no knowledge of how its items are made.
+"""Validation of items of the Responses API, independent of rendering.
 
-Order and pairing are read as strictly as chat completions': the user begins, the user or a tool ends, each call is
-answered once, directly behind the items of its turn. An item of a kind that is not known is not judged.
+Order and pairing are checked as strictly as for chat completions: the user begins, the user or a tool ends, each call is
+answered once, directly after the items of its turn. Items of unknown types are not checked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pagein.formats.openai_responses.outputs import ANSWERS, MAX_ID, id_key
-from pagein.formats.parsing import is_utf8, kind_of
+from pagein.formats.parsing import is_utf8, type_name
 
 ROLES = ("system", "developer", "user", "assistant")
-MAX_NAME = 64
+NAME_MAX_CHARS = 64
+ID_MAX_CHARS = 64
+
+ANSWER_TYPES: Mapping[str, str] = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+    "computer_call": "computer_call_output",
+    "local_shell_call": "local_shell_call_output",
+    "shell_call": "shell_call_output",
+    "apply_patch_call": "apply_patch_call_output",
+    "tool_search_call": "tool_search_output",
+    "program": "program_output",
+}
+"""The types of calls that the application answers, with the types of their answers."""
+
+APPLICATION_ITEMS = ("item_reference", "mcp_approval_response")
+"""Items of the application that are messages of their own."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_TOLD = ("item_reference", "mcp_approval_response")
 _TEXTS = {"input_text": "text", "output_text": "text", "refusal": "refusal", "input_image": "image_url"}
 
 
+def call_id_key(kind: str) -> str:
+    """Return the key of the call's id in an answer."""
+    return "id" if kind == "local_shell_call_output" else "call_id"
+
+
 def problems(rows: list[Any]) -> tuple[str, ...]:
-    """Every rule the items break, in their order; none where they are legal. Raises nothing."""
+    """Return every rule the items break, in their order. Never raises."""
     if not rows:
         return ("input: there is none",)
-    found = [
-        f"input[{index}]: expected an object, not {kind_of(row)}"
+    faults = [
+        f"input[{index}]: expected an object, not {type_name(row)}"
         for index, row in enumerate(rows)
         if not isinstance(row, dict)
     ]
-    if found:
-        return tuple(found)
+    if faults:
+        return tuple(faults)
     makers = [_maker(row) for row in rows]
-    found += _order(makers)
-    found += _pairs(rows, makers)
+    faults += _order_problems(makers)
+    faults += _pair_problems(rows, makers)
     for index, row in enumerate(rows):
-        found += (f"input[{index}]{fault}" for fault in _item(row))
+        faults += (f"input[{index}]{fault}" for fault in _item_problems(row))
         if row.get("type") == "reasoning" and makers[index + 1 : index + 2] != ["model"]:
-            found.append(f"input[{index}]: reasoning without the item that it led to")
+            faults.append(f"input[{index}]: reasoning without the item that it led to")
         if not is_utf8(row):
-            found.append(f"input[{index}]: contains a lone surrogate, which is not UTF-8")
-    return tuple(found)
+            faults.append(f"input[{index}]: contains a lone surrogate, which is not UTF-8")
+    return tuple(faults)
 
 
 def _maker(row: dict[str, Any]) -> str:
-    """Who made an item: the host's instructions, the user, the model, or a tool."""
+    """Return the author of an item: ``system``, ``user``, ``model`` or ``tool``."""
     kind = row.get("type") or "message"
     if kind == "message":
         role = row.get("role")
         return "system" if role in ("system", "developer") else "model" if role == "assistant" else "user"
-    if kind in _TOLD:
+    if kind in APPLICATION_ITEMS:
         return "user"
-    is_answer = kind in ANSWERS.values() and isinstance(row.get(id_key(str(kind))), str)
+    is_answer = kind in ANSWER_TYPES.values() and isinstance(row.get(call_id_key(str(kind))), str)
     return "tool" if is_answer else "model"
 
 
-def _order(makers: list[str]) -> Iterator[str]:
-    spoken = [index for index, maker in enumerate(makers) if maker != "system"]
-    if not spoken:
+def _order_problems(makers: list[str]) -> Iterator[str]:
+    spoken_at = [index for index, maker in enumerate(makers) if maker != "system"]
+    if not spoken_at:
         yield "input: there is nothing but instructions"
         return
-    first, last = spoken[0], len(makers) - 1
+    first, last = spoken_at[0], len(makers) - 1
     for index, maker in enumerate(makers):
         if maker == "system" and index > first:
             yield f"input[{index}]: instructions after the conversation began"
@@ -73,80 +92,80 @@ def _order(makers: list[str]) -> Iterator[str]:
 
 
 @dataclass(slots=True)
-class _Calls:
-    """The calls of the turn so far."""
+class _TurnCalls:
+    """The calls of the current turn."""
 
-    seen: set[str] = field(default_factory=set)
+    used_ids: set[str] = field(default_factory=set)
     open: dict[str, tuple[int, str]] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
 
-    def end(self) -> Iterator[str]:
-        for call_id, (asked, _) in self.open.items():
-            yield f"input[{asked}]: call {call_id!r} is not answered"
+    def close(self) -> Iterator[str]:
+        for call_id, (position, _) in self.open.items():
+            yield f"input[{position}]: call {call_id!r} is not answered"
         self.open, self.answered = {}, set()
 
-    def ask(self, index: int, call_id: str, kind: str) -> Iterator[str]:
-        if call_id in self.seen:
+    def add_call(self, index: int, call_id: str, kind: str) -> Iterator[str]:
+        if call_id in self.used_ids:
             yield f"input[{index}].call_id: {call_id!r} is used twice"
             return
-        self.seen.add(call_id)
+        self.used_ids.add(call_id)
         self.open[call_id] = (index, kind)
 
-    def answer(self, index: int, call_id: str, kind: str) -> Iterator[str]:
+    def add_answer(self, index: int, call_id: str, kind: str) -> Iterator[str]:
         if call_id in self.answered:
             yield f"input[{index}]: a second answer to call {call_id!r}"
         elif call_id not in self.open:
             yield f"input[{index}]: an answer to {call_id!r}, which is no call directly before it"
         else:
-            asked, wanted = self.open.pop(call_id)
+            position, call_type = self.open.pop(call_id)
             self.answered.add(call_id)
-            if ANSWERS[wanted] != kind:
-                yield f"input[{index}]: {kind} does not answer the {wanted} of input[{asked}]"
+            if ANSWER_TYPES[call_type] != kind:
+                yield f"input[{index}]: {kind} does not answer the {call_type} of input[{position}]"
 
 
-def _pairs(rows: list[dict[str, Any]], makers: list[str]) -> Iterator[str]:
-    calls = _Calls()
+def _pair_problems(rows: list[dict[str, Any]], makers: list[str]) -> Iterator[str]:
+    calls = _TurnCalls()
     for index, (row, maker) in enumerate(zip(rows, makers, strict=True)):
         kind = str(row.get("type") or "message")
         if maker == "tool":
-            yield from calls.answer(index, row[id_key(kind)], kind)
+            yield from calls.add_answer(index, row[call_id_key(kind)], kind)
             continue
         if maker != "model" or calls.answered:
-            yield from calls.end()
-        if kind in ANSWERS and isinstance(row.get("call_id"), str):
-            yield from calls.ask(index, row["call_id"], kind)
-    yield from calls.end()
+            yield from calls.close()
+        if kind in ANSWER_TYPES and isinstance(row.get("call_id"), str):
+            yield from calls.add_call(index, row["call_id"], kind)
+    yield from calls.close()
 
 
-def _item(row: dict[str, Any]) -> Iterator[str]:
+def _item_problems(row: dict[str, Any]) -> Iterator[str]:
     kind = row.get("type") or "message"
     if not isinstance(kind, str):
-        yield f".type: expected text, not {kind_of(kind)}"
+        yield f".type: expected text, not {type_name(kind)}"
     elif kind == "message":
-        yield from _message(row)
+        yield from _message_problems(row)
     elif kind in ("function_call", "custom_tool_call"):
-        yield from _call(row, "arguments" if kind == "function_call" else "input")
+        yield from _call_problems(row, "arguments" if kind == "function_call" else "input")
     elif kind in ("function_call_output", "custom_tool_call_output"):
         output = row.get("output")
         if isinstance(output, list):
-            yield from _parts(output, ".output")
+            yield from _part_problems(output, ".output")
         elif not isinstance(output, str):
-            yield f".output: expected text or a list, not {kind_of(output)}"
+            yield f".output: expected text or a list, not {type_name(output)}"
 
 
-def _message(row: dict[str, Any]) -> Iterator[str]:
+def _message_problems(row: dict[str, Any]) -> Iterator[str]:
     if row.get("role") not in ROLES:
         yield f".role: {row.get('role')!r} is no role"
     content = row.get("content")
     if isinstance(content, list):
-        # The model may say nothing, and the API takes back what it gave.
+        # A message of the model may be empty, and the API accepts it back.
         if content or row.get("role") != "assistant":
-            yield from _parts(content, ".content")
+            yield from _part_problems(content, ".content")
     elif not isinstance(content, str):
-        yield f".content: expected text or a list, not {kind_of(content)}"
+        yield f".content: expected text or a list, not {type_name(content)}"
 
 
-def _parts(parts: list[Any], place: str) -> Iterator[str]:
+def _part_problems(parts: list[Any], place: str) -> Iterator[str]:
     if not parts:
         yield f"{place}: an empty list"
     for at, part in enumerate(parts):
@@ -159,11 +178,11 @@ def _parts(parts: list[Any], place: str) -> Iterator[str]:
             yield f"{place}[{at}]: an image with neither image_url nor file_id"
 
 
-def _call(row: dict[str, Any], said: str) -> Iterator[str]:
+def _call_problems(row: dict[str, Any], arguments_key: str) -> Iterator[str]:
     call_id, name = row.get("call_id"), row.get("name")
-    if not isinstance(call_id, str) or not 1 <= len(call_id) <= MAX_ID:
-        yield f".call_id: expected 1 to {MAX_ID} characters, not {call_id!r}"
+    if not isinstance(call_id, str) or not 1 <= len(call_id) <= ID_MAX_CHARS:
+        yield f".call_id: expected 1 to {ID_MAX_CHARS} characters, not {call_id!r}"
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        yield f".name: {name!r} is not 1 to {MAX_NAME} of a-z, A-Z, 0-9, _ and -"
-    if not isinstance(row.get(said), str):
-        yield f".{said}: expected text, not {kind_of(row.get(said))}"
+        yield f".name: {name!r} is not 1 to {NAME_MAX_CHARS} of a-z, A-Z, 0-9, _ and -"
+    if not isinstance(row.get(arguments_key), str):
+        yield f".{arguments_key}: expected text, not {type_name(row.get(arguments_key))}"

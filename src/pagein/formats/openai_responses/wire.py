@@ -1,17 +1,18 @@
-"""OpenAI's Responses API: a flat list of items, as servers that speak it and the OpenAI Agents SDK keep it.
+"""Items of OpenAI's Responses API, a flat list, also used by other servers and the OpenAI Agents SDK.
 
-Source: the API reference and the item types of the official SDK (``openai.types.responses``). What the model makes
-between two turns of others (reasoning, messages, calls) is one step, each item at its place. An item of a kind that is
-not known, and every item of reasoning, is kept unread and returned equal.
+Source: the API reference and the item types of the official SDK (``openai.types.responses``). The model's
+consecutive items (reasoning, messages, calls) are one step. Items of unknown types, and all reasoning, are kept unread
+and returned equal.
 
-A call or a message that came with reasoning is refused under its server's id without it, so where the reasoning has
-left the view the id goes too: the API takes such items without.
+The API refuses a call or message with a server's id without the reasoning that it came with. So the id is removed when
+the reasoning is no longer in the view; the API accepts such items without an id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pagein.errors import FormatError
@@ -20,6 +21,7 @@ from pagein.events.steps import (
     ActionStep,
     Content,
     Image,
+    Observation,
     Opaque,
     Part,
     SystemPromptStep,
@@ -27,29 +29,48 @@ from pagein.events.steps import (
     Text,
     ToolCall,
     as_parts,
+    as_text,
 )
 from pagein.events.tool_call_encoding import wire_id, wire_name
-from pagein.formats import rendering as writing
+from pagein.formats import rendering
 from pagein.formats.base import Item
-from pagein.formats.openai_responses import outputs as outputs
-from pagein.formats.openai_responses import rules as openai_responses_rules
-from pagein.formats.openai_responses.outputs import ANSWERS, NAME, Row
-from pagein.formats.parsing import Fields, compact, extra, kept, kind_of, rows_of
+from pagein.formats.openai_responses import rules
+from pagein.formats.openai_responses.rules import ANSWER_TYPES, APPLICATION_ITEMS, ID_MAX_CHARS, call_id_key
+from pagein.formats.parsing import (
+    Fields,
+    compact_json,
+    decode_data_url,
+    is_utf8,
+    mark_lone_text,
+    opaque_extra,
+    opaque_part,
+    part_types,
+    readable_text,
+    request_rows,
+    type_name,
+)
 
-_TOLD = ("item_reference", "mcp_approval_response")
-"""Items of the host's own, that nothing the model makes."""
+NAME = "openai-responses"
 
-_ITEM, _THOUGHT = "_item", "_thought"
-"""Where we note the own fields of the message that a part begins, and that reasoning stood before it."""
+_TEXT_ANSWERS = ("function_call_output", "custom_tool_call_output")
+"""The answers whose output is text or a list of parts."""
 
-_NOTES = (_ITEM, _THOUGHT)
-_OURS = ("role", "content", "type", "call_id", "name", "arguments", "input", "output")
-_SPOKEN = ("output_text", "refusal")
+_BLANK_SCREENSHOT = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+"""One white pixel, in place of a screenshot that is no longer in the view."""
+
+_ITEM_KEY, _REASONED_KEY = "_item", "_thought"
+"""Keys of pagein's notes in a part: the fields of the message that begins here, and that reasoning came before it."""
+
+Row = dict[str, Any]
+
+_NOTE_KEYS = (_ITEM_KEY, _REASONED_KEY)
+_RENDERED_KEYS = ("role", "content", "type", "call_id", "name", "arguments", "input", "output")
+_MODEL_PARTS = ("output_text", "refusal")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIResponses:
-    """Items of the Responses API. See ``Format`` for what each verb promises."""
+    """Items of the Responses API. See ``Format`` for the methods."""
 
     @property
     def name(self) -> str:
@@ -57,69 +78,96 @@ class OpenAIResponses:
         return NAME
 
     def parse(self, request: Any) -> tuple[Item, ...]:
-        """What the items say, in order: a list, one item, or a request with ``input``. Raises FormatError, with a path."""
+        """Parse a list of items, one item, or a request with ``input``. Raises FormatError with the path of the fault."""
         items: list[Item] = []
         turn = _Turn()
-        for index, row in enumerate(rows_of(request)):
+        for index, row in enumerate(request_rows(request)):
             path = f"input[{index}]"
             if not isinstance(row, dict):
-                raise FormatError(f"expected an object, not {kind_of(row)}", path=path)
-            told = _told(row, path)
-            if told is None:
+                raise FormatError(f"expected an object, not {type_name(row)}", path=path)
+            item = _application_item(row, path)
+            if item is None:
                 if turn.is_over(row):
-                    items += turn.ended()
-                turn.take(row, path)
+                    items += turn.take_step()
+                turn.add(row, path)
                 continue
-            items += (*turn.ended(), told)
-        return (*items, *turn.ended())
+            items += (*turn.take_step(), item)
+        return (*items, *turn.take_step())
 
     def render(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """The items, under ``messages``; one message more only appends. Empty instructions are left out."""
+        """Render the items, under ``messages``; one more message only appends. Empty instructions are omitted."""
         rows: list[Row] = []
-        asked: dict[str, str] = {}
+        call_types: dict[str, str] = {}
         for message in messages:
             if message.role == "assistant":
-                rows += _spoken(message, asked)
+                rows += _model_items(message, call_types)
             elif message.role == "tool":
                 rows.append(
-                    outputs.answer(message, asked.get(message.call_id, ""), _wire_id(message.call_id))
+                    _answer_row(message, call_types.get(message.call_id, ""), _wire_id(message.call_id))
                 )
             else:
-                rows += _said(message)
-        return {"messages": writing.encodable(rows)}
+                rows += _input_items(message)
+        return {"messages": rendering.replace_surrogates(rows)}
 
     def problems(self, request: Any) -> tuple[str, ...]:
-        """Every rule of the Responses API that the items break. Raises nothing, whatever it is given."""
+        """Return every rule of the Responses API that the items break. Never raises."""
         try:
-            rows = rows_of(request)
+            rows = request_rows(request)
         except FormatError as error:
             return (str(error),)
-        return openai_responses_rules.problems(rows)
+        return rules.problems(rows)
+
+    def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the request with ``input`` in place of ``messages``."""
+        return {
+            "input": request["messages"],
+            **{key: value for key, value in request.items() if key != "messages"},
+        }
+
+    def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tool as a flat ``function``."""
+        return {"type": "function", **definition}
+
+    def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
+        """Count the items and parts of the Responses API; a request with ``input`` is certain."""
+        if isinstance(request, Mapping) and "input" in request and "messages" not in request:
+            return math.inf
+        return sum(_sign_count(row) for row in rows if isinstance(row, dict))
+
+
+_SIGN_PARTS = ("input_text", "output_text", "input_image", "input_file")
+
+
+def _sign_count(row: Row) -> int:
+    kind = row.get("type")
+    # A call or an output is an item that is no message.
+    is_item = isinstance(kind, str) and "role" not in row and ("content" not in row or kind == "reasoning")
+    return is_item + sum(kind in _SIGN_PARTS for kind in part_types(row))
 
 
 # -- parsing
 
 
-def _told(row: Row, path: str) -> Item | None:
-    """The step or the answer that an item is by itself; None for what the model makes."""
+def _application_item(row: Row, path: str) -> Item | None:
+    """Parse an item of the application or user; None for an item of the model."""
     kind, role = row.get("type") or "message", row.get("role")
     if not isinstance(kind, str):
-        raise FormatError(f"expected text, not {kind_of(kind)}", path=f"{path}.type")
-    if kind in _TOLD:
-        return TaskStep((kept(NAME, "item", row),))
+        raise FormatError(f"expected text, not {type_name(kind)}", path=f"{path}.type")
+    if kind in APPLICATION_ITEMS:
+        return TaskStep((opaque_part(NAME, "item", row),))
     if kind != "message":
-        return outputs.observed(row, kind, path)
+        return _observation(row, kind, path)
     message = Fields(row, path)
     match role:
         case "system" | "developer":
             content = _content(message)
             also = {"role": role} if role == "developer" else {}
             message.take("role")
-            return SystemPromptStep(content, extra(NAME, "message", {**also, **message.left()}))
+            return SystemPromptStep(content, opaque_extra(NAME, "message", {**also, **message.rest()}))
         case "user":
             content = _content(message)
             message.take("role")
-            return TaskStep(content, extra(NAME, "message", message.left()))
+            return TaskStep(content, opaque_extra(NAME, "message", message.rest()))
         case "assistant":
             return None
         case _:
@@ -132,221 +180,348 @@ def _content(message: Fields) -> Content:
     value = message.take("content")
     if isinstance(value, str):
         return value
-    if not isinstance(value, list):
-        raise message.fault("content", f"expected text or a list of parts, not {kind_of(value)}")
-    parts = tuple(outputs.part_of(row, f"{message.path}.content[{at}]") for at, row in enumerate(value))
-    if len(parts) == 1 and isinstance(parts[0], Text) and parts[0].extra is None:
-        # A lone text is written as a string; the empty extra remembers that this one came as a part.
-        return (replace(parts[0], extra=Opaque(NAME, "text", "{}")),)
-    return parts
+    return _parts(value, f"{message.path}.content")
 
 
 @dataclass(slots=True)
 class _Turn:
-    """What the model made since somebody else spoke: parts, and calls at their places."""
+    """The model's items since the last item of another author: parts, and calls at their places."""
 
     parts: list[Part] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
-    spoke: bool = False
-    thought: bool = False
+    has_message: bool = False
+    has_reasoning: bool = False
 
     def is_over(self, row: Row) -> bool:
-        """Whether the item begins another step: a message behind a message, where nothing was called yet."""
-        return self.spoke and not self.calls and (row.get("type") or "message") == "message"
+        """Return True if the item begins another step: a message after a message, without a call between."""
+        return self.has_message and not self.calls and (row.get("type") or "message") == "message"
 
-    def ended(self) -> tuple[ActionStep, ...]:
-        """The step it was, and nothing is left of it."""
+    def take_step(self) -> tuple[ActionStep, ...]:
+        """Return the step of the turn, if there is one, and reset the turn."""
         if not self.parts and not self.calls:
             return ()
         step = ActionStep(tuple(self.parts) or None, tuple(self.calls))
-        self.parts, self.calls, self.spoke, self.thought = [], [], False, False
+        self.parts, self.calls, self.has_message, self.has_reasoning = [], [], False, False
         return (step,)
 
-    def take(self, row: Row, path: str) -> None:
+    def add(self, row: Row, path: str) -> None:
         """Add an item. Raises FormatError."""
         kind = row.get("type") or "message"
         if kind == "message":
-            self.spoke = True
-            mark = {_THOUGHT: True} if self.thought and row.get("id") else {}
+            self.has_message = True
+            mark = {_REASONED_KEY: True} if self.has_reasoning and row.get("id") else {}
             follows = bool(self.parts) and not (self.calls and self.calls[-1].at == len(self.parts))
             self.parts += _message_parts(row, path, mark, follows=follows)
-        elif kind in ANSWERS and isinstance(row.get("call_id"), str):
+        elif kind in ANSWER_TYPES and isinstance(row.get("call_id"), str):
             self.calls.append(self._call(Fields(row, path), row, kind))
         else:
-            # The summary is what a person could read; without one the item counts as what it is.
-            self.thought = self.thought or kind == "reasoning"
-            self.parts.append(kept(NAME, "reasoning" if kind == "reasoning" else "item", row))
+            self.has_reasoning = self.has_reasoning or kind == "reasoning"
+            self.parts.append(opaque_part(NAME, "reasoning" if kind == "reasoning" else "item", row))
 
     def _call(self, call: Fields, row: Row, kind: str) -> ToolCall:
         call.take("type")
         call_id = call.text("call_id")
-        mark = {_THOUGHT: True} if self.thought and row.get("id") else {}
+        mark = {_REASONED_KEY: True} if self.has_reasoning and row.get("id") else {}
         at = len(self.parts)
         if kind not in ("function_call", "custom_tool_call"):
             whole = {key: value for key, value in row.items() if key != "call_id"}
             return ToolCall(
-                call_id, kind, compact(call.left()), at, Opaque(NAME, kind, compact({**whole, **mark}))
+                call_id,
+                kind,
+                compact_json(call.rest()),
+                at,
+                Opaque(NAME, kind, compact_json({**whole, **mark})),
             )
         name = call.text("name")
-        said = call.text("arguments" if kind == "function_call" else "input")
-        beside = {**({} if kind == "function_call" else {"type": kind}), **call.left(), **mark}
-        return ToolCall(call_id, name, said, at, extra(NAME, "call", beside))
+        arguments = call.text("arguments" if kind == "function_call" else "input")
+        beside = {**({} if kind == "function_call" else {"type": kind}), **call.rest(), **mark}
+        return ToolCall(call_id, name, arguments, at, opaque_extra(NAME, "call", beside))
 
 
 def _message_parts(row: Row, path: str, mark: Row, *, follows: bool) -> Iterator[Part]:
-    """A message of the model as parts; the first knows the fields of the item, so that it comes back equal.
+    """Parse a message of the model to parts. The first keeps the fields of the item, so that it comes back equal.
 
-    One that ``follows`` another part says so, for texts that stand together are one message.
+    A message that ``follows`` another part is marked, because unmarked texts in a row are rendered as one message.
     """
     content = row.get("content")
     about = {key: value for key, value in row.items() if key not in ("content", "role") and value is not None}
-    begun = {_ITEM: about, **mark} if about or mark or follows else {}
+    first_fields = {_ITEM_KEY: about, **mark} if about or mark or follows else {}
     if isinstance(content, str):
-        yield Text(content, extra(NAME, "text", begun))
+        yield Text(content, opaque_extra(NAME, "text", first_fields))
         return
     if not isinstance(content, list):
-        raise FormatError(f"expected text or a list of parts, not {kind_of(content)}", path=f"{path}.content")
-    if not content or not all(_is_spoken(each) for each in content):
-        yield kept(NAME, "item", row)
+        raise FormatError(
+            f"expected text or a list of parts, not {type_name(content)}", path=f"{path}.content"
+        )
+    if not content or not all(_is_model_part(part) for part in content):
+        yield opaque_part(NAME, "item", row)
         return
-    for at, each in enumerate(content):
-        held = {} if at else begun
-        if each["type"] == "refusal":
-            yield Opaque(NAME, "refusal", compact({**each, **held}), each["refusal"])
+    for at, part in enumerate(content):
+        notes = {} if at else first_fields
+        if part["type"] == "refusal":
+            yield Opaque(NAME, "refusal", compact_json({**part, **notes}), part["refusal"])
             continue
-        beside = {key: value for key, value in each.items() if key not in ("type", "text")} | held
-        # The empty extra remembers that a lone text came in a list.
+        beside = {key: value for key, value in part.items() if key not in ("type", "text")} | notes
+        # The empty extra marks a lone text that came in a list.
         is_noted = beside or len(content) == 1
-        yield Text(each["text"], Opaque(NAME, "part", compact(beside)) if is_noted else None)
+        yield Text(part["text"], Opaque(NAME, "part", compact_json(beside)) if is_noted else None)
 
 
-def _is_spoken(part: Any) -> bool:
-    if not isinstance(part, dict) or part.get("type") not in _SPOKEN or any(key in part for key in _NOTES):
+def _is_model_part(part: Any) -> bool:
+    if (
+        not isinstance(part, dict)
+        or part.get("type") not in _MODEL_PARTS
+        or any(key in part for key in _NOTE_KEYS)
+    ):
         return False
     return isinstance(part.get("text" if part["type"] == "output_text" else "refusal"), str)
+
+
+def _observation(row: Row, kind: str, path: str) -> Observation | None:
+    """Parse an item that answers a call; None for any other item."""
+    key = call_id_key(kind)
+    if kind not in ANSWER_TYPES.values() or not isinstance(row.get(key), str):
+        return None
+    beside = {name: value for name, value in row.items() if name not in (key, "output") and value is not None}
+    if kind == "function_call_output":
+        del beside["type"]
+    output = row.get("output")
+    if isinstance(output, str):
+        content: Content = output
+    elif kind in _TEXT_ANSWERS:
+        content = _parts(output, f"{path}.output")
+    else:
+        output_field = {} if output is None else {"output": output}
+        content = (Opaque(NAME, "output", compact_json(output_field), readable_text(output)),)
+    return Observation(row[key], content, extra=opaque_extra(NAME, "message", beside))
+
+
+def _part(row: Any, path: str) -> Part:
+    """Parse one part of a user's message or of a result. Raises FormatError."""
+    part = Fields(row, path)
+    kind = part.text("type")
+    if kind == "input_text":
+        return Text(part.text("text"), opaque_extra(NAME, "text", part.rest()))
+    url = row.get("image_url")
+    if kind == "input_image" and isinstance(url, str) and url:
+        part.take("image_url")
+        detail = part.text_or_empty("detail")
+        beside = opaque_extra(NAME, kind, part.rest())
+        if not url.startswith("data:"):
+            return Image(url=url, detail=detail, extra=beside)
+        if decoded := decode_data_url(url):
+            return Image(*decoded, detail=detail, extra=beside)
+    return opaque_part(NAME, kind, row)
+
+
+def _parts(output: Any, path: str) -> Content:
+    if not isinstance(output, list):
+        raise FormatError(f"expected text or a list of parts, not {type_name(output)}", path=path)
+    return mark_lone_text(tuple(_part(row, f"{path}[{at}]") for at, row in enumerate(output)), NAME)
 
 
 # -- rendering
 
 
-def _said(message: Message) -> Iterator[Row]:
-    """A message of the user's, or instructions; items of the host's own stand by themselves."""
-    held = writing.own(message.extra, NAME) or {}
-    beside = {key: value for key, value in held.items() if key not in _OURS}
-    if held.get("type") == "message":
+def _input_items(message: Message) -> Iterator[Row]:
+    """Render a message of the user, or instructions. Items of the application are yielded as they are."""
+    fields = rendering.own_fields(message.extra, NAME) or {}
+    beside = {key: value for key, value in fields.items() if key not in _RENDERED_KEYS}
+    if fields.get("type") == "message":
         beside["type"] = "message"
     parts: list[Part] = []
     for part in as_parts(message.content):
-        row = writing.own(part, NAME) if isinstance(part, Opaque) and part.kind == "item" else None
-        if row is not None and message.role == "user" and row.get("type") in _TOLD:
+        row = rendering.own_fields(part, NAME) if isinstance(part, Opaque) and part.kind == "item" else None
+        if row is not None and message.role == "user" and row.get("type") in APPLICATION_ITEMS:
             yield row
         else:
             parts.append(part)
     if len(parts) < len(as_parts(message.content)) and not parts:
         return
-    content = outputs.content(parts, images=message.role == "user")
+    content = _content_rows(parts, images=message.role == "user")
     if message.role == "system":
-        role = "developer" if held.get("role") == "developer" else "system"
+        role = "developer" if fields.get("role") == "developer" else "system"
         if content:
             yield {**beside, "role": role, "content": content}
         return
-    yield {**beside, "role": "user", "content": content or writing.NO_CONTENT}
+    yield {**beside, "role": "user", "content": content or rendering.NO_CONTENT}
 
 
-def _spoken(message: Message, asked: dict[str, str]) -> list[Row]:
-    """The items of one turn of the model's, in their order."""
+def _model_items(message: Message, call_types: dict[str, str]) -> list[Row]:
+    """Render one turn of the model as items, in order."""
     rows: list[Row] = []
     parts, reached = as_parts(message.content), 0
     thought = any(
-        isinstance(part, Opaque) and part.kind == "reasoning" and writing.own(part, NAME) for part in parts
+        isinstance(part, Opaque) and part.kind == "reasoning" and rendering.own_fields(part, NAME)
+        for part in parts
     )
     for call in (*message.tool_calls, None):
         at = len(parts) if call is None or call.at is None else min(max(call.at, reached), len(parts))
-        _speak(parts[reached:at], rows, thought=thought)
+        _append_parts(parts[reached:at], rows, has_reasoning=thought)
         reached = at
         if call is not None:
-            row = _call_row(call, thought=thought)
-            asked[call.id] = row["type"]
+            row = _call_row(call, has_reasoning=thought)
+            call_types[call.id] = row["type"]
             rows.append(row)
     while rows and rows[-1].get("type") == "reasoning":
-        rows.pop()  # refused without the item that it led to
-    return rows or [{"role": "assistant", "content": writing.NO_CONTENT}]
+        rows.pop()  # refused without the item that follows it
+    return rows or [{"role": "assistant", "content": rendering.NO_CONTENT}]
 
 
-def _speak(parts: Sequence[Part], rows: list[Row], *, thought: bool) -> None:
-    """Parts as items: neighbours that came from one message, or from nowhere, are one message."""
-    said: Row | None = None
+def _append_parts(parts: Sequence[Part], rows: list[Row], *, has_reasoning: bool) -> None:
+    """Append parts as items. Neighbours from one message, or without a mark, become one message."""
+    message: Row | None = None
     for part in parts:
-        held = writing.own(part if isinstance(part, Opaque) else part.extra, NAME) or {}
-        if isinstance(part, Opaque) and held and part.kind in ("reasoning", "item"):
-            rows.append(held)
-            said = None
+        fields = rendering.own_fields(part if isinstance(part, Opaque) else part.extra, NAME) or {}
+        if isinstance(part, Opaque) and fields and part.kind in ("reasoning", "item"):
+            rows.append(fields)
+            message = None
             continue
-        row = _spoken_row(part, held)
+        row = _model_part_row(part, fields)
         if row is None:
             continue
-        if said is None or _ITEM in held:
-            said = _message_of(held, thought=thought)
-            rows.append(said)
-        if said["content"] is None and isinstance(part, Text) and _is_bare(part):
-            said["content"] = row["text"]
+        if message is None or _ITEM_KEY in fields:
+            message = _message_row(fields, has_reasoning=has_reasoning)
+            rows.append(message)
+        if message["content"] is None and isinstance(part, Text) and _is_plain_string(part):
+            message["content"] = row["text"]
         else:
-            said["content"] = [*_listed(said["content"]), row]
+            message["content"] = [*_as_list(message["content"]), row]
 
 
-def _is_bare(part: Text) -> bool:
-    """Whether the text was a message's whole content, and no list."""
+def _is_plain_string(part: Text) -> bool:
+    """Return True if the text was a message's whole content, as a string."""
     return part.extra is None or part.extra.kind != "part"
 
 
-def _listed(content: Any) -> list[Row]:
+def _as_list(content: Any) -> list[Row]:
     if isinstance(content, str):
         return [{"type": "output_text", "text": content}]
     return content or []
 
 
-def _message_of(held: Row, *, thought: bool) -> Row:
-    about = held.get(_ITEM)
+def _message_row(fields: Row, *, has_reasoning: bool) -> Row:
+    about = fields.get(_ITEM_KEY)
     about = dict(about) if isinstance(about, dict) else {}
-    if held.get(_THOUGHT) and not thought:
+    if fields.get(_REASONED_KEY) and not has_reasoning:
         about.pop("id", None)
     return {**about, "role": "assistant", "content": None}
 
 
-def _spoken_row(part: Part, held: Row) -> Row | None:
-    beside = {key: value for key, value in held.items() if key not in _NOTES}
+def _model_part_row(part: Part, fields: Row) -> Row | None:
+    beside = {key: value for key, value in fields.items() if key not in _NOTE_KEYS}
     match part:
         case Text(text=text):
-            # A text of nothing is kept where it was an item of its own.
-            return {**beside, "type": "output_text", "text": text} if text or held else None
+            # An empty text is kept where it has fields of its own.
+            return {**beside, "type": "output_text", "text": text} if text or fields else None
         case Image():
-            return {"type": "output_text", "text": writing.pictured(part)}
-        case Opaque() if held:
+            return {"type": "output_text", "text": rendering.image_placeholder(part)}
+        case Opaque() if fields:
             return beside
         case Opaque():
-            text = writing.foreign_text(part)
+            text = rendering.foreign_text(part)
             return {"type": "output_text", "text": text} if text else None
 
 
-def _call_row(call: ToolCall, *, thought: bool) -> Row:
-    held = writing.own(call.extra, NAME) or {}
-    beside = {key: value for key, value in held.items() if key not in (*_NOTES, "call_id")}
-    if held.get(_THOUGHT) and not thought:
+def _call_row(call: ToolCall, *, has_reasoning: bool) -> Row:
+    fields = rendering.own_fields(call.extra, NAME) or {}
+    beside = {key: value for key, value in fields.items() if key not in (*_NOTE_KEYS, "call_id")}
+    if fields.get(_REASONED_KEY) and not has_reasoning:
         beside.pop("id", None)
     kind = beside.get("type") or "function_call"
-    if kind not in ("function_call", "custom_tool_call") and kind in ANSWERS:
+    if kind not in ("function_call", "custom_tool_call") and kind in ANSWER_TYPES:
         return {**beside, "call_id": _wire_id(call.id)}
-    said = {"name": wire_name(call.name, openai_responses_rules.MAX_NAME)}
+    name = {"name": wire_name(call.name, rules.NAME_MAX_CHARS)}
     if kind == "custom_tool_call":
-        return {**beside, "type": kind, "call_id": _wire_id(call.id), **said, "input": call.arguments}
+        return {**beside, "type": kind, "call_id": _wire_id(call.id), **name, "input": call.arguments}
     return {
         **beside,
         "type": "function_call",
         "call_id": _wire_id(call.id),
-        **said,
+        **name,
         "arguments": call.arguments,
     }
 
 
+def _answer_row(message: Message, call_type: str, call_id: str) -> Row:
+    """Render the item that answers a call of ``call_type``. A replaced output has the shape the API expects."""
+    beside = rendering.own_fields(message.extra, NAME) or {}
+    kind = ANSWER_TYPES.get(call_type, "function_call_output")
+    fields = {key: value for key, value in beside.items() if key not in ("type", "call_id", "output")}
+    row = {**fields, "type": kind, call_id_key(kind): call_id}
+    if kind in _TEXT_ANSWERS:
+        return {**row, "output": _content_rows(as_parts(message.content), images=True) or rendering.NO_OUTPUT}
+    parts = as_parts(message.content)
+    own = rendering.own_fields(parts[0], NAME) if len(parts) == 1 and isinstance(parts[0], Opaque) else None
+    if own is not None:
+        return {**row, **own}
+    return {**row, **_text_output(kind, as_text(message.content) or rendering.NO_OUTPUT)}
+
+
+def _text_output(kind: str, text: str) -> Row:
+    """Return the fields of an answer whose output is replaced by text."""
+    match kind:
+        case "computer_call_output":
+            return {"output": {"type": "computer_screenshot", "image_url": _BLANK_SCREENSHOT}}
+        case "shell_call_output":
+            outcome = {"type": "exit", "exit_code": 0}
+            return {"output": [{"stdout": text, "stderr": "", "outcome": outcome}]}
+        case "tool_search_output":
+            return {"tools": []}
+        case "program_output":
+            return {"result": text}
+        case _:
+            return {"output": text}
+
+
+def _content_rows(parts: Sequence[Part], *, images: bool) -> str | list[Row]:
+    """Render parts of a user's message or a result; a lone text becomes a string."""
+    rows: list[Row] = []
+    lone = ""
+    for part in parts:
+        row = _part_row(part, images=images)
+        if row is None:
+            continue
+        rows.append(row)
+        lone = part.text if isinstance(part, Text) and rendering.own_fields(part.extra, NAME) is None else ""
+    visible = [row for row in rows if row.get("type") != "input_text" or row["text"]]
+    if len(visible) == 1 == len(rows) and lone:
+        return lone
+    return visible
+
+
+def _part_row(part: Part, *, images: bool) -> Row | None:
+    match part:
+        case Text():
+            return {**(rendering.own_fields(part.extra, NAME) or {}), "type": "input_text", "text": part.text}
+        case Image():
+            return (
+                _image_row(part)
+                if images
+                else {"type": "input_text", "text": rendering.image_placeholder(part)}
+            )
+    own = rendering.own_fields(part, NAME)
+    if own is not None and isinstance(own.get("type"), str) and images:
+        return own
+    text = part.text if own is not None else rendering.foreign_text(part)
+    return {"type": "input_text", "text": text} if text else None
+
+
+def _image_row(image: Image) -> Row:
+    url = image.url
+    if not url:
+        url = f"data:{image.media_type or 'image/png'};base64,{rendering.image_base64(image)}"
+    detail = {"detail": image.detail} if image.detail else {}
+    return {
+        **(rendering.own_fields(image.extra, NAME) or {}),
+        "type": "input_image",
+        "image_url": url,
+        **detail,
+    }
+
+
 def _wire_id(call_id: str) -> str:
-    return outputs.wire(call_id, wire_id)
+    """Return the id if the API accepts it (1 to 64 characters of any text), else a rewritten one."""
+    if call_id and len(call_id) <= ID_MAX_CHARS and is_utf8(call_id):
+        return call_id
+    return wire_id(f"{call_id}.")

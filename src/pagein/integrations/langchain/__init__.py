@@ -5,11 +5,11 @@ agent = create_agent(model, tools, middleware=[PageinMiddleware("run.db", budget
 
 from typing import TYPE_CHECKING
 
-from pagein._common.lazy import lazily
+from pagein._common.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from pagein.integrations.langchain.middleware import PageinMiddleware, to_langchain
 
 __all__ = ["PageinMiddleware", "to_langchain"]
 
-__getattr__ = lazily(__name__, dict.fromkeys(__all__, "pagein.integrations.langchain.middleware"))
+__getattr__ = lazy_attributes(__name__, dict.fromkeys(__all__, "pagein.integrations.langchain.middleware"))

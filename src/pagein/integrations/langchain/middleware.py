@@ -12,11 +12,17 @@ from operator import is_
 from typing import Any, Unpack, cast
 
 from pagein.errors import ConfigurationError
-from pagein.integrations._tools import Chosen
-from pagein.integrations._versions import checked_release
-from pagein.integrations.langchain.messages import as_messages, to_langchain
-from pagein.integrations.langchain.threads import Conversation, Source, Threads
-from pagein.integrations.langchain.tools import running_thread, tools_of
+from pagein.integrations._langchain_messages import as_messages, to_langchain
+from pagein.integrations._langchain_threads import (
+    Source,
+    ThreadConversation,
+    Threads,
+    memory_tools,
+    running_thread,
+)
+from pagein.integrations._threads import MAX_OVERFLOW_RETRIES
+from pagein.integrations._tools import ToolChoice
+from pagein.integrations._versions import require_release
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import Options
 
@@ -29,26 +35,23 @@ except ImportError as missing:
 
 __all__ = ["PageinMiddleware", "to_langchain"]
 
-OVERFLOWS = 4
-"""How often a request that the provider found too long is made again, smaller each time."""
-
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request to the model; ``conversation`` is None where it shows messages that are not the thread's own."""
+class PreparedRequest:
+    """A request with the view in it; ``conversation`` is None where it shows messages that are not the thread's own."""
 
     request: ModelRequest[Any]
-    conversation: Conversation | None
+    conversation: ThreadConversation | None
 
 
 class PageinMiddleware(AgentMiddleware):
-    """Gives the model pagein's view of the state: within budget, legal, its prefix kept. The state stays as it is.
+    """Sends the model pagein's view of the state: within budget, legal, its prefix kept. The state stays as it is.
 
     ``source`` is a store, where every thread of the agent has a session of its own, or one AgentMemory for one
-    conversation; the options are ``AgentMemory.open``'s. What the model and its tools say is recorded, each durable
-    before the next begins. A request that a provider finds too long is made again, smaller. ``tools`` says which
-    tools the model is offered, True or their names: recall, expand, pin, note, forget; remember and update with facts.
-    ``expand=False`` offers none.
+    conversation; the options are ``AgentMemory.open``'s. Messages of the model and results of its tools are recorded,
+    each durable before the next begins. A request that a provider finds too long is made again, smaller. ``tools`` are
+    the tools the model is offered, True or their names: recall, expand, pin, note, forget; remember and update with
+    facts. ``expand=False`` offers none.
 
     Put it first among those that change the state, last among those that change the request. Raises
     ConfigurationError, BudgetError; in a run OverBudget, LogError, and FormatError where one memory is to hold two
@@ -56,28 +59,33 @@ class PageinMiddleware(AgentMiddleware):
     """
 
     def __init__(
-        self, source: Source, *, expand: bool = True, tools: Chosen | None = None, **options: Unpack[Options]
+        self,
+        source: Source,
+        *,
+        expand: bool = True,
+        tools: ToolChoice | None = None,
+        **options: Unpack[Options],
     ) -> None:
         super().__init__()
-        checked_release("langchain")
+        require_release("langchain")
         self._threads = Threads(source, options)
-        self.tools: Sequence[BaseTool] = tools_of(self._threads, expand if tools is None else tools)
+        self.tools: Sequence[BaseTool] = memory_tools(self._threads, expand if tools is None else tools)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Ask the model with the view, and record what it says before any tool runs."""
+        """Ask the model with the view, and record its messages before any tool runs."""
         thread = running_thread()
-        asked = self._asked(thread, request)
-        for attempt in range(OVERFLOWS + 1):
+        prepared = self._prepare(thread, request)
+        for attempt in range(MAX_OVERFLOW_RETRIES + 1):
             try:
-                response = handler(asked.request)
+                response = handler(prepared.request)
                 break
             except Exception as error:
-                if attempt == OVERFLOWS or not _is_lessened(asked, error):
+                if attempt == MAX_OVERFLOW_RETRIES or not _reduce_budget(prepared, error):
                     raise
-                asked = self._asked(thread, request)
-        self._answered(thread, request, asked, response)
+                prepared = self._prepare(thread, request)
+        self._record_response(thread, request, prepared, response)
         return response
 
     async def awrap_model_call(
@@ -85,63 +93,70 @@ class PageinMiddleware(AgentMiddleware):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """As ``wrap_model_call``, awaited; the store is reached from a thread."""
+        """As ``wrap_model_call``, awaited; the store is used in a thread."""
         thread = running_thread()
-        asked = await asyncio.to_thread(self._asked, thread, request)
-        for attempt in range(OVERFLOWS + 1):
+        prepared = await asyncio.to_thread(self._prepare, thread, request)
+        for attempt in range(MAX_OVERFLOW_RETRIES + 1):
             try:
-                response = await handler(asked.request)
+                response = await handler(prepared.request)
                 break
             except Exception as error:
-                if attempt == OVERFLOWS or not _is_lessened(asked, error):
+                if attempt == MAX_OVERFLOW_RETRIES or not _reduce_budget(prepared, error):
                     raise
-                asked = await asyncio.to_thread(self._asked, thread, request)
-        await asyncio.to_thread(self._answered, thread, request, asked, response)
+                prepared = await asyncio.to_thread(self._prepare, thread, request)
+        await asyncio.to_thread(self._record_response, thread, request, prepared, response)
         return response
 
     def memory(self, thread: str = "default") -> AgentMemory | None:
-        """The memory of a thread that has spoken here, to look into; None for another."""
-        found = self._threads.latest(str(thread))
-        return None if found is None else found.memory
+        """The memory of a thread that was used here, to look into; None for another."""
+        conversation = self._threads.latest(str(thread))
+        return None if conversation is None else conversation.memory
 
     def close(self) -> None:
-        """Close what was opened; a memory that was handed in stays open. What is asked next opens it again."""
+        """Close the opened memories; one that was handed in stays open. The next request opens them again."""
         self._threads.close()
 
-    def _asked(self, thread: str, request: ModelRequest[Any]) -> _Asked:
+    def _prepare(self, thread: str, request: ModelRequest[Any]) -> PreparedRequest:
         system = None if request.system_message is None else _system_text(request.system_message)
-        said = request.state.get("messages", request.messages)
-        if not _alike(said, request.messages):
+        state = request.state.get("messages", request.messages)
+        if not _are_same_messages(state, request.messages):
             # Another middleware shows the model something else than the state, for this request only.
-            rows = self._threads.apart(request.messages, system)
-            return _Asked(request.override(messages=_shown(rows)), None)
-        found = self._threads.at(thread, said, system)
-        return _Asked(request.override(messages=_shown(found.rows(system))), found)
+            rows = self._threads.view_unrecorded(request.messages, system)
+            return PreparedRequest(request.override(messages=_view_messages(rows)), None)
+        conversation = self._threads.record(thread, state, system)
+        messages = _view_messages(conversation.view_rows(system))
+        return PreparedRequest(request.override(messages=messages), conversation)
 
-    def _answered(
-        self, thread: str, request: ModelRequest[Any], asked: _Asked, response: ModelResponse[Any]
+    def _record_response(
+        self,
+        thread: str,
+        request: ModelRequest[Any],
+        prepared: PreparedRequest,
+        response: ModelResponse[Any],
     ) -> None:
-        if asked.conversation is not None and isinstance(response, ModelResponse):
-            self._threads.answered(thread, asked.conversation, request.messages, response.result)
+        if prepared.conversation is not None and isinstance(response, ModelResponse):
+            self._threads.record_answer(thread, prepared.conversation, request.messages, response.result)
 
 
-def _shown(rows: list[dict[str, Any]]) -> list[AnyMessage]:
+def _view_messages(rows: list[dict[str, Any]]) -> list[AnyMessage]:
     return cast(list[AnyMessage], as_messages(rows))
 
 
-def _alike(said: Sequence[BaseMessage], shown: Sequence[BaseMessage]) -> bool:
-    return len(said) == len(shown) and (all(map(is_, said, shown)) or list(said) == list(shown))
+def _are_same_messages(messages: Sequence[BaseMessage], others: Sequence[BaseMessage]) -> bool:
+    return len(messages) == len(others) and (
+        all(map(is_, messages, others)) or list(messages) == list(others)
+    )
 
 
 def _system_text(message: BaseMessage) -> str:
     content = message.content
     if isinstance(content, str):
         return content
-    texts = (each if isinstance(each, str) else each.get("text", "") for each in content)
+    texts = (part if isinstance(part, str) else part.get("text", "") for part in content)
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _is_lessened(asked: _Asked, error: Exception) -> bool:
-    """Whether the error says that the request was too long; the conversation's next one is smaller then."""
-    found = asked.conversation
-    return found is not None and found.memory.overflowed(error) is not None
+def _reduce_budget(prepared: PreparedRequest, error: Exception) -> bool:
+    """Make the conversation's next request smaller; True where the error says that this one was too long."""
+    conversation = prepared.conversation
+    return conversation is not None and conversation.memory.handle_overflow(error) is not None

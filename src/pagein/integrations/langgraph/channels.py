@@ -1,7 +1,7 @@
 """The channels of one thread, version by version; a list item by item, each item once.
 
-A version of a list is the version before it, how much of that it begins with, and what follows. Every ``WHOLE``
-versions one is told whole, so that reading one never walks far.
+A version of a list is an earlier version, the number of its items that are the same, and the items that follow. One of
+``MAX_CHAIN`` versions is stored whole, so that reading never follows a long chain.
 """
 
 from __future__ import annotations
@@ -12,25 +12,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from pagein.backends.sqlite import graph_tables as sql
+from pagein.backends.sqlite.graph_tables import GraphTables, Typed, element_digest, split_digests
 from pagein.errors import LogUnreadable
-from pagein.integrations.langgraph.tables import Tables, Typed, digest, split
 
-WHOLE = 32
+MAX_CHAIN = 32
+"""Versions of a list until one is stored whole."""
+
+MIN_LIST_ITEMS = 2
+"""Items from which a list is stored item by item."""
 
 _EMPTY, _LIST, _VALUE = "empty", "list", "="
-_FEW = 2
-_ROW = "SELECT kind, body FROM langgraph_channels WHERE tenant = ? AND thread = ? AND ns = ? AND channel = ? AND version = ?"
-_LATEST = """SELECT version FROM langgraph_channels WHERE tenant = ? AND thread = ? AND ns = ? AND channel = ?
-    AND version < ? AND kind LIKE 'list%' ORDER BY version DESC LIMIT 1"""
-_ALL = "SELECT version, kind, body FROM langgraph_channels WHERE tenant = ? AND thread = ? AND ns = ? AND channel = ?"
-_TELL = """UPDATE langgraph_channels SET kind = ?, body = ?
-    WHERE tenant = ? AND thread = ? AND ns = ? AND channel = ? AND version = ?"""
-_ELEMENT = "SELECT kind, body FROM langgraph_elements WHERE tenant = ? AND thread = ? AND digest = ?"
 
 
 @dataclass(frozen=True, slots=True)
-class Spelled:
-    """A version of a channel as it is stored, and the elements it names."""
+class ChannelVersion:
+    """A version of a channel as it is stored, and the list items in it by their digests."""
 
     channel: str
     version: str
@@ -42,137 +39,122 @@ class Spelled:
 class Channels:
     """The channels of one namespace of a thread."""
 
-    def __init__(self, tables: Tables, serde: Any, tenant: str, thread: str, ns: str) -> None:
+    def __init__(self, tables: GraphTables, serde: Any, tenant: str, thread: str, ns: str) -> None:
         self._tables = tables
         self._serde = serde
         self._scope = (tenant, thread)
         self._key = (tenant, thread, ns)
 
-    def spelled(self, channel: str, version: Any, values: Mapping[str, Any]) -> Spelled:
-        """A channel's value in bytes; what cannot be is raised here, before anything is written."""
-        named = json.dumps(version)
+    def encode(self, channel: str, version: Any, values: Mapping[str, Any]) -> ChannelVersion:
+        """Encode a channel's value. Raises what the serializer raises, before anything is written."""
+        name = json.dumps(version)
         if channel not in values:
-            return Spelled(channel, named, (_EMPTY, b""))
+            return ChannelVersion(channel, name, (_EMPTY, b""))
         value = values[channel]
-        if type(value) is list and len(value) >= _FEW:
-            elements = [self._serde.dumps_typed(each) for each in value]
-            if not any("+" in kind for kind, _ in elements):  # what is encrypted is never the same twice
-                digests = tuple(map(digest, elements))
-                return Spelled(
-                    channel, named, (_LIST, b""), digests, dict(zip(digests, elements, strict=True))
-                )
+        if type(value) is list and len(value) >= MIN_LIST_ITEMS:
+            elements = [self._serde.dumps_typed(element) for element in value]
+            if not any("+" in kind for kind, _ in elements):  # encrypted elements are never the same twice
+                digests = tuple(map(element_digest, elements))
+                by_digest = dict(zip(digests, elements, strict=True))
+                return ChannelVersion(channel, name, (_LIST, b""), digests, by_digest)
         kind, body = self._serde.dumps_typed(value)
-        return Spelled(channel, named, (_VALUE + kind, body))
+        return ChannelVersion(channel, name, (_VALUE + kind, body))
 
-    def write(self, database: sqlite3.Connection, made: Spelled) -> None:
+    def write(self, database: sqlite3.Connection, encoded: ChannelVersion) -> None:
         """Write a channel's version, within a transaction."""
-        value = made.value
-        if made.elements is not None:
-            value, same = self._told(made)
-            database.executemany(
-                "INSERT OR IGNORE INTO langgraph_elements VALUES (?, ?, ?, ?, ?)",
-                [(*self._scope, name, *made.elements[name]) for name in made.digests[same:]],
-            )
-        if self._row(made.channel, made.version) not in (None, value):
-            self._free(database, made.channel, made.version)
-        database.execute(
-            "INSERT OR REPLACE INTO langgraph_channels VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*self._key, made.channel, made.version, *value),
-        )
+        channel, version, value = encoded.channel, encoded.version, encoded.value
+        if encoded.elements is not None:
+            value, same = self._encode_list(encoded)
+            rows = [(*self._scope, digest, *encoded.elements[digest]) for digest in encoded.digests[same:]]
+            database.executemany(sql.SAVE_ELEMENT, rows)
+        if self._row(channel, version) not in (None, value):
+            self._detach_lists(database, channel, version)
+        database.execute(sql.SAVE_CHANNEL, (*self._key, channel, version, *value))
 
-    def _free(self, database: sqlite3.Connection, channel: str, base: str) -> None:
-        """Tell whole the lists that are told by a version which is about to say something else."""
-        rows = self._tables.rows(f"{_ALL} AND kind LIKE 'list+%'", (*self._key, channel))
+    def _detach_lists(self, database: sqlite3.Connection, channel: str, base: str) -> None:
+        """Store the lists whole that build on a version which is about to be replaced."""
+        rows = self._tables.rows(sql.READ_INCREMENTAL_LISTS, (*self._key, channel))
         for version, kind, body in cast(Iterable[tuple[str, str, bytes]], rows):
             if json.loads(body.partition(b"\n")[0])[0] == base:
                 digests = self._digests(channel, (kind, body))
-                database.execute(_TELL, (_LIST, b"".join(digests), *self._key, channel, version))
+                database.execute(sql.UPDATE_CHANNEL, (_LIST, b"".join(digests), *self._key, channel, version))
 
-    def read(self, versions: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of these versions; a channel that was empty, or was never saved, is left out."""
+    def load(self, versions: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of these versions, without channels that were empty or never saved."""
         values = {}
         for channel, version in versions.items():
-            found = self._row(channel, json.dumps(version))
-            if found is None or found[0] == _EMPTY:
+            row = self._row(channel, json.dumps(version))
+            if row is None or row[0] == _EMPTY:
                 continue
-            kind, body = found
+            kind, body = row
             if kind.startswith(_LIST):
-                values[channel] = [self._element(each) for each in self._digests(channel, found)]
+                values[channel] = [self._element(digest) for digest in self._digests(channel, row)]
             else:
                 values[channel] = self._serde.loads_typed((kind.removeprefix(_VALUE), body))
         return values
 
-    def keep(self, database: sqlite3.Connection, used: Mapping[str, set[tuple[str, str]]]) -> None:
-        """Erase, within a transaction, the versions of the thread that are not used, and the elements of no list."""
-        named: set[bytes] = set()
-        rows = self._tables.rows(
-            "SELECT ns, channel, version FROM langgraph_channels WHERE tenant = ? AND thread = ?", self._scope
-        )
-        for ns, channel, version in cast(Iterable[tuple[str, str, str]], rows):
-            each = Channels(self._tables, self._serde, *self._scope, ns)
+    def delete_unused(self, database: sqlite3.Connection, used: Mapping[str, set[tuple[str, str]]]) -> None:
+        """Delete, within a transaction, the versions of the thread that are not used, and the elements of no list."""
+        used_digests: set[bytes] = set()
+        rows = cast("list[tuple[str, str, str]]", self._tables.rows(sql.LIST_CHANNELS, self._scope))
+        for ns, channel, version in rows:
             if (channel, version) not in used.get(ns, ()):
                 continue
-            found = each._row(channel, version)
-            if found is not None and found[0].startswith(_LIST):
-                digests = each._digests(channel, found)
-                named.update(digests)
-                # Told whole, it no longer needs those it was told by.
-                database.execute(_TELL, (_LIST, b"".join(digests), *each._key, channel, version))
-        for ns, channel, version in cast(Iterable[tuple[str, str, str]], rows):
+            channels = Channels(self._tables, self._serde, *self._scope, ns)
+            row = channels._row(channel, version)
+            if row is not None and row[0].startswith(_LIST):
+                digests = channels._digests(channel, row)
+                used_digests.update(digests)
+                # Stored whole, it no longer needs the versions that it builds on.
+                key = (*self._scope, ns, channel, version)
+                database.execute(sql.UPDATE_CHANNEL, (_LIST, b"".join(digests), *key))
+        for ns, channel, version in rows:
             if (channel, version) not in used.get(ns, ()):
-                database.execute(
-                    "DELETE FROM langgraph_channels WHERE tenant = ? AND thread = ? AND ns = ? AND channel = ? AND version = ?",
-                    (*self._scope, ns, channel, version),
-                )
-        held = self._tables.rows(
-            "SELECT digest FROM langgraph_elements WHERE tenant = ? AND thread = ?", self._scope
-        )
-        gone = [(*self._scope, each) for (each,) in held if each not in named]
-        database.executemany(
-            "DELETE FROM langgraph_elements WHERE tenant = ? AND thread = ? AND digest = ?", gone
-        )
+                database.execute(sql.DELETE_CHANNEL, (*self._scope, ns, channel, version))
+        stored = self._tables.rows(sql.LIST_ELEMENTS, self._scope)
+        unused = [(*self._scope, digest) for (digest,) in stored if digest not in used_digests]
+        database.executemany(sql.DELETE_ELEMENT, unused)
 
-    def _told(self, made: Spelled) -> tuple[Typed, int]:
-        """The list by the latest version before it, where it begins alike, else whole; and how much was there."""
-        latest = self._tables.rows(_LATEST, (*self._key, made.channel, made.version))
+    def _encode_list(self, encoded: ChannelVersion) -> tuple[Typed, int]:
+        """Encode a list on top of the latest version with the same beginning, else whole; and the length of that."""
+        latest = self._tables.rows(sql.LATEST_LIST, (*self._key, encoded.channel, encoded.version))
         base = str(latest[0][0]) if latest else ""
-        found = self._row(made.channel, base) if latest else None
-        depth = WHOLE if found is None else _depth(found[0]) + 1
-        if found is not None and depth < WHOLE:
-            before = self._digests(made.channel, found)
-            same = _begin_alike(before, made.digests)
+        row = self._row(encoded.channel, base) if latest else None
+        depth = MAX_CHAIN if row is None else _chain_depth(row[0]) + 1
+        if row is not None and depth < MAX_CHAIN:
+            same = _common_length(self._digests(encoded.channel, row), encoded.digests)
             if same:
                 head = json.dumps([base, same]).encode()
-                return (f"{_LIST}+{depth}", head + b"\n" + b"".join(made.digests[same:])), same
-        return (_LIST, b"".join(made.digests)), 0
+                return (f"{_LIST}+{depth}", head + b"\n" + b"".join(encoded.digests[same:])), same
+        return (_LIST, b"".join(encoded.digests)), 0
 
-    def _digests(self, channel: str, found: Typed) -> list[bytes]:
-        """The elements of a list, through the versions it is told by."""
-        kind, body = found
+    def _digests(self, channel: str, row: Typed) -> list[bytes]:
+        """The digests of a list's elements, through the versions it builds on."""
+        kind, body = row
         if "+" not in kind:
-            return split(body)
+            return split_digests(body)
         head, _, rest = body.partition(b"\n")
         base, same = json.loads(head)
-        before = self._row(channel, base)
-        if before is None:
+        base_row = self._row(channel, base)
+        if base_row is None:
             raise LogUnreadable(f"{self._tables.path}: version {base} of channel {channel!r} is not there")
-        return [*self._digests(channel, before)[:same], *split(rest)]
+        return [*self._digests(channel, base_row)[:same], *split_digests(rest)]
 
     def _row(self, channel: str, version: str) -> Typed | None:
-        found = self._tables.rows(_ROW, (*self._key, channel, version))
-        return cast(Typed, found[0]) if found else None
+        rows = self._tables.rows(sql.READ_CHANNEL, (*self._key, channel, version))
+        return cast(Typed, rows[0]) if rows else None
 
-    def _element(self, name: bytes) -> Any:
-        found = self._tables.rows(_ELEMENT, (*self._scope, name))
-        if not found:
+    def _element(self, digest: bytes) -> Any:
+        rows = self._tables.rows(sql.READ_ELEMENT, (*self._scope, digest))
+        if not rows:
             raise LogUnreadable(f"{self._tables.path}: an element of a list is not there")
-        return self._serde.loads_typed(cast(Typed, found[0]))
+        return self._serde.loads_typed(cast(Typed, rows[0]))
 
 
-def _depth(kind: str) -> int:
+def _chain_depth(kind: str) -> int:
     return int(kind.partition("+")[2] or 0)
 
 
-def _begin_alike(one: Sequence[bytes], other: Sequence[bytes]) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
+def _common_length(digests: Sequence[bytes], others: Sequence[bytes]) -> int:
+    pairs = enumerate(zip(digests, others, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(digests), len(others)))

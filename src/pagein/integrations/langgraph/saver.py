@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 
+from pagein.backends.sqlite import graph_tables as sql
+from pagein.backends.sqlite.graph_tables import GraphTables, Typed
+from pagein.backends.sqlite.migrations import CHECKPOINT_TABLES
 from pagein.errors import ConfigurationError, FormatError
-from pagein.integrations._versions import checked_release
+from pagein.integrations._versions import require_release
 from pagein.integrations.langgraph.channels import Channels
-from pagein.integrations.langgraph.tables import CHECKPOINT_TABLES, Tables, Typed
 
 try:
     from langchain_core.runnables import RunnableConfig
@@ -30,25 +32,18 @@ try:
 except ImportError as missing:
     raise ConfigurationError("LangGraph needs pip install 'pagein[langgraph]'") from missing
 
-_COLUMNS = "thread, ns, id, parent, kind, body, metadata_kind, metadata"
-_PUT = """INSERT OR REPLACE INTO langgraph_checkpoints
-    (tenant, thread, ns, id, parent, run, kind, body, metadata_kind, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_WRITE = "INTO langgraph_writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_WRITES = """SELECT task, channel, kind, body FROM langgraph_writes
-    WHERE tenant = ? AND thread = ? AND ns = ? AND checkpoint = ? ORDER BY path, task, number"""
-
-_DELTAS = "counters_since_delta_snapshot"
+_DELTA_COUNTERS = "counters_since_delta_snapshot"
 
 Row = tuple[str, str, str, str | None, str, bytes, str, bytes]
 Rows = list[Row]
 
 
 class PageinSaver(BaseCheckpointSaver[str]):
-    """Saves a graph's checkpoints beside the logs of its conversations, each save whole and durable or not at all.
+    """Saves a graph's checkpoints beside the logs of its conversations, each save durable, and whole or not at all.
 
     ``graph.compile(checkpointer=PageinSaver("run.db"))``. A list is stored item by item, each once, so that a thread
     of n messages costs n messages and not n squared. ``tenant`` keeps its threads apart from other tenants'. The async
-    verbs reach the file from a thread. Raises LogError, ConfigurationError; a context manager, sync and async.
+    methods use the file in a thread. Raises LogError, ConfigurationError; a context manager, sync and async.
     """
 
     def __init__(
@@ -60,10 +55,10 @@ class PageinSaver(BaseCheckpointSaver[str]):
         timeout: float = 5.0,
         synchronous: str = "FULL",
     ) -> None:
-        checked_release("langgraph-checkpoint")
+        require_release("langgraph-checkpoint")
         super().__init__(serde=serde)
         self._tenant = tenant
-        self._tables = Tables(url, timeout=timeout, synchronous=synchronous)
+        self._tables = GraphTables(url, timeout=timeout, synchronous=synchronous)
         self._tables.create(CHECKPOINT_TABLES)
 
     # -- one checkpoint
@@ -75,50 +70,52 @@ class PageinSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint with the channels that are new in it; gives the config that finds it."""
-        named = _named(config)
-        thread, ns = _thread(named), str(named.get("checkpoint_ns", ""))
-        kept = {key: value for key, value in checkpoint.items() if key != "channel_values"}
+        """Save a checkpoint with its new channels; returns the config that finds it."""
+        settings = _settings(config)
+        thread, ns = _thread_id(settings), str(settings.get("checkpoint_ns", ""))
+        rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
         values = checkpoint["channel_values"]
-        about = get_checkpoint_metadata(config, metadata)
-        body, told = self.serde.dumps_typed(kept), self.serde.dumps_typed(about)
+        full_metadata = get_checkpoint_metadata(config, metadata)
+        body, metadata_body = self.serde.dumps_typed(rest), self.serde.dumps_typed(full_metadata)
         channels = self._channels(thread, ns)
-        spelled = [channels.spelled(name, version, values) for name, version in new_versions.items()]
-        parent, run = named.get("checkpoint_id"), about.get("run_id")
-        row = (self._tenant, thread, ns, checkpoint["id"], parent, run, *body, *told)
+        encoded = [channels.encode(name, version, values) for name, version in new_versions.items()]
+        parent, run = settings.get("checkpoint_id"), full_metadata.get("run_id")
+        row = (self._tenant, thread, ns, checkpoint["id"], parent, run, *body, *metadata_body)
         with self._tables.writing() as database:
-            for each in spelled:
-                channels.write(database, each)
-            database.execute(_PUT, row)
+            for version in encoded:
+                channels.write(database, version)
+            database.execute(sql.SAVE_CHECKPOINT, row)
         return _config(thread, ns, checkpoint["id"])
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Save what a task wrote, all or none. Written again, an error or interrupt replaces, all else stays."""
-        named = _named(config)
-        found = (
+        """Save the writes of a task, all or none. A second save replaces errors and interrupts, and nothing else."""
+        settings = _settings(config)
+        key = (
             self._tenant,
-            _thread(named),
-            str(named.get("checkpoint_ns", "")),
-            str(named["checkpoint_id"]),
+            _thread_id(settings),
+            str(settings.get("checkpoint_ns", "")),
+            str(settings["checkpoint_id"]),
         )
         rows = []
         for at, (channel, value) in enumerate(writes):
             number = WRITES_IDX_MAP.get(channel, at)
-            rows.append((*found, task_id, number, channel, *self.serde.dumps_typed(value), task_path))
+            rows.append((*key, task_id, number, channel, *self.serde.dumps_typed(value), task_path))
         with self._tables.writing() as database:
             for row in rows:
-                how = "REPLACE" if row[5] < 0 else "IGNORE"
-                database.execute(f"INSERT OR {how} {_WRITE}", row)
+                database.execute(sql.REPLACE_WRITE if row[5] < 0 else sql.SAVE_NEW_WRITE, row)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that the config names, or the thread's latest; None where there is none."""
-        named = _named(config)
-        thread, ns, wanted = _thread(named), str(named.get("checkpoint_ns", "")), named.get("checkpoint_id")
-        which, extra = ("AND id = ?", (str(wanted),)) if wanted else ("", ())
-        found = self._select(f"tenant = ? AND thread = ? AND ns = ? {which}", (thread, ns, *extra), 1)
-        return self._tuple(found[0]) if found else None
+        settings = _settings(config)
+        thread, ns, name = (
+            _thread_id(settings),
+            str(settings.get("checkpoint_ns", "")),
+            settings.get("checkpoint_id"),
+        )
+        rows = self._select({"thread": thread, "ns": ns} | ({"id": str(name)} if name else {}), 1)
+        return self._tuple(rows[0]) if rows else None
 
     def list(
         self,
@@ -129,42 +126,39 @@ class PageinSaver(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """The checkpoints of a thread, of every thread without a config, newest first."""
-        for row in self._listed(config, filter, before, limit):
-            found = self.get_tuple(_config(*row[:3]))
-            if found is not None:  # deleted while the list was read
-                yield found
+        for row in self._select_listed(config, filter, before, limit):
+            checkpoint = self.get_tuple(_config(*row[:3]))
+            if checkpoint is not None:  # it may be deleted while the list is read
+                yield checkpoint
 
     # -- many
 
     def delete_thread(self, thread_id: str) -> None:
         """Erase a thread: its checkpoints, their channels and writes."""
         with self._tables.writing() as database:
-            for table in CHECKPOINT_TABLES:
-                statement = f"DELETE FROM {table.name} WHERE tenant = ? AND thread = ?"  # noqa: S608
+            for statement in sql.DELETE_THREAD:
                 database.execute(statement, (self._tenant, str(thread_id)))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Erase the checkpoints that these runs made, with their writes.
+        """Erase the checkpoints of these runs, with their writes.
 
-        A DeltaChannel that was to be rebuilt from them cannot be, as with every saver.
+        As with every saver, a DeltaChannel that builds on them can no longer be rebuilt.
         """
         for run in run_ids:
-            gone = self._select("tenant = ? AND run = ?", (str(run),))
-            for thread in {row[0] for row in gone}:
-                self._erase(thread, [row for row in gone if row[0] == thread])
+            rows = self._select({"run": str(run)})
+            for thread in {row[0] for row in rows}:
+                self._erase(thread, [row for row in rows if row[0] == thread])
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy everything a thread has into another, whole parent chains included."""
+        """Copy everything of a thread into another, parent chains included."""
         with self._tables.writing() as database:
-            for table in CHECKPOINT_TABLES:
-                statement = f"""INSERT OR REPLACE INTO {table.name} (tenant, thread, {table.others})
-                    SELECT tenant, ?, {table.others} FROM {table.name} WHERE tenant = ? AND thread = ?"""  # noqa: S608
+            for statement in sql.COPY_THREAD:
                 database.execute(statement, (str(target_thread_id), self._tenant, str(source_thread_id)))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Erase all checkpoints of the threads (``delete``), or all but the latest of each namespace (``keep_latest``).
 
-        Of a graph with a DeltaChannel those are kept too from which the latest is rebuilt.
+        For a DeltaChannel, the checkpoints that the latest one builds on are kept too.
         """
         if strategy not in ("keep_latest", "delete"):
             raise ConfigurationError(f"strategy is 'keep_latest' or 'delete', not {strategy!r}")
@@ -172,18 +166,18 @@ class PageinSaver(BaseCheckpointSaver[str]):
             if strategy == "delete":
                 self.delete_thread(thread)
                 continue
-            rows = self._select("tenant = ? AND thread = ?", (thread,))
+            rows = self._select({"thread": thread})
             latest: dict[str, Row] = {}
             for row in rows:
                 latest.setdefault(row[1], row)
-            kept = {each[1:3] for row in latest.values() for each in self._needed(row, rows)}
-            self._erase(thread, [row for row in rows if row[1:3] not in kept])
+            needed = {row[1:3] for newest in latest.values() for row in self._chain(newest, rows)}
+            self._erase(thread, [row for row in rows if row[1:3] not in needed])
 
-    def _needed(self, latest: Row, rows: Sequence[Row]) -> Iterator[Row]:
+    def _chain(self, latest: Row, rows: Sequence[Row]) -> Iterator[Row]:
         """The checkpoint, and its ancestors back to where each DeltaChannel was last saved whole."""
         by_id = {row[2]: row for row in rows if row[1] == latest[1]}
         metadata = self.serde.loads_typed((latest[6], latest[7]))
-        missing = set(metadata.get(_DELTAS) or ())
+        missing = set(metadata.get(_DELTA_COUNTERS) or ())
         row: Row | None = latest
         while row is not None:
             yield row
@@ -191,68 +185,63 @@ class PageinSaver(BaseCheckpointSaver[str]):
             row = by_id.get(row[3] or "") if missing else None
 
     def _erase(self, thread: str, rows: Sequence[Row]) -> None:
-        """Erase these checkpoints of one thread, and what no other has a use for."""
+        """Erase these checkpoints of one thread, and the channels that no other one uses."""
         with self._tables.writing() as database:
             for _, ns, name, *_rest in rows:
                 key = (self._tenant, thread, ns, name)
-                where = "WHERE tenant = ? AND thread = ? AND ns = ? AND"
-                database.execute(f"DELETE FROM langgraph_checkpoints {where} id = ?", key)  # noqa: S608
-                database.execute(f"DELETE FROM langgraph_writes {where} checkpoint = ?", key)  # noqa: S608
-            left = self._select("tenant = ? AND thread = ?", (thread,))
+                for statement in sql.DELETE_CHECKPOINT:
+                    database.execute(statement, key)
             used: dict[str, set[tuple[str, str]]] = {}
-            for row in left:
+            for row in self._select({"thread": thread}):
                 versions = self.serde.loads_typed((row[4], row[5]))["channel_versions"]
                 used.setdefault(row[1], set()).update(
-                    (name, json.dumps(each)) for name, each in versions.items()
+                    (name, json.dumps(version)) for name, version in versions.items()
                 )
-            self._channels(thread, "").keep(database, used)
+            self._channels(thread, "").delete_unused(database, used)
 
     # -- reading
 
-    def _select(self, where: str, values: Sequence[str], limit: int = -1) -> Rows:
-        statement = f"SELECT {_COLUMNS} FROM langgraph_checkpoints WHERE {where} ORDER BY id DESC LIMIT ?"  # noqa: S608
-        return cast(Rows, self._tables.rows(statement, (self._tenant, *values, limit)))
+    def _select(self, conditions: Mapping[str, str], limit: int = -1) -> Rows:
+        statement = sql.select_checkpoints(conditions)
+        return cast(Rows, self._tables.rows(statement, (self._tenant, *conditions.values(), limit)))
 
-    def _listed(
+    def _select_listed(
         self,
         config: RunnableConfig | None,
         filter: Mapping[str, Any] | None,
         before: RunnableConfig | None,
         limit: int | None,
     ) -> Rows:
-        named = _named(config) if config is not None else {}
-        wanted = {
-            "thread": named.get("thread_id"),
-            "ns": named.get("checkpoint_ns"),
-            "id": named.get("checkpoint_id"),
+        settings = _settings(config) if config is not None else {}
+        names = {
+            "thread": settings.get("thread_id"),
+            "ns": settings.get("checkpoint_ns"),
+            "id": settings.get("checkpoint_id"),
         }
-        clauses = {f"AND {key} = ?": str(value) for key, value in wanted.items() if value is not None}
-        earlier = _named(before).get("checkpoint_id") if before is not None else None
+        conditions = {key: str(value) for key, value in names.items() if value is not None}
+        earlier = _settings(before).get("checkpoint_id") if before is not None else None
         if earlier:
-            clauses["AND id < ?"] = str(earlier)
+            conditions["before"] = str(earlier)
         if limit is not None and limit <= 0:
             return []
-        # Only our own serializer can read the metadata, so what it filters is limited here.
-        most = -1 if filter or limit is None else limit
-        rows = self._select(f"tenant = ? {' '.join(clauses)}", tuple(clauses.values()), most)
+        # Only the saver's serializer can read the metadata, so a filter is applied here, before the limit.
+        rows = self._select(conditions, -1 if filter or limit is None else limit)
         if filter:
-            rows = [row for row in rows if self._has(row, filter)][
-                : limit if limit is not None else len(rows)
-            ]
+            rows = [row for row in rows if self._has_metadata(row, filter)][:limit]
         return rows
 
-    def _has(self, row: Row, filter: Mapping[str, Any]) -> bool:
+    def _has_metadata(self, row: Row, filter: Mapping[str, Any]) -> bool:
         metadata = self.serde.loads_typed((row[6], row[7]))
         return all(metadata.get(key) == value for key, value in filter.items())
 
     def _values(self, row: Row) -> tuple[dict[str, Any], dict[str, Any]]:
         checkpoint = self.serde.loads_typed((row[4], row[5]))
-        return checkpoint, self._channels(row[0], row[1]).read(checkpoint["channel_versions"])
+        return checkpoint, self._channels(row[0], row[1]).load(checkpoint["channel_versions"])
 
     def _tuple(self, row: Row) -> CheckpointTuple:
         thread, ns, name, parent, *_body, kind, metadata = row
         checkpoint, values = self._values(row)
-        writes = self._tables.rows(_WRITES, (self._tenant, thread, ns, name))
+        writes = self._tables.rows(sql.READ_WRITES, (self._tenant, thread, ns, name))
         return CheckpointTuple(
             config=_config(thread, ns, name),
             checkpoint=cast(Checkpoint, {**checkpoint, "channel_values": values}),
@@ -298,10 +287,10 @@ class PageinSaver(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """See list."""
-        for row in await asyncio.to_thread(self._listed, config, filter, before, limit):
-            found = await self.aget_tuple(_config(*row[:3]))
-            if found is not None:
-                yield found
+        for row in await asyncio.to_thread(self._select_listed, config, filter, before, limit):
+            checkpoint = await self.aget_tuple(_config(*row[:3]))
+            if checkpoint is not None:
+                yield checkpoint
 
     async def adelete_thread(self, thread_id: str) -> None:
         """See delete_thread."""
@@ -320,7 +309,7 @@ class PageinSaver(BaseCheckpointSaver[str]):
         await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
 
     def get_next_version(self, current: str | None, channel: None) -> str:  # noqa: ARG002 - theirs
-        """A version behind the current one, and no other fork's: two forks may both write a channel."""
+        """The version after the current one; a random suffix keeps it apart from a fork's, as two may write a channel."""
         number = int(str(current).split(".", maxsplit=1)[0]) if current is not None else 0
         return f"{number + 1:032}.{secrets.token_hex(8)}"
 
@@ -345,16 +334,16 @@ class PageinSaver(BaseCheckpointSaver[str]):
         await asyncio.to_thread(self.close)
 
 
-def _named(config: RunnableConfig) -> Mapping[str, Any]:
+def _settings(config: RunnableConfig) -> Mapping[str, Any]:
     return config.get("configurable") or {}
 
 
-def _thread(named: Mapping[str, Any]) -> str:
-    if named.get("thread_id") is None:
+def _thread_id(settings: Mapping[str, Any]) -> str:
+    if settings.get("thread_id") is None:
         raise FormatError(
             "a checkpoint needs a thread: pass config={'configurable': {'thread_id': 'a name'}}"
         )
-    return str(named["thread_id"])
+    return str(settings["thread_id"])
 
 
 def _config(thread: str, ns: str, name: str) -> RunnableConfig:

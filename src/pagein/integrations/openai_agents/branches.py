@@ -1,120 +1,116 @@
-"""The branches of a session, under the names of the SDK's own ``AdvancedSQLiteSession``, over the branches of the run."""
+"""The branches of a session, under the names of the SDK's own ``AdvancedSQLiteSession``."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from pagein.errors import ConfigurationError
-from pagein.integrations.openai_agents.items import Item, ItemMemory
+from pagein.integrations._item_history import HostItem, ItemHistory
 from pagein.memory.branches import MAIN
 
 T = TypeVar("T")
 
-_PREVIEW = 100
-"""Characters of a turn's words in a list of turns."""
+_PREVIEW_CHARS = 100
+"""Characters of a turn's text in a list of turns."""
 
 
-class Branching:
-    """Verbs of a session for its branches: each forks, switches or reads, and none copies or destroys anything.
+class SessionBranches:
+    """The methods of a session for its branches: each forks, switches or reads; none copies or destroys anything.
 
-    A turn is a message of the user with what follows it; turns count from 1. Raises ConfigurationError for a turn or a
-    name there cannot be, UnknownBranch, LogError.
+    A turn is a message of the user with what follows it; turns count from 1. Raises ConfigurationError for a turn that is
+    not there and for a bad name, UnknownBranch, LogError.
     """
 
-    _items: ItemMemory
+    _history: ItemHistory
 
     async def create_branch_from_turn(self, turn_number: int, branch_name: str | None = None) -> str:
-        """A new branch with everything before that turn of the current one, on which the session goes on; its name."""
-        return await outcome(self._forked, turn_number, branch_name)
+        """Fork a branch with everything before that turn of the current one, switch to it, and return its name."""
+        return await run_in_thread(self._fork_turn, turn_number, branch_name)
 
     async def create_branch_from_content(self, search_term: str, branch_name: str | None = None) -> str:
-        """The same from the first turn in which the user said this."""
-        found = await self.find_turns_by_content(search_term)
-        if not found:
+        """As ``create_branch_from_turn``, from the first turn of the user that has the text."""
+        turns = await self.find_turns_by_content(search_term)
+        if not turns:
             raise ConfigurationError(f"no turn of the user's has {search_term!r}")
-        return await self.create_branch_from_turn(found[0]["turn"], branch_name)
+        return await self.create_branch_from_turn(turns[0]["turn"], branch_name)
 
     async def switch_to_branch(self, branch_id: str) -> None:
         """Go on with another branch, here and whenever the session is opened again."""
-        await outcome(self._items.switch, branch_id)
+        await run_in_thread(self._history.switch, branch_id)
 
     async def delete_branch(self, branch_id: str, force: bool = False) -> None:
-        """Leave a branch for good; its name stays taken, the record keeps it. ``force`` leaves the current one too."""
-        await outcome(self._dropped, branch_id, force)
+        """Drop a branch; its name stays taken, the record keeps it. ``force`` drops the current one too."""
+        await run_in_thread(self._drop_branch, branch_id, force)
 
     async def list_branches(self) -> list[dict[str, Any]]:
-        """Each branch: its id, how many items and turns it has, whether it is the current one, when it was begun."""
-        return await outcome(self._listed)
+        """Each branch: its id, how many items and turns it has, whether it is the current one, its first time."""
+        return await run_in_thread(self._branch_rows)
 
     async def get_conversation_turns(self, branch_id: str | None = None) -> list[dict[str, Any]]:
-        """The user's turns of a branch, of the current one without a name: number, words, when they were written."""
-        return [each for each, _ in await outcome(lambda: list(self._turns(branch_id)))]
+        """The user's turns of a branch, by default the current one: number, text, time."""
+        return [turn for turn, _ in await run_in_thread(lambda: list(self._turns(branch_id)))]
 
     async def find_turns_by_content(
         self, search_term: str, branch_id: str | None = None
     ) -> list[dict[str, Any]]:
-        """The turns in which the user said this, in upper or lower case."""
+        """The turns of the user that have the text, in upper or lower case."""
         turns = await self.get_conversation_turns(branch_id)
-        wanted = search_term.lower()
-        return [each for each in turns if wanted in str(each["full_content"]).lower()]
+        term = search_term.lower()
+        return [turn for turn in turns if term in str(turn["full_content"]).lower()]
 
-    def _forked(self, turn: int, name: str | None) -> str:
-        before = next((at for each, at in self._turns(None) if each["turn"] == turn), None)
-        if before is None:
-            raise ConfigurationError(f"this branch has no turn {turn!r}; turns are numbered from 1")
-        return self._items.fork_at(before, name)
+    def _fork_turn(self, number: int, name: str | None) -> str:
+        count = next((at for turn, at in self._turns(None) if turn["turn"] == number), None)
+        if count is None:
+            raise ConfigurationError(f"this branch has no turn {number!r}; turns are numbered from 1")
+        return self._history.fork_at(count, name)
 
-    def _dropped(self, name: str, force: bool) -> None:
-        is_current = any(each.name == name and each.is_current for each in self._items.branches())
+    def _drop_branch(self, name: str, force: bool) -> None:
+        memory = self._history.memory
+        is_current = any(branch.name == name and branch.is_current for branch in memory.branches())
         if force and is_current and name != MAIN:
-            self._items.switch(MAIN)
-        self._items.drop(name)
+            self._history.switch(MAIN)
+        memory.drop(name)
 
-    def _listed(self) -> list[dict[str, Any]]:
-        found = []
-        for branch in self._items.branches():
-            items = self._items.items_on(branch.name)
-            found.append(
+    def _branch_rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for branch in self._history.memory.branches():
+            items = self._history.items_on(branch.name)
+            rows.append(
                 {
                     "branch_id": branch.name,
                     "message_count": len(items),
                     "user_turns": sum(is_turn(item) for item, _ in items),
                     "is_current": branch.is_current,
-                    "created_at": _said(items[0][1]) if items else None,
+                    "created_at": _time_text(items[0][1]) if items else None,
                 }
             )
-        return found
+        return rows
 
     def _turns(self, branch: str | None) -> Iterator[tuple[dict[str, Any], int]]:
-        """Each turn, and how many items stand before it."""
+        """Each turn, and the number of items before it."""
         number = 0
-        for at, (item, time) in enumerate(self._items.items_on(branch)):
+        for at, (item, time) in enumerate(self._history.items_on(branch)):
             if is_turn(item):
                 number += 1
                 content = item.get("content", "")
-                told = {"turn": number, "content": str(content)[:_PREVIEW], "full_content": content}
-                yield {**told, "timestamp": _said(time), "can_branch": True}, at
+                turn = {"turn": number, "content": str(content)[:_PREVIEW_CHARS], "full_content": content}
+                yield {**turn, "timestamp": _time_text(time), "can_branch": True}, at
 
 
-def is_turn(item: Item) -> bool:
-    """Whether a turn begins with the item: the user speaks."""
+def is_turn(item: HostItem) -> bool:
+    """True where a turn begins with the item: it is a message of the user."""
     return item.get("role") == "user"
 
 
-def newest(items: Sequence[Item], limit: int) -> list[Item]:
-    """The newest ``limit`` items, oldest first; all for a negative one."""
-    return list(items if limit < 0 else items[len(items) - limit if limit < len(items) else 0 :])
-
-
-def _said(time: float) -> str:
+def _time_text(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-async def outcome(work: Callable[..., T], *arguments: Any) -> T:
-    """The work's result, done in a thread. Cancelled, it is still waited for: a write is never left half known."""
+async def run_in_thread(work: Callable[..., T], *arguments: Any) -> T:
+    """Run the work in a thread, and return its result. A cancelled call waits for it too: no write is left half done."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

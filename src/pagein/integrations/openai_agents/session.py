@@ -6,23 +6,23 @@ await Runner.run(agent, "Hello", session=session, run_config=session.run_config(
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Sequence
 from typing import Any, Unpack, cast
 
 from pagein.errors import ConfigurationError
-from pagein.integrations._tools import Chosen
-from pagein.integrations._versions import checked_release
-from pagein.integrations.openai_agents.branches import Branching, newest, outcome
-from pagein.integrations.openai_agents.items import Item, ItemMemory
-from pagein.integrations.openai_agents.tools import tools_of
-from pagein.integrations.openai_agents.view import Views
+from pagein.integrations._item_history import HostItem, ItemHistory
+from pagein.integrations._tools import ToolChoice, ToolDefinition, offered_tools
+from pagein.integrations._versions import require_release
+from pagein.integrations.openai_agents.branches import SessionBranches, run_in_thread
+from pagein.integrations.openai_agents.view import SessionViews
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import Options
 
 try:
-    from agents import RunConfig, Tool
+    from agents import FunctionTool, RunConfig, Tool
     from agents.items import TResponseInputItem
     from agents.memory import SessionABC, SessionSettings
     from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
@@ -33,7 +33,7 @@ except ImportError as missing:
 __all__ = ["PageinSession"]
 
 
-class PageinSession(Branching, SessionABC):
+class PageinSession(SessionBranches, SessionABC):
     """A session of the SDK, recorded whole; what any model is sent of it is within budget and legal.
 
     ``get_items()`` gives the items as they came while all of them fit the budget, else pagein's view of them;
@@ -53,18 +53,18 @@ class PageinSession(Branching, SessionABC):
         session_settings: SessionSettings | dict[str, Any] | None = None,
         **options: Unpack[Options],
     ) -> None:
-        checked_release("openai-agents")
+        require_release("openai-agents")
         self.session_id = session_id
         self.session_settings = (
             SessionSettings() if session_settings is None else coerce_session_settings(session_settings)
         )
-        self._items = ItemMemory.open(url, session=session_id, tenant=tenant, **options)
-        self._views = Views(self._items, options)
+        self._history = ItemHistory.open(url, session=session_id, tenant=tenant, **options)
+        self._views = SessionViews(self._history, options)
 
     @property
     def memory(self) -> AgentMemory:
         """The memory of the session, to look into, pin and recall."""
-        return self._items
+        return self._history.memory
 
     async def get_items(
         self, limit: int | None = None, branch_id: str | None = None
@@ -72,57 +72,73 @@ class PageinSession(Branching, SessionABC):
         """The newest ``limit`` items as they came, oldest first; a negative one means all.
 
         Without a limit, and without one in the settings: all of them where they fit the budget, else the view. Those of
-        another branch are given as they came.
+        another branch are returned as they came.
         """
-        most = resolve_session_limit(limit, self.session_settings)
-        return cast(list[TResponseInputItem], await outcome(self._given, most, branch_id))
+        limit = resolve_session_limit(limit, self.session_settings)
+        return cast(list[TResponseInputItem], await run_in_thread(self._newest_items, limit, branch_id))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Write the items durably, all or none."""
-        await outcome(self._items.put_items, list(items))
+        await run_in_thread(self._history.append, list(items))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the newest item out of the session; the record keeps it."""
-        return cast("TResponseInputItem | None", await outcome(self._items.take_back))
+        """Remove the newest item from the session, and return it; the record keeps it."""
+        return cast("TResponseInputItem | None", await run_in_thread(self._history.pop))
 
     async def clear_session(self) -> None:
-        """Empty the session; the record keeps what was in it."""
-        await outcome(self._items.clear)
+        """Empty the session; the record keeps everything."""
+        await run_in_thread(self._history.clear)
 
     async def filter(self, data: CallModelData[Any]) -> ModelInputData:
-        """A ``call_model_input_filter``: the request within budget, the instructions' cost included.
+        """Hold the request to the budget, instructions included; a ``call_model_input_filter``.
 
-        Input that is not this session's, as another agent's or one that a callback changed, is shown within the same
-        budget from a memory of its own.
+        Input that is not this session's (another agent's, or changed by a callback) is shown within the same budget from
+        a memory of its own.
         """
-        told = data.model_data
-        rows = await outcome(self._views.of, list(told.input), told.instructions)
-        return ModelInputData(input=cast(list[TResponseInputItem], rows), instructions=told.instructions)
+        request = data.model_data
+        rows = await run_in_thread(self._views.fit, list(request.input), request.instructions)
+        return ModelInputData(input=cast(list[TResponseInputItem], rows), instructions=request.instructions)
 
     def run_config(self, **settings: Any) -> RunConfig:
-        """The SDK's RunConfig of these settings, with ``filter`` in it. Raises ConfigurationError for two filters."""
+        """Make the SDK's RunConfig of these settings and ``filter``. Raises ConfigurationError for two filters."""
         if settings.get("call_model_input_filter") is not None:
             raise ConfigurationError("there is a call_model_input_filter already: call session.filter in it")
         return RunConfig(**{**settings, "call_model_input_filter": self.filter})
 
-    def tools(self, chosen: Chosen = True) -> list[Tool]:
-        """The tools of the memory for the agent, or those of these names, over everything that was recorded.
+    def tools(self, choice: ToolChoice = True) -> list[Tool]:
+        """The tools of the memory for the agent, or those of these names.
 
         They are recall, expand, pin, note and forget; with facts, remember and update. Raises ConfigurationError.
         """
-        return list(tools_of(self._views, chosen))
+        return [
+            _make_tool(self._views, definition) for definition in offered_tools(choice, self._views.options)
+        ]
 
-    def overflowed(self, error: BaseException | str) -> bool:
+    def handle_overflow(self, error: BaseException | str) -> bool:
         """Learn from a provider's error that the request was too long; True where the next one will be smaller."""
-        return self._items.overflowed(error) is not None
+        return self.memory.handle_overflow(error) is not None
 
     def close(self) -> None:
         """Release the store; a second call does nothing."""
         self._views.close()
-        self._items.close()
+        self._history.close()
 
-    def _given(self, limit: int | None, branch: str | None) -> Sequence[Item]:
+    def _newest_items(self, limit: int | None, branch: str | None) -> Sequence[HostItem]:
         if branch is None and limit is None:
-            return self._views.history()
-        items: list[Item] = json.loads(json.dumps([item for item, _ in self._items.items_on(branch)]))
-        return newest(items, -1 if limit is None else limit)
+            return self._views.all_items()
+        items: list[HostItem] = json.loads(json.dumps([item for item, _ in self._history.items_on(branch)]))
+        return items if limit is None or limit < 0 else items[max(0, len(items) - limit) :]
+
+
+def _make_tool(views: SessionViews, definition: ToolDefinition) -> FunctionTool:
+    async def call_tool(context: Any, arguments: str) -> str:
+        del context
+        return await asyncio.to_thread(views.memory.call_tool, definition["name"], arguments)
+
+    return FunctionTool(
+        name=definition["name"],
+        description=definition["description"],
+        params_json_schema=dict(definition["parameters"]),
+        on_invoke_tool=call_tool,
+        strict_json_schema=False,  # it would have every argument given
+    )

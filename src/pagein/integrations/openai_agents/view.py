@@ -1,114 +1,100 @@
-"""What a model is sent of a session: the view of what is recorded, found again in what the SDK is about to send."""
+"""The views of a session, in place of the items that the SDK is about to send."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pagein.context.view.view import View
-from pagein.formats.openai_responses.outputs import NAME
-from pagein.formats.parsing import plain
-from pagein.integrations.openai_agents.items import Item, ItemMemory
+from pagein.formats.parsing import to_plain_json
+from pagein.integrations._item_history import RESPONSES_FORMAT, HostItem, ItemHistory
+from pagein.integrations._threads import HistoryTracker
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import Options
 
-_FRAMING = 8
 
+class SessionViews:
+    """The views of one session, and of input that is not the session's. Calls from several threads are serialized."""
 
-class Views:
-    """The views of one session, and of the input that is not the session's."""
-
-    def __init__(self, items: ItemMemory, options: Options) -> None:
-        self._items = items
+    def __init__(self, history: ItemHistory, options: Options) -> None:
+        self._history = history
         self.options = options
-        self._given: tuple[list[Item], int] | None = None
-        self._apart: tuple[ItemMemory, list[Item]] | None = None
-        self._reserved: dict[int, int] = {}
-        self._shown: ItemMemory = items
+        self._tracker = HistoryTracker(is_same=_is_same)
+        self._foreign: tuple[ItemHistory, list[HostItem]] | None = None
+        self._shown: ItemHistory = history
+        self._lock = threading.RLock()
 
     @property
     def memory(self) -> AgentMemory:
-        """What the last request was a view of."""
-        return self._shown
+        """The memory that the last request was a view of."""
+        return self._shown.memory
 
-    def history(self) -> list[Item]:
+    def all_items(self) -> list[HostItem]:
         """The session's items as they came where all fit the budget and nothing is pinned, else the view of them."""
-        items = self._items.items()
-        if not items:
-            return []
-        self._shown = self._items
-        view = self._items.view()
-        if _is_whole(view):
-            return items
-        rows = self._items.to_messages(NAME)
-        self._given = rows, len(items)
-        return rows
+        with self._lock:
+            items = self._history.items()
+            if not items:
+                return []
+            self._shown = self._history
+            if _is_whole(self._history.memory.view()):
+                return items
+            rows = self._history.memory.to_messages(RESPONSES_FORMAT)
+            self._tracker.set_view(rows, len(items))
+            return rows
 
-    def of(self, given: Sequence[Any], instructions: str | None) -> list[Item]:
-        """What is sent in place of the items given, with room for the instructions. Raises OverBudget, FormatError."""
-        rows: list[Item] = list(given)
-        held = self._items
-        if not self._is_recorded(rows):
-            rows = [plain(each, f"input[{at}]") for at, each in enumerate(given)]
-            held = self._items if self._is_recorded(rows) else self._beside(rows)
-        self._reserve(held, instructions)
-        self._shown = held
-        if _is_whole(held.view()):
-            return rows  # nothing left, so what the SDK made of it goes out as it is
-        return held.to_messages(NAME)
+    def fit(self, items: Sequence[Any], instructions: str | None) -> list[HostItem]:
+        """The items to send in place of these, with room for the instructions. Raises OverBudget, FormatError."""
+        with self._lock:
+            rows: list[HostItem] = list(items)
+            history = self._history
+            if not self._is_recorded(rows):
+                rows = [to_plain_json(item, f"input[{at}]") for at, item in enumerate(items)]
+                history = self._history if self._is_recorded(rows) else self._record_foreign(rows)
+            history.reserve_instructions(instructions)
+            self._shown = history
+            if _is_whole(history.memory.view()):
+                return rows  # all of it is shown, so what the SDK made of it goes out as it is
+            return history.memory.to_messages(RESPONSES_FORMAT)
 
     def close(self) -> None:
-        """Release the memory of what is not the session's."""
-        if self._apart is not None:
-            self._apart[0].close()
-            self._apart = None
+        """Release the memory of input that is not the session's."""
+        with self._lock:
+            if self._foreign is not None:
+                self._foreign[0].close()
+                self._foreign = None
 
-    def _is_recorded(self, rows: list[Item]) -> bool:
-        """Whether the rows are the session's items, or what this session gave for them and what came since."""
-        items = self._items.standing_items()
-        if _alike(rows, items):
-            return True
-        if self._given is None:
-            return False
-        shown, count = self._given
-        return _alike(rows[: len(shown)], shown) and _alike(rows[len(shown) :], items[count:])
+    def _is_recorded(self, rows: list[HostItem]) -> bool:
+        """True where the rows are the session's items, or the view given for them and what came since."""
+        self._tracker.records = self._history.current_items()
+        return len(rows) in self._tracker.recorded_counts(rows)
 
-    def _beside(self, rows: list[Item]) -> ItemMemory:
-        """A memory of these rows alone, and of no others; it goes on while they do."""
-        if self._apart is not None:
-            memory, known = self._apart
-            if len(known) <= len(rows) and _alike(rows[: len(known)], known):
-                memory.put_items(rows[len(known) :])
-                self._apart = memory, rows
-                return memory
+    def _record_foreign(self, rows: list[HostItem]) -> ItemHistory:
+        """A history of these rows alone; it is kept while later input begins with them."""
+        if self._foreign is not None:
+            history, recorded = self._foreign
+            if len(recorded) <= len(rows) and all(map(_is_same, rows, recorded)):
+                history.append(rows[len(recorded) :])
+                self._foreign = history, rows
+                return history
             self.close()
-        memory = ItemMemory.open(":memory:", **self.options)
-        memory.put_items(rows)
-        self._apart = memory, rows
-        return memory
-
-    def _reserve(self, memory: ItemMemory, instructions: str | None) -> None:
-        """Room for the longest instructions so far, which the SDK sends beside the items."""
-        cost = 0 if not instructions else memory.counter.text(instructions) + _FRAMING
-        before = self._reserved.get(id(memory), 0)
-        if cost > before:
-            memory.tighten(cost - before)
-            self._reserved[id(memory)] = cost
+        history = ItemHistory.open(":memory:", **self.options)
+        history.append(rows)
+        self._foreign = history, rows
+        return history
 
 
 def _is_whole(view: View) -> bool:
-    """Whether all that was recorded is shown as it came, and nothing beside it."""
-    return not (view.report.out or view.kept or view.tail)
+    """True where everything recorded is shown as it came, with nothing added."""
+    return not (view.report.out or view.front or view.tail)
 
 
-def _alike(given: Sequence[Item], known: Sequence[Item]) -> bool:
-    """Whether these are the same items, whatever fields the SDK gave and took on their way."""
-    return len(given) == len(known) and all(
-        one == other or _said(one) == _said(other) for one, other in zip(given, known, strict=True)
-    )
+def _is_same(item: HostItem, other: HostItem) -> bool:
+    """True for equal items, whatever fields the SDK added and removed on their way."""
+    return bool(item == other or _sent_fields(item) == _sent_fields(other))
 
 
-def _said(item: Any) -> Any:
+def _sent_fields(item: Any) -> Any:
     if not isinstance(item, Mapping):
         return item
     return {key: value for key, value in item.items() if value is not None and not key.startswith("_agents")}

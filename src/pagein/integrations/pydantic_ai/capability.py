@@ -13,9 +13,10 @@ from typing import Any, NoReturn, Unpack
 
 from pagein.context.view.layout import NO_RESULT
 from pagein.errors import ConfigurationError
-from pagein.integrations._tools import Chosen, Definition, offered
-from pagein.integrations._versions import checked_release
-from pagein.integrations.pydantic_ai.conversations import Conversation, Conversations
+from pagein.integrations._threads import MAX_OVERFLOW_RETRIES
+from pagein.integrations._tools import ToolChoice, ToolDefinition, offered_tools
+from pagein.integrations._versions import require_release
+from pagein.integrations.pydantic_ai.conversations import MessageConversation, MessageConversations
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import Options
 
@@ -41,17 +42,15 @@ except ImportError as missing:
 
 __all__ = ["Pagein"]
 
-OVERFLOWS = 4
-"""How often a request that the provider found too long is made again, smaller each time."""
-
 
 class Pagein(AbstractCapability[Any]):
-    """Gives the model pagein's view of the messages: within budget, legal, its prefix kept. The history stays whole.
+    """Sends the model pagein's view of the messages: within budget, legal, its prefix kept. The history stays whole.
 
-    ``conversation`` names the session in the store; without it each ``conversation_id`` of pydantic-ai is one. What is
-    asked and answered is recorded, durable before the tools run; ``history`` gives it back, in a new process too. A
-    request that a provider finds too long is made again, smaller. ``tools`` says which tools the
-    model is offered, True, False or their names: recall, expand, pin, note, forget; remember and update with facts. The options are ``AgentMemory.open``'s. Raises ConfigurationError, BudgetError; in a run OverBudget, LogError.
+    ``conversation`` names the session in the store; without it each ``conversation_id`` of pydantic-ai is one. Requests
+    and responses are recorded, durable before the tools run; ``history`` returns them, in a new process too. A request
+    that a provider finds too long is made again, smaller. ``tools`` are the tools the model is offered, True, False or
+    their names: recall, expand, pin, note, forget; remember and update with facts. The options are
+    ``AgentMemory.open``'s. Raises ConfigurationError, BudgetError; in a run OverBudget, LogError.
     """
 
     def __init__(
@@ -60,22 +59,22 @@ class Pagein(AbstractCapability[Any]):
         *,
         conversation: str | None = None,
         tenant: str = "",
-        tools: Chosen = True,
+        tools: ToolChoice = True,
         **options: Unpack[Options],
     ) -> None:
-        checked_release("pydantic-ai-slim")
+        require_release("pydantic-ai-slim")
         self._name = conversation
-        self._conversations = Conversations(url, tenant, options, _dumped)
-        self._tools = offered(tools, options)
+        self._conversations = MessageConversations(url, tenant, options, _dump_messages)
+        self._tools = offered_tools(tools, options)
 
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Record what is new, and put the view in the messages' place, for this request alone."""
-        told = request_context.model_request_parameters.instruction_parts or ()
-        instructions = "\n\n".join(part.content for part in told)
-        shown = await asyncio.to_thread(self._view, ctx, request_context.messages, instructions)
-        return replace(request_context, messages=shown)
+        """Record the new messages, and put the view in their place, for this request alone."""
+        parts = request_context.model_request_parameters.instruction_parts or ()
+        instructions = "\n\n".join(part.content for part in parts)
+        view = await asyncio.to_thread(self._view, ctx, request_context.messages, instructions)
+        return replace(request_context, messages=view)
 
     async def after_model_request(
         self,
@@ -84,77 +83,81 @@ class Pagein(AbstractCapability[Any]):
         request_context: ModelRequestContext,  # noqa: ARG002 - the framework names it
         response: ModelResponse,
     ) -> ModelResponse:
-        """Record what the model said before any tool runs."""
-        await asyncio.to_thread(self._conversations.answered, self._named(ctx), response, ctx.run_id)
+        """Record the response before any tool runs."""
+        await asyncio.to_thread(
+            self._conversations.record_answer, self._conversation_name(ctx), response, ctx.run_id
+        )
         return response
 
     async def on_model_request_error(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
     ) -> NoReturn:
         """Ask again with less, where the provider said that the request was too long."""
-        found = self._conversations.latest(self._named(ctx), ctx.run_id)
-        if request_context.attempt <= OVERFLOWS and found.memory.overflowed(error) is not None:
+        memory = self._conversations.latest(self._conversation_name(ctx), ctx.run_id).history.memory
+        if request_context.attempt <= MAX_OVERFLOW_RETRIES and memory.handle_overflow(error) is not None:
             raise RetryModelRequest from error
         raise error
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
         """The tools of the memory, over the conversation that calls them."""
-        return FunctionToolset(list(map(self._tool, self._tools))) if self._tools else None
+        return FunctionToolset(list(map(self._make_tool, self._tools))) if self._tools else None
 
-    def _tool(self, definition: Definition) -> Tool[Any]:
-        async def run(ctx: RunContext[Any], **arguments: Any) -> str:
-            memory = self._conversations.latest(self._named(ctx), ctx.run_id).memory
+    def _make_tool(self, definition: ToolDefinition) -> Tool[Any]:
+        async def call_tool(ctx: RunContext[Any], **arguments: Any) -> str:
+            memory = self._conversations.latest(self._conversation_name(ctx), ctx.run_id).history.memory
             return await asyncio.to_thread(memory.call_tool, definition["name"], arguments)
 
         schema = dict(definition["parameters"])
-        return Tool.from_schema(run, definition["name"], definition["description"], schema, takes_ctx=True)
+        return Tool.from_schema(
+            call_tool, definition["name"], definition["description"], schema, takes_ctx=True
+        )
 
     async def process(self, ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
-        """A history processor, for ``ProcessHistory(pages.process)``: the run's own history becomes the view.
+        """Replace the run's own history by the view; a history processor, for ``ProcessHistory(pages.process)``.
 
         The capability itself leaves the history whole, and also records answers as they come: use one of the two.
         """
         return await asyncio.to_thread(self._view, ctx, messages, "")
 
     def history(self, conversation: str | None = None) -> list[ModelMessage]:
-        """Every message recorded in a conversation, as it came, for ``message_history=``; none where there is none.
+        """Every message recorded in a conversation, as it came, for ``message_history=``.
 
-        Calls that a crash left without a result are answered behind them as interrupted: no tool runs twice.
+        Calls that a crash left without a result are answered as interrupted: no tool runs twice.
         """
-        rows = self._found(conversation).memory.items()
+        rows = self._latest(conversation).history.items()
         messages: list[ModelMessage] = list(ModelMessagesTypeAdapter.validate_python(rows))
         if messages and isinstance(messages[-1], ModelResponse) and messages[-1].tool_calls:
             open_calls = messages[-1].tool_calls
-            messages.append(ModelRequest(parts=[_interrupted(call) for call in open_calls]))
+            messages.append(ModelRequest(parts=[_interrupted_return(call) for call in open_calls]))
         return messages
 
     def memory(self, conversation: str | None = None) -> AgentMemory:
         """The memory of a conversation, to look into, pin and recall."""
-        return self._found(conversation).memory
+        return self._latest(conversation).history.memory
 
     def close(self) -> None:
-        """Release the store. What is asked next opens it again."""
+        """Release the store; the next request opens it again."""
         self._conversations.close()
 
-    def _found(self, conversation: str | None) -> Conversation:
+    def _latest(self, conversation: str | None) -> MessageConversation:
         return self._conversations.latest(conversation or self._name or "default")
 
-    def _named(self, ctx: RunContext[Any]) -> str:
+    def _conversation_name(self, ctx: RunContext[Any]) -> str:
         return self._name or ctx.conversation_id or "default"
 
     def _view(
         self, ctx: RunContext[Any], messages: Sequence[ModelMessage], instructions: str
     ) -> list[ModelMessage]:
-        found = self._conversations.at(self._named(ctx), messages, ctx.run_id)
-        return list(ModelMessagesTypeAdapter.validate_python(found.view(instructions)))
+        conversation = self._conversations.record(self._conversation_name(ctx), messages, ctx.run_id)
+        return list(ModelMessagesTypeAdapter.validate_python(conversation.view(instructions)))
 
 
-def _interrupted(call: ToolCallPart) -> ToolReturnPart:
+def _interrupted_return(call: ToolCallPart) -> ToolReturnPart:
     return ToolReturnPart(
         tool_name=call.tool_name, content=NO_RESULT, tool_call_id=call.tool_call_id, outcome="interrupted"
     )
 
 
-def _dumped(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
+def _dump_messages(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
     return rows

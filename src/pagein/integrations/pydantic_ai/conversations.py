@@ -1,4 +1,4 @@
-"""The conversations of a pydantic-ai agent, each in a session of its own: what is new in its messages, and their view."""
+"""The conversations of a pydantic-ai agent, each in a session of its own."""
 
 from __future__ import annotations
 
@@ -6,94 +6,62 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from operator import is_
 from typing import Any
 
-from pagein.formats.parsing import plain
-from pagein.integrations.openai_agents.items import ItemMemory
+from pagein.formats import Item
+from pagein.formats.parsing import to_plain_json
+from pagein.integrations._item_history import ItemHistory
+from pagein.integrations._threads import HistoryTracker, session_name
 from pagein.integrations.pydantic_ai.messages import NAME, to_items, to_rows
-from pagein.memory.operations import load as flows
-from pagein.memory.operations.ingest import Handed
-from pagein.memory.operations.load import Recorded
 from pagein.memory.options import Options
 
 Row = dict[str, Any]
 
-_SAID = ("part_kind", "content", "tool_name", "tool_call_id", "args", "signature")
-"""The fields of a part that a model is sent; the framework fills others in as it goes."""
-
-_FRAMING = 8
+_SENT_FIELDS = ("part_kind", "content", "tool_name", "tool_call_id", "args", "signature")
+"""Fields of a part that a model is sent; the framework fills in others as it goes."""
 
 
-class MessageMemory(ItemMemory):
-    """A memory of a conversation in pydantic-ai's messages, each given back as it came."""
+class MessageHistory(ItemHistory):
+    """The history of a conversation in pydantic-ai's messages, each returned as it came."""
 
-    def _tell(self, rows: Sequence[Row]) -> Recorded:
-        items = to_items(rows)
-        given = Handed(NAME, rows, items, lambda start: to_items(rows[start:]))
-        return self._run(flows.record(self._session, given, strict=False, whole=False))
+    format = NAME
 
-    def rows(self) -> list[Row]:
-        """The view as pydantic-ai's messages: within budget and legal. Raises OverBudget."""
-        return to_rows(self.view().messages())
+    def parse(self, rows: Sequence[Any]) -> tuple[Item, ...]:
+        """See ItemHistory.parse."""
+        return to_items(rows)
+
+
+def _make_tracker() -> HistoryTracker:
+    return HistoryTracker(values_of=_message_values, has_same_values=_are_same_objects)
 
 
 @dataclass(slots=True)
-class Conversation:
-    """An open memory, what it holds of the messages, and what it gave last in their place."""
+class MessageConversation:
+    """An open history, and the messages it has recorded. ``run`` is the run that used it last."""
 
-    memory: MessageMemory
-    said: list[Any] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-    given: list[Any] = field(default_factory=list)
-    counted: int = 0
-    reserved: int = 0
+    history: MessageHistory
+    tracker: HistoryTracker = field(default_factory=_make_tracker)
     run: str | None = None
-    """The run that spoke here last."""
-
-    def has(self, messages: Sequence[Any]) -> bool:
-        """Whether the messages begin with what is recorded: the very same objects, as they were when that was done."""
-        return (
-            0 < len(self.said) == len(self.marks)
-            and len(messages) >= len(self.marks)
-            and all(map(_is_unchanged, messages, self.marks))
-        )
-
-    def fresh(self, said: Sequence[Any]) -> int | None:
-        """How many of the messages are recorded, or None where they are another conversation's.
-
-        Messages that begin with what was given in place of others are that conversation too.
-        """
-        if list(said[: len(self.said)]) == self.said:
-            return len(self.said)
-        begun, since = len(self.given), self.said[self.counted :]
-        if begun and list(said[:begun]) == self.given and list(said[begun : begun + len(since)]) == since:
-            return begun + len(since)
-        return None
 
     def record(self, messages: Sequence[Any], rows: Sequence[Row]) -> None:
-        """Write the messages durably, all or none; ``rows`` is what they say."""
+        """Write the messages durably, all or none; ``rows`` are the messages as JSON."""
         if rows:
-            self.memory.put_items(rows)
-            if len(self.marks) == len(self.said):
-                self.marks += map(mark, messages)
-            self.said += map(spoken, rows)
+            self.history.append(rows)
+            self.tracker.add(messages, map(sent_content, rows))
 
     def view(self, instructions: str) -> list[Row]:
         """The view, with room for the instructions that are sent beside it. Raises OverBudget."""
-        cost = self.memory.counter.text(instructions) + _FRAMING if instructions else 0
-        if cost > self.reserved:
-            self.memory.tighten(cost - self.reserved)
-            self.reserved = cost
-        rows = self.memory.rows()
-        self.given, self.counted = [spoken(each) for each in rows], len(self.said)
+        self.history.reserve_instructions(instructions)
+        rows = to_rows(self.history.memory.view().messages())
+        self.tracker.set_view(map(sent_content, rows), len(self.tracker))
         return rows
 
 
-class Conversations:
-    """The conversations in one store, by name. Calls from several threads take their turns.
+class MessageConversations:
+    """The conversations in one store, by name. Threads may share it.
 
-    ``dump`` says messages as JSON-safe rows; it is asked for what is new, and for all only where something changed.
+    ``dump`` makes JSON-safe rows of messages; it gets the new ones, and all where something changed.
     """
 
     def __init__(
@@ -104,104 +72,111 @@ class Conversations:
         dump: Callable[[Sequence[Any]], list[Row]],
     ) -> None:
         self._url, self._tenant, self._options, self._dump = url, tenant, options, dump
-        self._open: dict[str, list[Conversation]] = {}
-        self._turn = threading.RLock()
-        MessageMemory.open(":memory:", **options).close()  # a bad option is told now
+        self._open: dict[str, list[MessageConversation]] = {}
+        self._lock = threading.RLock()
+        MessageHistory.open(":memory:", **options).close()  # a bad option raises now
 
-    def at(self, name: str, messages: Sequence[Any], run: str | None = None) -> Conversation:
-        """The conversation of that name that begins with these messages, all of them recorded in it.
+    def record(self, name: str, messages: Sequence[Any], run: str | None = None) -> MessageConversation:
+        """Record the messages, and return the conversation of that name that begins with them.
 
-        Messages that were edited go on in another session, ``name#1`` and so on. ``run`` is who speaks. Raises
-        FormatError, LogError.
+        Messages that were edited go on in another session, ``name#1`` and so on. Raises FormatError, LogError.
         """
-        with self._turn:
-            known = self._known(name)
-            same = [each for each in known if each.has(messages)]
-            if same:
-                found = max(same, key=lambda each: len(each.said))
-                fresh = messages[len(found.said) :]
-                found.record(fresh, plain(self._dump(fresh), "messages"))
+        with self._lock:
+            conversations = self._conversations(name)
+            unedited = [
+                candidate for candidate in conversations if candidate.tracker.has_same_objects(messages)
+            ]
+            if unedited:
+                conversation = max(unedited, key=lambda candidate: len(candidate.tracker))
+                fresh = messages[len(conversation.tracker) :]
+                conversation.record(fresh, to_plain_json(self._dump(fresh), "messages"))
             else:
-                found = self._compared(name, known, messages)
-            known.remove(found)
-            known.append(found)  # the one that spoke last
-            found.run = run
-            return found
+                conversation = self._record_compared(name, conversations, messages)
+            conversations.remove(conversation)
+            conversations.append(conversation)  # the newest is last
+            conversation.run = run
+            return conversation
 
-    def answered(self, name: str, message: Any, run: str | None = None) -> None:
-        """Record what the model said, in the conversation where its run spoke last."""
-        with self._turn:
+    def record_answer(self, name: str, message: Any, run: str | None = None) -> None:
+        """Record the model's message in the conversation that its run used last."""
+        with self._lock:
             self.latest(name, run).record([message], self._dump([message]))
 
-    def _compared(self, name: str, known: list[Conversation], messages: Sequence[Any]) -> Conversation:
-        """As ``at``, told by what the messages say."""
-        rows: list[Row] = plain(self._dump(messages), "messages")
-        said = [spoken(row) for row in rows]
-        matches = [(each, begun) for each in known if (begun := each.fresh(said)) is not None]
-        found, begun = max(matches, key=lambda pair: len(pair[0].said), default=(None, 0))
-        if found is None:
-            found = self._opened(name, len(known))
-            known.append(found)
-        if begun == len(found.said):
-            found.marks = [mark(each) for each in messages[:begun]]
-        found.record(messages[begun:], rows[begun:])
-        return found
-
-    def latest(self, name: str, run: str | None = None) -> Conversation:
-        """The conversation of that name where the run spoke last, or anybody did, or the one in the store."""
-        with self._turn:
-            known = self._known(name)
-            return next((each for each in reversed(known) if run is not None and each.run == run), known[-1])
+    def latest(self, name: str, run: str | None = None) -> MessageConversation:
+        """The conversation of that name that the run used last, else any run, else the one in the store."""
+        with self._lock:
+            conversations = self._conversations(name)
+            of_run = (
+                candidate for candidate in reversed(conversations) if run is not None and candidate.run == run
+            )
+            return next(of_run, conversations[-1])
 
     def close(self) -> None:
         """Release the store."""
-        with self._turn:
-            for each in (one for found in self._open.values() for one in found):
-                each.memory.close()
+        with self._lock:
+            for conversations in self._open.values():
+                for conversation in conversations:
+                    conversation.history.close()
             self._open.clear()
 
-    def _known(self, name: str) -> list[Conversation]:
-        known = self._open.get(name)
-        if known is None:
-            known = [self._opened(name, 0)]
-            while known[-1].said:
-                known.append(self._opened(name, len(known)))
-            if len(known) > 1:
-                known.pop().memory.close()
-            self._open[name] = known
-        return known
+    def _record_compared(
+        self, name: str, conversations: list[MessageConversation], messages: Sequence[Any]
+    ) -> MessageConversation:
+        """As ``record``, by comparing what the messages say."""
+        rows: list[Row] = to_plain_json(self._dump(messages), "messages")
+        contents = [sent_content(row) for row in rows]
+        matches = [
+            (candidate, count)
+            for candidate in conversations
+            if (count := next(candidate.tracker.recorded_counts(contents), None)) is not None
+        ]
+        conversation, count = max(matches, key=lambda match: len(match[0].tracker), default=(None, 0))
+        if conversation is None:
+            conversation = self._open_session(name, len(conversations))
+            conversations.append(conversation)
+        if count == len(conversation.tracker):
+            conversation.tracker.set_objects(messages[:count])
+        conversation.record(messages[count:], rows[count:])
+        return conversation
 
-    def _opened(self, name: str, number: int) -> Conversation:
-        session = name.replace("%", "%25").replace("#", "%23") + (f"#{number}" if number else "")
-        memory = MessageMemory.open(self._url, session=session, tenant=self._tenant, **self._options)
-        return Conversation(memory, [spoken(row) for row in memory.items()])
+    def _conversations(self, name: str) -> list[MessageConversation]:
+        conversations = self._open.get(name)
+        if conversations is None:
+            conversations = [self._open_session(name, 0)]
+            while conversations[-1].tracker.records:
+                conversations.append(self._open_session(name, len(conversations)))
+            if len(conversations) > 1:
+                conversations.pop().history.close()
+            self._open[name] = conversations
+        return conversations
+
+    def _open_session(self, name: str, number: int) -> MessageConversation:
+        session = session_name(name, number)
+        history = MessageHistory.open(self._url, session=session, tenant=self._tenant, **self._options)
+        conversation = MessageConversation(history)
+        conversation.tracker.records += map(sent_content, history.items())
+        return conversation
 
 
-Mark = tuple[Any, tuple[tuple[Any, ...], ...]]
-"""A message and what it held: the same objects while nobody edits it."""
+def _message_values(message: Any) -> tuple[Any, ...]:
+    """The parts of a message and the objects in them: the same ones while nobody edits it."""
+    return tuple(value for part in message.parts for value in _part_values(part))
 
 
-def mark(message: Any) -> Mark:
-    """The message as it is now. Cheap, since every turn looks at every message."""
-    return message, tuple(map(_held, message.parts))
-
-
-def _held(part: Any) -> tuple[Any, ...]:
+def _part_values(part: Any) -> tuple[Any, ...]:
     content = getattr(part, "content", None)
-    within = tuple(content) if isinstance(content, list) else ()
-    return (part, content, getattr(part, "args", None), *within)
+    elements = tuple(content) if isinstance(content, list) else ()
+    return (part, content, getattr(part, "args", None), *elements)
 
 
-def _is_unchanged(message: Any, known: Mark) -> bool:
-    return message is known[0] and all(
-        len(now) == len(then) and all(a is b for a, b in zip(now, then, strict=True))
-        for now, then in zip_longest(map(_held, message.parts), known[1], fillvalue=())
-    )
+def _are_same_objects(values: Sequence[Any], others: Sequence[Any]) -> bool:
+    return len(values) == len(others) and all(map(is_, values, others))
 
 
-def spoken(row: Mapping[str, Any]) -> Any:
-    """What a message says, without what the framework notes beside it."""
+def sent_content(row: Mapping[str, Any]) -> Any:
+    """The part of a message that a model is sent, without what the framework notes beside it."""
     parts = [
-        {key: part.get(key) for key in _SAID if part.get(key) is not None} for part in row.get("parts", ())
+        {key: part.get(key) for key in _SENT_FIELDS if part.get(key) is not None}
+        for part in row.get("parts", ())
     ]
     return row.get("kind"), parts

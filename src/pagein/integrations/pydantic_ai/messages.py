@@ -1,8 +1,8 @@
 """pydantic-ai's messages, as its own adapter dumps them, to steps and back.
 
 Source: ``pydantic_ai.messages`` 2.x (``ModelRequest``, ``ModelResponse`` and their parts). A part that is neither text,
-image, call nor result is kept unread and returned equal, and so are the fields beside what is understood. What no model
-is sent (ids of runs, timestamps, metadata) is kept and costs nothing.
+image, call nor result is kept unread and returned equal, and so are fields that are not understood. Fields that no model
+is sent (ids of runs, timestamps, metadata) are kept and cost nothing.
 """
 
 from __future__ import annotations
@@ -28,241 +28,236 @@ from pagein.events.steps import (
     as_parts,
     as_text,
 )
-from pagein.formats import rendering as writing
+from pagein.formats import rendering
 from pagein.formats.base import Item
-from pagein.formats.parsing import compact, exact_base64, kept, kind_of
+from pagein.formats.parsing import compact_json, decode_exact_base64, opaque_part, type_name
 
 NAME = "pydantic-ai"
 
 Row = dict[str, Any]
 
 _UNSENT = " "
-"""The readable text of fields that no model is sent: they are kept, and count as next to nothing."""
+"""Readable text of fields that no model is sent: they are kept, and count as almost nothing."""
 
 _REQUEST = "_request"
-"""Where the first part of a request notes the request's own fields."""
+"""Key of the request's own fields, in its first part."""
 
 _OBJECT = "_object"
-"""Where a call notes that its arguments came as an object, not as JSON text."""
+"""Key in a call whose arguments came as an object, not as JSON text."""
 
+_STATUSES: Mapping[str, Status] = {"success": "ok", "interrupted": "unknown"}
+"""Status of a result by its outcome; every other outcome is an error."""
 
-_OUTCOMES: Mapping[str, Status] = {"success": "ok", "interrupted": "unknown"}
-"""How a call ended; every other outcome is a failure that the model is told."""
+_FROM_URL, _TO_URL = str.maketrans("-_", "+/"), str.maketrans("+/", "-_")
+"""Base64 in the letters of URLs, as the adapter writes it, to standard base64 and back."""
 
 
 def to_items(rows: Sequence[Any]) -> tuple[Item, ...]:
-    """What the messages say, in order. Raises FormatError, with a path, for what is no message."""
-    return tuple(item for at, row in enumerate(rows) for item in _items(row, f"messages[{at}]"))
+    """Parse messages into steps and results, in order. Raises FormatError with the path of what is no message."""
+    return tuple(item for at, row in enumerate(rows) for item in _parse_message(row, f"messages[{at}]"))
 
 
-def _items(row: Any, path: str) -> Iterator[Item]:
+def _parse_message(row: Any, path: str) -> Iterator[Item]:
     if not isinstance(row, dict) or not isinstance(row.get("parts"), list):
-        raise FormatError(f"expected a message with parts, not {kind_of(row)}", path=path)
-    about = {key: value for key, value in row.items() if key not in ("parts", "kind") and value is not None}
+        raise FormatError(f"expected a message with parts, not {type_name(row)}", path=path)
+    fields = {key: value for key, value in row.items() if key not in ("parts", "kind") and value is not None}
     for at, part in enumerate(row["parts"]):
         if not isinstance(part, dict) or not isinstance(part.get("part_kind"), str):
             raise FormatError("expected a part with a part_kind", path=f"{path}.parts[{at}]")
     if row.get("kind") == "response":
-        yield _response(row["parts"], about)
+        yield _parse_response(row["parts"], fields)
         return
     for at, part in enumerate(row["parts"]):
-        yield _asked(part, {_REQUEST: about} if at == 0 and about else {}, f"{path}.parts[{at}]")
+        request = {_REQUEST: fields} if at == 0 and fields else {}
+        yield _parse_request_part(part, request, f"{path}.parts[{at}]")
 
 
-def _asked(part: Row, begun: Row, path: str) -> Item:
-    """One part of a request: instructions, the user's words, a result, or what stays unread."""
+def _parse_request_part(part: Row, request: Row, path: str) -> Item:
+    """Parse instructions, the user's text or a result; any other part stays unread."""
     kind, content = part["part_kind"], part.get("content")
     if kind == "system-prompt" and isinstance(content, str):
-        return SystemPromptStep(content, _beside(part, begun, "content"))
+        return SystemPromptStep(content, _other_fields(part, request, "content"))
     if kind == "user-prompt" and isinstance(content, str):
-        return TaskStep(content, _beside(part, begun, "content"))
+        return TaskStep(content, _other_fields(part, request, "content"))
     if kind == "user-prompt" and isinstance(content, list):
-        return TaskStep(tuple(map(_user_part, content)), _beside(part, begun, "content"))
+        return TaskStep(tuple(map(_parse_user_part, content)), _other_fields(part, request, "content"))
     call_id = part.get("tool_call_id")
-    named = kind == "tool-return" or (kind == "retry-prompt" and part.get("tool_name"))
-    if named and isinstance(call_id, str):
-        status = (
-            _OUTCOMES.get(str(part.get("outcome", "success")), "error") if kind == "tool-return" else "error"
+    is_result = kind == "tool-return" or (kind == "retry-prompt" and part.get("tool_name"))
+    if is_result and isinstance(call_id, str):
+        outcome = str(part.get("outcome", "success"))
+        status = _STATUSES.get(outcome, "error") if kind == "tool-return" else "error"
+        result: Content = content if isinstance(content, str) else (_opaque_value(content),)
+        return Observation(
+            call_id, result, status, extra=_other_fields(part, request, "content", "tool_call_id")
         )
-        said: Content = content if isinstance(content, str) else (_value(content),)
-        return Observation(call_id, said, status, extra=_beside(part, begun, "content", "tool_call_id"))
-    if kind in ("tool-return", "retry-prompt") and named:
+    if kind in ("tool-return", "retry-prompt") and is_result:
         raise FormatError("a result without a tool_call_id", path=path)
-    unread = Opaque(NAME, "part", compact(part), _readable(content))
-    return TaskStep((unread,), Opaque(NAME, "message", compact(begun), _UNSENT) if begun else None)
+    unread = Opaque(NAME, "part", compact_json(part), _readable_text(content))
+    extra = Opaque(NAME, "message", compact_json(request), _UNSENT) if request else None
+    return TaskStep((unread,), extra)
 
 
-def _value(content: Any) -> Opaque:
-    return Opaque(NAME, "value", compact({"content": content}), _readable(content))
+def _opaque_value(content: Any) -> Opaque:
+    return Opaque(NAME, "value", compact_json({"content": content}), _readable_text(content))
 
 
-def _readable(content: Any) -> str:
-    return (
-        content
-        if isinstance(content, str)
-        else ""
-        if content is None
-        else json.dumps(content, ensure_ascii=False)
-    )
+def _readable_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "" if content is None else json.dumps(content, ensure_ascii=False)
 
 
-def _beside(part: Row, begun: Row, *known: str) -> Opaque:
-    held = {key: value for key, value in part.items() if key not in known and value is not None}
-    return Opaque(NAME, "message", compact({**held, **begun}), _UNSENT)
+def _other_fields(part: Row, more: Row, *read: str) -> Opaque:
+    """The fields of a part without those that were read, and more fields."""
+    fields = {key: value for key, value in part.items() if key not in read and value is not None}
+    return Opaque(NAME, "message", compact_json({**fields, **more}), _UNSENT)
 
 
-def _user_part(value: Any) -> Part:
+def _parse_user_part(value: Any) -> Part:
     if isinstance(value, str):
         return Text(value)
     if isinstance(value, dict) and isinstance(value.get("kind"), str):
         kind = value["kind"]
-        beside = {key: each for key, each in value.items() if key not in ("data", "url", "content")}
-        held = Opaque(NAME, kind, compact(beside), _UNSENT)
+        fields = {key: field for key, field in value.items() if key not in ("data", "url", "content")}
+        extra = Opaque(NAME, kind, compact_json(fields), _UNSENT)
         if kind == "image-url" and isinstance(value.get("url"), str) and value["url"]:
-            return Image(url=value["url"], extra=held)
+            return Image(url=value["url"], extra=extra)
         media, data = value.get("media_type"), value.get("data")
-        if (
-            kind == "binary"
-            and isinstance(media, str)
-            and media.startswith("image/")
-            and isinstance(data, str)
-        ):
-            # The adapter writes base64 in the letters of URLs.
-            plain = exact_base64(data.translate(_FROM_URL))
-            if plain:
-                return Image(plain, media, extra=held)
+        if kind == "binary" and isinstance(media, str) and isinstance(data, str):
+            image = decode_exact_base64(data.translate(_FROM_URL)) if media.startswith("image/") else b""
+            if image:
+                return Image(image, media, extra=extra)
         if kind == "text-content" and isinstance(value.get("content"), str):
-            return Text(value["content"], held)
-        return kept(NAME, "content", value)
-    return Opaque(NAME, "content", compact(value), _readable(value))
+            return Text(value["content"], extra)
+        return opaque_part(NAME, "content", value)
+    return Opaque(NAME, "content", compact_json(value), _readable_text(value))
 
 
-_FROM_URL, _TO_URL = str.maketrans("-_", "+/"), str.maketrans("+/", "-_")
-
-
-def _response(parts: list[Row], about: Row) -> ActionStep:
+def _parse_response(parts: list[Row], fields: Row) -> ActionStep:
     content: list[Part] = []
     calls: list[ToolCall] = []
     for part in parts:
-        kind, said = part["part_kind"], part.get("content")
-        if kind == "text" and isinstance(said, str):
-            content.append(Text(said, _beside(part, {}, "content")))
+        kind, text = part["part_kind"], part.get("content")
+        if kind == "text" and isinstance(text, str):
+            content.append(Text(text, _other_fields(part, {}, "content")))
         elif kind == "tool-call" and isinstance(part.get("tool_name"), str) and part.get("tool_call_id"):
-            calls.append(_call(part, len(content)))
+            calls.append(_parse_call(part, len(content)))
         elif kind == "thinking":
-            content.append(Opaque(NAME, "thinking", compact(part), said if isinstance(said, str) else ""))
+            readable = text if isinstance(text, str) else ""
+            content.append(Opaque(NAME, "thinking", compact_json(part), readable))
         else:
-            content.append(kept(NAME, "part", part))
-    beside = Opaque(NAME, "message", compact(about), _UNSENT) if about else None
-    return ActionStep(
-        tuple(content) or None, tuple(calls), model=str(about.get("model_name") or ""), extra=beside
-    )
+            content.append(opaque_part(NAME, "part", part))
+    extra = Opaque(NAME, "message", compact_json(fields), _UNSENT) if fields else None
+    model = str(fields.get("model_name") or "")
+    return ActionStep(tuple(content) or None, tuple(calls), model=model, extra=extra)
 
 
-def _call(part: Row, at: int) -> ToolCall:
+def _parse_call(part: Row, at: int) -> ToolCall:
     args = part.get("args")
-    text = args if isinstance(args, str) else compact({} if args is None else args)
-    spelled = {} if isinstance(args, str) else {_OBJECT: args is not None}
-    beside = _beside(part, spelled, "args", "tool_name", "tool_call_id")
-    return ToolCall(part["tool_call_id"], part["tool_name"], text, at, beside)
+    text = args if isinstance(args, str) else compact_json({} if args is None else args)
+    more = {} if isinstance(args, str) else {_OBJECT: args is not None}
+    extra = _other_fields(part, more, "args", "tool_name", "tool_call_id")
+    return ToolCall(part["tool_call_id"], part["tool_name"], text, at, extra)
 
 
 # -- back to messages
 
 
 def to_rows(messages: Sequence[Message]) -> list[Row]:
-    """The messages as pydantic-ai's: neighbours that no model made are one request, as it sends them itself."""
+    """Render messages as pydantic-ai's: neighbours that no model made are one request, as it sends them itself."""
     rows: list[Row] = []
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     for message in messages:
-        held = writing.own(message.extra, NAME) or {}
+        fields = rendering.own_fields(message.extra, NAME) or {}
         if message.role == "assistant":
-            rows.append({**held, "parts": list(_spoken(message)), "kind": "response"})
+            rows.append({**fields, "parts": list(_response_parts(message)), "kind": "response"})
             continue
         if not rows or rows[-1]["kind"] != "request":
             rows.append({"parts": [], "kind": "request"})
-        begun = held.pop(_REQUEST, None)
-        if isinstance(begun, dict):
-            rows[-1] = {**rows[-1], **begun}
-        rows[-1]["parts"] += _asked_parts(message, held, names)
-    found: list[Row] = writing.encodable(rows)
-    return found
+        request = fields.pop(_REQUEST, None)
+        if isinstance(request, dict):
+            rows[-1] = {**rows[-1], **request}
+        rows[-1]["parts"] += _request_parts(message, fields, names)
+    rendered: list[Row] = rendering.replace_surrogates(rows)
+    return rendered
 
 
-def _asked_parts(message: Message, held: Row, names: dict[str, str]) -> Iterator[Row]:
+def _request_parts(message: Message, fields: Row, names: dict[str, str]) -> Iterator[Row]:
     parts = as_parts(message.content)
-    own = writing.own(parts[0], NAME) if len(parts) == 1 and isinstance(parts[0], Opaque) else None
+    own = rendering.own_fields(parts[0], NAME) if len(parts) == 1 and isinstance(parts[0], Opaque) else None
     match message.role:
         case "system":
-            yield {**held, "content": as_text(message.content), "part_kind": "system-prompt"}
+            yield {**fields, "content": as_text(message.content), "part_kind": "system-prompt"}
         case "tool":
-            said = own["content"] if own is not None and "content" in own else as_text(message.content)
-            about = {"part_kind": "tool-return", "tool_name": names.get(message.call_id, "tool"), **held}
-            if message.is_error and about["part_kind"] == "tool-return":
-                about.setdefault("outcome", "failed")
-            yield {**about, "content": said, "tool_call_id": message.call_id}
+            result = own["content"] if own is not None and "content" in own else as_text(message.content)
+            row = {"part_kind": "tool-return", "tool_name": names.get(message.call_id, "tool"), **fields}
+            if message.is_error and row["part_kind"] == "tool-return":
+                row.setdefault("outcome", "failed")
+            yield {**row, "content": result, "tool_call_id": message.call_id}
         case _:
             if own is not None and isinstance(own.get("part_kind"), str):
                 yield own
                 return
-            content = message.content if isinstance(message.content, str) else [_told(part) for part in parts]
-            yield {**held, "content": content or writing.NO_CONTENT, "part_kind": "user-prompt"}
+            content = message.content if isinstance(message.content, str) else list(map(_user_part, parts))
+            yield {**fields, "content": content or rendering.NO_CONTENT, "part_kind": "user-prompt"}
 
 
-def _told(part: Part) -> Any:
+def _user_part(part: Part) -> Any:
     match part:
         case Text():
-            held = writing.own(part.extra, NAME)
-            return part.text if held is None else {**held, "content": part.text}
+            fields = rendering.own_fields(part.extra, NAME)
+            return part.text if fields is None else {**fields, "content": part.text}
         case Image():
-            held = writing.own(part.extra, NAME) or {}
+            fields = rendering.own_fields(part.extra, NAME) or {}
             if part.url:
-                return {"kind": "image-url", **held, "url": part.url}
-            data = writing.base64_of(part).translate(_TO_URL)
+                return {"kind": "image-url", **fields, "url": part.url}
+            data = rendering.image_base64(part).translate(_TO_URL)
             media = part.media_type or "image/png"
-            return {"kind": "binary", "media_type": media, **held, "data": data}
+            return {"kind": "binary", "media_type": media, **fields, "data": data}
         case Opaque():
-            own = writing.own(part, NAME)
+            own = rendering.own_fields(part, NAME)
             return part.text if own is None else own
 
 
-def _spoken(message: Message) -> Iterator[Row]:
-    parts, reached, said = as_parts(message.content), 0, 0
+def _response_parts(message: Message) -> Iterator[Row]:
+    """The parts of a response, each call at its place between them."""
+    parts, start, count = as_parts(message.content), 0, 0
     for call in (*message.tool_calls, None):
-        at = len(parts) if call is None or call.at is None else min(max(call.at, reached), len(parts))
-        for part in parts[reached:at]:
-            row = _spoken_part(part)
+        stop = len(parts) if call is None or call.at is None else min(max(call.at, start), len(parts))
+        for part in parts[start:stop]:
+            row = _response_part(part)
             if row is not None:
-                said += 1
+                count += 1
                 yield row
-        reached = at
+        start = stop
         if call is not None:
-            said += 1
+            count += 1
             yield _call_row(call)
-    if not said:
-        yield {"content": writing.NO_CONTENT, "part_kind": "text"}
+    if not count:
+        yield {"content": rendering.NO_CONTENT, "part_kind": "text"}
 
 
-def _spoken_part(part: Part) -> Row | None:
+def _response_part(part: Part) -> Row | None:
     match part:
         case Text():
-            return {**(writing.own(part.extra, NAME) or {}), "content": part.text, "part_kind": "text"}
+            fields = rendering.own_fields(part.extra, NAME) or {}
+            return {**fields, "content": part.text, "part_kind": "text"}
         case Image():
-            return {"content": writing.pictured(part), "part_kind": "text"}
+            return {"content": rendering.image_placeholder(part), "part_kind": "text"}
         case Opaque():
-            own = writing.own(part, NAME)
-            text = writing.foreign_text(part)
+            own = rendering.own_fields(part, NAME)
+            text = rendering.foreign_text(part)
             return own if own is not None else {"content": text, "part_kind": "text"} if text else None
 
 
 def _call_row(call: ToolCall) -> Row:
-    held = writing.own(call.extra, NAME) or {}
-    spelled = held.pop(_OBJECT, None)
+    fields = rendering.own_fields(call.extra, NAME) or {}
+    is_object = fields.pop(_OBJECT, None)
     args: Any = call.arguments
-    if spelled is not None:
+    if is_object is not None:
         try:
             value = json.loads(args)
         except ValueError:
             value = args
-        args = value if isinstance(value, dict) and (value or spelled) else None if not value else args
-    return {**held, "tool_name": call.name, "args": args, "tool_call_id": call.id, "part_kind": "tool-call"}
+        args = value if isinstance(value, dict) and (value or is_object) else None if not value else args
+    return {**fields, "tool_name": call.name, "args": args, "tool_call_id": call.id, "part_kind": "tool-call"}

@@ -1,6 +1,6 @@
-"""Messages of a view as smolagents' messages: its roles, its lists of parts, its way to say a call and an answer.
+"""Messages of a view as smolagents' messages: its roles, its lists of parts, its text for a call and a result.
 
-Calls and answers are text to smolagents' models (roles ``tool-call`` and ``tool-response``, which they turn into the
+Calls and results are text for smolagents' models (roles ``tool-call`` and ``tool-response``, which they turn into the
 assistant and the user). Pictures stand in a message of the user.
 """
 
@@ -15,17 +15,22 @@ from smolagents.models import ChatMessage, MessageRole
 
 from pagein.events.messages import Message
 from pagein.events.steps import Content, Image, Opaque, Text, ToolCall, as_parts, part_text
-from pagein.integrations._json_values import as_picture
-from pagein.integrations.smolagents.to_steps import NO_CALL, OBSERVED, PROVIDER
+from pagein.integrations.smolagents.json_values import to_picture
+from pagein.integrations.smolagents.to_steps import (
+    NO_CALL,
+    OBSERVATION_PREFIX,
+    PROVIDER,
+    has_picture_bytes,
+)
 from pagein.tokens import TokenCounter
 
-REQUEST, MESSAGE = 3, 4
-"""Tokens that every request, and every message, costs beside its words."""
+REQUEST_TOKENS, MESSAGE_TOKENS = 3, 4
+"""Tokens that every request, and every message, costs beside its text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """One message of ours as smolagents says it, and what that costs in tokens."""
+class RenderedMessage:
+    """A message of a view, the smolagents messages made of it, and their cost in tokens."""
 
     source: Message
     messages: tuple[ChatMessage, ...]
@@ -33,112 +38,114 @@ class Spoken:
 
 
 @dataclass(slots=True)
-class Speaker:
-    """Says messages the smolagents way. What was said in the last request is not said anew, and is the same object."""
+class ChatMessageRenderer:
+    """Renders messages as smolagents' own. A message of the last request is not rendered again: it is the same object."""
 
     counter: TokenCounter
-    _said: dict[int, Spoken] = field(default_factory=dict)
+    _last: dict[int, RenderedMessage] = field(default_factory=dict)
 
-    def say(self, messages: Iterable[Message]) -> tuple[list[ChatMessage], int]:
-        """The messages of a request in order, and its tokens."""
-        said = [self._known(message) for message in messages]
-        self._said = {id(each.source): each for each in said}
-        tokens = REQUEST + sum(each.tokens for each in said)
-        return [message for each in said for message in each.messages], tokens
+    def to_chat_messages(self, messages: Iterable[Message]) -> tuple[list[ChatMessage], int]:
+        """Render the messages of a request in order, and count its tokens."""
+        rendered = [self._render_once(message) for message in messages]
+        self._last = {id(message.source): message for message in rendered}
+        tokens = REQUEST_TOKENS + sum(message.tokens for message in rendered)
+        return [chat_message for message in rendered for chat_message in message.messages], tokens
 
-    def cost(self, messages: Iterable[ChatMessage]) -> int:
-        """Tokens of messages of smolagents."""
-        return sum(MESSAGE + sum(self._part_cost(part) for part in _parts(each.content)) for each in messages)
+    def count_tokens(self, messages: Iterable[ChatMessage]) -> int:
+        """Count the tokens of smolagents messages, pictures not included."""
+        return sum(
+            MESSAGE_TOKENS + sum(self._count_part(part) for part in _parts(message.content))
+            for message in messages
+        )
 
-    def _known(self, message: Message) -> Spoken:
-        known = self._said.get(id(message))
-        if known is not None and known.source is message:
-            return known
-        spoken = tuple(self._spoken(message))
+    def _render_once(self, message: Message) -> RenderedMessage:
+        rendered = self._last.get(id(message))
+        if rendered is not None and rendered.source is message:
+            return rendered
+        chat_messages = tuple(self._render(message))
         images = sum(
             self.counter.image(part) for part in as_parts(message.content) if isinstance(part, Image)
         )
-        return Spoken(message, spoken, self.cost(spoken) + images)
+        return RenderedMessage(message, chat_messages, self.count_tokens(chat_messages) + images)
 
-    def _spoken(self, message: Message) -> Iterable[ChatMessage]:
+    def _render(self, message: Message) -> Iterable[ChatMessage]:
         match message.role:
             case "system":
-                yield _message(MessageRole.SYSTEM, _text(message.content))
+                yield _text_message(MessageRole.SYSTEM, _text(message.content))
             case "user":
-                yield ChatMessage(role=MessageRole.USER, content=self._rows(message.content))
+                yield ChatMessage(role=MessageRole.USER, content=self._content_rows(message.content))
             case "assistant":
-                yield from _assistant(message)
+                yield from _assistant_messages(message)
             case "tool":
-                yield from self._answer(message)
+                yield from self._tool_response(message)
 
-    def _answer(self, message: Message) -> Iterable[ChatMessage]:
-        beside = _beside(message.extra)
-        if beside.get("shown", True) is False and not message.content:
+    def _tool_response(self, message: Message) -> Iterable[ChatMessage]:
+        fields = _extra_fields(message.extra)
+        if fields.get("shown", True) is False and not message.content:
             return
-        rows = self._rows(message.content)
+        rows = self._content_rows(message.content)
         pictures = [row for row in rows if row["type"] == "image"]
         if pictures:
             yield ChatMessage(role=MessageRole.USER, content=pictures)
         text = _text(message.content)
         if text or not pictures:
-            yield _message(MessageRole.TOOL_RESPONSE, f"{beside.get('before', OBSERVED)}{text}")
+            prefix = fields.get("before", OBSERVATION_PREFIX)
+            yield _text_message(MessageRole.TOOL_RESPONSE, f"{prefix}{text}")
 
-    def _rows(self, content: Content | None) -> list[dict[str, Any]]:
+    def _content_rows(self, content: Content | None) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         for part in as_parts(content):
             if isinstance(part, Image) and part.data:
-                rows.append({"type": "image", "image": as_picture(part)})
-            elif text := _part(part):
+                rows.append({"type": "image", "image": to_picture(part)})
+            elif text := _part_as_text(part):
                 rows.append({"type": "text", "text": text})
         return rows or [{"type": "text", "text": "(no content)"}]
 
-    def _part_cost(self, part: Any) -> int:
+    def _count_part(self, part: Any) -> int:
         return self.counter.text(part["text"]) if "text" in part else 0
 
 
-def _assistant(message: Message) -> Iterable[ChatMessage]:
+def _assistant_messages(message: Message) -> Iterable[ChatMessage]:
     calls = [call for call in message.tool_calls if call.extra is None or call.extra.kind != NO_CALL]
     text = _text(message.content)
     if text or not message.tool_calls:
-        yield _message(MessageRole.ASSISTANT, text or "(no content)")
+        yield _text_message(MessageRole.ASSISTANT, text or "(no content)")
     if calls:
-        yield _message(MessageRole.TOOL_CALL, "Calling tools:\n" + str([_call(call) for call in calls]))
+        rows = str([_call_row(call) for call in calls])
+        yield _text_message(MessageRole.TOOL_CALL, "Calling tools:\n" + rows)
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": spoken_arguments(call.arguments)}
+def _call_row(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": parse_arguments(call.arguments)}
     return {"id": call.id, "type": "function", "function": function}
 
 
-def spoken_arguments(arguments: str) -> Any:
-    """Arguments as the values they are the JSON text of; a stub, which is no JSON, as it is."""
+def parse_arguments(arguments: str) -> Any:
+    """Parse arguments from their JSON text; a stub, which is not JSON, stays as it is."""
     try:
         return json.loads(arguments)
     except (ValueError, RecursionError):
         return arguments
 
 
-def _beside(extra: Opaque | None) -> dict[str, Any]:
+def _extra_fields(extra: Opaque | None) -> dict[str, Any]:
     if extra is None or extra.provider != PROVIDER:
         return {}
-    found: dict[str, Any] = json.loads(extra.body)
-    return found
+    fields: dict[str, Any] = json.loads(extra.body)
+    return fields
 
 
-def _message(role: MessageRole, text: str) -> ChatMessage:
+def _text_message(role: MessageRole, text: str) -> ChatMessage:
     return ChatMessage(role=role, content=[{"type": "text", "text": text}])
 
 
 def _text(content: Content | None) -> str:
-    return "\n".join(text for part in as_parts(content) if not _is_held(part) and (text := _part(part)))
+    texts = (_part_as_text(part) for part in as_parts(content) if not has_picture_bytes(part))
+    return "\n".join(text for text in texts if text)
 
 
-def _is_held(part: object) -> bool:
-    return isinstance(part, Image) and bool(part.data)
-
-
-def _part(part: Any) -> str:
-    """What of a part can be said as text; another provider's private content is not said."""
+def _part_as_text(part: Any) -> str:
+    """A part as text; "" for another provider's private content."""
     match part:
         case Text(text=text):
             return text

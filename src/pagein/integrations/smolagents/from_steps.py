@@ -1,6 +1,6 @@
-"""A step of ours as smolagents had it: what the model sees is in the step, all else in the note beside it.
+"""A step of ours as smolagents had it: the step has what the model sees, the note beside it has all else.
 
-A run that smolagents never held can be restored too, without its notes.
+A run that smolagents never held can be restored too, without notes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from PIL import Image as Pillow
-from smolagents import memory as theirs
+from smolagents import memory as smol
 from smolagents import utils
 from smolagents.models import ChatMessage, MessageRole
 from smolagents.monitoring import Timing, TokenUsage
@@ -25,172 +25,170 @@ from pagein.events.steps import (
     as_parts,
     as_text,
 )
-from pagein.integrations._json_values import as_picture, plain
-from pagein.integrations.smolagents.chat_messages import spoken_arguments
-from pagein.integrations.smolagents.to_steps import NO_CALL, TASK, is_picture_kept
+from pagein.integrations.smolagents.chat_messages import parse_arguments
+from pagein.integrations.smolagents.json_values import to_json_value, to_picture
+from pagein.integrations.smolagents.to_steps import NO_CALL, TASK_PREFIX, has_picture_bytes
 
 SAME = True
-"""In a note: it is what the step of ours says, and is not written twice."""
+"""Value in a note of a field that equals the step's own, and is not written twice."""
 
 
 @dataclass
-class KeptStep(theirs.MemoryStep):  # type: ignore[misc] # smolagents has no types
-    """A step whose class is not known here: what it said is kept, and said again unchanged."""
+class KeptStep(smol.MemoryStep):  # type: ignore[misc] # smolagents has no types
+    """A step of an unknown class, with its messages as they were."""
 
     kind: str
     messages: list[ChatMessage] = field(default_factory=list)
 
-    def to_messages(self, summary_mode: bool = False) -> list[ChatMessage]:  # noqa: ARG002 - it had one way to say it
-        """What it said."""
+    def to_messages(self, summary_mode: bool = False) -> list[ChatMessage]:  # noqa: ARG002 - it has one rendering
+        """Return its messages."""
         return list(self.messages)
 
 
-def noted(step: Any, ours: Sequence[Step], first: int) -> dict[str, Any]:
-    """What of a smolagents step the steps of ours do not say, as JSON-safe values."""
-    note: dict[str, Any] = {"at": first, "count": len(ours), "kind": type(step).__name__}
+def step_note(step: Any, own_steps: Sequence[Step], first: int) -> dict[str, Any]:
+    """The fields of a smolagents step that our steps lack, as JSON-safe values."""
+    note: dict[str, Any] = {"at": first, "count": len(own_steps), "kind": type(step).__name__}
     match step:
-        case theirs.ActionStep():
-            return note | _action_note(step, ours[0] if ours else None)
-        case theirs.PlanningStep():
+        case smol.ActionStep():
+            return note | _action_note(step, own_steps[0] if own_steps else None)
+        case smol.PlanningStep():
             return note | {
                 "plan": step.plan if step.plan != step.plan.strip() else SAME,
-                "timing": _times(step.timing),
+                "timing": _timing_note(step.timing),
                 "usage": _usage_note(step.token_usage),
             }
         case _:
             return note
 
 
-def _action_note(step: theirs.ActionStep, ours: Step | None) -> dict[str, Any]:
-    said = ours.content if isinstance(ours, ActionStep) else None
-    is_same = isinstance(step.model_output, str) and step.model_output == said
-    only = step.tool_calls[0].arguments if step.tool_calls else None
+def _action_note(step: smol.ActionStep, own_step: Step | None) -> dict[str, Any]:
+    content = own_step.content if isinstance(own_step, ActionStep) else None
+    is_same = isinstance(step.model_output, str) and step.model_output == content
+    first_arguments = step.tool_calls[0].arguments if step.tool_calls else None
     note: dict[str, Any] = {
         "number": step.step_number,
-        "timing": _times(step.timing),
+        "timing": _timing_note(step.timing),
         "usage": _usage_note(step.token_usage),
-        "output": SAME if is_same else plain(step.model_output),
-        "code": _unless_same(step.code_action, only),
-        "observations": _unless_same(step.observations, _observed(ours)),
+        "output": SAME if is_same else to_json_value(step.model_output),
+        "code": _same_or_value(step.code_action, first_arguments),
+        "observations": _same_or_value(step.observations, _only_observation(own_step)),
         "calls": len(step.tool_calls) if step.tool_calls is not None else None,
         "final": bool(step.is_final_answer),
-        "action_output": plain(step.action_output),
+        "action_output": to_json_value(step.action_output),
     }
     if step.error is not None:
         note["error"] = {"type": type(step.error).__name__, "message": str(step.error)}
     return {key: value for key, value in note.items() if value is not None and value is not False}
 
 
-def _unless_same(value: Any, known: Any) -> Any:
-    return SAME if value is not None and value == known else value
+def _same_or_value(value: Any, own_value: Any) -> Any:
+    return SAME if value is not None and value == own_value else value
 
 
-def _times(timing: Any) -> list[float | None]:
+def _timing_note(timing: Any) -> list[float | None]:
     return [getattr(timing, "start_time", None), getattr(timing, "end_time", None)]
 
 
 def _usage_note(usage: Any) -> Any:
-    return None if usage is None else plain([usage.input_tokens, usage.output_tokens])
+    return None if usage is None else to_json_value([usage.input_tokens, usage.output_tokens])
 
 
-def _observed(ours: Step | None) -> str | None:
-    """What a note need not repeat: the one answer that was shown, where nothing else is in it."""
-    if not isinstance(ours, ActionStep):
+def _only_observation(own_step: Step | None) -> str | None:
+    """The text of the one successful observation that is shown, where nothing else is in it; else None."""
+    if not isinstance(own_step, ActionStep):
         return None
-    shown = [each for each in ours.observations if each is not None and each.extra is not None]
-    if (
-        len(shown) != 1
-        or shown[0].status != "ok"
-        or '"before": ""' in (shown[0].extra.body if shown[0].extra else "")
-    ):
+    pairs = [(result, result.extra) for result in own_step.observations if result is not None]
+    extras = [(result, extra) for result, extra in pairs if extra is not None]
+    if len(extras) != 1:
         return None
-    texts = [part for part in as_parts(shown[0].content) if not is_picture_kept(part)]
-    return as_text(tuple(texts))
+    result, extra = extras[0]
+    if result.status != "ok" or '"before": ""' in extra.body:
+        return None
+    return _text(result.content)
 
 
-def restored(steps: Sequence[Step], note: Mapping[str, Any]) -> Any:
-    """The smolagents step that was recorded as these steps, with this note (empty where there is none)."""
-    ours = steps[0] if steps else None
+def from_steps(own_steps: Sequence[Step], note: Mapping[str, Any]) -> Any:
+    """Restore the smolagents step that was recorded as these steps with this note, which may be empty."""
+    own_step = own_steps[0] if own_steps else None
     kind = note.get("kind")
-    match ours:
+    match own_step:
         case SystemPromptStep() if kind in (None, "SystemPromptStep"):
-            return theirs.SystemPromptStep(as_text(ours.content))
+            return smol.SystemPromptStep(as_text(own_step.content))
         case TaskStep() if kind in (None, "TaskStep"):
-            return theirs.TaskStep(_text(ours.content).removeprefix(TASK), _pictures(ours.content) or None)
+            task = _text(own_step.content).removeprefix(TASK_PREFIX)
+            return smol.TaskStep(task, _pictures(own_step.content) or None)
         case PlanningStep() if kind in (None, "PlanningStep"):
-            return _planning(ours, note)
+            return _planning_step(own_step, note)
         case FinalAnswerStep() if kind in (None, "FinalAnswerStep"):
-            return theirs.FinalAnswerStep(as_text(ours.content))
+            return smol.FinalAnswerStep(as_text(own_step.content))
         case ActionStep() | None if kind in (None, "ActionStep"):
-            return _action(ours if isinstance(ours, ActionStep) else None, note)
-    return KeptStep(str(kind), [_message(each) for each in steps])
+            return _action_step(own_step if isinstance(own_step, ActionStep) else None, note)
+    return KeptStep(str(kind), [_chat_message(step) for step in own_steps])
 
 
-def _planning(ours: PlanningStep, note: Mapping[str, Any]) -> theirs.PlanningStep:
-    said = as_text(ours.content)
+def _planning_step(own_step: PlanningStep, note: Mapping[str, Any]) -> smol.PlanningStep:
+    content = as_text(own_step.content)
     plan = note.get("plan", SAME)
-    return theirs.PlanningStep(
+    return smol.PlanningStep(
         model_input_messages=[],
-        model_output_message=ChatMessage(role=MessageRole.ASSISTANT, content=said),
-        plan=said if plan is SAME else plan,
+        model_output_message=ChatMessage(role=MessageRole.ASSISTANT, content=content),
+        plan=content if plan is SAME else plan,
         timing=_timing(note),
         token_usage=_usage(note),
     )
 
 
-def _action(ours: ActionStep | None, note: Mapping[str, Any]) -> theirs.ActionStep:
+def _action_step(own_step: ActionStep | None, note: Mapping[str, Any]) -> smol.ActionStep:
     calls = [
-        theirs.ToolCall(call.name, spoken_arguments(call.arguments), call.id)
-        for call in (ours.tool_calls if ours else ())
+        smol.ToolCall(call.name, parse_arguments(call.arguments), call.id)
+        for call in (own_step.tool_calls if own_step else ())
         if call.extra is None or call.extra.kind != NO_CALL
     ]
     output = note.get("output")
-    if output is SAME and ours is not None:
-        output = ours.content
-    elif output is None and ours is not None and "number" not in note:
-        output = as_text(ours.content) or None
+    if output is SAME and own_step is not None:
+        output = own_step.content
+    elif output is None and own_step is not None and "number" not in note:
+        output = as_text(own_step.content) or None
     code = note.get("code")
-    seen = note.get("observations")
-    return theirs.ActionStep(
+    observations = note.get("observations")
+    is_same = observations is SAME or "number" not in note
+    return smol.ActionStep(
         step_number=note.get("number", 0),
         timing=_timing(note),
         tool_calls=calls if calls or note.get("calls") == 0 else None,
         error=_error(note.get("error")),
-        model_output_message=_spoken(output),
+        model_output_message=_output_message(output),
         model_output=output,
         code_action=calls[0].arguments if code is SAME and calls else code,
-        observations=_all_observed(ours) if seen is SAME or "number" not in note else seen,
-        observations_images=_seen_pictures(ours) or None,
+        observations=_observation_text(own_step) if is_same else observations,
+        observations_images=_observation_pictures(own_step) or None,
         action_output=note.get("action_output"),
         token_usage=_usage(note),
         is_final_answer=bool(note.get("final")),
     )
 
 
-def _all_observed(ours: ActionStep | None) -> str | None:
-    texts = [_text(each.content) for each in (ours.observations if ours else ()) if each is not None]
+def _observation_text(own_step: ActionStep | None) -> str | None:
+    results = own_step.observations if own_step else ()
+    texts = [_text(result.content) for result in results if result is not None]
     return "\n".join(text for text in texts if text) if texts else None
 
 
-def _spoken(output: Any) -> ChatMessage | None:
+def _output_message(output: Any) -> ChatMessage | None:
     return None if output is None else ChatMessage(role=MessageRole.ASSISTANT, content=output)
 
 
-def _seen_pictures(ours: ActionStep | None) -> list[Pillow.Image]:
-    return [
-        each
-        for seen in (ours.observations if ours else ())
-        if seen is not None
-        for each in _pictures(seen.content)
-    ]
+def _observation_pictures(own_step: ActionStep | None) -> list[Pillow.Image]:
+    results = own_step.observations if own_step else ()
+    return [picture for result in results if result is not None for picture in _pictures(result.content)]
 
 
 def _pictures(content: Any) -> list[Pillow.Image]:
-    return [as_picture(part) for part in as_parts(content) if is_picture_kept(part)]  # type: ignore[arg-type]
+    return [to_picture(part) for part in as_parts(content) if has_picture_bytes(part)]  # type: ignore[arg-type]
 
 
 def _text(content: Any) -> str:
-    return as_text(tuple(part for part in as_parts(content) if not is_picture_kept(part)))
+    return as_text(tuple(part for part in as_parts(content) if not has_picture_bytes(part)))
 
 
 def _timing(note: Mapping[str, Any]) -> Timing:
@@ -203,20 +201,20 @@ def _usage(note: Mapping[str, Any]) -> TokenUsage | None:
     return None if usage is None else TokenUsage(input_tokens=usage[0], output_tokens=usage[1])
 
 
-def _error(error: Mapping[str, str] | None) -> Any:
+def _error(row: Mapping[str, str] | None) -> Any:
     """The error again, of its own class where smolagents has it; made without its logger, which would print."""
-    if error is None:
+    if row is None:
         return None
-    found = getattr(utils, error["type"], None)
-    known = found if isinstance(found, type) and issubclass(found, utils.AgentError) else utils.AgentError
-    made: Any = known.__new__(known, error["message"])
-    made.args = (error["message"],)
-    made.message = error["message"]
-    return made
+    named = getattr(utils, row["type"], None)
+    kind = named if isinstance(named, type) and issubclass(named, utils.AgentError) else utils.AgentError
+    error: Any = kind.__new__(kind, row["message"])
+    error.args = (row["message"],)
+    error.message = row["message"]
+    return error
 
 
-def _message(step: Step) -> ChatMessage:
+def _chat_message(step: Step) -> ChatMessage:
     role = MessageRole.ASSISTANT if isinstance(step, ActionStep) else MessageRole.USER
     content: list[dict[str, Any]] = [{"type": "text", "text": _text(step.content)}]
-    content += [{"type": "image", "image": each} for each in _pictures(step.content)]
+    content += [{"type": "image", "image": picture} for picture in _pictures(step.content)]
     return ChatMessage(role=role, content=content)

@@ -1,7 +1,7 @@
-"""What an agent's list says, and what the log has of it: the one is followed by the other.
+"""Keeps the log of an agent in step with its list of steps.
 
-A list cannot tell who changed what in it, and a step may be edited in place. So each step is remembered with where it
-was recorded and with what it held then; a look at the list finds what is new, what is gone and what is another.
+A list does not tell who changed what in it, and a step may be edited in place. So each step is remembered with its place
+in the log and with the values it had then; a comparison with the list finds what is new, deleted or edited.
 """
 
 from __future__ import annotations
@@ -13,276 +13,278 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from PIL import Image as Pillow
-from smolagents import memory as theirs
+from smolagents import memory as smol
 
 from pagein.errors import ProtocolError
 from pagein.events.entries import Checkpoint, Observed
 from pagein.events.protocol import with_observations
 from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, ToolCall
-from pagein.integrations._editable_history import EditedMemory
-from pagein.integrations.smolagents import to_steps as recording
-from pagein.integrations.smolagents.from_steps import noted, restored
+from pagein.integrations._editable_history import EditableHistory
+from pagein.integrations.smolagents import to_steps as convert
+from pagein.integrations.smolagents.from_steps import from_steps, step_note
 
-NOTE = "host:smolagents"
-"""The name of the checkpoints that hold what our steps do not say."""
+NOTE_CHECKPOINT = "host:smolagents"
+"""Name of the checkpoints that hold the fields of a smolagents step that our steps lack."""
 
-Mark = tuple[Any, ...]
+StepMark = tuple[Any, ...]
 
 
-def mark(step: Any) -> Mark:
-    """What a step held: the same objects while nobody edits it. Cheap, since every turn looks at every step."""
-    if isinstance(step, theirs.ActionStep):
+def step_mark(step: Any) -> StepMark:
+    """The values of a step: the same objects while nobody edits it. Cheap, since every turn looks at every step."""
+    if isinstance(step, smol.ActionStep):
         calls = step.tool_calls
         pictures = step.observations_images
         return (
             step.model_output,
             step.observations,
             step.error,
-            tuple(id(each) for each in pictures) if pictures else (),
-            tuple((each.name, id(each.arguments), each.id) for each in calls) if calls else (),
+            tuple(id(picture) for picture in pictures) if pictures else (),
+            tuple((call.name, id(call.arguments), call.id) for call in calls) if calls else (),
         )
-    if isinstance(step, theirs.TaskStep):
-        return (step.task, tuple(id(each) for each in step.task_images) if step.task_images else ())
-    if isinstance(step, theirs.PlanningStep):
+    if isinstance(step, smol.TaskStep):
+        return (step.task, tuple(id(picture) for picture in step.task_images) if step.task_images else ())
+    if isinstance(step, smol.PlanningStep):
         return (step.plan,)
     return ()
 
 
 @dataclass(slots=True)
-class Kept:
-    """A step of the list, where it is in the log (``count`` steps of ours from ``at`` on), and what it held."""
+class TrackedStep:
+    """A step of the list, its place in the log (``count`` steps of ours from ``at`` on), and its values there."""
 
     step: Any
     at: int
     count: int
-    mark: Mark
-    ours: ActionStep | None = None
-    """What was recorded of an action, with every answer."""
+    mark: StepMark
+    action: ActionStep | None = None
+    """What was recorded of an action, with every observation."""
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Where it stands; a step that says nothing is known by its note."""
+        """Positions in the log; a step without content has the one of its note."""
         return tuple(range(self.at, self.at + max(1, self.count)))
 
 
 @dataclass(slots=True)
-class Acting:
-    """An action whose calls run: where it is, and the answers that have come.
+class RunningAction:
+    """An action whose calls run: its place, and the observations so far.
 
-    The last is held until the step ends, since the pictures and the error of the step come only then.
+    The last one is recorded when the step ends, since its pictures and its error come only then.
     """
 
     step: Any
     at: int
-    ours: ActionStep
-    answers: dict[int, Observation] = field(default_factory=dict)
+    action: ActionStep
+    observations: dict[int, Observation] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
 
-class History:
-    """Keeps the log in step with an agent's list."""
+class StepHistory:
+    """The steps of an agent, recorded in an editable history."""
 
-    def __init__(self, pages: EditedMemory) -> None:
-        self._pages = pages
-        self.turn = threading.RLock()
-        self._acting: dict[int, Acting] = {}
+    def __init__(self, history: EditableHistory) -> None:
+        self._history = history
+        self.lock = threading.RLock()
+        self._running: dict[int, RunningAction] = {}
         self._system: tuple[int, Any] | None = None
-        self._kept: list[Kept] = []
+        self._tracked: list[TrackedStep] = []
         self._restore()
 
     @property
     def steps(self) -> list[Any]:
-        """The steps there are."""
-        return [each.step for each in self._kept]
+        """The current steps."""
+        return [tracked.step for tracked in self._tracked]
 
     @property
     def system(self) -> Any:
         """The system prompt; an empty one where none was recorded yet."""
-        return theirs.SystemPromptStep("") if self._system is None else self._system[1]
+        return smol.SystemPromptStep("") if self._system is None else self._system[1]
 
-    def stand(self, step: Any) -> None:
-        """Record the system prompt, or another in its place. Raises ConfigurationError for what is no step."""
-        (ours,) = recording.recorded(step)
-        if not isinstance(ours, SystemPromptStep):
+    def set_system_prompt(self, step: Any) -> None:
+        """Record the system prompt, or replace the recorded one. Raises ConfigurationError for what is no step."""
+        (system,) = convert.to_steps(step)
+        if not isinstance(system, SystemPromptStep):
             raise ProtocolError(f"system_prompt is a SystemPromptStep, not a {type(step).__name__}")
-        with self.turn:
+        with self.lock:
             if self._system is None:
-                at = self._pages.put((ours,), NOTE, lambda at: noted(step, (ours,), at))
+                at = self._record(step, (system,))
             else:
                 at = self._system[0]
                 if step.system_prompt != self._system[1].system_prompt:
-                    self._pages.edit(at, ours, NOTE, noted(step, (ours,), at))
+                    self._history.replace(at, system, NOTE_CHECKPOINT, step_note(step, (system,), at))
             self._system = (at, step)
 
-    def begin(self) -> None:
-        """Leave everything behind but the system prompt."""
-        with self.turn:
-            if self._kept or self._acting:
-                self._pages.reset()
-            self._kept.clear()
-            self._acting.clear()
+    def reset(self) -> None:
+        """Begin anew behind the system prompt."""
+        with self.lock:
+            if self._tracked or self._running:
+                self._history.reset()
+            self._tracked.clear()
+            self._running.clear()
 
-    def follow(self, steps: Sequence[Any]) -> None:
-        """Make the log say what this list says. What raises leaves log and list as they were."""
-        with self.turn:
-            old = self._kept
-            if len(steps) == len(old) + 1 and all(k.step is s for k, s in zip(old, steps, strict=False)):
+    def record_list(self, steps: Sequence[Any]) -> None:
+        """Record what is new, deleted or replaced in the list. What raises leaves log and list as they were."""
+        with self.lock:
+            old = self._tracked
+            is_one_longer = len(steps) == len(old) + 1
+            if is_one_longer and all(tracked.step is step for tracked, step in zip(old, steps, strict=False)):
                 self._add(steps[-1], steps)
                 return
-            self._check(steps)
+            self._check_steps(steps)
             if len(steps) == len(old):
-                self._replace(steps)
-            common = self._common(steps)
-            gone = [each for each in old if all(each is not kept for kept in common)]
-            self._pages.delete([at for each in gone for at in each.positions])
-            self._kept = common
+                self._record_replacements(steps)
+            common = self._common_prefix(steps)
+            deleted = [tracked for tracked in old if all(tracked is not other for other in common)]
+            self._history.delete([at for tracked in deleted for at in tracked.positions])
+            self._tracked = common
             for step in steps[len(common) :]:
                 self._add(step, steps)
 
-    def look(self, steps: Sequence[Any]) -> None:
-        """Record what was edited inside steps since the last look."""
-        with self.turn:
-            for index, each in enumerate(self._kept):
-                now = mark(each.step)
-                if len(now) != len(each.mark) or any(
-                    a is not b and a != b for a, b in zip(now, each.mark, strict=True)
+    def record_edits(self, steps: Sequence[Any]) -> None:
+        """Record what was edited inside steps since they were recorded."""
+        with self.lock:
+            for index, tracked in enumerate(self._tracked):
+                mark = step_mark(tracked.step)
+                if len(mark) != len(tracked.mark) or any(
+                    a is not b and a != b for a, b in zip(mark, tracked.mark, strict=True)
                 ):
-                    self._edit(index, each.step, steps)
+                    self._edit(index, tracked.step, steps)
 
-    # An action, from its first word to its end
+    # An action, from its calls to its end
 
-    def act(self, step: Any, calls: Sequence[Any]) -> None:
+    def begin_action(self, step: Any, calls: Sequence[Any]) -> None:
         """Record an action whose calls are about to run."""
-        ours = ActionStep(
-            recording.content_of(step.model_output),
-            recording.calls_of(calls),
-            usage=recording.usage_of(step.token_usage),
+        action = ActionStep(
+            convert.model_content(step.model_output),
+            convert.tool_calls(calls),
+            usage=convert.token_usage(step.token_usage),
         )
-        with self.turn:
-            at = self._pages.put((ours,), NOTE, lambda at: noted(step, (ours,), at))
-            self._acting[id(step)] = Acting(step, at, ours)
+        with self.lock:
+            at = self._record(step, (action,))
+            self._running[id(step)] = RunningAction(step, at, action)
 
-    def answer(self, step: Any, index: int, text: str | None, error: BaseException | None) -> None:
-        """Record the answer of one call as it comes; the last is held until the step ends."""
-        with self.turn:
-            acting = self._acting.get(id(step))
-            if acting is None or index in acting.answers:
+    def record_answer(self, step: Any, index: int, text: str | None, error: BaseException | None) -> None:
+        """Record the result of one call as it comes; the last one is recorded when the step ends."""
+        with self.lock:
+            running = self._running.get(id(step))
+            if running is None or index in running.observations:
                 return
-            call = acting.ours.tool_calls[index]
-            many = len(acting.ours.tool_calls) > 1
-            seen = recording.seen(text, error, (), call.id)
-            if seen is None:
+            call = running.action.tool_calls[index]
+            observation = convert.make_observation(text, error, (), call.id)
+            if observation is None:
                 return
-            if many and error is None:
-                seen = replace(seen, extra=recording.beside(f"Call id: {call.id}\n{recording.OBSERVED}"))
             if error is not None:
-                acting.failures.append(str(error))
-            acting.answers[index] = replace(seen, call_id=call.id, index=index)
-            if len(acting.answers) < len(acting.ours.tool_calls):
-                self._pages.record(acting.answers[index])
+                running.failures.append(str(error))
+            elif len(running.action.tool_calls) > 1:
+                prefix = f"Call id: {call.id}\n{convert.OBSERVATION_PREFIX}"
+                observation = replace(observation, extra=convert.observation_extra(prefix))
+            running.observations[index] = replace(observation, call_id=call.id, index=index)
+            if len(running.observations) < len(running.action.tool_calls):
+                self._history.memory.record(running.observations[index])
 
-    def _end(self, acting: Acting, steps: Sequence[Any]) -> Kept:
-        """The step has ended: what is still open is answered, with its pictures and its error."""
-        step, calls = acting.step, acting.ours.tool_calls
-        told = dict(acting.answers)
-        open_now = [i for i in range(len(calls)) if i not in told]
-        held = len(told) == len(calls)
-        last = list(told)[-1] if held else None
-        pictures = recording.new_pictures(step, _task_pictures(steps))
-        is_told = step.error is None or str(step.error) in acting.failures
+    def _end_action(self, running: RunningAction, steps: Sequence[Any]) -> TrackedStep:
+        """Answer the calls of a step that has ended, with its pictures and its error."""
+        step, calls = running.step, running.action.tool_calls
+        results = dict(running.observations)
+        open_calls = [i for i in range(len(calls)) if i not in results]
+        last = list(results)[-1] if len(results) == len(calls) else None
+        pictures = convert.new_pictures(step, _task_pictures(steps))
+        is_recorded = step.error is None or str(step.error) in running.failures
+        error = None if is_recorded else step.error
         if last is not None:
-            told[last] = _with(told[last], None if is_told else step.error, pictures, calls[last])
-        elif open_now:
-            first = open_now[0]
-            seen = recording.seen(
-                None if acting.answers else step.observations,
-                None if is_told else step.error,
-                pictures,
-                calls[first].id,
+            results[last] = _extend_observation(results[last], error, pictures, calls[last])
+        elif open_calls:
+            first = open_calls[0]
+            text = None if running.observations else step.observations
+            observation = convert.make_observation(text, error, pictures, calls[first].id)
+            results[first] = replace(
+                observation or Observation(calls[first].id, "", "unknown"),
+                call_id=calls[first].id,
+                index=first,
             )
-            told[first] = replace(
-                seen or Observation(calls[first].id, "", "unknown"), call_id=calls[first].id, index=first
-            )
-            for index in open_now[1:]:
-                told[index] = Observation(calls[index].id, "", "unknown", index)
-        ours = with_observations(acting.ours, told)
-        fresh = [told[i] for i in ((last,) if last is not None else open_now)]
-        note = noted(step, (ours,), acting.at)
-        if self._pages.answered(acting.at):
-            self._pages.edit(
-                acting.at, ours, NOTE, note
-            )  # the run went on without it, and it ended after all
-        else:
-            self._pages.put(fresh, NOTE, lambda _: note)
-        return Kept(step, acting.at, 1, mark(step), ours)
+            for index in open_calls[1:]:
+                results[index] = Observation(calls[index].id, "", "unknown", index)
+        action = with_observations(running.action, results)
+        note = step_note(step, (action,), running.at)
+        if self._history.has_open_calls(running.at):
+            fresh = [results[i] for i in ((last,) if last is not None else open_calls)]
+            self._history.record(fresh, NOTE_CHECKPOINT, lambda _: note)
+        else:  # the run went on without it, and it ended after all
+            self._history.replace(running.at, action, NOTE_CHECKPOINT, note)
+        return TrackedStep(step, running.at, 1, step_mark(step), action)
 
     # The list
 
+    def _record(self, step: Any, own_steps: Sequence[Step]) -> int:
+        return self._history.record(own_steps, NOTE_CHECKPOINT, lambda at: step_note(step, own_steps, at))
+
     def _add(self, step: Any, steps: Sequence[Any]) -> None:
-        acting = self._acting.get(id(step))
-        if acting is not None and acting.step is step:
-            self._kept.append(self._end(acting, steps))
-            del self._acting[id(step)]
+        running = self._running.get(id(step))
+        if running is not None and running.step is step:
+            self._tracked.append(self._end_action(running, steps))
+            del self._running[id(step)]
             return
-        ours = recording.recorded(step, _task_pictures(steps))
-        at = self._pages.put(ours, NOTE, lambda at: noted(step, ours, at))
-        self._kept.append(Kept(step, at, len(ours), mark(step), _action(ours)))
+        own_steps = convert.to_steps(step, _task_pictures(steps))
+        at = self._record(step, own_steps)
+        self._tracked.append(TrackedStep(step, at, len(own_steps), step_mark(step), _only_action(own_steps)))
 
-    def _check(self, steps: Sequence[Any]) -> None:
-        """Raises ConfigurationError for what is no step, before anything is changed."""
-        known = {id(each.step) for each in self._kept} | set(self._acting)
+    def _check_steps(self, steps: Sequence[Any]) -> None:
+        """Raise ConfigurationError for what is no step, before anything is changed."""
+        recorded = {id(tracked.step) for tracked in self._tracked} | set(self._running)
         for step in steps:
-            if id(step) not in known:
-                recording.recorded(step)
+            if id(step) not in recorded:
+                convert.to_steps(step)
 
-    def _replace(self, steps: Sequence[Any]) -> None:
-        """Other steps in the place of some: edits, so that nothing behind them is recorded again."""
-        here = {id(each.step) for each in self._kept}
+    def _record_replacements(self, steps: Sequence[Any]) -> None:
+        """Record other steps in the place of some as edits, so that nothing behind them is recorded again."""
+        listed = {id(tracked.step) for tracked in self._tracked}
         for index, step in enumerate(steps):
-            if step is not self._kept[index].step and id(step) not in here:
+            if step is not self._tracked[index].step and id(step) not in listed:
                 self._edit(index, step, steps)
 
-    def _common(self, steps: Sequence[Any]) -> list[Kept]:
-        """What stays where it is: the beginning of the list that is in the log in this order."""
-        at, common = 0, list[Kept]()
+    def _common_prefix(self, steps: Sequence[Any]) -> list[TrackedStep]:
+        """The beginning of the list that is in the log in this order."""
+        at, common = 0, list[TrackedStep]()
         for step in steps:
-            found = next((i for i in range(at, len(self._kept)) if self._kept[i].step is step), None)
-            if found is None:
+            index = next((i for i in range(at, len(self._tracked)) if self._tracked[i].step is step), None)
+            if index is None:
                 break
-            common.append(self._kept[found])
-            at = found + 1
+            common.append(self._tracked[index])
+            at = index + 1
         return common
 
     def _edit(self, index: int, step: Any, steps: Sequence[Any]) -> None:
-        kept = self._kept[index]
-        ours = self._rewritten(kept, step, steps)
-        if len(ours) == kept.count == 1:
-            self._pages.edit(kept.at, ours[0], NOTE, noted(step, ours, kept.at))
-            self._kept[index] = Kept(step, kept.at, 1, mark(step), _action(ours))
+        tracked = self._tracked[index]
+        own_steps = self._rewrite(tracked, step, steps)
+        if len(own_steps) == tracked.count == 1:
+            note = step_note(step, own_steps, tracked.at)
+            self._history.replace(tracked.at, own_steps[0], NOTE_CHECKPOINT, note)
+            self._tracked[index] = TrackedStep(step, tracked.at, 1, step_mark(step), _only_action(own_steps))
             return
-        # It says more or less than before: it and what follows are recorded again, in their order.
-        behind = self._kept[index:]
-        self._pages.delete([at for each in behind for at in each.positions])
-        del self._kept[index:]
-        for each in (step, *(other.step for other in behind[1:])):
-            self._add(each, steps)
+        # It has more or fewer steps than before: it and what follows are recorded again, in their order.
+        behind = self._tracked[index:]
+        self._history.delete([at for later in behind for at in later.positions])
+        del self._tracked[index:]
+        for other in (step, *(later.step for later in behind[1:])):
+            self._add(other, steps)
 
-    def _rewritten(self, kept: Kept, step: Any, steps: Sequence[Any]) -> tuple[Step, ...]:
-        """A step that was edited, as ours. Where only its pictures or its words are others, each answer stays."""
-        ours = recording.recorded(step, _task_pictures(steps))
-        (new,) = ours if len(ours) == 1 else (None,)
-        old = kept.ours
-        if not isinstance(new, ActionStep) or old is None or step is not kept.step or len(old.tool_calls) < 2:
-            return ours
-        now, then = mark(step), kept.mark
+    def _rewrite(self, tracked: TrackedStep, step: Any, steps: Sequence[Any]) -> tuple[Step, ...]:
+        """Convert an edited step. Where only its pictures or its text changed, every observation stays."""
+        own_steps = convert.to_steps(step, _task_pictures(steps))
+        (new,) = own_steps if len(own_steps) == 1 else (None,)
+        old = tracked.action
+        is_parallel = old is not None and len(old.tool_calls) >= 2
+        if not isinstance(new, ActionStep) or old is None or step is not tracked.step or not is_parallel:
+            return own_steps
+        now, then = step_mark(step), tracked.mark
         if now[1] is then[1] and now[2] is then[2] and now[3] == then[3] and now[4] == then[4]:
             return (replace(old, content=new.content),)
-        return ours
+        return own_steps
 
     # After a crash
 
     def _restore(self) -> None:
-        entries = self._pages.history()
+        entries = self._history.entries()
         bodies: dict[int, Step] = {
             entry.position: entry.body for entry in entries if isinstance(entry.body, Step)
         }
@@ -290,39 +292,46 @@ class History:
             if isinstance(entry.body, Observed) and not entry.body.late:
                 action = bodies.get(entry.body.action)
                 if isinstance(action, ActionStep):
-                    seen = {entry.body.index: entry.body.observation}
-                    bodies[entry.body.action] = with_observations(action, seen)
+                    observation = {entry.body.index: entry.body.observation}
+                    bodies[entry.body.action] = with_observations(action, observation)
         notes: dict[int, dict[str, Any]] = {}
         for entry in entries:
-            if isinstance(entry.body, Checkpoint) and entry.body.name == NOTE:
+            if isinstance(entry.body, Checkpoint) and entry.body.name == NOTE_CHECKPOINT:
                 note = json.loads(entry.body.state)
-                if not self._pages.is_hidden(note["at"]):
+                if not self._history.is_hidden(note["at"]):
                     notes[note["at"]] = note
-        behind = {at for note in notes.values() for at in range(note["at"] + 1, note["at"] + note["count"])}
-        for at in sorted({*bodies, *notes} - behind):
+        continued = {
+            at for note in notes.values() for at in range(note["at"] + 1, note["at"] + note["count"])
+        }
+        for at in sorted({*bodies, *notes} - continued):
             note = notes.get(at, {})
-            ours = tuple(bodies[each] for each in range(at, at + note.get("count", 1)) if each in bodies)
-            step = restored(ours, note)
-            if isinstance(step, theirs.SystemPromptStep):
+            positions = range(at, at + note.get("count", 1))
+            own_steps = tuple(bodies[position] for position in positions if position in bodies)
+            step = from_steps(own_steps, note)
+            if isinstance(step, smol.SystemPromptStep):
                 self._system = (at, step)
             else:
-                self._kept.append(Kept(step, at, len(ours), mark(step), _action(ours)))
+                self._tracked.append(
+                    TrackedStep(step, at, len(own_steps), step_mark(step), _only_action(own_steps))
+                )
 
 
-def _action(ours: Sequence[Step]) -> ActionStep | None:
-    return ours[0] if len(ours) == 1 and isinstance(ours[0], ActionStep) else None
+def _only_action(steps: Sequence[Step]) -> ActionStep | None:
+    return steps[0] if len(steps) == 1 and isinstance(steps[0], ActionStep) else None
 
 
 def _task_pictures(steps: Sequence[Any]) -> Sequence[Pillow.Image]:
     """The pictures of the newest task, which its actions carry again."""
-    task = next((each for each in reversed(steps) if isinstance(each, theirs.TaskStep)), None)
+    task = next((step for step in reversed(steps) if isinstance(step, smol.TaskStep)), None)
     return (task.task_images or ()) if task is not None else ()
 
 
-def _with(seen: Observation, error: Any, pictures: Sequence[Pillow.Image], call: ToolCall) -> Observation:
-    """An answer with what came after it: the pictures of the step, and an error that is no call's own."""
+def _extend_observation(
+    observation: Observation, error: Any, pictures: Sequence[Pillow.Image], call: ToolCall
+) -> Observation:
+    """Add to an observation what came after it: the pictures of the step, and an error that is of no call."""
     if error is None and not pictures:
-        return seen
-    more = recording.seen(None, error, pictures, call.id)
-    said = recording.joined(seen.content, more.content if more is not None else "")
-    return replace(seen, content=said, status="error" if error is not None else seen.status)
+        return observation
+    more = convert.make_observation(None, error, pictures, call.id)
+    content = convert.join_contents(observation.content, more.content if more is not None else "")
+    return replace(observation, content=content, status="error" if error is not None else observation.status)

@@ -1,44 +1,119 @@
-"""PageinMemory: smolagents' AgentMemory, kept in our log."""
+"""PageinMemory: smolagents' AgentMemory, kept in a log, and its live list of steps."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, SupportsIndex, Unpack
 
-from smolagents import memory as theirs
+from smolagents import memory as smol
 from smolagents.models import ChatMessage
 
 from pagein.context.view.layout import CONTINUE
 from pagein.context.view.view import View
 from pagein.errors import ConfigurationError
 from pagein.events.messages import Message
-from pagein.integrations._editable_history import EditedMemory
-from pagein.integrations._json_values import plain
-from pagein.integrations._tools import Chosen, offered
-from pagein.integrations.smolagents.chat_messages import Speaker
-from pagein.integrations.smolagents.history import History
-from pagein.integrations.smolagents.steps import Steps
+from pagein.integrations._editable_history import EditableHistory
+from pagein.integrations._tools import ToolChoice, offered_tools
+from pagein.integrations.smolagents.chat_messages import ChatMessageRenderer
+from pagein.integrations.smolagents.history import StepHistory
+from pagein.integrations.smolagents.json_values import to_json_value
+from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import Options
 
-_APART = ("model_input_messages",)
+_REQUEST_FIELDS = ("model_input_messages",)
 
-_KNOWN = (
-    theirs.ActionStep,
-    theirs.PlanningStep,
-    theirs.TaskStep,
-    theirs.SystemPromptStep,
-    theirs.FinalAnswerStep,
+_KNOWN_STEP_CLASSES = (
+    smol.ActionStep,
+    smol.PlanningStep,
+    smol.TaskStep,
+    smol.SystemPromptStep,
+    smol.FinalAnswerStep,
 )
 
 
-class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has no types
+class LiveSteps(list[Any]):
+    """An agent's steps. Each change is recorded first; one that cannot be recorded is not made."""
+
+    def __init__(
+        self, steps: Iterable[Any], record: Callable[[list[Any]], None], lock: AbstractContextManager[object]
+    ) -> None:
+        super().__init__(steps)
+        self._record = record
+        self._lock = lock
+
+    def _change(self, change: Callable[[list[Any]], Any]) -> Any:
+        # One change at a time: two that begin with the same list would each undo the other's.
+        with self._lock:
+            steps = list(self)
+            result = change(steps)
+            self._record(steps)
+            super().__setitem__(slice(None), steps)
+            return result
+
+    def detach(self) -> None:
+        """Become an ordinary list: later changes are not recorded."""
+        self._record = lambda _: None
+
+    def append(self, step: Any) -> None:
+        """Record a step, and add it."""
+        self._change(lambda steps: steps.append(step))
+
+    def extend(self, steps: Iterable[Any]) -> None:
+        """Record steps, and add them."""
+        self._change(lambda old: old.extend(steps))
+
+    def insert(self, index: SupportsIndex, step: Any) -> None:
+        """Record a step, and what follows it again, in this order."""
+        self._change(lambda steps: steps.insert(index, step))
+
+    def pop(self, index: SupportsIndex = -1) -> Any:
+        """Remove a step from the history, and return it; it stays in the record."""
+        return self._change(lambda steps: steps.pop(index))
+
+    def remove(self, step: Any) -> None:
+        """Remove a step from the history; it stays in the record."""
+        self._change(lambda steps: steps.remove(step))
+
+    def clear(self) -> None:
+        """Remove every step from the history; they stay in the record."""
+        self._change(list.clear)
+
+    def reverse(self) -> None:
+        """Record the steps in this order."""
+        self._change(list.reverse)
+
+    def sort(self, *, key: Any = None, reverse: bool = False) -> None:
+        """Record the steps in this order."""
+        self._change(lambda steps: steps.sort(key=key, reverse=reverse))
+
+    def __setitem__(self, index: Any, steps: Any) -> None:
+        self._change(lambda old: old.__setitem__(index, steps))
+
+    def __delitem__(self, index: SupportsIndex | slice) -> None:
+        self._change(lambda steps: steps.__delitem__(index))
+
+    def __iadd__(self, steps: Iterable[Any]) -> Self:  # type: ignore[misc] # list.__add__ gives a list
+        self.extend(steps)
+        return self
+
+    def __imul__(self, times: SupportsIndex) -> Self:
+        self._change(lambda steps: steps.__imul__(times))
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy is a list: two that record would record everything twice.
+        return (list, (list(self),))
+
+
+class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no types
     """An agent's memory that is recorded whole, shown within a budget, and there again after a crash.
 
     ``PageinMemory.attach(agent, "run.db", budget=8_000)`` is the one line. ``steps`` is live: append to it, edit a step,
-    delete one; each change is an entry of the log and destroys nothing. Raises errors of ours only.
+    delete one; each change is an entry of the log and destroys nothing. Raises PageinErrors only.
     """
 
     def __init__(
@@ -50,16 +125,16 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
         tenant: str = "",
         **options: Unpack[Options],
     ) -> None:
-        """The memory of a session; what is recorded there already is restored. See ``pagein.memory.agent_memory.Options``."""
-        self.pages = EditedMemory.open(url, session=session, tenant=tenant, **options)
+        """Open the memory of a session; what is recorded there is restored. See ``pagein.memory.options.Options``."""
+        self._editable = EditableHistory.open(url, session=session, tenant=tenant, **options)
         self.agent: Any = None
-        self._history = History(self.pages)
-        self._speaker = Speaker(self.pages.counter)
+        self._history = StepHistory(self._editable)
+        self._renderer = ChatMessageRenderer(self._editable.memory.counter)
         self._limit = self.pages.budget.limit
         self._reserved = 0
-        self._steps = Steps(self._history.steps, self._history.follow, self._history.turn)
+        self._steps = self._live_steps(self._history.steps)
         if system_prompt:
-            self.system_prompt = theirs.SystemPromptStep(system_prompt)
+            self._history.set_system_prompt(smol.SystemPromptStep(system_prompt))
 
     @classmethod
     def attach(
@@ -70,61 +145,66 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
         session: str = "default",
         tenant: str = "",
         expand: bool = True,
-        tools: Chosen | None = None,
+        tools: ToolChoice | None = None,
         managed: bool = False,
         **options: Unpack[Options],
     ) -> Self:
         """Give an agent a memory; from now on its model sees the budgeted view. What the session holds is restored.
 
-        ``tools`` says which tools the model is offered, True or their names: recall, expand, pin, note, forget; remember
-        and update with facts. ``expand=False`` offers none. ``managed`` gives each managed agent a memory of its own, in the
+        ``tools`` are the tools the model is offered, True or their names: recall, expand, pin, note, forget; remember and
+        update with facts. ``expand=False`` offers none. ``managed`` gives each managed agent a memory of its own, in the
         session ``<session>/<its name>``. Without a budget it is the window of the agent's model less its reserves.
-        Raises ConfigurationError for an agent that has a memory of ours already, LogError.
+        Raises ConfigurationError for an agent that has a pagein memory already, LogError.
         """
-        from pagein.integrations.smolagents.hooks import check_agent, hook  # noqa: PLC0415 - hooks know this class
+        from pagein.integrations.smolagents.hooks import attach_memory, check_agent  # noqa: PLC0415 - loads with an agent
 
         check_agent(agent)
-        chosen = offered(expand if tools is None else tools, options)
+        definitions = offered_tools(expand if tools is None else tools, options)
         if "budget" not in options and isinstance(getattr(agent.model, "model_id", None), str):
             options.setdefault("model", agent.model.model_id)
         memory = cls("", url, session=session, tenant=tenant, **options)
-        kept = list(agent.memory.steps)
-        hook(agent, memory, chosen)
-        memory.system_prompt = theirs.SystemPromptStep(agent.system_prompt)
-        memory.steps.extend(kept)
+        steps = list(agent.memory.steps)
+        attach_memory(agent, memory, definitions)
+        memory.system_prompt = smol.SystemPromptStep(agent.system_prompt)
+        memory.steps.extend(steps)
         if managed:
-            for name, each in agent.managed_agents.items():
+            for name, managed_agent in agent.managed_agents.items():
                 cls.attach(
-                    each,
+                    managed_agent,
                     url,
                     session=f"{session}/{name}",
                     tenant=tenant,
-                    tools=[each["name"] for each in chosen],
+                    tools=[definition["name"] for definition in definitions],
                     managed=True,
                     **options,
                 )
         return memory
 
     def detach(self) -> None:
-        """Give the agent a memory of smolagents again, with the steps there are. The record stays."""
-        from pagein.integrations.smolagents.hooks import unhook  # noqa: PLC0415 - hooks know this class
+        """Give the agent a memory of smolagents again, with the current steps. The record stays."""
+        from pagein.integrations.smolagents.hooks import detach_memory  # noqa: PLC0415 - loads with an agent
 
         if self.agent is not None:
-            unhook(self.agent, self)
+            detach_memory(self.agent, self)
 
     @property
-    def system_prompt(self) -> theirs.SystemPromptStep:
-        """The standing instructions. Another one replaces it in every view from now on; the old one stays recorded."""
+    def pages(self) -> AgentMemory:
+        """The memory of the session, to look into, pin and recall."""
+        return self._editable.memory
+
+    @property
+    def system_prompt(self) -> smol.SystemPromptStep:
+        """The instructions. Another one replaces them in every later view; the old ones stay recorded."""
         return self._history.system
 
     @system_prompt.setter
-    def system_prompt(self, step: theirs.SystemPromptStep) -> None:
+    def system_prompt(self, step: smol.SystemPromptStep) -> None:
         """See above."""
-        self._history.stand(step)
+        self._history.set_system_prompt(step)
 
     @property
-    def steps(self) -> Steps:
-        """The steps, live. Assigning a list records what is new in it and takes out what is not in it."""
+    def steps(self) -> LiveSteps:
+        """The steps, live. Assigning a list records its new steps, and removes those that are not in it."""
         return self._steps
 
     @steps.setter
@@ -132,68 +212,70 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
         """See above."""
         if steps is self._steps:
             return
-        with self._history.turn:
-            self._history.follow(list(steps))
-            self._steps.let_go()
-            self._steps = Steps(steps, self._history.follow, self._history.turn)
+        with self._history.lock:
+            self._history.record_list(list(steps))
+            self._steps.detach()
+            self._steps = self._live_steps(steps)
 
     def reset(self) -> None:
-        """Begin anew behind the system prompt. What was recorded stays in the record."""
-        with self._history.turn:
-            self._history.begin()
-            self._steps.let_go()
-            self._steps = Steps((), self._history.follow, self._history.turn)
+        """Begin anew behind the system prompt. The record stays whole."""
+        with self._history.lock:
+            self._history.reset()
+            self._steps.detach()
+            self._steps = self._live_steps(())
 
     def get_succinct_steps(self) -> list[dict[str, Any]]:
         """The steps as JSON-safe values, without what the model was sent."""
-        return [_fields(step, apart=_APART) for step in self._steps]
+        return [_step_fields(step, leave_out=_REQUEST_FIELDS) for step in self._steps]
 
     def get_full_steps(self) -> list[dict[str, Any]]:
         """The steps as JSON-safe values, pictures whole as PNG; what the model was sent names them by their hash."""
-        return [_fields(step) for step in self._steps]
+        return [_step_fields(step) for step in self._steps]
 
-    # What the agent asks for
+    # Called by the agent
 
     def write_memory_to_messages(self, summary_mode: bool = False) -> list[ChatMessage]:
         """The view as smolagents' messages: never over budget, edits of steps included. Raises OverBudget.
 
         ``summary_mode`` leaves out the system prompt, plans and the model's prose, as smolagents does.
         """
-        with self._history.turn:
-            self._history.look(self._steps)
+        with self._history.lock:
+            self._history.record_edits(self._steps)
         limit = self._limit - self._reserved
-        apart = summary_mode or self._reserved > 0
-        room = limit
+        is_inner = summary_mode or self._reserved > 0
+        max_tokens = limit
         while True:
-            view = self.pages.shown(summary_mode=summary_mode, room=room if apart else None)
-            messages, tokens = self._speaker.say(_requested(view, apart=apart))
+            view = self._editable.memory.filtered_view(
+                summary_mode=summary_mode, max_tokens=max(1, max_tokens) if is_inner else None
+            )
+            messages, tokens = self._renderer.to_chat_messages(_request_messages(view, is_inner=is_inner))
             if tokens <= limit:
                 return messages
-            # What smolagents says a thing with costs more here than was counted for it.
-            if apart:
-                room -= tokens - limit
+            # smolagents' way to write a message costs more than was counted for it.
+            if is_inner:
+                max_tokens -= tokens - limit
             else:
-                self.pages.tighten(tokens - limit)
+                self._editable.reduce_budget(tokens - limit)
 
     def cost(self, messages: Sequence[ChatMessage]) -> int:
-        """Tokens of messages of smolagents, as the budget counts them; pictures not included."""
-        return self._speaker.cost(messages)
+        """Tokens of smolagents messages, as the budget counts them; pictures not included."""
+        return self._renderer.count_tokens(messages)
 
     def reserve(self, tokens: int) -> None:
         """Keep this much of the budget free for what the agent puts around the next requests; 0 ends it."""
         self._reserved = max(0, tokens)
 
-    # What the hooks tell
+    # Called by the hooks
 
-    def acting(self, step: theirs.ActionStep, calls: Sequence[Any]) -> None:
-        """The model has spoken and these calls are about to run: recorded before they do."""
-        self._history.act(step, calls)
+    def begin_action(self, step: smol.ActionStep, calls: Sequence[Any]) -> None:
+        """Record an action before its calls run."""
+        self._history.begin_action(step, calls)
 
-    def answered(
-        self, step: theirs.ActionStep, index: int, text: str | None, error: BaseException | None
+    def record_answer(
+        self, step: smol.ActionStep, index: int, text: str | None, error: BaseException | None
     ) -> None:
-        """A call has ended: its answer is recorded as it comes, in any order."""
-        self._history.answer(step, index, text, error)
+        """Record the result of a call when it ends, in any order."""
+        self._history.record_answer(step, index, text, error)
 
     # Beyond smolagents
 
@@ -215,43 +297,48 @@ class PageinMemory(theirs.AgentMemory):  # type: ignore[misc] # smolagents has n
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         raise ConfigurationError(
-            "a memory of ours is one record: attach another session to the copy of an agent"
+            "a pagein memory cannot be copied: attach another session to the copy of an agent"
         )
 
-
-def _requested(view: View, *, apart: bool) -> tuple[Message, ...]:
-    """The messages of a view; legal ends are needed only where there is a run, and no words of the agent around it."""
-    whole = view.messages()
-    if not view.kept and not view.run:
-        return tuple(message for each in view.systems for message in each.messages)
-    is_closed = whole[-1] == Message("user", CONTINUE) and view.entries[-1].messages[-1] is not whole[-1]
-    return whole[:-1] if apart and is_closed else whole
+    def _live_steps(self, steps: Iterable[Any]) -> LiveSteps:
+        return LiveSteps(steps, self._history.record_list, self._history.lock)
 
 
-def _fields(step: Any, apart: Sequence[str] = ()) -> dict[str, Any]:
+def _request_messages(view: View, *, is_inner: bool) -> tuple[Message, ...]:
+    """The messages of a view. Without a run they are its system prompts; an inner part of a request needs no last line."""
+    messages = view.messages()
+    if not view.front and not view.run:
+        return tuple(message for entry in view.systems for message in entry.messages)
+    is_closed = (
+        messages[-1] == Message("user", CONTINUE) and view.entries[-1].messages[-1] is not messages[-1]
+    )
+    return messages[:-1] if is_inner and is_closed else messages
+
+
+def _step_fields(step: Any, leave_out: Sequence[str] = ()) -> dict[str, Any]:
     """A step's fields as JSON-safe values, under smolagents' own keys."""
-    if not isinstance(step, _KNOWN):
-        return {key: value for key, value in plain(step.dict()).items() if key not in apart}
-    found: dict[str, Any] = {}
-    for each in dataclasses.fields(step):
-        if each.name in apart:
+    if not isinstance(step, _KNOWN_STEP_CLASSES):
+        return {key: value for key, value in to_json_value(step.dict()).items() if key not in leave_out}
+    fields: dict[str, Any] = {}
+    for name in (field.name for field in dataclasses.fields(step)):
+        if name in leave_out:
             continue
-        value = getattr(step, each.name)
-        match each.name:
+        value = getattr(step, name)
+        match name:
             case "tool_calls":
-                found[each.name] = [_call(call) for call in value or ()]
+                fields[name] = [_call_fields(call) for call in value or ()]
             case "timing" | "error" if value is not None:
-                found[each.name] = plain(value.dict())
+                fields[name] = to_json_value(value.dict())
             case "model_input_messages":
-                found[each.name] = None if value is None else plain(value, pictures=False)
+                fields[name] = None if value is None else to_json_value(value, pictures=False)
             case _:
-                found[each.name] = plain(value)
-    return found
+                fields[name] = to_json_value(value)
+    return fields
 
 
-def _call(call: Any) -> dict[str, Any]:
+def _call_fields(call: Any) -> dict[str, Any]:
     return {
         "id": call.id,
         "type": "function",
-        "function": {"name": call.name, "arguments": plain(call.arguments)},
+        "function": {"name": call.name, "arguments": to_json_value(call.arguments)},
     }

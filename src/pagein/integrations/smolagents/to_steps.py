@@ -1,7 +1,7 @@
-"""A smolagents step as ours: what the model is to see of it, so that the log, the counts and the view are of one piece.
+"""A smolagents step as steps of ours: what the model is to see of it, for the log, the counts and the view.
 
-How smolagents says a thing beside its words (``Observation:``, ``Call id:``) is kept in ``extra`` as a provider's
-fields are: counted, and used by ``speaking`` alone.
+What smolagents adds to the text of a message (``Observation:``, ``Call id:``) is kept in ``extra``, as a provider's
+fields are: counted, and used by ``chat_messages`` alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from PIL import Image as Pillow
-from smolagents import memory as theirs
+from smolagents import memory as smol
 
 from pagein.errors import ConfigurationError
 from pagein.events.steps import (
@@ -31,175 +31,169 @@ from pagein.events.steps import (
     Usage,
     as_parts,
 )
-from pagein.integrations._json_values import as_image, plain
+from pagein.integrations.smolagents.json_values import to_image, to_json_value
 
 PROVIDER = "smolagents"
 
-TASK = "New task:\n"
-OBSERVED = "Observation:\n"
-RETRY = (
+TASK_PREFIX = "New task:\n"
+OBSERVATION_PREFIX = "Observation:\n"
+RETRY_ADVICE = (
     "\nNow let's retry: take care not to repeat previous errors! "
     "If you have retried several times, try a completely different approach.\n"
 )
 
-_CALL = '{"id":"","type":"function","function":{"name":"","arguments":""}}'
+_EMPTY_CALL_ROW = '{"id":"","type":"function","function":{"name":"","arguments":""}}'
 NO_CALL = "no_call"
-"""The kind of a call that the model did not make: it holds what was observed, or what failed, without one."""
+"""Kind of a call that the model did not make: it has the observation, or the error, of a step without calls."""
 
 
-def recorded(step: Any, shown: Sequence[Pillow.Image] = ()) -> tuple[Step, ...]:
-    """The steps of ours that say what this one says to the model; none where it says nothing.
+def to_steps(step: Any, task_pictures: Sequence[Pillow.Image] = ()) -> tuple[Step, ...]:
+    """Convert a smolagents step to steps of ours; none where it has nothing for the model.
 
-    ``shown`` are the pictures of the task, which its actions do not show again. Raises ConfigurationError for what is no
-    step.
+    ``task_pictures`` are not shown again by the task's actions. Raises ConfigurationError for what is no step.
     """
     match step:
-        case theirs.SystemPromptStep():
+        case smol.SystemPromptStep():
             return (SystemPromptStep(step.system_prompt or ""),)
-        case theirs.TaskStep():
-            return (TaskStep(_with_pictures(f"{TASK}{step.task}", step.task_images or ())),)
-        case theirs.PlanningStep():
+        case smol.TaskStep():
+            return (TaskStep(_with_pictures(f"{TASK_PREFIX}{step.task}", step.task_images or ())),)
+        case smol.PlanningStep():
             return (PlanningStep(step.plan.strip()),)
-        case theirs.ActionStep():
-            return _action(step, shown)
-        case theirs.FinalAnswerStep():
+        case smol.ActionStep():
+            return _convert_action(step, task_pictures)
+        case smol.FinalAnswerStep():
             return (FinalAnswerStep(str(step.output)),)
-        case theirs.MemoryStep():
-            return tuple(_foreign(step))
+        case smol.MemoryStep():
+            return tuple(_convert_unknown(step))
     raise ConfigurationError(
         f"agent.memory.steps takes the steps of smolagents.memory, not {type(step).__name__}. Nothing was recorded."
     )
 
 
-def _action(step: theirs.ActionStep, shown: Sequence[Pillow.Image]) -> tuple[Step, ...]:
-    calls, content = calls_of(step.tool_calls or ()), content_of(step.model_output)
-    seen = seen_of(step, shown)
-    if not calls and seen is not None:
+def _convert_action(step: smol.ActionStep, task_pictures: Sequence[Pillow.Image]) -> tuple[Step, ...]:
+    calls, content = tool_calls(step.tool_calls or ()), model_content(step.model_output)
+    first_id = str(step.tool_calls[0].id) if step.tool_calls else ""
+    pictures = new_pictures(step, task_pictures)
+    result = make_observation(step.observations, step.error, pictures, first_id)
+    if not calls and result is not None:
         calls = (ToolCall(NO_CALL, NO_CALL, extra=Opaque(PROVIDER, NO_CALL, "{}")),)
-        seen = Observation(NO_CALL, seen.content, seen.status, extra=seen.extra)
+        result = Observation(NO_CALL, result.content, result.status, extra=result.extra)
     if not calls and content is None:
         return ()
-    observations: list[Observation | None] = [
-        Observation(call.id, "", extra=beside("", is_shown=False)) for call in calls
-    ]
-    if calls and seen is not None:
-        observations[0] = Observation(calls[0].id, seen.content, seen.status, extra=seen.extra)
-    elif calls:
+    if result is None:
         observations = [Observation(call.id, "", "unknown") for call in calls]
-    return (ActionStep(content, calls, tuple(observations), usage=usage_of(step.token_usage)),)
+    else:
+        observations = [
+            Observation(call.id, "", extra=observation_extra("", is_shown=False)) for call in calls
+        ]
+        observations[0] = Observation(calls[0].id, result.content, result.status, extra=result.extra)
+    return (ActionStep(content, calls, tuple(observations), usage=token_usage(step.token_usage)),)
 
 
-def content_of(output: str | list[dict[str, Any]] | None) -> Content | None:
-    """What the model said, as smolagents shows it; None for nothing."""
+def model_content(output: str | list[dict[str, Any]] | None) -> Content | None:
+    """The model's output as smolagents shows it; None where there is none."""
     if isinstance(output, list):
-        parts = tuple(_part(each) for each in output)
+        parts = tuple(_convert_part(part) for part in output)
         return parts or None
     return (output or "").strip() or None
 
 
-def _part(part: Any) -> Part:
+def _convert_part(part: Any) -> Part:
     if isinstance(part, dict) and isinstance(part.get("text"), str) and part.get("type", "text") == "text":
         return Text(part["text"])
     kind = str(part.get("type", "part")) if isinstance(part, dict) else "part"
-    return Opaque(PROVIDER, kind, json.dumps(plain(part)))
+    return Opaque(PROVIDER, kind, json.dumps(to_json_value(part)))
 
 
-def calls_of(calls: Sequence[Any]) -> tuple[ToolCall, ...]:
-    """Tool calls of a step as ours, in their order; the arguments are the JSON text of what they were."""
+def tool_calls(calls: Sequence[Any]) -> tuple[ToolCall, ...]:
+    """Tool calls of a step as ours, in their order, with their arguments as JSON text."""
     return tuple(
         ToolCall(
-            str(call.id or ""), str(call.name), spelled(call.arguments), extra=Opaque(PROVIDER, "call", _CALL)
+            str(call.id or ""),
+            str(call.name),
+            json.dumps(to_json_value(call.arguments), ensure_ascii=False),
+            extra=Opaque(PROVIDER, "call", _EMPTY_CALL_ROW),
         )
         for call in calls
     )
 
 
-def spelled(arguments: Any) -> str:
-    """Arguments as JSON text."""
-    return json.dumps(plain(arguments), ensure_ascii=False)
-
-
-def usage_of(usage: Any) -> Usage | None:
-    """What the provider reported, where it reported whole numbers."""
+def token_usage(usage: Any) -> Usage | None:
+    """The usage that the provider reported, where it reported whole numbers."""
     counts = (getattr(usage, "input_tokens", None), getattr(usage, "output_tokens", None))
-    if all(isinstance(each, int) and not isinstance(each, bool) for each in counts):
+    if all(isinstance(count, int) and not isinstance(count, bool) for count in counts):
         return Usage(*counts)  # type: ignore[arg-type]
     return None
 
 
-def seen_of(step: theirs.ActionStep, shown: Sequence[Pillow.Image], call_id: str = "") -> Observation | None:
-    """What was observed in a step and what failed in it, as one answer; None where there was nothing."""
-    named = call_id or (str(step.tool_calls[0].id) if step.tool_calls else "")
-    return seen(step.observations, step.error, new_pictures(step, shown), named)
-
-
-def seen(
+def make_observation(
     text: str | None,
     error: BaseException | str | None,
     pictures: Sequence[Pillow.Image] = (),
     call_id: str = "",
 ) -> Observation | None:
-    """An answer from its text, its error and its pictures; None where there is none of them."""
+    """Make an observation of its text, its error and its pictures; None where there is none of them."""
     if text is None and error is None and not pictures:
         return None
-    said = [] if text is None else [text]
+    texts = [] if text is None else [text]
     if error is not None:
-        said.append((f"Call id: {call_id}\n" if call_id else "") + f"Error:\n{error}{RETRY}")
-    before = OBSERVED if text is not None else ""
+        texts.append((f"Call id: {call_id}\n" if call_id else "") + f"Error:\n{error}{RETRY_ADVICE}")
+    prefix = OBSERVATION_PREFIX if text is not None else ""
     status: Literal["ok", "error"] = "ok" if error is None else "error"
-    return Observation(call_id, _with_pictures("\n".join(said), pictures), status, extra=beside(before))
+    content = _with_pictures("\n".join(texts), pictures)
+    return Observation(call_id, content, status, extra=observation_extra(prefix))
 
 
-def beside(before: str, *, is_shown: bool = True) -> Opaque:
-    """How an observation is said: what stands before it, and whether anything is."""
-    body = {"before": before} if is_shown else {"shown": False}
+def observation_extra(prefix: str, *, is_shown: bool = True) -> Opaque:
+    """The extra of an observation: the text before it in a message, or that it is not shown."""
+    body = {"before": prefix} if is_shown else {"shown": False}
     return Opaque(PROVIDER, "observation", json.dumps(body))
 
 
-def new_pictures(step: theirs.ActionStep, shown: Sequence[Pillow.Image]) -> tuple[Pillow.Image, ...]:
+def new_pictures(step: smol.ActionStep, task_pictures: Sequence[Pillow.Image]) -> tuple[Pillow.Image, ...]:
     """The pictures of a step that are not the task's own, which smolagents sends again with each step."""
-    known = {id(each) for each in shown}
-    return tuple(each for each in step.observations_images or () if id(each) not in known)
+    task_ids = {id(picture) for picture in task_pictures}
+    return tuple(picture for picture in step.observations_images or () if id(picture) not in task_ids)
 
 
 def _with_pictures(text: str, pictures: Sequence[Pillow.Image]) -> Content:
     if not pictures:
         return text
-    return (*((Text(text),) if text else ()), *map(as_image, pictures))
+    return (*((Text(text),) if text else ()), *map(to_image, pictures))
 
 
-def _foreign(step: theirs.MemoryStep) -> Iterator[Step]:
-    """A kind of step we do not know: what it says by itself, in the places it says it in."""
+def _convert_unknown(step: smol.MemoryStep) -> Iterator[Step]:
+    """Convert a step of an unknown class by its own messages."""
     try:
         messages = step.to_messages()
     except NotImplementedError:
         return
     for message in messages:
-        content = _said(message.content)
+        content = _message_content(message.content)
         if message.role in ("assistant", "tool-call"):
             yield ActionStep(content)
         elif content is not None:
             yield TaskStep(content)
 
 
-def _said(content: Any) -> Content | None:
+def _message_content(content: Any) -> Content | None:
     if content is None or isinstance(content, str):
         return content or None
     parts: list[Part] = []
-    for each in content:
-        held = each.get("image") if isinstance(each, dict) else None
-        parts.append(as_image(held) if isinstance(held, Pillow.Image) else _part(each))
+    for part in content:
+        picture = part.get("image") if isinstance(part, dict) else None
+        parts.append(to_image(picture) if isinstance(picture, Pillow.Image) else _convert_part(part))
     return tuple(parts) or None
 
 
-def is_picture_kept(part: Part) -> bool:
-    """True for a picture whose bytes we hold."""
+def has_picture_bytes(part: Part) -> bool:
+    """True for a picture whose bytes are recorded."""
     return isinstance(part, Image) and bool(part.data)
 
 
-def joined(first: Content, second: Content) -> Content:
-    """Two contents as one: texts as one text, then the pictures."""
+def join_contents(first: Content, second: Content) -> Content:
+    """Join two contents: their texts as one text, then the other parts."""
     parts = (*as_parts(first), *as_parts(second))
     text = "\n".join(part.text for part in parts if isinstance(part, Text) and part.text)
-    rest = tuple(part for part in parts if not isinstance(part, Text))
-    return (*((Text(text),) if text else ()), *rest) if rest else text
+    others = tuple(part for part in parts if not isinstance(part, Text))
+    return (*((Text(text),) if text else ()), *others) if others else text

@@ -1,7 +1,7 @@
-"""A run read for facts beside the run: in one daemon thread, one reading at a time. Whoever records waits for nothing.
+"""Extraction of facts beside a run, in a thread, one reading at a time. Recording does not wait for it.
 
-What was not read stays in the log, and the watermark says how far it was: a reading that fails, or is called off, is
-lost to nobody, here or in the next process.
+Entries that were not read stay in the log, and the position that was read is recorded with the facts. So a reading that
+fails or is cancelled is repeated, here or in the next process.
 """
 
 from __future__ import annotations
@@ -11,167 +11,169 @@ import threading
 from collections.abc import Callable
 
 from pagein.errors import PageinError
-from pagein.facts.extraction.pipeline import Pace, Read
+from pagein.facts.extraction.pipeline import ReadEntries, ReadingPace
 from pagein.facts.store import Facts
-from pagein.models.base import Ask, AsyncModel, Model, Reply
-from pagein.models.deadlines import within
+from pagein.memory.background.summary_writer import DEADLINE_GRACE
+from pagein.memory.background.worker_thread import END_SECONDS, WorkerThread
+from pagein.models.base import AsyncModel, Model, ModelRequest, ModelResponse
+from pagein.models.deadlines import call_with_deadline
 from pagein.models.errors import ModelCancelled, ModelUnavailable
-from pagein.models.retrying import Patient
+from pagein.models.retrying import RetryingModel
 
-ENDS = 1.0
-"""Seconds to wait for a reading that was called off; its thread keeps no interpreter from ending."""
-
-_LOOK = 0.05
-"""Seconds between two looks at whether the wait was called off."""
+_POLL_SECONDS = 0.05
 
 
-class Reader:
-    """Reads one run for facts, when it is time by ``clock``, in a thread that is there while something is to be read.
+class FactExtractor:
+    """Reads a run for facts when that is due by ``clock``, in a thread that ends when nothing is left to read.
 
-    ``tell`` is given what a reading failed with, and None after one that did not. A failed reading is tried again with
-    the next turn. ``stopped`` is set at close, and calls off what the model is asked.
+    ``report`` gets the error of each reading, None after one that succeeded; a failed reading is repeated with the next
+    turn. ``cancelled`` is set at close, and cancels the request to the model.
     """
 
     def __init__(
         self,
         facts: Facts,
         clock: Callable[[], float],
-        tell: Callable[[Exception | None], None],
-        stopped: threading.Event,
+        report: Callable[[Exception | None], None],
+        cancelled: threading.Event,
     ) -> None:
-        # Rules read at once; a model when the session is quiet.
-        self._pace = Pace(facts.settings.debounce if facts.asks else 0.0)
-        self._facts, self._clock, self._tell, self._stopped = facts, clock, tell, stopped
-        self._turn = threading.Condition()
-        self._read: Read | None = None
-        self._head = self._done = 0
-        self._wanted = self._busy = False
-        self._thread: threading.Thread | None = None
+        # Rules read at once; a model reads when the session is quiet.
+        self._pace = ReadingPace(facts.settings.debounce if facts.uses_model else 0.0)
+        self._facts, self._clock, self._report, self._cancelled = facts, clock, report, cancelled
+        self._changed = threading.Condition()
+        self._read: ReadEntries | None = None
+        self._head = self._read_until = 0
+        self._is_due = self._is_reading = False
+        self._worker: WorkerThread[None] | None = None
 
-    def attend(self, read: Read, head: int) -> None:
-        """Note that the run has come to ``head``: it is read when it is time."""
-        with self._turn:
+    def extract_due(self, read: ReadEntries, head: int) -> None:
+        """Note that the run has come to ``head``; it is read when that is due."""
+        with self._changed:
             now = self._clock()
-            due, new = self._pace.is_due(now), head > self._head
-            if new:
+            is_due, is_new = self._pace.is_due(now), head > self._head
+            if is_new:
                 self._read, self._head = read, head
-                self._pace.hear(now)
-            if due:
-                self._wanted = True
-                self._turn.notify_all()
-            if due or new:
-                self._go()
+                self._pace.note_turn(now)
+            if is_due:
+                self._is_due = True
+                self._changed.notify_all()
+            if is_due or is_new:
+                self._start()
 
-    def flush(self, read: Read, head: int) -> None:
-        """Begin to read now whatever was not read yet."""
-        with self._turn:
+    def flush(self, read: ReadEntries, head: int) -> None:
+        """Start to read all unread entries now."""
+        with self._changed:
             self._read, self._head = read, max(head, self._head)
-            if self._head > self._done:
-                self._wanted = True
-                self._turn.notify_all()
-                self._go()
+            if self._head > self._read_until:
+                self._is_due = True
+                self._changed.notify_all()
+                self._start()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait until nothing is being read, at most ``timeout`` seconds (None: for ever); True when that is so."""
-        with self._turn:
-            return self._turn.wait_for(lambda: not self._busy and not self._wanted, timeout)
+        """Wait until nothing is being read, at most ``timeout`` seconds (None: as long as it takes); True if so."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._is_reading and not self._is_due, timeout)
 
     def close(self) -> None:
-        """Call off what is under way; a second call does nothing."""
-        self._stopped.set()
-        with self._turn:
-            thread = self._thread
-            self._turn.notify_all()
-        if thread is not None:
-            thread.join(ENDS)
+        """Cancel the reading, and wait a moment for its thread; a second call does nothing."""
+        self._cancelled.set()
+        with self._changed:
+            worker = self._worker
+            self._changed.notify_all()
+        if worker is not None:
+            worker.join(END_SECONDS)
 
-    def _go(self) -> None:
-        if self._thread is None and not self._stopped.is_set():
-            self._thread = threading.Thread(target=self._work, name="pagein reads", daemon=True)
-            self._thread.start()
+    def _start(self) -> None:
+        if self._worker is None and not self._cancelled.is_set():
+            self._worker = WorkerThread("pagein reads", self._read_all, self._cancelled)
 
-    def _work(self) -> None:
-        while (job := self._next()) is not None:
-            read, head = job
+    def _read_all(self, cancelled: threading.Event) -> None:
+        while (reading := self._next_reading()) is not None:
+            read, head = reading
             problem: Exception | None
             try:
                 self._facts.flush(read, head)
-                problem = self._facts.failed
+                problem = self._facts.last_error
             except Exception as error:  # noqa: BLE001 - a user's model may raise anything; the run goes on
                 problem = error
-            if not self._stopped.is_set():
-                self._tell(problem)
-            with self._turn:
-                self._busy = False
+            if not cancelled.is_set():
+                self._report(problem)
+            with self._changed:
+                self._is_reading = False
                 if problem is None:
-                    self._done = max(head, self._done)
-                self._turn.notify_all()
+                    self._read_until = max(head, self._read_until)
+                self._changed.notify_all()
 
-    def _next(self) -> tuple[Read, int] | None:
-        """What to read, once it is time; None where nothing is left to be read."""
-        with self._turn:
-            while self._read is not None and not self._stopped.is_set():
+    def _next_reading(self) -> tuple[ReadEntries, int] | None:
+        """Wait until a reading is due, and return it; None if nothing is left to read."""
+        with self._changed:
+            while self._read is not None and not self._cancelled.is_set():
                 now = self._clock()
-                if self._wanted or self._pace.is_due(now):
-                    self._wanted, self._busy = False, True
-                    self._pace.rest()
+                if self._is_due or self._pace.is_due(now):
+                    self._is_due, self._is_reading = False, True
+                    self._pace.reset()
                     return self._read, self._head
                 if self._pace.first is None:
                     break
-                self._turn.wait(min(max(self._pace.left(now), _LOOK), self._pace.debounce))
-            self._thread, self._wanted = None, False
-            self._turn.notify_all()
+                remaining = max(self._pace.remaining(now), _POLL_SECONDS)
+                self._changed.wait(min(remaining, self._pace.debounce))
+            self._worker, self._is_due = None, False
+            self._changed.notify_all()
             return None
 
 
-class Beside:
-    """A model as it is asked beside a run: with patience, and given up when ``stopped`` is set.
+class BackgroundModel:
+    """A model for requests beside a run: with retries, and cancelled when ``cancelled`` is set.
 
-    With a ``loop`` it is awaited there, from another thread. Whatever goes wrong is a ModelError.
+    With a ``loop`` the model is awaited there, from another thread. Every error is a ModelError.
     """
 
     def __init__(
         self,
         model: Model | AsyncModel,
-        stopped: threading.Event,
+        cancelled: threading.Event,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        patient = Patient(model, sleep=stopped.wait, stopped=stopped.is_set)
-        self._model = model if isinstance(model, Patient) else patient
-        self._stopped, self._loop = stopped, loop
+        retrying = RetryingModel(model, sleep=cancelled.wait, is_cancelled=cancelled.is_set)
+        self._model = model if isinstance(model, RetryingModel) else retrying
+        self._cancelled, self._loop = cancelled, loop
         self.name, self.window = model.name, model.window
 
-    def write(self, ask: Ask) -> Reply:
-        """The answer, within the ask's timeout. Raises ModelError."""
+    def write(self, request: ModelRequest) -> ModelResponse:
+        """The response, within the request's timeout. Raises ModelError."""
         try:
-            return self._written(ask) if self._loop is None else self._awaited(ask, self._loop)
+            return self._call(request) if self._loop is None else self._await(request, self._loop)
         except PageinError:
             raise
         except Exception as error:  # a user's model may raise anything
             raise ModelUnavailable(f"{self.name}: {type(error).__name__}: {error}") from error
 
-    def _written(self, ask: Ask) -> Reply:
-        wait = ask.timeout + 2
-        return within(wait, lambda: self._model.write(ask), name=self.name, stopped=self._stopped.is_set)
+    def _call(self, request: ModelRequest) -> ModelResponse:
+        return call_with_deadline(
+            request.timeout + DEADLINE_GRACE,
+            lambda: self._model.write(request),
+            name=self.name,
+            is_cancelled=self._cancelled.is_set,
+        )
 
-    def _awaited(self, ask: Ask, loop: asyncio.AbstractEventLoop) -> Reply:
-        if loop.is_closed() or loop is _running():
+    def _await(self, request: ModelRequest, loop: asyncio.AbstractEventLoop) -> ModelResponse:
+        if loop.is_closed() or loop is _running_loop():
             raise ModelUnavailable(
                 f"{self.name} is awaited: call facts in a thread, as asyncio.to_thread does"
             )
-        future = asyncio.run_coroutine_threadsafe(self._model.awrite(ask), loop)
+        future = asyncio.run_coroutine_threadsafe(self._model.awrite(request), loop)
         while True:
             try:
-                return future.result(_LOOK)
+                return future.result(_POLL_SECONDS)
             except TimeoutError:
                 if future.done():
                     raise
-            if self._stopped.is_set() or loop.is_closed():
+            if self._cancelled.is_set() or loop.is_closed():
                 future.cancel()
                 raise ModelCancelled(f"the wait for {self.name} was called off")
 
 
-def _running() -> asyncio.AbstractEventLoop | None:
+def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

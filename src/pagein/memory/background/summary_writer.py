@@ -1,119 +1,107 @@
-"""One job at a time, written while the run goes on: in a daemon thread, or in a task of the event loop."""
+"""Writers of summaries, one job at a time while the run goes on: in a thread, or in a task of the event loop."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pagein._common.drive import adrive, drive
+from pagein._common.flows import adrive, drive
 from pagein.errors import ConfigurationError
-from pagein.models.base import Ask, AsyncModel, Model, Reply
-from pagein.models.deadlines import awritten, within, written
-from pagein.models.retrying import Patient
-from pagein.summaries.job import Author, Job, Outcome
-from pagein.summaries.pipeline import write
+from pagein.memory.background.worker_thread import END_SECONDS, WorkerThread
+from pagein.models.base import AsyncModel, Model, ModelRequest, ModelResponse
+from pagein.models.deadlines import acall_model, call_model, call_with_deadline
+from pagein.models.retrying import RetryingModel
+from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob
+from pagein.summaries.pipeline import run_job
 
 if TYPE_CHECKING:
     import asyncio
 
-ENDS = 1.0
-"""Seconds to wait at close for a job that was called off; its thread keeps no interpreter from ending."""
+START_DELAY = 0.05
+"""Seconds before a job starts: the turn that asked for it ends first, since one interpreter runs one thread at a time."""
+
+DEADLINE_GRACE = 2
+"""Seconds after a request's own timeout at which the wait for its model ends."""
 
 
-def patient(model: Model | AsyncModel) -> Model | AsyncModel:
-    """The model with patience around it, unless the user brought some."""
-    return model if isinstance(model, Patient) else Patient(model)
+def with_retries(model: Model | AsyncModel) -> Model | AsyncModel:
+    """The model with retries around it, unless it has them."""
+    return model if isinstance(model, RetryingModel) else RetryingModel(model)
 
 
-BEGINS = 0.05
-"""Seconds before a thread begins: the turn that asked for it ends first, since one interpreter runs one thread at a time."""
+class SummaryThread:
+    """Writes summaries in a thread. A cancelled job ends before the next one starts."""
 
-
-class _Begun:
-    """One job at work: what calls it off, and what came of it."""
-
-    def __init__(self, job: Job, before: threading.Thread | None, work: Callable[[_Begun], Outcome]) -> None:
-        self.job = job
-        self.stopped = threading.Event()
-        self.outcome: Outcome | None = None
-        self._before, self._work = before, work
-        self.thread = threading.Thread(target=self._run, name="pagein writes", daemon=True)
-
-    def _run(self) -> None:
-        if self._before is not None:
-            self._before.join()  # it was called off, and ends within a moment: two never write at once
-        if not self.stopped.wait(BEGINS):
-            self.outcome = self._work(self)
-
-
-class Thread:
-    """Has an author write jobs in a daemon thread, one at a time."""
-
-    def __init__(self, model: Model | AsyncModel, author: Author) -> None:
+    def __init__(self, model: Model | AsyncModel, summarizer: Summarizer) -> None:
         if not callable(getattr(model, "write", None)):
             raise ConfigurationError(f"{model.name} can only be awaited: use it with AsyncAgentMemory")
-        self._model, self._author = patient(model), author
-        self._begun: _Begun | None = None
-        self._ending: threading.Thread | None = None
+        self._model, self._summarizer = with_retries(model), summarizer
+        self._worker: WorkerThread[JobOutcome] | None = None
+        self._cancelled_worker: WorkerThread[JobOutcome] | None = None
 
-    def begin(self, job: Job) -> None:
-        """Start on the job; whatever happens to it is told by ``collect``."""
-        self._begun = _Begun(job, self._ending, self._written)
-        self._begun.thread.start()
+    def begin(self, job: SummaryJob) -> None:
+        """Start the job."""
+        before = self._cancelled_worker
 
-    def collect(self, timeout: float | None) -> Outcome | None:
-        """What came of the job, waited for at most ``timeout`` seconds (None: for ever)."""
-        if self._begun is None:
+        def work(cancelled: threading.Event) -> JobOutcome:
+            if before is not None:
+                before.join()
+            return JobOutcome() if cancelled.wait(START_DELAY) else self._write(job, cancelled)
+
+        self._worker = WorkerThread("pagein writes", work)
+
+    def collect(self, timeout: float | None) -> JobOutcome | None:
+        """Wait for the outcome at most ``timeout`` seconds (None: as long as it takes); None while at work."""
+        if self._worker is None:
             return None
-        self._begun.thread.join(timeout)
-        return self._begun.outcome
+        self._worker.join(timeout)
+        return self._worker.result
 
-    def call_off(self) -> None:
-        """Give up the job that is under way, at once: what comes of it after this is seen by nobody."""
-        begun, self._begun = self._begun, None
-        if begun is not None:
-            begun.stopped.set()
-            self._ending = begun.thread
+    def cancel(self) -> None:
+        """Cancel the job at once; its outcome is dropped."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.cancelled.set()
+            self._cancelled_worker = worker
 
     def close(self) -> None:
-        """Call off what is under way, and give it a moment to end."""
-        self.call_off()
-        if self._ending is not None:
-            self._ending.join(ENDS)
+        """Cancel the job, and wait a moment for its thread."""
+        self.cancel()
+        if self._cancelled_worker is not None:
+            self._cancelled_worker.join(END_SECONDS)
 
-    def _written(self, begun: _Begun) -> Outcome:
-        def ask(ask: Ask) -> Reply:
-            # The model holds the deadline; this ends the wait, and every wait within it, when the job is called off.
-            return within(
-                ask.timeout + 2,
-                lambda: written(self._model, ask),
-                name=self._author.name,
-                stopped=begun.stopped.is_set,
+    def _write(self, job: SummaryJob, cancelled: threading.Event) -> JobOutcome:
+        def ask(request: ModelRequest) -> ModelResponse:
+            # The model keeps the deadline; this wait, and each within it, ends early when the job is cancelled.
+            return call_with_deadline(
+                request.timeout + DEADLINE_GRACE,
+                lambda: call_model(self._model, request),
+                name=self._summarizer.name,
+                is_cancelled=cancelled.is_set,
             )
 
         try:
-            return drive(write(begun.job, self._author), ask)
+            return drive(run_job(job, self._summarizer), ask)
         except Exception as error:  # noqa: BLE001 - a user's model may raise anything; the run goes on
-            return Outcome(problem=error)
+            return JobOutcome(problem=error)
 
 
-class Task:
-    """Has an author write jobs in a task of the running loop, one at a time."""
+class SummaryTask:
+    """Writes summaries in a task of the running loop. A cancelled job ends before the next one starts."""
 
-    def __init__(self, model: Model | AsyncModel, author: Author) -> None:
-        self._model, self._author = patient(model), author
-        self._task: asyncio.Task[Outcome] | None = None
-        self._ending: asyncio.Task[Outcome] | None = None
+    def __init__(self, model: Model | AsyncModel, summarizer: Summarizer) -> None:
+        self._model, self._summarizer = with_retries(model), summarizer
+        self._task: asyncio.Task[JobOutcome] | None = None
+        self._cancelled_task: asyncio.Task[JobOutcome] | None = None
 
-    def begin(self, job: Job) -> None:
-        """Start on the job; whatever happens to it is told by ``collect``."""
+    def begin(self, job: SummaryJob) -> None:
+        """Start the job; call it in the loop."""
         import asyncio  # noqa: PLC0415 - there is a loop, or this would not be called
 
-        self._task = asyncio.create_task(self._work(job, self._ending), name="pagein writes")
+        self._task = asyncio.create_task(self._write(job, self._cancelled_task), name="pagein writes")
 
-    async def collect(self, timeout: float | None) -> Outcome | None:  # noqa: ASYNC109 - it waits, and cancels nothing
-        """What came of the job, waited for at most ``timeout`` seconds (None: for ever)."""
+    async def collect(self, timeout: float | None) -> JobOutcome | None:  # noqa: ASYNC109 - it waits, and cancels nothing
+        """Wait for the outcome at most ``timeout`` seconds (None: as long as it takes); None while at work."""
         import asyncio  # noqa: PLC0415
 
         if self._task is None:
@@ -122,30 +110,30 @@ class Task:
             await asyncio.wait({self._task}, timeout=timeout)
         return self._task.result() if self._task.done() else None
 
-    def call_off(self) -> None:
-        """As ``Thread.call_off``; may be called from any thread."""
+    def cancel(self) -> None:
+        """Cancel the job at once; its outcome is dropped. Any thread may call it."""
         task, self._task = self._task, None
         if task is not None:
-            self._ending = task
+            self._cancelled_task = task
             task.get_loop().call_soon_threadsafe(task.cancel)
 
     async def close(self) -> None:
-        """Call off what is under way, and wait until it is."""
+        """Cancel the job, and wait until it has ended."""
         import asyncio  # noqa: PLC0415
 
-        self.call_off()
-        if self._ending is not None and not self._ending.done():
-            await asyncio.wait({self._ending})
+        self.cancel()
+        if self._cancelled_task is not None and not self._cancelled_task.done():
+            await asyncio.wait({self._cancelled_task})
 
-    async def _work(self, job: Job, before: asyncio.Task[Outcome] | None) -> Outcome:
+    async def _write(self, job: SummaryJob, before: asyncio.Task[JobOutcome] | None) -> JobOutcome:
         if before is not None and not before.done():
             import asyncio  # noqa: PLC0415
 
-            await asyncio.wait({before})  # it was called off: two never write at once
+            await asyncio.wait({before})
         try:
-            return await adrive(write(job, self._author), self._ask)
+            return await adrive(run_job(job, self._summarizer), self._ask)
         except Exception as error:  # noqa: BLE001 - a user's model may raise anything; the run goes on
-            return Outcome(problem=error)
+            return JobOutcome(problem=error)
 
-    async def _ask(self, ask: Ask) -> Reply:
-        return await awritten(self._model, ask)
+    async def _ask(self, request: ModelRequest) -> ModelResponse:
+        return await acall_model(self._model, request)

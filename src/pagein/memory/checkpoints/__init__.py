@@ -1,32 +1,40 @@
-"""Named positions with a structured state: where a run stands, written by code from the log, and where it goes on.
+"""Checkpoints: named positions in a run, each with a structured state from which the run can go on.
 
-A checkpoint is one entry. Its state is made of the steps since the checkpoint before it and of that one's state, merged
-by code, so that one costs what is new, and nothing is summarised twice; what models wrote of the run is merged in. To
-resume closes the calls that were in flight as unknown: nothing is run again, and a result that comes after all is kept
-once. Starting afresh is a compaction as any other: it can be undone, and what left is behind its handles.
+A checkpoint is one entry. Code makes its state from the entries since the checkpoint before it and that one's state, with
+the summaries that models wrote; so a checkpoint costs what is new, and nothing is summarized twice. To resume closes the
+calls in flight as unknown: nothing is run again, and a result that comes after all is kept once. A fresh start is a
+compaction: it can be undone, and its steps stay behind their handles.
 
-state      a checkpoint as a value, and as JSON in its entry
-making     the state of a run, made of the log
-fresh      a view that starts from a checkpoint
-verbs      checkpoint, resume
-automatic  those that nobody asks for
+state       a checkpoint as a value, and as JSON in its entry
+build       the state of a run
+fresh_view  a view that starts from a checkpoint
+schedule    automatic checkpoints
 """
 
 from typing import TYPE_CHECKING
 
-from pagein._common.lazy import lazily
-from pagein.memory.checkpoints.automatic import Automatic
+from pagein._common.lazy import lazy_attributes
+from pagein.memory.checkpoints.schedule import AutoCheckpoint
 
 if TYPE_CHECKING:
     from pagein.memory.checkpoints.build import checkpoints
-    from pagein.memory.checkpoints.state import Mark, State
-    from pagein.memory.operations.checkpoint import Standing, checkpoint, look, resume
+    from pagein.memory.checkpoints.state import CheckpointInfo, CheckpointState
+    from pagein.memory.operations.checkpoint import RunStatus, checkpoint, resume, status
 
-__all__ = ["Automatic", "Mark", "Standing", "State", "checkpoint", "checkpoints", "look", "resume"]
+__all__ = [
+    "AutoCheckpoint",
+    "CheckpointInfo",
+    "CheckpointState",
+    "RunStatus",
+    "checkpoint",
+    "checkpoints",
+    "resume",
+    "status",
+]
 
-__getattr__ = lazily(
+__getattr__ = lazy_attributes(
     __name__,
-    dict.fromkeys(("Mark", "State"), "pagein.memory.checkpoints.state")
-    | dict.fromkeys(("Standing", "checkpoint", "look", "resume"), "pagein.memory.operations.checkpoint")
+    dict.fromkeys(("CheckpointInfo", "CheckpointState"), "pagein.memory.checkpoints.state")
+    | dict.fromkeys(("RunStatus", "checkpoint", "status", "resume"), "pagein.memory.operations.checkpoint")
     | {"checkpoints": "pagein.memory.checkpoints.build"},
 )

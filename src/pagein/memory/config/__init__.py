@@ -1,15 +1,14 @@
-"""Everything that can be set, in one file: ``pagein.toml``, or ``[tool.pagein]`` in a ``pyproject.toml``.
+"""Configuration in one file: ``pagein.toml``, or ``[tool.pagein]`` in a ``pyproject.toml``.
 
     config = load()
     memory = AgentMemory.open("run.db", **config.options())
 
-rules     what each key may be and what it is for
-keys      the keys, their types and defaults read from the code that takes them
-reading   the file, and the environment over it
-building  from values to options
-page      the page of the documentation, written from the keys
+keys     every key, read from the documented fields of the code that takes it
+sources  values from the file and the environment
+build    options from values
+page     ``docs/configuration.md``, rendered from the keys
 
-Opening a memory reads no file: a configuration is loaded by whoever wants one.
+Opening a memory reads no file: the application loads its configuration.
 """
 
 from __future__ import annotations
@@ -22,39 +21,35 @@ from types import MappingProxyType
 from typing import Any
 
 from pagein.errors import ConfigurationError
-from pagein.memory.config.build import options_of, patience_of, summarizer_of
+from pagein.memory.config.build import build_options, build_retry_options, build_summarizer
 from pagein.memory.config.keys import KEYS, Key, Value
-from pagein.memory.config.sources import Found, found_in
+from pagein.memory.config.sources import ConfiguredValue, read_sources
 
-__all__ = ["KEYS", "Config", "Found", "Key", "Value", "load"]
+__all__ = ["KEYS", "Config", "ConfiguredValue", "Key", "Value", "load"]
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What was set, each value with where it was; whatever was not set is the default of the code that takes it.
+    """The values that were set, each with its source, and the file that was read, if any. Made by ``load``."""
 
-    ``file`` is the one that was read, if any. Made by ``load``, which checked it.
-    """
-
-    values: Mapping[str, Found] = field(default_factory=dict)
+    values: Mapping[str, ConfiguredValue] = field(default_factory=dict)
     file: Path | None = None
 
     def options(self) -> dict[str, Any]:
-        """What to open a memory with: ``AgentMemory.open(url, **config.options())``; only what was set.
+        """The options that were set, for ``AgentMemory.open(url, **config.options())``.
 
-        A spend limit is an account of its own at each call. Raises ConfigurationError for a summarizer that cannot be
-        made: no such maker, its SDK not installed, its key not in the environment.
+        Each call makes a new spend limit. Raises ConfigurationError where the summarizer's maker is unknown, its SDK
+        not installed, or its key not in the environment.
         """
-        options = options_of(self.values)
-        summarizer = summarizer_of(self.values)
+        options = build_options(self.values)
+        summarizer = build_summarizer(self.values)
         return options if summarizer is None else options | {"summarizer": summarizer}
 
     def value(self, name: str) -> Any:
-        """What holds for a key: what was set, else its default. Raises ConfigurationError for a key there is not."""
+        """The value of a key: the one that was set, else its default. Raises ConfigurationError for an unknown key."""
         if name not in KEYS:
-            raise ConfigurationError(f"no key {name!r}; pagein config --docs lists them all")
-        found = self.values.get(name)
-        return KEYS[name].default if found is None else found.value
+            raise ConfigurationError(f"no key {name!r}; pagein config --docs lists all keys")
+        return self.values[name].value if name in self.values else KEYS[name].default
 
 
 def load(
@@ -63,17 +58,18 @@ def load(
     environ: Mapping[str, str] | None = None,
     start: str | os.PathLike[str] | None = None,
 ) -> Config:
-    """The configuration of a file, the environment's ``PAGEIN_...`` over it; all of it checked, or nothing given.
+    """Load and check a file, and the environment's ``PAGEIN_...`` variables, which override it.
 
-    Without a ``path`` the nearest from ``start`` upwards, by default from where we are: in each folder ``pagein.toml``,
-    then ``[tool.pagein]``; one file holds, they are never mixed; no file is no error. A file that was only found may
-    not say where keys are sent. Raises ConfigurationError with the source, the key, the value and what it may be.
+    Without ``path``, use the nearest file from ``start`` (default: the working folder) upwards: in each folder
+    ``pagein.toml``, then ``[tool.pagein]`` in ``pyproject.toml``. Only that file is used; a file is optional. A file
+    that was found by search may not say where keys are sent. Raises ConfigurationError with the source, the key, the
+    value and the allowed values.
     """
-    file, values = found_in(
+    file, values = read_sources(
         None if path is None else Path(path),
         Path.cwd() if start is None else Path(start),
         os.environ if environ is None else environ,
     )
-    options_of(values)
-    patience_of(values)
+    build_options(values)
+    build_retry_options(values)
     return Config(MappingProxyType(values), file)

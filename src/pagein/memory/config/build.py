@@ -1,4 +1,4 @@
-"""From values to what ``AgentMemory.open`` takes: each section made into what the code knows, checked as a whole there."""
+"""Build the options of ``AgentMemory.open`` from configured values; each section's own class checks it as a whole."""
 
 from __future__ import annotations
 
@@ -15,140 +15,145 @@ from pagein.errors import ConfigurationError, PageinError
 from pagein.facts.ranking import Weights
 from pagein.facts.retention import Capacity
 from pagein.facts.settings import Settings
-from pagein.memory.checkpoints import Automatic
+from pagein.memory.checkpoints import AutoCheckpoint
 from pagein.memory.config.keys import KEYS
-from pagein.memory.config.sources import Found
+from pagein.memory.config.sources import ConfiguredValue
 from pagein.models.registry import model_named
-from pagein.models.retrying import Breaker, Patient, Waits
+from pagein.models.retrying import Breaker, RetryingModel, RetryPolicy
 from pagein.models.spending import Price, Spending
 from pagein.tokens import Budget
 
-Values = Mapping[str, Found]
+Values = Mapping[str, ConfiguredValue]
 
 
-def options_of(values: Values) -> dict[str, Any]:
-    """What was set, as options; all but the model that writes. Raises ConfigurationError with the sections' sources."""
+def build_options(values: Values) -> dict[str, Any]:
+    """Build all options but the summarizer. Raises ConfigurationError with the source of the wrong section."""
     options: dict[str, Any] = {
-        name: each.value for name, each in values.items() if "." not in name and name in KEYS
+        name: setting.value for name, setting in values.items() if "." not in name and name in KEYS
     }
-    made = {
-        "budget": _budget(values),
-        "policy": _policy(values),
-        "facts": _facts(values),
-        "checkpoints": _checkpoints(values),
+    sections = {
+        "budget": _build_budget(values),
+        "policy": _build_policy(values),
+        "facts": _build_facts(values),
+        "checkpoints": _build_checkpoints(values),
     }
-    return options | {name: each for name, each in made.items() if each is not None}
+    return options | {name: section for name, section in sections.items() if section is not None}
 
 
-def patience_of(values: Values) -> dict[str, Any]:
-    """What ``Patient`` takes beside the model, as far as it was set: nothing where nothing was."""
-    with _told("summarizer", values):
-        waits, breaker = _under("summarizer.waits", values), _under("summarizer.breaker", values)
-        price, spending = _under("summarizer.price", values), _under("summarizer.spending", values)
+def build_retry_options(values: Values) -> dict[str, Any]:
+    """Build the configured arguments of ``RetryingModel``; an empty dict where none was set."""
+    with _section_in_errors("summarizer", values):
+        retry, breaker, price, spending = (
+            _section_values(f"summarizer.{name}", values)
+            for name in ("waits", "breaker", "price", "spending")
+        )
         if price and not {"input", "output"} <= price.keys():
             raise ConfigurationError("a price is at least input and output")
         if price and "money" not in spending:
             raise ConfigurationError("a price is for a limit, spending.money, which is not set")
-        made = {
-            "waits": Waits(**waits) if waits else None,
+        arguments = {
+            "retry": RetryPolicy(**retry) if retry else None,
             "breaker": Breaker(**breaker) if breaker else None,
             "spending": Spending(**spending, price=Price(**price) if price else None) if spending else None,
         }
-        given = {name: each for name, each in made.items() if each is not None}
-        if _sources("summarizer", values) and "summarizer.model" not in values:
-            raise ConfigurationError('there is no model: set summarizer.model, as "openai:gpt-4o-mini"')
-    return given
+        if _section_sources("summarizer", values) and "summarizer.model" not in values:
+            raise ConfigurationError('there is no model: set summarizer.model, such as "openai:gpt-4o-mini"')
+    return {name: argument for name, argument in arguments.items() if argument is not None}
 
 
-def summarizer_of(values: Values) -> Any:
-    """The model that writes; its name alone where nothing else was set, None without one. Raises ConfigurationError."""
-    given = _under("summarizer", values)
-    if not given:
+def build_summarizer(values: Values) -> Any:
+    """Build the model that writes summaries: None without one, its name where only the name is set.
+
+    Raises ConfigurationError.
+    """
+    parameters = _section_values("summarizer", values)
+    if not parameters:
         return None
-    name, patience = given.pop("model"), patience_of(values)
-    if not given and not patience:
+    name, retry_options = parameters.pop("model"), build_retry_options(values)
+    if not parameters and not retry_options:
         return name
-    with _told("summarizer", values):
-        model = model_named(name, **given)
-        return Patient(model, **patience) if patience else model
+    with _section_in_errors("summarizer", values):
+        model = model_named(name, **parameters)
+        return RetryingModel(model, **retry_options) if retry_options else model
 
 
-def _budget(values: Values) -> Budget | None:
-    given = _under("budget", values)
-    if not given:
+def _build_budget(values: Values) -> Budget | None:
+    parameters = _section_values("budget", values)
+    if not parameters:
         return None
-    with _told("budget", values):
-        if "window" in given:
-            return Budget(**given)
-        from pagein.tokens.windows import budget_for  # noqa: PLC0415 - the table loads when it is asked
+    with _section_in_errors("budget", values):
+        if "window" in parameters:
+            return Budget(**parameters)
+        from pagein.tokens.windows import budget_for  # noqa: PLC0415 - the table loads when it is needed
 
         model = values.get("model")
-        return replace(budget_for("" if model is None else str(model.value)), **given)
+        return replace(budget_for("" if model is None else str(model.value)), **parameters)
 
 
-def _policy(values: Values) -> Policy | str | None:
-    """The policy with the parameters of its section, a ladder with those of its rungs' sections too."""
-    named = values.get("policy.name")
-    with _told("policy", values):
-        made = {name: _with(name, policy(), values) for name, policy in POLICIES.items()}
-        tiers = made["tiers"]
+def _build_policy(values: Values) -> Policy | str | None:
+    """Build the policy with its section's parameters; a ladder also with those of its rungs' sections."""
+    name = values.get("policy.name")
+    with _section_in_errors("policy", values):
+        policies = {name: _configure_policy(name, policy(), values) for name, policy in POLICIES.items()}
+        tiers = policies["tiers"]
         if isinstance(tiers, Tiers) and tiers.fewest > tiers.most:
             raise ConfigurationError(f"policy.tiers.fewest is at most most: {tiers.fewest}, {tiers.most}")
-        if named is not None:
-            return made[str(named.value)]
-        if _sources("policy", values):
+        if name is not None:
+            return policies[str(name.value)]
+        if _section_sources("policy", values):
             raise ConfigurationError(f"policy.name says which policy: one of {', '.join(POLICIES)}")
     return None
 
 
-def _with(name: str, policy: Policy, values: Values) -> Policy:
-    given = _under(f"policy.{name}", values)
+def _configure_policy(name: str, policy: Policy, values: Values) -> Policy:
+    parameters = _section_values(f"policy.{name}", values)
     if isinstance(policy, Ladder):
-        ours = {each.name: each for each in RUNGS}
-        rungs = [ours.get(each) or POLICIES[each]() for each in given.get("rungs", ours)]
-        return replace(policy, rungs=tuple(_with(each.name, each, values) for each in rungs))
-    return replace(policy, **given) if given else policy  # type: ignore[type-var]  # every policy is a dataclass
+        defaults = {rung.name: rung for rung in RUNGS}
+        rungs = [defaults.get(rung) or POLICIES[rung]() for rung in parameters.get("rungs", defaults)]
+        return replace(policy, rungs=tuple(_configure_policy(rung.name, rung, values) for rung in rungs))
+    return replace(policy, **parameters) if parameters else policy  # type: ignore[type-var]  # every policy is a dataclass
 
 
-def _facts(values: Values) -> Settings | bool | None:
-    given = _under("facts", values)
-    enabled = given.pop("enabled", None)
-    with _told("facts", values):
-        weights, capacity = _under("facts.weights", values), _under("facts.capacity", values)
+def _build_facts(values: Values) -> Settings | bool | None:
+    parameters = _section_values("facts", values)
+    enabled = parameters.pop("enabled", None)
+    with _section_in_errors("facts", values):
+        weights, capacity = (
+            _section_values("facts.weights", values),
+            _section_values("facts.capacity", values),
+        )
         if weights:
-            given["weights"] = Weights(**weights)
+            parameters["weights"] = Weights(**weights)
         if capacity:
-            given["capacity"] = Capacity(**capacity)
-        settings = Settings(**given) if given else None
+            parameters["capacity"] = Capacity(**capacity)
+        settings = Settings(**parameters) if parameters else None
     return False if enabled is False else settings or enabled
 
 
-def _checkpoints(values: Values) -> Automatic | None:
-    given = _under("checkpoints", values)
-    with _told("checkpoints", values):
-        return Automatic(**given) if given else None
+def _build_checkpoints(values: Values) -> AutoCheckpoint | None:
+    parameters = _section_values("checkpoints", values)
+    with _section_in_errors("checkpoints", values):
+        return AutoCheckpoint(**parameters) if parameters else None
 
 
-def _under(section: str, values: Values) -> dict[str, Any]:
-    """The parameters of a section that were set, without those of the sections in it."""
-    start = f"{section}."
+def _section_values(section: str, values: Values) -> dict[str, Any]:
+    """The values set in a section, without those of its subsections."""
     return {
-        name.removeprefix(start): each.value
-        for name, each in values.items()
-        if name.startswith(start) and name.rpartition(".")[0] == section
+        name.removeprefix(f"{section}."): setting.value
+        for name, setting in values.items()
+        if name.rpartition(".")[0] == section
     }
 
 
-def _sources(section: str, values: Values) -> str:
-    return " and ".join(
-        dict.fromkeys(each.source for name, each in values.items() if name.startswith(f"{section}."))
-    )
+def _section_sources(section: str, values: Values) -> str:
+    sources = (setting.source for name, setting in values.items() if name.startswith(f"{section}."))
+    return " and ".join(dict.fromkeys(sources))
 
 
 @contextmanager
-def _told(section: str, values: Values) -> Iterator[None]:
-    """What a section's owner refuses, with the section and where its values are from."""
+def _section_in_errors(section: str, values: Values) -> Iterator[None]:
+    """Add the section and the sources of its values to an error."""
     try:
         yield
     except PageinError as error:
-        raise ConfigurationError(f"{_sources(section, values)}: [{section}]: {error}") from None
+        raise ConfigurationError(f"{_section_sources(section, values)}: [{section}]: {error}") from None

@@ -1,51 +1,81 @@
-"""Every key of a configuration: its type and default are read from the code that takes it, its range stands here.
+"""Every key of a configuration, read from the documented fields of the code that takes it.
 
-A field added to one of ``OWNERS`` is a key as soon as it has a rule, and a test asks for one.
+A field of one of ``OWNERS`` is a key as soon as it is annotated with a line of documentation, see
+``pagein._common.validation``; a test requires one. The fields that a file sets as text, and code as an object, are
+listed here.
 """
 
 from __future__ import annotations
 
 import inspect
-import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from types import MappingProxyType
+from typing import Annotated, Any
 
-from pagein.backends.open import open_log
+from pagein._common.validation import SECONDS, Constraint, Option, option_from_hint, options_of
+from pagein.context.compaction.ladder import RUNGS
 from pagein.context.compaction.registry import POLICIES, policy_named
 from pagein.facts.ranking import Weights
 from pagein.facts.retention import Capacity
 from pagein.facts.settings import Settings
-from pagein.memory.checkpoints import Automatic
-from pagein.memory.config.rules import RULES, Rule
-from pagein.memory.options import Options
+from pagein.formats import FORMATS
+from pagein.log.raw_rows import SYNCHRONOUS
+from pagein.memory.checkpoints import AutoCheckpoint
+from pagein.memory.options import PAGE_IN_MAX_SHARE, PAGE_IN_SHARE
 from pagein.models.openai_chat import OpenAIModel
-from pagein.models.retrying import Breaker, Waits
+from pagein.models.retrying import Breaker, RetryPolicy
 from pagein.models.spending import Price, Spending
 from pagein.tokens import Budget
 
-Kind = Literal["whole", "number", "switch", "text", "path", "list", "table"]
 Value = int | float | bool | str | tuple[str, ...] | dict[str, Any]
+
+_NAME = r".*\S.*"
+_OWNER = Constraint(form="a name that is not empty", pattern=_NAME)
+
+_MEMORY: Mapping[str, tuple[Any, Any]] = {
+    "session": (Annotated[str, Constraint(form="a name that does not begin with pagein:facts:", pattern=r"(?!pagein:facts:).*"), "Name of the run."], "default"),
+    "tenant": (Annotated[str, "Tenant whose data is read and written. No other tenant's is visible."], ""),
+    "timeout": (Annotated[float, SECONDS, "Seconds to wait for a busy store."], 5.0),
+    "synchronous": (Annotated[str, Constraint(choices=SYNCHRONOUS), "SQLite's synchronous mode: durability of a write when it returns."], "FULL"),
+    "readonly": (Annotated[bool, "Write nothing. Compactions are kept by this memory only."], False),
+    "model": (Annotated[str, Constraint(form="the name of a model", pattern=_NAME), "The run's model, for counting tokens. Without it: o200k_base."], None),
+    "prompts": (Annotated[str, Constraint(form="the path of a folder", pattern=_NAME, kind="path"), "Folder of your own prompts, relative to the file."], None),
+    "page_in": (Annotated[float, Constraint(most=PAGE_IN_MAX_SHARE), "Share of the budget for steps that are inserted again automatically. 0: off."], PAGE_IN_SHARE),
+    "embedder": (Annotated[str, Constraint(form="none, auto, minilm or openai:MODEL, optionally followed by @URL#DIMENSION", pattern=r"none|auto|minilm|openai:\S+", guarded="@"), "Embedder for search by meaning. none: search by words."], "none"),
+    "user": (Annotated[str, _OWNER, "User whose facts are read and shown."], None),
+    "project": (Annotated[str, _OWNER, "Project of the user whose facts are read and shown too."], None),
+    "task": (Annotated[str, _OWNER, "Task of the session whose facts are read and shown too."], None),
+    "format": (Annotated[str, Constraint(choices=tuple(FORMATS)), "Format of requests."], "openai"),
+    "resume": (Annotated[bool, Constraint(choices=("fresh",)), "Close calls in flight as unknown. fresh: also start with an empty view."], False),
+}  # fmt: skip
+"""Options of ``AgentMemory.open`` that are no section, with their defaults."""
+
+_EXTRA: Mapping[str, tuple[Any, Any]] = {
+    "policy.name": (Annotated[str, Constraint(choices=tuple(POLICIES)), "Compaction policy. Default: tiers with a model that writes summaries, else ladder."], None),
+    "policy.ladder.rungs": (Annotated[tuple[str, ...], Constraint(choices=tuple(name for name in POLICIES if name != "ladder")), "Policies to apply, in this order."], tuple(policy.name for policy in RUNGS)),
+    "facts.enabled": (Annotated[bool, "Facts on or off. Default: on where a user, project, task or any key here is set."], None),
+    "summarizer.model": (Annotated[str, Constraint(form="maker:model, such as openai:gpt-4o-mini", pattern=r"[^:\s]+:\s*\S.*"), "Model that writes summaries and facts."], None),
+}  # fmt: skip
+"""Keys of sections that are no field of the section's owner."""
 
 OWNERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "budget": Budget,
         "policy": policy_named,
-        **{f"policy.{name}": made for name, made in POLICIES.items()},
+        **{f"policy.{name}": policy for name, policy in POLICIES.items()},
         "facts": Settings,
         "facts.weights": Weights,
         "facts.capacity": Capacity,
         "summarizer": OpenAIModel,
-        "summarizer.waits": Waits,
+        "summarizer.waits": RetryPolicy,
         "summarizer.breaker": Breaker,
         "summarizer.spending": Spending,
         "summarizer.price": Price,
-        "checkpoints": Automatic,
+        "checkpoints": AutoCheckpoint,
     }
 )
-"""What each section is made into: its parameters are the section's keys."""
+"""The class of each section: its documented parameters are the section's keys."""
 
 SHORT: Mapping[str, str] = MappingProxyType(
     {
@@ -55,35 +85,34 @@ SHORT: Mapping[str, str] = MappingProxyType(
         "facts": "facts.enabled",
     }
 )
-"""A section given as one value: ``budget = 8000``."""
+"""The key that a section given as one value sets: ``budget = 8000``."""
 
 IN_CODE: Mapping[str, str] = MappingProxyType(
     {
-        "branch": "the branch to go on with, another from run to run",
+        "branch": "the branch to continue; it differs from run to run",
         "counter": "a token counter of your own",
-        "clock": "another time than the machine's",
-        "key": "a key to encrypted logs, which stands in no file: the environment variable PAGEIN_KEY holds one",
-        "callbacks": "what is called when a step was recorded",
-        "policy.relevance.weight": "what a step counts for beside its words",
-        "policy.relevance.embedder": "what its steps are compared by, in place of words",
-        "policy.tiers.weight": "the same for what keeps its place behind the window",
-        "policy.tiers.embedder": "what those are compared by, in place of words",
+        "clock": "a clock other than the machine's",
+        "key": "the key of an encrypted log. Set the environment variable PAGEIN_KEY; a file may not contain it",
+        "callbacks": "functions called after each recorded step",
+        "policy.relevance.weight": "a weight for steps in addition to their words",
+        "policy.relevance.embedder": "an embedder to compare steps with, instead of words",
+        "policy.tiers.weight": "a weight for the relevant steps that stay behind the window",
+        "policy.tiers.embedder": "an embedder to compare these steps with",
     }
 )
-"""Options that are no text, and are given in code."""
+"""Options that can only be given in code."""
 
 PREFIX = "PAGEIN_"
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One thing that can be set: where it stands, its type, its default, and its rule."""
+    """One key of a configuration: its allowed values, its documentation and its default."""
 
     name: str
-    kind: Kind
+    constraint: Constraint
+    doc: str
     default: Any
-    rule: Rule
-    choices: tuple[str, ...] = ()
 
     @property
     def variable(self) -> str:
@@ -95,52 +124,18 @@ class Key:
         return PREFIX + self.name.upper().replace(".", "_")
 
     @property
-    def allowed(self) -> str:
-        """What it may be, in words, as ``a number from 0 to 0.5``."""
-        if self.rule.form:
-            return self.rule.form
-        named = ", ".join(self.choices)
-        match self.kind:
-            case "whole" | "number":
-                what = "a whole number" if self.kind == "whole" else "a number"
-                least, most = (f"{each:,}" for each in (self.rule.least, self.rule.most))
-                return (
-                    f"{what} above {least}, at most {most}"
-                    if self.rule.above
-                    else f"{what} from {least} to {most}"
-                )
-            case "switch":
-                return f"true, false or {named}" if named else "true or false"
-            case "list":
-                return f"a list of one or more of {named}" if named else "a list of texts"
-            case "table":
-                return "a table"
-            case "text" | "path":
-                return f"one of {named}" if named else "a text"
+    def allowed_values(self) -> str:
+        """The allowed values in words."""
+        return self.constraint.allowed_values
 
-    def fits(self, value: object) -> bool:
-        """Whether a value as TOML gives it may be the key's; lists may be tuples."""
-        match self.kind:
-            case "whole":
-                return isinstance(value, int) and not isinstance(value, bool) and self._is_within(value)
-            case "number":
-                return (
-                    isinstance(value, int | float) and not isinstance(value, bool) and self._is_within(value)
-                )
-            case "switch":
-                return isinstance(value, bool) or (isinstance(value, str) and value in self.choices)
-            case "list":
-                given = value if isinstance(value, list | tuple) else (None,)
-                return all(self._is_word(each) for each in given) and bool(given or not self.choices)
-            case "table":
-                return isinstance(value, dict)
-            case "text" | "path":
-                return self._is_word(value)
+    def accepts(self, value: object) -> bool:
+        """True where a value, as TOML gives it, is allowed."""
+        return self.constraint.accepts(value, configured=True)
 
-    def read(self, text: str) -> object:
-        """What the text of an environment variable means; the text itself where it means nothing of the kind."""
+    def parse(self, text: str) -> object:
+        """Parse the text of an environment variable; return the text itself where it is none of the key's kind."""
         try:
-            match self.kind:
+            match self.constraint.kind:
                 case "whole":
                     return int(text)
                 case "number":
@@ -148,97 +143,41 @@ class Key:
                 case "switch":
                     return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
                 case "list":
-                    return [each.strip() for each in text.split(",")]
+                    return [item.strip() for item in text.split(",")]
                 case "table":
                     import json  # noqa: PLC0415 - for the one key that is a table
 
                     return json.loads(text)
-                case "text" | "path":
+                case _:
                     return text
         except (ValueError, RecursionError):
             return text
 
-    def _is_within(self, value: float) -> bool:
-        if isinstance(value, float) and not math.isfinite(value):
-            return False
-        return self.rule.least <= value <= self.rule.most and not (
-            self.rule.above and value == self.rule.least
-        )
 
-    def _is_word(self, value: object) -> bool:
-        if not isinstance(value, str) or "\0" in value or not _is_utf8(value):
-            return False
-        if self.choices:
-            return value in self.choices
-        return re.fullmatch(self.rule.pattern, value, re.DOTALL) is not None
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _derived() -> Iterator[Key]:
-    store = {name: each for name, each in _parameters(open_log).items() if name != "url"}
-    options = {name: (hint, None) for name, hint in get_type_hints(Options).items()}
-    yield from _keys("", store | options)
+def _read_keys() -> Iterator[Key]:
+    """Every key, section by section."""
+    yield from _keys_of_table(_MEMORY, "")
     for section, owner in OWNERS.items():
-        found = _parameters(owner)
-        if section.startswith("policy."):
-            del found["name"]
-        elif section == "summarizer":
-            found = {"model": found.pop("name"), **found}
-        elif section == "facts":
-            found = {"enabled": (bool, None), **found}
-        yield from _keys(f"{section}.", found)
+        yield from _keys_of_table(_EXTRA, section)
+        parameters = inspect.signature(owner).parameters
+        for name, option in options_of(owner).items():
+            yield _key(f"{section}.{name}", option, parameters[name].default)
 
 
-def _parameters(owner: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
-    """The type and the default of each parameter; None where there is none."""
-    # What takes them may be a base's.
-    made = (vars(each).get("__init__") for each in owner.__mro__) if isinstance(owner, type) else (owner,)
-    hints = get_type_hints(next(each for each in made if each is not None))
-    given = inspect.signature(owner).parameters.values()
-    plain = (int, float, str, bool, tuple)
-    return {
-        each.name: (hints[each.name], each.default if isinstance(each.default, plain) else None)
-        for each in given
-    }
+def _keys_of_table(table: Mapping[str, tuple[Any, Any]], section: str) -> Iterator[Key]:
+    for name, (hint, default) in table.items():
+        option = option_from_hint(hint)
+        if option is not None and name.rpartition(".")[0] == section:
+            yield _key(name, option, default)
 
 
-def _keys(prefix: str, parameters: Mapping[str, tuple[Any, Any]]) -> Iterator[Key]:
-    for last, (hint, default) in parameters.items():
-        name = prefix + last
-        rule = RULES.get(name)
-        kind, choices = _kind(hint)
-        kind = rule.kind or kind if rule is not None else None
-        if rule is not None and kind is not None:
-            told = rule.default if default is None or rule.default is not None else default
-            yield Key(name, kind, told, rule, rule.choices or choices)
+def _key(name: str, option: Option, default: Any) -> Key:
+    plain = default if isinstance(default, int | float | str | tuple) else None
+    return Key(name, option.constraint, option.doc, plain)
 
 
-def _kind(hint: Any) -> tuple[Kind | None, tuple[str, ...]]:
-    """What a type is in a file, with its words where only some will do; None for what no file can say."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        left = [each for each in inner if each is not NoneType]
-        return _kind(left[0]) if len(left) == 1 else (None, ())
-    if origin is Literal:
-        return "text", inner
-    if origin is tuple:
-        kind, choices = _kind(inner[0])
-        return ("list" if kind == "text" else None), choices
-    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-        return "table", ()
-    kinds: dict[Any, Kind] = {bool: "switch", int: "whole", float: "number", str: "text"}
-    return kinds.get(hint), ()
-
-
-KEYS: Mapping[str, Key] = MappingProxyType({key.name: key for key in _derived()})
-"""Every key under its name, section by section."""
+KEYS: Mapping[str, Key] = MappingProxyType({key.name: key for key in _read_keys()})
+"""Every key by its name, section by section."""
 
 SECTIONS = tuple(dict.fromkeys(name[:dot] for name in KEYS for dot in range(len(name)) if name[dot] == "."))
-"""The names of the tables, ``policy`` and ``policy.tiers``."""
+"""The names of the tables, such as ``policy`` and ``policy.tiers``."""

@@ -1,4 +1,4 @@
-"""``docs/configuration.md``, written from the keys: nothing of it is kept by hand."""
+"""Render ``docs/configuration.md`` from the keys."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ model = "openai:gpt-4o-mini"
 waits.attempts = 3
 spending.tokens = 500_000
 """
-"""A file that shows every way to say something; a test loads it."""
+"""An example with every form of a setting; a test loads it."""
 
 _HEAD = f"""\
 # Configuration
 
-Written by `pagein config --docs` from the code; a test holds it to that.
+`pagein config --docs` writes this page from the code.
 
-Everything that can be set has a key, in a `pagein.toml` or under `[tool.pagein]` in a `pyproject.toml`:
+Every option has a key, in a `pagein.toml` or under `[tool.pagein]` in a `pyproject.toml`:
 
 ```text
 {EXAMPLE}```
@@ -51,19 +51,19 @@ with AgentMemory.open(":memory:", **config.options()) as memory:
     assert (memory.budget.window, memory.budget.high) == (8_000, 0.9)
 ```
 
-* **Which file.** `load(path)` reads that one. `load()` looks from the working folder upwards, in each folder for
-  `pagein.toml`, then for `[tool.pagein]`; the first one holds, alone. No file is no error. `AgentMemory.open` reads none
-  by itself; `pagein view`, `replay`, `recall` and `facts` take what they are not told from it.
-* **Over it, the environment**: `PAGEIN_` and the key in capitals with `_` for each dot, as `PAGEIN_BUDGET_WINDOW`. A
-  list is separated by commas. A variable that is empty is not set; one whose name is near to a key's is refused, any
-  other is not ours.
+* **Which file.** `load(path)` reads that file. `load()` searches from the working folder upwards, in each folder for
+  `pagein.toml`, then for `[tool.pagein]` in `pyproject.toml`. Only the first file found is used. A file is optional.
+  `AgentMemory.open` reads no file by itself. `pagein view`, `replay`, `recall` and `facts` take defaults from it.
+* **The environment overrides the file.** A variable is `PAGEIN_` and the key in capitals, with `_` for each dot, such as
+  `PAGEIN_BUDGET_WINDOW`. Commas separate the items of a list. An empty variable counts as unset. A misspelled PAGEIN_
+  variable raises an error. Other variables are ignored.
 * **One value for a section**: {{short}}.
-* **All or nothing.** An unknown key names the nearest; a wrong value is a `ConfigurationError` with the file or the
-  variable, the key, the value and what it may be. Nothing is taken from a file with an error in it.
-* **No keys.** API keys, passwords and tokens are read from the environment by who needs them; in a file they are refused.
-  And a file that was only found may not say where keys and runs are sent: `summarizer.base_url`,
-  `summarizer.key_variable` and an embedder's `@URL` need a file that is named, or their variable.
-* `pagein config` shows what holds, and from where; `--json` for machines.
+* **Errors.** The error for an unknown key suggests the nearest one. A wrong value raises `ConfigurationError` with the
+  file or variable, the key, the value and the allowed values. If a file has an error, nothing in it is used.
+* **No secrets.** API keys, passwords and tokens are refused in a file: set them in the environment. A file that was found
+  by search may not say where keys and runs are sent: set `summarizer.base_url`, `summarizer.key_variable` and an
+  embedder's `@URL` in a file that you name, or in their variables.
+* `pagein config` shows each value and its source; `--json` prints it for programs.
 
 ```sh
 pagein config
@@ -72,44 +72,44 @@ pagein config
 
 _TITLES = {
     "": ("The memory", ""),
-    "budget": ("Budget", "Without `window` the rest is taken over from the window of `model`."),
+    "budget": ("Budget", "Without `window`, the window of `model` less its reserves is used."),
     "policy": (
         "Policy",
-        "`[policy.NAME]` is for the policy of that name, whether it is alone or a rung of the ladder.",
+        "`[policy.NAME]` configures the policy of that name, alone or as part of the ladder.",
     ),
-    "facts": ("Facts", "Any key but `enabled = false` turns facts on."),
+    "facts": ("Facts", "Every key but `enabled = false` turns facts on."),
     "summarizer": (
         "Summarizer",
-        "A spend limit is for one memory. `price` is for `spending.money`.",
+        "A spend limit applies to one memory. `price` requires `spending.money`.",
     ),
     "checkpoints": ("Checkpoints", ""),
 }
 
 
-def page() -> str:
-    """The whole page, as Markdown."""
+def render_page() -> str:
+    """Render the whole page as Markdown."""
     short = ",\n  ".join(f"`{name} = ...` is `{long} = ...`" for name, long in SHORT.items())
     parts = [_HEAD.replace("{short}", short)]
     for section, keys in groupby(KEYS.values(), lambda key: key.name.rpartition(".")[0].partition(".")[0]):
-        title, says = _TITLES[section]
-        parts.append("\n".join([f"## {title}", "", *([says, ""] if says else []), *_table(keys), ""]))
-    rest = "\n".join(f"* `{name}`: {says}." for name, says in IN_CODE.items())
+        title, note = _TITLES[section]
+        parts.append("\n".join([f"## {title}", "", *([note, ""] if note else []), *_table(keys), ""]))
+    rest = "\n".join(f"* `{name}`: {doc}." for name, doc in IN_CODE.items())
     parts.append(
-        "## In code only\n\n"
-        f"{rest}\n* Objects in place of names: a policy, a model, an embedder of your own.\n"
+        f"## In code only\n\n{rest}\n* Objects instead of names: your own policy, model or embedder.\n"
     )
     return "\n".join(parts)
 
 
 def _table(keys: Iterable[Key]) -> list[str]:
     rows = [
-        f"| `{key.name}` | {key.rule.says} | {key.allowed} | {told(key.default) or 'none'} |" for key in keys
+        f"| `{key.name}` | {key.doc} | {key.allowed_values} | {format_value(key.default) or 'none'} |"
+        for key in keys
     ]
-    return ["| key | | may be | default |", "|---|---|---|---|", *rows]
+    return ["| key | | allowed | default |", "|---|---|---|---|", *rows]
 
 
-def told(value: Any) -> str:
-    """A value in one line, as a file has it, texts without their quotes; "" for none."""
+def format_value(value: Any) -> str:
+    """Format a value as a file has it, on one line, texts without quotes; "" for None."""
     match value:
         case None:
             return ""

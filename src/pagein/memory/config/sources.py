@@ -1,4 +1,4 @@
-"""Where values come from: one file, the environment over it. Each is checked by itself here."""
+"""Read configured values from one file and from the environment, which overrides it; check each of them."""
 
 from __future__ import annotations
 
@@ -12,80 +12,84 @@ from typing import Any
 
 from pagein.errors import ConfigurationError
 from pagein.memory.config.keys import KEYS, PREFIX, SECTIONS, SHORT, Key, Value
-from pagein.models.secrets import HIDDEN, scrubbed
+from pagein.models.environment import REDACTED, redact_keys
 
-FILE, PROJECT = "pagein.toml", "pyproject.toml"
+FILE_NAME, PROJECT_FILE_NAME = "pagein.toml", "pyproject.toml"
 
-OURS = ("PAGEIN_CACHE", "PAGEIN_KEY", "PAGEIN_POSTGRES", "PAGEIN_PROFILE")
-"""Variables that the tests read, and the one that holds a key to encrypted logs: none of them is an option."""
+RESERVED_VARIABLES = ("PAGEIN_CACHE", "PAGEIN_KEY", "PAGEIN_POSTGRES", "PAGEIN_PROFILE")
+"""Variables that are no option: those of the tests, and the key of encrypted logs."""
 
-MOST = 80
+SHOWN_MAX_CHARACTERS = 80
 """Characters of a value that an error repeats."""
 
 _SECRET = re.compile(
     r"(?i)(?:(?:api|access|private|secret)_?key|(?:^|\.)key|secret|password|passwd|credentials?|authorization|bearer|token)$"
 )
+_LIST_KEYS = "pagein config --docs lists all keys"
+_NO_SECRETS = (
+    "a configuration may not contain a key, password or token: put it into the provider's environment variable, such "
+    "as OPENAI_API_KEY, or into one that summarizer.key_variable names"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A value that was set, and where: a file's path, or a variable's name."""
+class ConfiguredValue:
+    """A value that was set, and its source: the path of a file, or the name of a variable."""
 
     value: Value
     source: str
 
 
-def found_in(
+def read_sources(
     path: Path | None, start: Path, environ: Mapping[str, str]
-) -> tuple[Path | None, dict[str, Found]]:
-    """The file that holds, and every value that is set. Raises ConfigurationError for the first that is wrong."""
-    file, tables = (path, _named(path)) if path is not None else _searched(start)
-    values: dict[str, Found] = {}
+) -> tuple[Path | None, dict[str, ConfiguredValue]]:
+    """Return the file that was read and all values set. Raises ConfigurationError for the first wrong one."""
+    file, tables = _find_file(start) if path is None else (path, _read_named_file(path))
+    values: dict[str, ConfiguredValue] = {}
     if file is not None:
-        for key, value in _flat(tables, "", str(file)):
-            values[key.name] = Found(
-                _checked(key, value, str(file), file.parent, named=path is not None), str(file)
-            )
-    return file, values | _overrides(environ, values)
+        for key, raw in _iter_keys(tables, "", str(file)):
+            value = _check_value(key, raw, str(file), file.parent, is_explicit=path is not None)
+            values[key.name] = ConfiguredValue(value, str(file))
+    return file, values | _read_environment(environ, values)
 
 
-def _named(path: Path) -> dict[str, Any]:
-    tables = _parsed(path)
-    if path.name != PROJECT:
+def _read_named_file(path: Path) -> dict[str, Any]:
+    tables = _parse_toml(path)
+    if path.name != PROJECT_FILE_NAME:
         return tables
-    if (ours := _section(tables, path)) is None:
+    if (section := _tool_section(tables, path)) is None:
         raise ConfigurationError(f"{path} has no [tool.pagein]")
-    return ours
+    return section
 
 
-def _searched(start: Path) -> tuple[Path | None, dict[str, Any]]:
-    """The nearest file from ``start`` upwards; beside a ``pagein.toml`` no ``pyproject.toml`` is looked at."""
+def _find_file(start: Path) -> tuple[Path | None, dict[str, Any]]:
+    """Find the nearest file from ``start`` upwards; in one folder, ``pagein.toml`` before ``pyproject.toml``."""
     folder = start.absolute()
-    for each in (folder, *folder.parents):
-        if _is_file(each / FILE):
-            return each / FILE, _parsed(each / FILE)
-        project = each / PROJECT
-        if _is_file(project) and (ours := _section(_parsed(project), project)) is not None:
-            return project, ours
+    for parent in (folder, *folder.parents):
+        if _is_file(parent / FILE_NAME):
+            return parent / FILE_NAME, _parse_toml(parent / FILE_NAME)
+        project = parent / PROJECT_FILE_NAME
+        if _is_file(project) and (section := _tool_section(_parse_toml(project), project)) is not None:
+            return project, section
     return None, {}
 
 
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a folder above that nobody may look into
+    except OSError:  # a parent folder without read permission
         return False
 
 
-def _section(tables: Mapping[str, Any], path: Path) -> dict[str, Any] | None:
+def _tool_section(tables: Mapping[str, Any], path: Path) -> dict[str, Any] | None:
     tool = tables.get("tool")
-    ours = tool.get("pagein") if isinstance(tool, dict) else None
-    if ours is not None and not isinstance(ours, dict):
+    section = tool.get("pagein") if isinstance(tool, dict) else None
+    if section is not None and not isinstance(section, dict):
         raise ConfigurationError(f"{path}: tool.pagein is a table, [tool.pagein]")
-    return ours
+    return section
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parse_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
@@ -93,124 +97,126 @@ def _parsed(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise ConfigurationError(f"{path} is no TOML that can be read: it is nested too deep") from None
     except ValueError as error:  # TOML, UTF-8, and numbers of thousands of digits
-        raise ConfigurationError(f"{path} is no TOML: {scrubbed(str(error))}") from None
+        raise ConfigurationError(f"{path} is no TOML: {redact_keys(str(error))}") from None
 
 
-def _flat(tables: Mapping[str, Any], prefix: str, source: str) -> Iterator[tuple[Key, object]]:
-    """Each key that a file sets, with its value as TOML gives it."""
+def _iter_keys(tables: Mapping[str, Any], prefix: str, source: str) -> Iterator[tuple[Key, object]]:
+    """Yield each key that a file sets, with its value as TOML gives it."""
     for last, value in tables.items():
         name = prefix + last
-        if "." in last:  # in quotes: the same key could stand twice
-            raise ConfigurationError(f"{source}: {_shown(name)} is a key without its quotes, or in its table")
+        if "." in last:  # in quotes: the same key could be set twice
+            raise ConfigurationError(
+                f"{source}: write {_show_value(name)} without its quotes, or in its table"
+            )
         if name in KEYS:
             yield KEYS[name], value
         elif name in SECTIONS and isinstance(value, dict):
-            yield from _flat(value, f"{name}.", source)
+            yield from _iter_keys(value, f"{name}.", source)
         elif name in SHORT:
             yield KEYS[SHORT[name]], value
         elif name in SECTIONS:
-            raise ConfigurationError(f"{source}: {name} is a table, [{name}], not {_shown(value)}")
+            raise ConfigurationError(f"{source}: {name} is a table, [{name}], not {_show_value(value)}")
         else:
-            raise ConfigurationError(f"{source}: {_unknown(name)}")
+            raise ConfigurationError(f"{source}: {_describe_unknown(name)}")
 
 
-def _overrides(environ: Mapping[str, str], values: Mapping[str, Found]) -> dict[str, Found]:
-    """What the environment sets over those values; a variable that is empty is none."""
+def _read_environment(
+    environ: Mapping[str, str], file_values: Mapping[str, ConfiguredValue]
+) -> dict[str, ConfiguredValue]:
+    """The values that the environment sets; an empty variable counts as unset."""
     holder = KEYS["summarizer.key_variable"]
-    told = environ.get(holder.variable) or (values[holder.name].value if holder.name in values else "")
+    secret = environ.get(holder.variable) or (
+        file_values[holder.name].value if holder.name in file_values else ""
+    )
     variables = {key.variable: key for key in KEYS.values()}
     variables |= {PREFIX + short.upper(): KEYS[name] for short, name in SHORT.items()}
-    found: dict[str, Found] = {}
+    values: dict[str, ConfiguredValue] = {}
     for variable, text in sorted(environ.items()):
-        if not text or not variable.startswith(PREFIX) or variable in {*OURS, told}:
+        if not text or not variable.startswith(PREFIX) or variable in {*RESERVED_VARIABLES, secret}:
             continue
         source = f"the environment variable {variable}"
         key = variables.get(variable)
         if key is None:
-            _unless_near(variable, variables, source)
+            _refuse_misspelled(variable, variables, source)
             continue
-        if key.name in found:
+        if key.name in values:
             raise ConfigurationError(
-                f"{source} and {found[key.name].source} set one key, {key.name}: unset one"
+                f"{source} and {values[key.name].source} set one key, {key.name}: unset one"
             )
-        found[key.name] = Found(_checked(key, key.read(text), source, None, named=True), variable)
-    return found
+        value = _check_value(key, key.parse(text), source, None, is_explicit=True)
+        values[key.name] = ConfiguredValue(value, variable)
+    return values
 
 
-def _unless_near(variable: str, variables: Mapping[str, Key], source: str) -> None:
-    """Raises ConfigurationError for a variable that was meant for us; others may begin as ours do."""
-    rest = {each.removeprefix(PREFIX): each for each in variables}
+def _refuse_misspelled(variable: str, variables: Mapping[str, Key], source: str) -> None:
+    """Raise ConfigurationError for a misspelled variable; other programs' variables may have our prefix."""
+    names = {option.removeprefix(PREFIX): option for option in variables}
     name = variable.removeprefix(PREFIX)
-    is_ours = name.startswith(tuple(f"{each.upper().replace('.', '_')}_" for each in SECTIONS))
+    in_section = name.startswith(tuple(f"{section.upper().replace('.', '_')}_" for section in SECTIONS))
     if _is_secret(name):
-        if is_ours:
-            raise ConfigurationError(f"{source}: {_NO_KEYS}")
+        if in_section:
+            raise ConfigurationError(f"{source}: {_NO_SECRETS}")
         return
-    near = get_close_matches(name, rest, n=1, cutoff=0.75)
-    if near or is_ours:
-        cure = f"did you mean {rest[near[0]]}?" if near else _ALL
-        raise ConfigurationError(f"{source} is no key's: {cure}")
-
-
-_ALL = "pagein config --docs lists them all"
-_NO_KEYS = (
-    "no key, password or token stands in a configuration: put it into the variable its maker names, as OPENAI_API_KEY, "
-    "or into one that summarizer.key_variable names"
-)
+    near = get_close_matches(name, names, n=1, cutoff=0.75)
+    if near or in_section:
+        cure = f"did you mean {names[near[0]]}?" if near else _LIST_KEYS
+        raise ConfigurationError(f"{source} belongs to no key: {cure}")
 
 
 def _is_secret(name: str) -> bool:
     return _SECRET.search(name.replace("-", "_")) is not None
 
 
-def _unknown(name: str) -> str:
-    """What is wrong with a name that is no key; without its value, which may be anything."""
-    shown = _shown(name)
+def _describe_unknown(name: str) -> str:
+    """An error message for an unknown key, without its value, which may be a secret."""
+    shown_name = _show_value(name)
     if _is_secret(name):
-        return f"{shown}: {_NO_KEYS}"
+        return f"{shown_name}: {_NO_SECRETS}"
     if name in {"tool", "pagein"}:
-        return f"{shown}: in a {FILE} the keys stand at the top, without [tool.pagein]"
+        return f"{shown_name}: write the keys of a {FILE_NAME} at its top, without [tool.pagein]"
     name = name.lower()
     near = get_close_matches(name, (*KEYS, *SECTIONS), n=1, cutoff=0.6)
     if not near:
-        ends = {each.rpartition(".")[2]: each for each in reversed(tuple(KEYS))}
-        near = [ends[each] for each in get_close_matches(name.rpartition(".")[2], ends, n=1, cutoff=0.7)]
-    return f"unknown key {shown}: " + (f"did you mean {near[0]!r}?" if near else _ALL)
+        by_last_part = {key_name.rpartition(".")[2]: key_name for key_name in reversed(tuple(KEYS))}
+        last_part = name.rpartition(".")[2]
+        near = [by_last_part[match] for match in get_close_matches(last_part, by_last_part, n=1, cutoff=0.7)]
+    return f"unknown key {shown_name}: " + (f"did you mean {near[0]!r}?" if near else _LIST_KEYS)
 
 
-def _checked(key: Key, value: object, source: str, folder: Path | None, *, named: bool) -> Value:
-    """The value as it is kept. Raises ConfigurationError with the source, the key, the value and what it may be."""
-    if (key.rule.guarded or key.kind == "table") and _holds_key(value):
-        raise ConfigurationError(f"{source}: {key.name} holds what looks like a key; {_NO_KEYS}")
-    if not key.fits(value):
-        raise ConfigurationError(f"{source}: {key.name} is {key.allowed}, not {_shown(value)}")
-    if key.rule.guarded and not named and re.search(key.rule.guarded, str(value)):
+def _check_value(key: Key, value: object, source: str, folder: Path | None, *, is_explicit: bool) -> Value:
+    """Return the value as it is kept. Raises ConfigurationError with source, key, value and allowed values."""
+    guarded = key.constraint.guarded
+    if (guarded or key.constraint.kind == "table") and _has_secret(value):
+        raise ConfigurationError(f"{source}: {key.name} holds what looks like a key; {_NO_SECRETS}")
+    if not key.accepts(value):
+        raise ConfigurationError(f"{source}: {key.name} is {key.allowed_values}, not {_show_value(value)}")
+    if guarded and not is_explicit and re.search(guarded, str(value)):
         raise ConfigurationError(
             f"{source}: {key.name} says where a run and a key are sent, and is not taken from a file that was only "
             f"found: name the file, load(path) or --file, or set {key.variable}"
         )
     if isinstance(value, list):
         return tuple(value)
-    if key.kind == "path" and folder is not None:
+    if key.constraint.kind == "path" and folder is not None:
         return str(folder / str(value))
-    kept: Value = value  # type: ignore[assignment]  # it fits
-    return kept
+    checked: Value = value  # type: ignore[assignment]  # the key accepts it
+    return checked
 
 
-def _holds_key(value: object) -> bool:
-    """Whether a text in it has the shape of a key, or the name before it announces one."""
+def _has_secret(value: object) -> bool:
+    """True where a text looks like a key, or the name of its field announces one."""
     if isinstance(value, dict):
-        return any(_is_secret(str(name)) or _holds_key(each) for name, each in value.items())
+        return any(_is_secret(str(name)) or _has_secret(item) for name, item in value.items())
     if isinstance(value, list | tuple):
-        return any(map(_holds_key, value))
-    return isinstance(value, str) and HIDDEN in scrubbed(value)
+        return any(map(_has_secret, value))
+    return isinstance(value, str) and REDACTED in redact_keys(value)
 
 
-def _shown(value: object) -> str:
-    """A value as an error repeats it: short, on one line, without keys."""
+def _show_value(value: object) -> str:
+    """A value as an error repeats it: short, on one line, without secrets."""
     if isinstance(value, dict):
         return "a table"
     try:
-        return scrubbed(repr(value), most=MOST)
+        return redact_keys(repr(value), max_chars=SHOWN_MAX_CHARACTERS)
     except ValueError:  # numbers of thousands of digits
         return "a number of thousands of digits"

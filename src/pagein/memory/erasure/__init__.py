@@ -1,24 +1,25 @@
-"""Erasing, for who has a right to be forgotten: steps, sessions, an owner's facts, and what was written of them.
+"""Erasure, for the right to be forgotten: of steps, sessions and an owner's facts, and of what was derived from
+them.
 
-The record is for ever; this is the one exception. What was said goes from the log, its blobs, the index by words and by
-meaning, the facts that came of it, the summaries, stubs and checkpoints that repeat it, on every branch. Tombstones stay:
-positions, kinds, times, the ids and names of calls, and digests, so that ``verify`` tells what was erased from what was
-broken. See docs/durability.md and ``pagein.log.erasure``.
+This is the one exception to a record that is never changed. The content is removed from the log, its blobs, the
+search index, and the facts, summaries, stubs and checkpoints that repeat it, on every branch. Tombstones stay:
+positions, kinds, times, the ids and names of calls, and digests, so that ``verify`` tells erased entries from
+damaged ones. See docs/durability.md and ``pagein.log.erasure``.
 """
 
 from typing import TYPE_CHECKING
 
-from pagein._common.lazy import lazily
+from pagein._common.lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from pagein.memory.erasure.eraser import Rooms
+    from pagein.memory.erasure.eraser import Eraser
     from pagein.memory.erasure.scope import Erasure
     from pagein.memory.operations.erase import erase, erase_facts, erase_session
 
-__all__ = ["Erasure", "Rooms", "erase", "erase_facts", "erase_session"]
+__all__ = ["Erasure", "Eraser", "erase", "erase_facts", "erase_session"]
 
-__getattr__ = lazily(
+__getattr__ = lazy_attributes(
     __name__,
-    {"Erasure": "pagein.memory.erasure.scope", "Rooms": "pagein.memory.erasure.eraser"}
+    {"Erasure": "pagein.memory.erasure.scope", "Eraser": "pagein.memory.erasure.eraser"}
     | dict.fromkeys(("erase", "erase_facts", "erase_session"), "pagein.memory.operations.erase"),
 )

@@ -1,4 +1,4 @@
-"""What the library itself wrote of steps that were erased, without them: summaries, stubs, checkpoints, its tools' results."""
+"""Redacts what the library derived from erased steps: summaries, stubs, checkpoints."""
 
 from __future__ import annotations
 
@@ -8,87 +8,102 @@ from dataclasses import replace
 
 from pagein.events.entries import Checkpoint, Compaction, Replacement, Stub
 from pagein.events.handles import parse_handle, range_handle
-from pagein.memory.checkpoints.state import OURS, State, as_json, as_state
-from pagein.memory.erasure.redact import ERASED, out_of_view, unsaid
-from pagein.memory.erasure.repetitions import Quotes, names, parsed
+from pagein.memory.checkpoints.state import RESERVED_PREFIXES, CheckpointState, state_from_json, state_to_json
+from pagein.memory.erasure.redact import ERASED, out_of_view_line, redact_stub
+from pagein.memory.erasure.repetitions import Repetitions, names_position, parse_json
 from pagein.summaries.summary import EXTRACTIVE
 
-Gone = Mapping[int, frozenset[int] | None]
+ErasedParts = Mapping[int, frozenset[int] | None]
 """By position what was erased there: all (None), or the results of these calls."""
 
 _NAMED = "Also named: "
 
 
-def recovered(body: Compaction, gone: Gone, quotes: Quotes) -> Compaction:
-    """The compaction with texts in which nothing of it is left. Ranges stay, so that the log folds as it did."""
-    replacements = tuple(_without(each, gone, quotes) for each in body.replacements)
+def redact_compaction(body: Compaction, erased: ErasedParts, repetitions: Repetitions) -> Compaction:
+    """Redact the texts of a compaction that repeat erased content. Ranges stay, so that the log folds as
+    before.
+    """
+    replacements = tuple(
+        _redact_replacement(replacement, erased, repetitions) for replacement in body.replacements
+    )
     return replace(body, replacements=replacements)
 
 
-def _without(by: Replacement, gone: Gone, quotes: Quotes) -> Replacement:
-    covered = [at for at in gone if by.first <= at < by.last]
-    stubs = tuple(unsaid(each) if _is_of(each, by, gone) or quotes(each.text) else each for each in by.stubs)
+def _redact_replacement(by: Replacement, erased: ErasedParts, repetitions: Repetitions) -> Replacement:
+    covered = [at for at in erased if by.first <= at < by.last]
+    stubs = tuple(
+        redact_stub(stub) if _is_of(stub, by, erased) or repetitions(stub.text) else stub for stub in by.stubs
+    )
     by = replace(by, stubs=stubs)
-    tells = by.summary is not None and (quotes(by.summary) or quotes.within(parsed(by.record)))
+    tells = by.summary is not None and (
+        repetitions(by.summary) or repetitions.found_in(parse_json(by.record))
+    )
     if by.summary is None or not (covered or tells):
         return by
     if by.author != EXTRACTIVE or by.record:
         # A model's words may tell of it in others: none of them stay.
-        return replace(by, summary=out_of_view(by.first, by.last), author=EXTRACTIVE, record="")
-    return replace(by, summary=trimmed(by.summary, by.first, by.last, gone, quotes))
+        return replace(by, summary=out_of_view_line(by.first, by.last), author=EXTRACTIVE, record="")
+    return replace(by, summary=trim_extract(by.summary, by.first, by.last, erased, repetitions))
 
 
-def _is_of(stub: Stub, by: Replacement, gone: Gone) -> bool:
-    if by.first not in gone:
+def _is_of(stub: Stub, by: Replacement, erased: ErasedParts) -> bool:
+    if by.first not in erased:
         return False
-    indexes = gone[by.first]
+    indexes = erased[by.first]
     return indexes is None or (stub.slot == "observation" and stub.index in indexes)
 
 
-def trimmed(text: str, first: int, last: int, gone: Gone, quotes: Quotes) -> str:
-    """An extract without the lines of what was erased; what is no extract becomes a line with the handle."""
-    short, (head, *rest) = out_of_view(first, last), text.splitlines() or [""]
+def trim_extract(text: str, first: int, last: int, erased: ErasedParts, repetitions: Repetitions) -> str:
+    """Remove the lines of erased content from an extract; any other text becomes a line with the handle."""
+    short, (head, *rest) = out_of_view_line(first, last), text.splitlines() or [""]
     handle = range_handle(first, last)
     if not rest and head.endswith((handle, f"{handle}.")):
         return text  # it says no more than the handle
     if not head.startswith(short.removesuffix(".")):
         return short
-    kept = list(_kept(rest, gone, quotes))
-    return "\n".join((head, *kept)) if kept else short
+    lines = list(_kept_lines(rest, erased, repetitions))
+    return "\n".join((head, *lines)) if lines else short
 
 
-def _kept(lines: list[str], gone: Gone, quotes: Quotes) -> Iterator[str]:
-    held, is_gone = "", False
+def _kept_lines(lines: list[str], erased: ErasedParts, repetitions: Repetitions) -> Iterator[str]:
+    head, is_gone = "", False
     for line in lines:
         of = parse_handle(line) if line.startswith("[s") else None
         if of is not None:
-            held, is_gone = line, of.first in gone
+            head, is_gone = line, of.first in erased
         elif line.startswith(_NAMED):
-            named = [each for each in line.removeprefix(_NAMED).split() if not quotes(each)]
+            named = [name for name in line.removeprefix(_NAMED).split() if not repetitions(name)]
             if named:
                 yield _NAMED + " ".join(named)
-        elif not is_gone and not quotes(line):
-            if held:
-                yield held
-                held = ""
+        elif not is_gone and not repetitions(line):
+            if head:
+                yield head
+                head = ""
             yield line
 
 
-def unmarked(body: Checkpoint, gone: Gone, quotes: Quotes, *, modelled: bool) -> Checkpoint:
-    """The checkpoint without what its state says of it.
+def redact_checkpoint(
+    body: Checkpoint, erased: ErasedParts, repetitions: Repetitions, *, modelled: bool
+) -> Checkpoint:
+    """Redact the state of a checkpoint.
 
-    A state that tells of it, or that a model's words about it went into (``modelled``), is made anew by the next
-    checkpoint; what the host kept with it stays, but for texts that tell of it.
+    A state that repeats erased content, or that a model's words about it went into (``modelled``), is dropped,
+    and derived again by the next checkpoint. The application's own state stays, but for texts that repeat
+    erased content.
     """
-    value = parsed(body.state)
-    if body.name.startswith(OURS):
+    value = parse_json(body.state)
+    if body.name.startswith(RESERVED_PREFIXES):
         return (
-            replace(body, state=json.dumps(quotes.without(value, ERASED), ensure_ascii=False))
-            if quotes.within(value)
+            replace(body, state=json.dumps(repetitions.replace_in(value, ERASED), ensure_ascii=False))
+            if repetitions.found_in(value)
             else body
         )
-    if not (modelled or quotes.within(value) or names(value, gone)):
+    if not (modelled or repetitions.found_in(value) or names_position(value, erased)):
         return body
-    host = as_state(body.state).host
-    kept = json.dumps(quotes.without(json.loads(host), ERASED), ensure_ascii=False) if host else ""
-    return Checkpoint(ERASED if quotes(body.name) else body.name, as_json(State(host=kept)))
+    host = state_from_json(body.state).host
+    host_text = (
+        json.dumps(repetitions.replace_in(json.loads(host), ERASED), ensure_ascii=False) if host else ""
+    )
+    return Checkpoint(
+        ERASED if repetitions(body.name) else body.name, state_to_json(CheckpointState(host=host_text))
+    )

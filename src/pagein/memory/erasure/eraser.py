@@ -1,175 +1,167 @@
-"""Erasing, done: every log of the store that has to change in one transaction, and the index before them.
+"""Carries out an erasure in every log that has to change: the search index first, then the logs in one
+transaction.
 
-The index goes first: what is killed in between has lost something that is built again, and never keeps a word too many.
+The index goes first: an erasure that is killed in between has lost an index that can be built again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pagein.errors import Conflict
+from pagein._common.retry import retry_on_conflict
 from pagein.events.entries import FactStated
-from pagein.log.base import Log
+from pagein.log.base import StoredLog
 from pagein.log.branch_log import BranchLog
-from pagein.log.erasure import Cut, ErasableLog
-from pagein.memory.branches import Grove
-from pagein.memory.erasure.plan import Line, Planned, facts_cut, facts_of, line_of, planned
+from pagein.log.erasure import Cut
+from pagein.memory.branches import Branches
+from pagein.memory.erasure.plan import (
+    BranchEntries,
+    ErasurePlan,
+    cut_facts,
+    facts_from,
+    plan_erasure,
+    superseded_line,
+)
 from pagein.memory.erasure.scope import (
     Erasure,
-    contents_of,
-    erasable,
+    check_erasable,
+    count_facts,
+    cut_shown,
+    erase_sessions,
+    erased_contents,
     fact_logs,
     run_logs,
-    shown_cuts,
-    stated_in,
-    take_out,
 )
-from pagein.memory.facts_runtime import Knowledge
-from pagein.memory.search_runtime import Library
+from pagein.memory.facts_runtime import FactsRuntime
+from pagein.memory.search_runtime import SearchRuntime
 
 if TYPE_CHECKING:
     from pagein.events.entries import FactScope
 
 ATTEMPTS = 32
-"""Times that another writer may be first."""
+"""How often an erasure is tried where other writers are first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
-    """What one memory holds, of which something is to be erased."""
+class Eraser:
+    """The eraser of one memory: of its run with every branch, its facts and its search index."""
 
-    grove: Grove
-    knowledge: Knowledge
-    library: Library
-    now: Callable[[], float]
+    branches: Branches
+    facts: FactsRuntime
+    search: SearchRuntime
+    clock: Callable[[], float]
 
     @property
-    def root(self) -> ErasableLog:
-        """The run's own log. Raises ConfigurationError for one that cannot forget, LogUnwritable."""
-        return erasable(self.grove.root)
+    def root(self) -> StoredLog:
+        """The run's own log. Raises LogUnwritable where nothing may be written."""
+        return check_erasable(self.branches.root)
 
-    def erase(self, asked: dict[int, frozenset[int] | None], reason: str) -> Erasure:
-        """Erase places of the current branch, everywhere. Raises Conflict after many losses, LogError."""
-        self._still_facts()
-        return _tried(lambda: self._erased(asked, reason))
+    def erase(self, places: dict[int, frozenset[int] | None], reason: str) -> Erasure:
+        """Erase places of the current branch, on every branch. Raises Conflict after ``ATTEMPTS`` losses,
+        LogError.
+        """
+        self._finish_extraction()
+        return retry_on_conflict(lambda: self._erase(places, reason), attempts=ATTEMPTS)
 
     def erase_facts(self, scope: FactScope, position: int | None, reason: str) -> Erasure:
-        """Erase one fact with those whose place it took, or (None) all of an owner's in a scope."""
-        self._still_facts()
-        return _tried(lambda: self._erased_facts(scope, position, reason))
+        """Erase one fact with those it superseded, or (None) all of an owner's in a scope."""
+        self._finish_extraction()
+        return retry_on_conflict(lambda: self._erase_facts(scope, position, reason), attempts=ATTEMPTS)
 
-    def _erased(self, asked: dict[int, frozenset[int] | None], reason: str) -> Erasure:
+    def _erase(self, places: dict[int, frozenset[int] | None], reason: str) -> Erasure:
         lines = tuple(self._lines())
-        here = next(each for each in lines if each.session == self._current())
-        plan = planned(lines, {(here.holder(at), at): parts for at, parts in asked.items()}, reason)
-        facts = [] if plan.quotes is None else self._facts(plan, reason)
-        cuts = [*plan.cuts, *facts]
-        if not cuts:
+        current = self._own_log(self.branches.current).session
+        here = next(line for line in lines if line.session == current)
+        plan = plan_erasure(lines, {(here.holder(at), at): parts for at, parts in places.items()}, reason)
+        facts = [] if plan.repetitions is None else self._fact_cuts(plan, reason)
+        if not plan.cuts and not facts:
             return Erasure()
         for session, entries in (plan.revised or {}).items():
-            self.library.revise(entries, session)
-        self._cut(cuts)
-        return Erasure(plan.steps, stated_in(facts), plan.derived, plan.elsewhere, self.root.scrub())
+            self.search.revise(entries, session)
+        self._make(plan.cuts, facts)
+        return Erasure(plan.steps, count_facts(facts), plan.derived, plan.elsewhere, self.root.store.scrub())
 
-    def _erased_facts(self, scope: FactScope, position: int | None, reason: str) -> Erasure:
-        shelf = self.knowledge.facts.shelf(scope)
-        log = erasable(shelf.log)
-        entries = shelf.entries()
-        stated = {each.position for each in entries if isinstance(each.body, FactStated)}
-        wanted = stated if position is None else line_of(entries, position)
-        cut = facts_cut(log.session, entries, wanted, reason)
+    def _erase_facts(self, scope: FactScope, position: int | None, reason: str) -> Erasure:
+        fact_log = self.facts.facts.fact_log(scope)
+        session = check_erasable(fact_log.log).session
+        entries = fact_log.entries()
+        stated = {entry.position for entry in entries if isinstance(entry.body, FactStated)}
+        positions = stated if position is None else superseded_line(entries, position)
+        cut = cut_facts(session, entries, positions, reason)
         if cut is None:
             return Erasure()
-        cuts = [cut, *shown_cuts(self._run_logs(), contents_of(entries, cut), reason)]
-        self._cut(cuts)
-        return Erasure(facts=stated_in([cut]), derived=len(cuts) - 1, scrubbed=self.root.scrub())
+        cuts = list(cut_shown(run_logs(self.root.store), erased_contents(entries, cut), reason))
+        self._make(cuts, [cut])
+        return Erasure(facts=count_facts([cut]), derived=len(cuts), scrubbed=self.root.store.scrub())
 
     def erase_session(self, reason: str, trace: bool) -> Erasure:
-        """Erase the whole run, every branch of it, and the facts that came of it."""
-        self.knowledge.close()
-        lines = tuple(self._lines())
-        held = [_own(self.grove.log(each.name)) for each in self.grove.branches()]
-        done = take_out(
-            self.root, self.knowledge.open_log, {line.session: len(line.entries) for line in lines},
-            self.library.clear, reason=reason, trace=trace, at=self.now(), held=held,
-        )  # fmt: skip
-        self.grove.forget()
-        return done
+        """Erase the whole run, every branch of it, and the facts that came from it alone."""
+        self.facts.close()
+        sizes = {line.session: len(line.entries) for line in self._lines()}
+        erasure = erase_sessions(
+            self.root,
+            self.facts.store,
+            sizes,
+            self.search.clear,
+            reason=reason,
+            trace=trace,
+            at=self.clock(),
+        )
+        self.branches.forget()
+        return erasure
 
-    def _still_facts(self) -> None:
-        """What is being read for facts is read to its end, so that nothing of it is written behind our back."""
-        if self._has_facts:
-            self.knowledge.flush()
-            self.knowledge.wait(None)
+    def _finish_extraction(self) -> None:
+        """Wait for facts that are being extracted, so that none is written behind the erasure."""
+        if self.facts.is_open:
+            self.facts.flush()
+            self.facts.wait(None)
 
-    @property
-    def _has_facts(self) -> bool:
-        return self.knowledge._facts is not None  # noqa: SLF001 - asking for them would open them
+    def _own_log(self, branch: str) -> StoredLog:
+        return own_log(self.branches.log(branch))
 
-    def _current(self) -> str:
-        return _own(self.grove.log(self.grove.current)).session
+    def _lines(self) -> Iterator[BranchEntries]:
+        return (read_line(self.branches.log(branch.name)) for branch in self.branches.list())
 
-    def _lines(self) -> Iterator[Line]:
-        for each in self.grove.branches():
-            yield line_in(self.grove.log(each.name))
-
-    def _facts(self, plan: Planned, reason: str) -> list[Cut]:
-        found = []
-        for log in self._fact_logs():
+    def _fact_cuts(self, plan: ErasurePlan, reason: str) -> list[Cut]:
+        cuts = []
+        for log in fact_logs(self.facts.store):
             entries = tuple(log.read())
-            wanted = facts_of(entries, plan.gone or {}, plan.quotes) if plan.quotes else set()
-            if cut := facts_cut(log.session, entries, wanted, reason):
-                found.append(cut)
-        return found
+            positions = (
+                facts_from(entries, plan.erased or {}, plan.repetitions) if plan.repetitions else set()
+            )
+            if cut := cut_facts(log.session, entries, positions, reason):
+                cuts.append(cut)
+        return cuts
 
-    def _fact_logs(self) -> Iterator[ErasableLog]:
-        if not self.root.joint:
-            if self._has_facts:
-                yield from (erasable(log) for log in self.knowledge.facts.logs())
+    def _make(self, cuts: Sequence[Cut], facts: Sequence[Cut]) -> None:
+        """Make the cuts in the run's sessions and in those of facts: in one transaction where they are in one
+        store.
+        """
+        store = self.facts.store
+        if store is self.root.store:
+            self.root.erase((*cuts, *facts), at=self.clock())
             return
-        yield from fact_logs(self.root, self.knowledge.open_log)
-
-    def _run_logs(self) -> Iterator[ErasableLog]:
-        if self.root.joint:
-            yield from run_logs(self.root, self.knowledge.open_log)
-        else:
-            yield from (_own(self.grove.log(each.name)) for each in self.grove.branches())
-
-    def _cut(self, cuts: Sequence[Cut]) -> None:
-        if self.root.joint:
-            self.root.erase(cuts, at=self.now())
-            return
-        logs = [_own(self.grove.log(each.name)) for each in self.grove.branches()]
-        if self._has_facts:
-            logs += map(erasable, self.knowledge.facts.logs())
-        by_session = {log.session: log for log in logs}
-        for cut in cuts:
-            by_session[cut.session].erase((cut,), at=self.now())
+        self.root.erase(cuts, at=self.clock())
+        if facts:
+            store.erase(facts, at=self.clock())
 
 
-def _tried(attempt: Callable[[], Erasure]) -> Erasure:
-    """What the attempt gives, made again where another writer was first. Raises Conflict after many losses."""
-    for _ in range(ATTEMPTS - 1):
-        with suppress(Conflict):
-            return attempt()
-    return attempt()
-
-
-def line_in(log: Log) -> Line:
-    """A branch's log, read."""
-    own = _own(log)
+def read_line(log: StoredLog) -> BranchEntries:
+    """Read a branch's log."""
+    own = own_log(log)
     pieces = log.pieces if isinstance(log, BranchLog) else ()
 
     def holder(position: int) -> str:
         return next(
-            (_own(each.log).session for each in pieces if each.first <= position < each.last), own.session
+            (own_log(piece.log).session for piece in pieces if piece.first <= position < piece.last),
+            own.session,
         )
 
-    return Line(own.session, pieces[-1].last if pieces else 0, tuple(log.read()), holder)
+    return BranchEntries(own.session, pieces[-1].last if pieces else 0, tuple(log.read()), holder)
 
 
-def _own(log: Log) -> ErasableLog:
-    return erasable(log.own if isinstance(log, BranchLog) else log)
+def own_log(log: StoredLog) -> StoredLog:
+    """The log that holds a branch's own entries."""
+    return log.own if isinstance(log, BranchLog) else log

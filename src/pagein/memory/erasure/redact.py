@@ -1,4 +1,4 @@
-"""What is left of a body when what was said is gone: its kind, its place, the ids that others refer to. Pure."""
+"""Redacts bodies: the content goes; the kind, the place and the ids that others refer to stay. No I/O."""
 
 from __future__ import annotations
 
@@ -42,36 +42,39 @@ ERASED = "[erased]"
 """What stands where something was said."""
 
 
-def emptied(body: Body) -> Body:
-    """The body without anything that was said in it; one that says nothing is the same.
+def redact(body: Body) -> Body:
+    """Remove all content from a body; a body without content is returned equal.
 
-    Stays: who spoke, the ids and names of calls and how they ended, the model's name and what was counted.
+    The role, the ids and names of calls and their status, the model's name and the usage stay.
     """
     match body:
         case SystemPromptStep() | TaskStep() | PlanningStep() | FinalAnswerStep():
-            return replace(body, content=_gone(body.content), extra=None)
+            return replace(body, content=_redact_content(body.content), extra=None)
         case SummaryStep():
             return replace(body, content=ERASED)
         case ActionStep():
             calls = tuple(ToolCall(call.id, call.name) for call in body.tool_calls)
-            seen = tuple(None if each is None else _unseen(each) for each in body.observations)
-            content = None if body.content is None else _gone(body.content)
-            return replace(body, content=content, tool_calls=calls, observations=seen, extra=None)
+            observations = tuple(
+                None if observation is None else _redact_observation(observation)
+                for observation in body.observations
+            )
+            content = None if body.content is None else _redact_content(body.content)
+            return replace(body, content=content, tool_calls=calls, observations=observations, extra=None)
         case Observed():
-            return replace(body, observation=_unseen(body.observation))
+            return replace(body, observation=_redact_observation(body.observation))
         case Pin():
             return Pin(ERASED)
         case Checkpoint():
             return Checkpoint(ERASED)
         case Compaction():
-            return replace(body, replacements=tuple(map(_blank, body.replacements)))
+            return replace(body, replacements=tuple(map(_redact_replacement, body.replacements)))
         case Unpin() | Undo():
             return body
         case _:
-            return _beside(body)
+            return _redact_fact_body(body)
 
 
-def _beside(body: FactBody) -> Body:
+def _redact_fact_body(body: FactBody) -> Body:
     match body:
         case FactStated():
             return replace(body, content=ERASED, sources=(), reason="")
@@ -87,37 +90,42 @@ def _beside(body: FactBody) -> Body:
             assert_never(body)
 
 
-def unobserved(step: ActionStep, indexes: Collection[int]) -> ActionStep:
-    """The action without what these of its calls returned."""
-    seen = (
-        _unseen(each) if each is not None and at in indexes else each
-        for at, each in enumerate(step.observations)
+def redact_observations(step: ActionStep, indexes: Collection[int]) -> ActionStep:
+    """Remove the content of these observations from an action."""
+    observations = (
+        _redact_observation(observation) if observation is not None and at in indexes else observation
+        for at, observation in enumerate(step.observations)
     )
-    return replace(step, observations=tuple(seen))
+    return replace(step, observations=tuple(observations))
 
 
-def _unseen(seen: Observation) -> Observation:
-    return Observation(seen.call_id, _gone(seen.content), seen.status, seen.index)
+def _redact_observation(observation: Observation) -> Observation:
+    return Observation(
+        observation.call_id, _redact_content(observation.content), observation.status, observation.index
+    )
 
 
-def _gone(content: Content) -> Content:
+def _redact_content(content: Content) -> Content:
     return ERASED if content else content
 
 
-def _blank(by: Replacement) -> Replacement:
-    stubs = tuple(unsaid(each) for each in by.stubs)
+def _redact_replacement(by: Replacement) -> Replacement:
+    stubs = tuple(redact_stub(stub) for stub in by.stubs)
     return replace(
-        by, stubs=stubs, summary=None if by.summary is None else out_of_view(by.first, by.last), record=""
+        by,
+        stubs=stubs,
+        summary=None if by.summary is None else out_of_view_line(by.first, by.last),
+        record="",
     )
 
 
-def unsaid(stub: Stub) -> Stub:
-    """The stub without its text; arguments stay JSON."""
+def redact_stub(stub: Stub) -> Stub:
+    """Remove the text of a stub; arguments stay JSON."""
     if not stub.text:
         return stub
     return replace(stub, text="{}" if stub.slot == "arguments" else ERASED)
 
 
-def out_of_view(first: int, last: int) -> str:
-    """What stands for steps of which nothing else may be said: their handle."""
+def out_of_view_line(first: int, last: int) -> str:
+    """The line that stands for erased steps: their handle alone."""
     return f"Out of view: {range_handle(first, last)}."

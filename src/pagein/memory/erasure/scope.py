@@ -1,29 +1,32 @@
-"""What of a store is in reach of an erasure, and how whole sessions leave it."""
+"""The reach of an erasure in a store, and the erasure of whole sessions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from pagein.errors import ConfigurationError, LogUnwritable
+from pagein.errors import LogUnwritable
 from pagein.events.entries import FactStated
 from pagein.facts.owners import RESERVED, is_reserved
-from pagein.log.base import Entry, Log
+from pagein.log.base import Entry, LogStore, StoredLog
 from pagein.log.branch_log import OWN, REGISTRY
-from pagein.log.erasure import Cut, ErasableLog, Removal
-from pagein.memory.erasure.derived import Gone
-from pagein.memory.erasure.plan import facts_cut, facts_of, unshown
+from pagein.log.erasure import Cut, Removal
+from pagein.memory.erasure.derived import ErasedParts
+from pagein.memory.erasure.plan import cut_facts, cut_shown_facts, facts_from
 
 _OF_SESSIONS = (f"{RESERVED}session:", f"{RESERVED}task:")
 
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What was erased: how many entries of the run, how many facts, and in how many entries it had been repeated.
+    """The result of an erasure: how many entries of the run, how many facts, and in how many entries it was
+    repeated.
 
-    ``elsewhere`` are handles of other steps that say a line of it in their own right: they were not asked for, and
-    stay. ``scrubbed`` is False where files could not be written anew because another connection was in the way.
+    ``elsewhere`` are handles of other steps that contain a line of it in their own right: they were not named,
+    and stay. ``scrubbed`` is False where the files could not be written anew because another connection was
+    open.
     """
 
     entries: int = 0
@@ -33,106 +36,97 @@ class Erasure:
     scrubbed: bool = True
 
 
-def fact_logs(root: ErasableLog, open_log: Callable[[str], Log]) -> Iterator[ErasableLog]:
-    """The logs of facts in a store, one after the other; each is closed when the next is asked for."""
-    for name in sessions_of(root):
-        if name.startswith(RESERVED):
-            log = erasable(open_log(name))
-            try:
-                yield log
-            finally:
-                log.close()
+def fact_logs(store: LogStore) -> Iterator[StoredLog]:
+    """The logs of facts in a store, one after the other; each is closed when the next is read."""
+    return _logs(store, (name for name in store.sessions() if name.startswith(RESERVED)))
 
 
-def run_logs(root: ErasableLog, open_log: Callable[[str], Log]) -> Iterator[ErasableLog]:
-    """The logs of runs in a store, branches too, one after the other; each is closed when the next is asked for."""
-    for name in sessions_of(root):
-        if not name.startswith((RESERVED, REGISTRY)):
-            log = erasable(open_log(name))
-            try:
-                yield log
-            finally:
-                log.close()
+def run_logs(store: LogStore) -> Iterator[StoredLog]:
+    """The logs of runs and branches in a store, one after the other; each is closed when the next is read."""
+    return _logs(store, (name for name in store.sessions() if not name.startswith((RESERVED, REGISTRY))))
 
 
-def shown_cuts(logs: Iterable[ErasableLog], contents: Sequence[str], reason: str) -> Iterator[Cut]:
-    """The cuts that take facts out of what the views of runs were shown of them."""
+def _logs(store: LogStore, names: Iterable[str]) -> Iterator[StoredLog]:
+    for name in names:
+        with closing(store.log(name)) as log:
+            yield log
+
+
+def cut_shown(logs: Iterable[StoredLog], contents: Sequence[str], reason: str) -> Iterator[Cut]:
+    """The cuts that erase facts from the blocks that the views of runs showed."""
     for log in logs:
-        if cut := unshown(log.session, tuple(log.read()), contents, reason):
+        if cut := cut_shown_facts(log.session, tuple(log.read()), contents, reason):
             yield cut
 
 
-def contents_of(entries: Sequence[Entry], cut: Cut) -> list[str]:
-    """What the facts say that a cut erases."""
-    found = (each.body for each in entries if each.position in cut.bodies and each.erased is None)
-    return [body.content for body in found if isinstance(body, FactStated)]
+def erased_contents(entries: Sequence[Entry], cut: Cut) -> list[str]:
+    """The contents of the facts that a cut erases."""
+    bodies = (entry.body for entry in entries if entry.position in cut.bodies and entry.erased is None)
+    return [body.content for body in bodies if isinstance(body, FactStated)]
 
 
-def stated_in(cuts: Iterable[Cut]) -> int:
-    """How many facts cuts erase."""
+def count_facts(cuts: Iterable[Cut]) -> int:
+    """Count the facts that these cuts erase."""
     return sum(isinstance(body, FactStated) for cut in cuts for body in cut.bodies.values())
 
 
-def sessions_of(log: Log) -> tuple[str, ...]:
-    """The sessions of a store's tenant, those that are ours among them."""
-    names: Iterable[str] = getattr(log, "sessions", tuple)()
-    return tuple(names)
-
-
-def erasable(log: Log) -> ErasableLog:
-    """The log as one that can forget. Raises ConfigurationError, LogUnwritable; nothing was erased then."""
-    if getattr(log, "readonly", False):
+def check_erasable(log: StoredLog) -> StoredLog:
+    """The log, unchanged. Raises ConfigurationError or LogUnwritable where its entries cannot be erased."""
+    if log.readonly:
         raise LogUnwritable("this was opened with readonly=True. Nothing was erased.")
-    if isinstance(log, ErasableLog):
-        return log
-    raise ConfigurationError(f"a {type(log).__name__} cannot erase: it is no pagein.log.erasure.ErasableLog")
+    if not log.store.can_erase:
+        log.erase((), at=0.0)  # it says why not
+    return log
 
 
-def take_out(
-    root: ErasableLog,
-    open_beside: Callable[[str], Log],
+def erase_sessions(
+    root: StoredLog,
+    facts: LogStore,
     sizes: Mapping[str, int],
     clear: Callable[[str], None],
     *,
     reason: str,
     trace: bool,
     at: float,
-    held: Sequence[ErasableLog] = (),
 ) -> Erasure:
-    """Erase the sessions of ``sizes``, which says how many entries each has, with what was made of them.
+    """Erase the sessions of ``sizes``, which gives their numbers of entries, with what was derived from them.
 
-    ``clear`` drops the index of one; ``held`` are the logs of a store whose sessions cannot be opened twice.
+    ``facts`` is the store of the facts; ``clear`` drops the index of one session.
     """
-    gone: dict[str, Gone] = {name: dict.fromkeys(range(size)) for name, size in sizes.items()}
-    names = sessions_of(root) or tuple(sizes)
-    runs = [each for each in sizes if not is_reserved(each)]
-    removals = [Removal(each, reason, trace and each in runs) for each in _whole(runs, names)]
+    check_erasable(root)
+    erased: dict[str, ErasedParts] = {name: dict.fromkeys(range(size)) for name, size in sizes.items()}
+    runs = [name for name in sizes if not is_reserved(name)]
+    names = dict.fromkeys((*root.store.sessions(), *facts.sessions()))
+    removals = [Removal(name, reason, trace and name in runs) for name in _with_parts(runs, names)]
     cuts = []
-    for log in fact_logs(root, open_beside) if root.joint else ():
+    for log in fact_logs(facts):
         entries = tuple(log.read())
-        wanted = facts_of(entries, gone, lambda _: False)
-        if all(each.session != log.session for each in removals) and (
-            cut := facts_cut(log.session, entries, wanted, reason)
+        positions = facts_from(entries, erased, lambda _: False)
+        if all(removal.session != log.session for removal in removals) and (
+            cut := cut_facts(log.session, entries, positions, reason)
         ):
             cuts.append(cut)
     for name in sizes:
         clear(name)
-    if root.joint:
+    if facts is root.store:
         root.erase((*removals, *cuts), at=at)
     else:
-        for log in held:
-            log.erase([each for each in removals if each.session == log.session], at=at)
-    return Erasure(sum(sizes[each] for each in runs), stated_in(cuts), scrubbed=root.scrub())
+        root.erase([removal for removal in removals if not removal.session.startswith(RESERVED)], at=at)
+        facts.erase(
+            [*(removal for removal in removals if removal.session.startswith(RESERVED)), *cuts], at=at
+        )
+    return Erasure(sum(sizes[name] for name in runs), count_facts(cuts), scrubbed=root.store.scrub())
 
 
-def _whole(runs: Iterable[str], names: Sequence[str]) -> Iterator[str]:
+def _with_parts(runs: Iterable[str], names: Iterable[str]) -> Iterator[str]:
+    listed = tuple(names)
     for run in runs:
         yield run
-        yield from names_of(run, names)
+        yield from session_parts(run, listed)
 
 
-def names_of(run: str, names: Iterable[str]) -> Iterator[str]:
-    """The sessions of a store that are a run's: its branches, which there are, and the facts for it alone."""
+def session_parts(run: str, names: Iterable[str]) -> Iterator[str]:
+    """The sessions that belong to a run: its branches, their registry, and the facts for it alone."""
     own = quote(run, safe="")
     for name in names:
         if (

@@ -1,4 +1,4 @@
-"""Whole sessions that go: asked for by name, or because they are old; and what is known of one user."""
+"""Erasure of whole sessions, by name or by age, and of all facts of a user."""
 
 from __future__ import annotations
 
@@ -7,39 +7,36 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from pagein.backends.open import open_log
-from pagein.backends.search import archive_of
+from pagein.backends.base import Store
+from pagein.backends.open import open_store
 from pagein.errors import ConfigurationError
 from pagein.events.entries import Erased, FactStated
 from pagein.facts.owners import RESERVED, is_reserved
 from pagein.log.branch_log import OWN
-from pagein.log.erasure import Cut, ErasableLog
-from pagein.memory.erasure.plan import facts_cut
+from pagein.log.erasure import Cut
+from pagein.memory.erasure.plan import cut_facts
 from pagein.memory.erasure.scope import (
     Erasure,
-    contents_of,
-    erasable,
+    count_facts,
+    cut_shown,
+    erase_sessions,
+    erased_contents,
     fact_logs,
-    names_of,
     run_logs,
-    sessions_of,
-    shown_cuts,
-    stated_in,
-    take_out,
+    session_parts,
 )
-from pagein.memory.facts_runtime import open_beside
 
-DAY = 86_400.0
+DAY_SECONDS = 86_400.0
 """Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Retained:
-    """What a retention did, or would do: the sessions that are too old, with when each was last written to.
+class RetentionResult:
+    """The result of a retention: the sessions that are too old, with the time of their last entry, and the
+    erasure.
 
     Times in seconds since the epoch.
     """
@@ -51,17 +48,16 @@ class Retained:
 def erase_session(
     url: str | os.PathLike[str], session: str, *, reason: str = "", trace: bool = True, **store: Any
 ) -> Erasure:
-    """Erase a whole session from a store: every branch of it, its index, and the facts that came of it alone.
+    """Erase a whole session from a store: every branch of it, its index, and the facts that came from it alone.
 
-    With ``trace`` its name stays listed, with one entry that says how many there were, when and why it went; without
-    it nothing of it stays. ``store`` is what ``open_log`` takes, as ``tenant`` and ``key``. Raises ConfigurationError
-    for a session there is not, LogError.
+    With ``trace`` its name stays listed, with one entry that says how many there were, when and why they were
+    erased; without it nothing stays. ``store`` is what ``open_store`` takes, as ``tenant`` and ``key``. Raises
+    ConfigurationError for an unknown session, LogError.
     """
-    with _opened(url, session, store) as root:
-        names = sessions_of(root)
-        if session not in names or is_reserved(session):
+    with _open(url, store) as logs:
+        if session not in logs.sessions() or is_reserved(session):
             raise ConfigurationError(f"no session {session!r} in this store. Nothing was erased.")
-        return _gone(root, (session,), url, store, reason=reason, trace=trace, at=time.time())
+        return _erase(logs, (session,), reason=reason, trace=trace, at=time.time())
 
 
 def retain(
@@ -73,44 +69,46 @@ def retain(
     trace: bool = True,
     now: float | None = None,
     **store: Any,
-) -> Retained:
-    """Erase every session whose last entry is more than ``older_than`` seconds old, whole, as ``erase_session`` does.
+) -> RetentionResult:
+    """Erase every session whose last entry is more than ``older_than`` seconds old, as ``erase_session`` does.
 
-    A session that was erased already is left as it is, as are facts: those are an owner's, and have their own end. With
-    ``dry_run`` nothing is changed. Raises ConfigurationError for an age that is none, LogError.
+    Erased sessions and facts stay as they are: facts are an owner's, and expire on their own. With ``dry_run``
+    nothing is changed. Raises ConfigurationError for an invalid age, LogError.
     """
     if isinstance(older_than, bool) or not isinstance(older_than, int | float) or not older_than > 0:
         raise ConfigurationError(f"older_than is an age in seconds, above 0, not {older_than!r}")
     at = time.time() if now is None else now
-    with _opened(url, "default", store | {"readonly": dry_run}) as root:
-        every = sessions_of(root)
+    with _open(url, store | {"readonly": dry_run}) as logs:
+        names = logs.sessions()
         ages = {
-            name: _last(url, [name, *names_of(name, every)], store) for name in every if not is_reserved(name)
+            name: _last_time(logs, [name, *session_parts(name, names)])
+            for name in names
+            if not is_reserved(name)
         }
         old = tuple(
             (name, last) for name, last in ages.items() if last is not None and at - last > older_than
         )
         if dry_run or not old:
-            return Retained(old)
-        gone = [name for name, _ in old]
-        return Retained(old, _gone(root, gone, url, store, reason=reason, trace=trace, at=at))
+            return RetentionResult(old)
+        runs = [name for name, _ in old]
+        return RetentionResult(old, _erase(logs, runs, reason=reason, trace=trace, at=at))
 
 
 def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **store: Any) -> Erasure:
-    """Erase what is known of a user: every fact in a scope of theirs, with its history. Runs stay.
+    """Erase every fact in a scope of a user, with its history. Runs stay.
 
-    Raises ConfigurationError where nothing is known of them, LogError.
+    Raises ConfigurationError where there are no facts of the user, LogError.
     """
     if not isinstance(user, str) or not user.strip():
         raise ConfigurationError(f"a user is a name, not {user!r}")
     mine = tuple(
         f"{RESERVED}{scope}:{quote(user, safe='')}" for scope in ("user", "project", "session", "task")
     )
-    with _opened(url, "default", store) as root:
+    with _open(url, store) as logs:
         names = [
-            each
-            for each in sessions_of(root)
-            if each in mine or each.startswith(tuple(f"{at}:" for at in mine))
+            name
+            for name in logs.sessions()
+            if name in mine or name.startswith(tuple(f"{prefix}:" for prefix in mine))
         ]
         if not names:
             raise ConfigurationError(
@@ -118,66 +116,49 @@ def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **st
             )
         cuts: list[Cut] = []
         contents: list[str] = []
-        beside = partial(open_beside, url, **store)
-        for log in fact_logs(root, beside):
+        for log in fact_logs(logs):
             entries = tuple(log.read()) if log.session in names else ()
-            stated = {each.position for each in entries if isinstance(each.body, FactStated)}
-            if cut := facts_cut(log.session, entries, stated, reason):
-                contents += contents_of(entries, cut)
+            stated = {entry.position for entry in entries if isinstance(entry.body, FactStated)}
+            if cut := cut_facts(log.session, entries, stated, reason):
+                contents += erased_contents(entries, cut)
                 cuts.append(cut)
         if contents:
-            cuts += shown_cuts(run_logs(root, beside), contents, reason)
-        root.erase(cuts, at=time.time())
-        return Erasure(facts=stated_in(cuts), scrubbed=root.scrub())
+            cuts += cut_shown(run_logs(logs), contents, reason)
+        logs.erase(cuts, at=time.time())
+        return Erasure(facts=count_facts(cuts), scrubbed=logs.scrub())
 
 
-def _gone(
-    root: ErasableLog,
-    runs: Sequence[str],
-    url: str | os.PathLike[str],
-    store: Mapping[str, Any],
-    *,
-    reason: str,
-    trace: bool,
-    at: float,
-) -> Erasure:
-    every = sessions_of(root)
-    sizes = {}
-    for name in (
-        each for run in runs for each in (run, *(at for at in names_of(run, every) if at.startswith(OWN)))
-    ):
-        with contextlib.closing(open_beside(url, name, **store)) as log:
-            sizes[name] = log.head()
-    with contextlib.closing(archive_of(root)) as archive:
-        return take_out(
-            root, partial(open_beside, url, **store), sizes, archive.clear,
-            reason=reason, trace=trace, at=at,
-        )  # fmt: skip
+def _erase(store: Store, runs: Sequence[str], *, reason: str, trace: bool, at: float) -> Erasure:
+    names = store.sessions()
+    branches = (
+        name
+        for run in runs
+        for name in (run, *session_parts(run, names))
+        if name == run or name.startswith(OWN)
+    )
+    sizes = {name: store.head(name) for name in branches}
+    with contextlib.closing(store.log(runs[0])) as root, contextlib.closing(store.search_index()) as index:
+        return erase_sessions(root, store, sizes, index.clear, reason=reason, trace=trace, at=at)
 
 
-def _last(url: str | os.PathLike[str], names: Iterable[str], store: Mapping[str, Any]) -> float | None:
-    """When the newest entry of any of these was written; None where there is nothing left to erase."""
-    found: list[float] = []
+def _last_time(store: Store, names: Iterable[str]) -> float | None:
+    """The time of the newest entry of these sessions; None where there is nothing left to erase."""
+    times: list[float] = []
     for name in names:
         if name.startswith(RESERVED):
             continue
-        with contextlib.closing(open_beside(url, name, **{**store, "readonly": True})) as log:
+        with contextlib.closing(store.log(name)) as log:
             head = log.head()
             last = next(iter(log.read(head - 1, head)), None) if head else None
         if last is not None and not (head == 1 and isinstance(last.body, Erased) and last.body.gone):
-            found.append(last.at)
-    return max(found, default=None)
+            times.append(last.at)
+    return max(times, default=None)
 
 
 @contextlib.contextmanager
-def _opened(url: str | os.PathLike[str], session: str, store: Mapping[str, Any]) -> Iterator[ErasableLog]:
-    """A log by which the whole store is reached. Raises ConfigurationError for one that is in no store."""
-    options = dict(store)
-    with contextlib.closing(open_log(url, session=session, **options)) as log:
-        if options.get("readonly"):
-            yield log  # type: ignore[misc] # it is only looked at
-            return
-        root = erasable(log)
-        if not root.joint:
+def _open(url: str | os.PathLike[str], options: Mapping[str, Any]) -> Iterator[Store]:
+    """The store at an address. Raises ConfigurationError for one in memory, LogUnwritable."""
+    with contextlib.closing(open_store(url, **options)) as store:
+        if not store.is_durable:
             raise ConfigurationError("sessions in memory end with their memory; name a file or a server")
-        yield root
+        yield store

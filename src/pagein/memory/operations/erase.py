@@ -1,4 +1,4 @@
-"""The verbs, written once: what is asked for is looked up, erased, and the run folded anew without it."""
+"""The erase operations: names are resolved, the entries erased, and the run folded again without them."""
 
 from __future__ import annotations
 
@@ -6,97 +6,96 @@ from pagein.errors import ConfigurationError, UnknownHandle
 from pagein.events.entries import FactScope
 from pagein.events.handles import Handle, parse_handle
 from pagein.facts.fact import checked_scope
-from pagein.log.base import Log
-from pagein.memory._effects import Flow
-from pagein.memory._state import Session
-from pagein.memory.branches import MAIN, Asked, Moved
-from pagein.memory.erasure.colours import Erase
+from pagein.memory._effects import Call, Flow
+from pagein.memory._state import RunState
+from pagein.memory.branches import MAIN
 from pagein.memory.erasure.scope import Erasure
-from pagein.memory.operations.load import catch_up, healed
-from pagein.memory.operations.view import thrown_away
+from pagein.memory.operations.load import catch_up, rebuild_after_erasure, restart_empty
+from pagein.memory.operations.summarize import cancel_summary
 
-MOST_REASON = 500
+REASON_MAX_CHARACTERS = 500
 """Characters of a reason: it stays, and is no place for what was erased."""
 
 
-def erase(session: Session, handles: tuple[str | int, ...], reason: str) -> Flow[Erasure]:
+def erase(run: RunState, handles: tuple[str | int, ...], reason: str) -> Flow[Erasure]:
     """Erase steps, results or pins by their handles, or facts by their ids. Raises UnknownHandle, LogError."""
-    reason = checked_reason(reason)
+    reason = check_reason(reason)
     if not handles:
         raise ConfigurationError(
             "name what is to be erased: a handle such as 's12', or a fact's id such as 'fu12'"
         )
-    if not session.unwritten:
-        yield from catch_up(session)  # a handle may be of what another recorded
+    if not run.log.unwritten:
+        yield from catch_up(run)  # a handle may be of what another recorded
     places: dict[int, frozenset[int] | None] = {}
     facts: list[tuple[FactScope, int]] = []
-    for each in handles:
-        if isinstance(each, str) and each.strip("[] \n").startswith("f"):
-            from pagein.facts.fact import parsed_id  # noqa: PLC0415 - loads where facts are meant
+    for handle in handles:
+        if isinstance(handle, str) and handle.strip("[] \n").startswith("f"):
+            from pagein.facts.fact import parse_fact_id  # noqa: PLC0415 - loads where facts are meant
 
-            facts.append(parsed_id(each))
+            facts.append(parse_fact_id(handle))
         else:
-            _add(places, _named(session, each))
-    done = Erasure()
+            _add_place(places, _parse_place(run, handle))
+    erasure = Erasure()
     if places:
-        yield from thrown_away(session)
-        done = yield from Erase("erase", (places, reason))
-        yield from healed(session)
+        yield from cancel_summary(run)
+        erasure = yield from Call(lambda runtime: runtime.eraser().erase(places, reason))
+        yield from rebuild_after_erasure(run)
     for scope, position in facts:
-        done = joined(done, (yield from Erase("erase_facts", (scope, position, reason))))
+        erasure = add_erasures(erasure, (yield from _erase_facts(scope, position, reason)))
     if facts:
-        yield from healed(session)
-    return done
+        yield from rebuild_after_erasure(run)
+    return erasure
 
 
-def erase_facts(session: Session, scope: FactScope, reason: str) -> Flow[Erasure]:
-    """Erase every fact of the owner that a scope has here, with its history."""
-    done = yield from Erase("erase_facts", (checked_scope(scope), None, checked_reason(reason)))
-    yield from healed(session)
-    return done
+def erase_facts(run: RunState, scope: FactScope, reason: str) -> Flow[Erasure]:
+    """Erase every fact of the scope's owner, with its history."""
+    erasure = yield from _erase_facts(checked_scope(scope), None, check_reason(reason))
+    yield from rebuild_after_erasure(run)
+    return erasure
 
 
-def erase_session(session: Session, reason: str, *, trace: bool) -> Flow[Erasure]:
+def erase_session(run: RunState, reason: str, *, trace: bool) -> Flow[Erasure]:
     """Erase the run, and go on with an empty one."""
-    reason = checked_reason(reason)
-    yield from thrown_away(session)
-    done = yield from Erase("erase_session", (reason, trace))
-    root: Log = yield from Asked("log", (MAIN,))
-    yield from Moved(root, root.head())
-    session.rendered.clear()
-    yield from healed(session)
-    session.heard, session.heard_at = [], []
-    return done
+    reason = check_reason(reason)
+    yield from cancel_summary(run)
+    erasure = yield from Call(lambda runtime: runtime.eraser().erase_session(reason, trace))
+    yield from Call(lambda runtime: runtime.move_to(runtime.branch_log(MAIN)))
+    yield from restart_empty(run)
+    return erasure
 
 
-def _named(session: Session, handle: object) -> Handle:
+def _erase_facts(scope: FactScope, position: int | None, reason: str) -> Flow[Erasure]:
+    return (yield from Call(lambda runtime: runtime.eraser().erase_facts(scope, position, reason)))
+
+
+def _parse_place(run: RunState, handle: object) -> Handle:
     named = parse_handle(handle) if isinstance(handle, str) else None
     if isinstance(handle, int) and not isinstance(handle, bool):
         named = Handle(handle, handle + 1)
-    if named is None or not 0 <= named.first < named.last <= session.fold.head:
-        raise UnknownHandle(str(handle), session.fold.head)
+    if named is None or not 0 <= named.first < named.last <= run.fold.head:
+        raise UnknownHandle(str(handle), run.fold.head)
     return named
 
 
-def _add(places: dict[int, frozenset[int] | None], named: Handle) -> None:
+def _add_place(places: dict[int, frozenset[int] | None], named: Handle) -> None:
     for at in range(named.first, named.last):
         parts = places.get(at, frozenset())
         one = named.observation
         places[at] = None if one is None or parts is None else parts | {one}
 
 
-def joined(one: Erasure, other: Erasure) -> Erasure:
-    """Two erasures told as one."""
+def add_erasures(one: Erasure, other: Erasure) -> Erasure:
+    """Add up two erasures."""
     return Erasure(
         one.entries + other.entries, one.facts + other.facts, one.derived + other.derived,
         (*one.elsewhere, *other.elsewhere), one.scrubbed and other.scrubbed,
     )  # fmt: skip
 
 
-def checked_reason(reason: object) -> str:
-    """The reason, unchanged. Raises ConfigurationError for one that is no short text."""
-    if not isinstance(reason, str) or len(reason) > MOST_REASON:
+def check_reason(reason: object) -> str:
+    """The reason, unchanged. Raises ConfigurationError for anything but a short text."""
+    if not isinstance(reason, str) or len(reason) > REASON_MAX_CHARACTERS:
         raise ConfigurationError(
-            f"a reason is a text of at most {MOST_REASON} characters; it is kept in the record"
+            f"a reason is a text of at most {REASON_MAX_CHARACTERS} characters; it is kept in the record"
         )
     return reason

@@ -1,7 +1,7 @@
-"""What is known, where it stands in a view: in blocks in the run, or in one at its head, which the log keeps.
+"""Facts in a view: blocks in the run, or one block at its head, which is an entry of the log.
 
-At the head it is chosen once, and anew only where a compaction breaks the prefix anyway: it is an entry of the run's log,
-so that every process and every branch lays out the same bytes.
+The head block is selected once, and again only where a compaction breaks the prefix anyway. As an entry of the log it
+has the same bytes in every process and on every branch.
 """
 
 from __future__ import annotations
@@ -9,91 +9,95 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pagein.context.view.fold import show
-from pagein.context.view.layout import Aside
-from pagein.context.view.view import Shown, View
+from pagein.context.view.fold import make_entry
+from pagein.context.view.layout import ContextBlock
+from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import FactsShown
-from pagein.memory._effects import Append, Flow, Known
-from pagein.memory._state import Asides, Session
+from pagein.memory._effects import Append, Flow, SelectFacts
+from pagein.memory._state import RunState, ShownFacts
 
 if TYPE_CHECKING:
-    from pagein.facts.placement import Laid
+    from pagein.facts.placement import PlacedBlock
 
-FACTS, FRAME = 0.125, 24
-"""Share of the limit that facts may have, and tokens that a block of them costs beside its text."""
+FACTS_SHARE = 0.125
+"""Share of the limit that facts may have."""
+
+FACTS_FRAME_TOKENS = 24
+"""Tokens that a block of facts costs beside its text."""
 
 
-def blocks(session: Session, current: View, tokens: int) -> Flow[tuple[Shown, ...]]:
-    """What is known and matters now, where it stands in the run: as it stood, while nothing left and it is true."""
-    if not session.has_facts or session.placement != "tail" or tokens <= 0:
+def place_in_tail(run: RunState, view: View, tokens: int) -> Flow[tuple[ViewEntry, ...]]:
+    """Place facts in the run, in at most ``tokens`` tokens; blocks stay in place while nothing leaves and they hold."""
+    facts = run.facts_block
+    if not facts.is_on or facts.placement != "tail" or tokens <= 0:
         return ()
-    compactions = len(session.fold.compactions)
-    held = session.asides if session.asides.compactions == compactions else Asides(compactions)
-    with session.telling("no facts are shown"):
-        laid = yield from Known(_context(current), tokens, current.head, held.laid)
-        if laid is not held.laid:
-            stood = dict(zip(held.laid, held.shown, strict=True))
-            shown = tuple(stood.get(each) or _aside(each, current) for each in laid)
-            held = Asides(compactions, laid, shown)
-        session.asides = held
-    return held.shown
+    compactions = len(run.fold.compactions)
+    shown = facts.current if facts.current.compactions == compactions else ShownFacts(compactions)
+    with run.problems.guard("no facts are shown"):
+        blocks = yield from SelectFacts(_context(view), tokens, view.head, shown.blocks)
+        if blocks is not shown.blocks:
+            placed = dict(zip(shown.blocks, shown.entries, strict=True))
+            entries = tuple(placed.get(block) or _block_entry(block, view) for block in blocks)
+            shown = ShownFacts(compactions, blocks, entries)
+        facts.current = shown
+    return shown.entries
 
 
-def _context(current: View) -> str:
+def _context(view: View) -> str:
     from pagein.facts.ranking import context_of  # noqa: PLC0415 - loads where facts are wanted
 
-    return context_of(each.item for each in current.run)
+    return context_of(entry.item for entry in view.run)
 
 
-def _aside(laid: Laid, current: View) -> Shown:
-    return show(
-        Aside("facts", laid.inner), laid.position, laid.position, current.counter, tier="facts",
+def _block_entry(block: PlacedBlock, view: View) -> ViewEntry:
+    return make_entry(
+        ContextBlock("facts", block.inner), block.position, block.position, view.counter, tier="facts",
         why="known, and likely to matter",
     )  # fmt: skip
 
 
-def headed(session: Session, limit: int) -> Flow[None]:
-    """See that the head says what it is to say: chosen once, anew where its share got smaller, nothing where that is wanted."""
-    fold, tokens = session.fold, int(limit * FACTS)
-    if session.has_facts and session.placement == "head":
-        if fold.known is None or fold.known_tokens > tokens:
-            text = yield from _chosen(session, fold.view(limit), tokens - FRAME)
+def ensure_head_block(run: RunState, limit: int) -> Flow[None]:
+    """Record a head block if none is in the log or it got too large; an empty one where facts are not to stand there."""
+    fold, tokens = run.fold, int(limit * FACTS_SHARE)
+    if run.facts_block.is_on and run.facts_block.placement == "head":
+        if fold.shown_facts is None or fold.facts_tokens > tokens:
+            text = yield from _select_head_text(run, fold.view(limit), tokens - FACTS_FRAME_TOKENS)
             if text is not None:
-                yield from say(session, text)
-    elif fold.known_tokens and (session.has_facts or session.placement is None):
-        yield from say(session, "")
+                yield from record_head_text(run, text)
+    elif fold.facts_tokens and (run.facts_block.is_on or run.facts_block.placement is None):
+        yield from record_head_text(run, "")
 
 
-def _chosen(session: Session, current: View, tokens: int) -> Flow[str | None]:
-    """What is known and matters now, as the head says it; None where it cannot be told."""
-    with session.telling("no facts are shown"):
-        said = "" if session.fold.known is None else session.fold.known.text
-        laid = yield from Known(_context(current), max(0, tokens), current.head, head=said)
-        return laid[0].inner if laid else ""
+def renew_head_block(run: RunState, before: View, after: View) -> Flow[tuple[FactsShown, ...]]:
+    """Select the head block anew for a compaction; none if it stays the same, or the view would not get smaller."""
+    if not run.facts_block.is_on or run.facts_block.placement != "head":
+        return ()
+    other_tokens = after.tokens - run.fold.facts_tokens
+    room = min(int(after.limit * FACTS_SHARE), min(after.limit, before.tokens - 1) - other_tokens)
+    text = yield from _select_head_text(run, after, room - FACTS_FRAME_TOKENS)
+    if text is None or (run.fold.shown_facts is not None and text == run.fold.shown_facts.text):
+        return ()
+    entry = make_entry(ContextBlock("facts", text), 0, 0, after.counter, tier="facts", why="")
+    return () if text and entry.tokens > room else (FactsShown(text),)
+
+
+def _select_head_text(run: RunState, view: View, tokens: int) -> Flow[str | None]:
+    """Select the facts for the head as text; None if the facts failed."""
+    with run.problems.guard("no facts are shown"):
+        current = "" if run.fold.shown_facts is None else run.fold.shown_facts.text
+        blocks = yield from SelectFacts(_context(view), max(0, tokens), view.head, head=current)
+        return blocks[0].inner if blocks else ""
     return None
 
 
-def say(session: Session, text: str) -> Flow[None]:
-    """Have the head say this from here on; "" for nothing."""
-    session.take((yield from Append((FactsShown(text),), session.fold.head)))
+def record_head_text(run: RunState, text: str) -> Flow[None]:
+    """Record the text that stands at the head from here on; "" for none."""
+    run.apply_entries((yield from Append((FactsShown(text),), run.fold.head)))
 
 
-def without(current: View) -> View:
-    """The view without what its head says is known; the same view where that is nothing."""
-    kept = tuple(each for each in current.kept if each.tier != "facts")
-    if len(kept) == len(current.kept):
-        return current
-    return replace(current, kept=kept).with_tail(())
-
-
-def renewed(session: Session, before: View, after: View) -> Flow[tuple[FactsShown, ...]]:
-    """What the head says from a compaction on, where that is something else, has room, and leaves the view smaller."""
-    if not session.has_facts or session.placement != "head":
-        return ()
-    rest = after.tokens - session.fold.known_tokens
-    room = min(int(after.limit * FACTS), min(after.limit, before.tokens - 1) - rest)
-    text = yield from _chosen(session, after, room - FRAME)
-    if text is None or (session.fold.known is not None and text == session.fold.known.text):
-        return ()
-    made = show(Aside("facts", text), 0, 0, after.counter, tier="facts", why="")
-    return () if text and made.tokens > room else (FactsShown(text),)
+def without_facts(view: View) -> View:
+    """The view without its head block; the same view if it has none."""
+    front = tuple(entry for entry in view.front if entry.tier != "facts")
+    if len(front) == len(view.front):
+        return view
+    return replace(view, front=front).with_tail(())

@@ -1,69 +1,226 @@
-"""The steps as they were recorded, read back from the log, each with every observation it has."""
+"""Reading a run back: its steps, originals behind handles, search, and proof that nothing was changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
-from pagein.events.entries import Observed
+from pagein.errors import UnknownHandle
+from pagein.events.entries import FactsShown, Observed, Pin
+from pagein.events.handles import Handle, parse_handle
 from pagein.events.protocol import with_observations
-from pagein.events.steps import ActionStep, Observation, Step
+from pagein.events.steps import ActionStep, Observation, Step, as_text, kind_name, plain_step
 from pagein.log.base import Entry, Log, Problem, Verification
-from pagein.memory._effects import Flow, Read
-from pagein.memory._state import Session
+from pagein.memory._effects import Call, Flow, Read, Recall
+from pagein.memory._state import RunState
+
+if TYPE_CHECKING:
+    from pagein.memory.options import RecallFilters
+    from pagein.search.base import Hit
+
+SUCCINCT_TEXT_MAX_CHARACTERS = 400
+"""Characters of a text that a succinct step keeps."""
 
 
-def steps(session: Session, first: int = 0, last: int | None = None) -> Flow[tuple[tuple[int, Step], ...]]:
-    """The steps at positions ``[first, last)``, each action with every observation it has, a late one included."""
-    found, _ = yield from told(session, first, session.fold.head if last is None else last)
-    return tuple(found.items())
+def read_steps(run: RunState) -> Flow[tuple[tuple[int, Step], ...]]:
+    """Read every step with its position, each action with all its observations, late ones included."""
+    steps, _ = yield from read_steps_and_notes(run, 0, run.fold.head)
+    return tuple(steps.items())
 
 
-def told(session: Session, first: int, last: int) -> Flow[tuple[dict[int, Step], dict[int, Observation]]]:
-    """The steps at positions ``[first, last)``, and the observations that stand there as notes, by position."""
-    stop = min(last, session.fold.head)
+def read_steps_and_notes(
+    run: RunState, first: int, last: int
+) -> Flow[tuple[dict[int, Step], dict[int, Observation]]]:
+    """Read the steps at positions ``[first, last)``, and the late observations recorded there, by position."""
+    stop = min(last, run.fold.head)
     entries = yield from Read(first, stop)
-    found = {entry.position: entry.body for entry in entries if isinstance(entry.body, Step)}
+    steps = {entry.position: entry.body for entry in entries if isinstance(entry.body, Step)}
+    results = [entry.body for entry in entries if isinstance(entry.body, Observed)]
     notes = {
         entry.position: entry.body.observation
         for entry in entries
         if isinstance(entry.body, Observed) and entry.body.late
     }
-    answers = [entry.body for entry in entries if isinstance(entry.body, Observed)]
-    # An observation may be far behind its action: a late one is where it came.
-    behind = (at for action in found for at in session.fold.answers.get(action, ()) if at >= stop)
-    for start, end in stretches(sorted(behind)):
+    # A late result may be recorded long after its action.
+    later = (at for action in steps for at in run.fold.answers.get(action, ()) if at >= stop)
+    for start, end in group_positions(sorted(later)):
         more = yield from Read(start, end)
-        answers += [entry.body for entry in more if isinstance(entry.body, Observed)]
+        results += [entry.body for entry in more if isinstance(entry.body, Observed)]
     by_action: dict[int, dict[int, Observation]] = {}
-    for each in answers:
-        by_action.setdefault(each.action, {})[each.index] = each.observation
-    for action, seen in by_action.items():
-        step = found.get(action)
+    for result in results:
+        by_action.setdefault(result.action, {})[result.index] = result.observation
+    for position, observations in by_action.items():
+        step = steps.get(position)
         if isinstance(step, ActionStep):
-            found[action] = with_observations(step, seen)
-    return found, notes
+            steps[position] = with_observations(step, observations)
+    return steps, notes
 
 
-def stretches(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Sorted positions as ranges ``[start, end)``, so that neighbours are read at once."""
+def group_positions(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Group sorted positions into ranges ``[start, end)``, so that neighbours are read at once."""
     start = end = -1
-    for each in positions:
-        if each != end:
+    for position in positions:
+        if position != end:
             if start >= 0:
                 yield start, end
-            start = each
-        end = each + 1
+            start = position
+        end = position + 1
     if start >= 0:
         yield start, end
 
 
-def lost_since(log: Log, known: Entry | None, found: Verification) -> Problem | None:
-    """What was known, as its last entry, and a log that is sound in itself no longer has."""
+# Search
+
+
+def recall(
+    run: RunState, query: str, limit: int, filters: RecallFilters, now: float
+) -> Flow[tuple[Hit, ...]]:
+    """Search what was recorded, best first."""
+    from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
+
+    del run
+    since, until, role = filters.get("since"), filters.get("until"), filters.get("role")
+    return (
+        yield from Recall(
+            Query(query, limit, since, until, role, now=now), across=filters.get("across", False)
+        )
+    )
+
+
+# Originals
+
+
+class Expansion(str):
+    """The original behind a handle as text; ``steps`` and ``notes`` are its steps and late observations, whole."""
+
+    __slots__ = ("handle", "notes", "steps")
+    handle: str
+    steps: tuple[Step, ...]
+    notes: tuple[Observation, ...]
+
+    @classmethod
+    def of(
+        cls, handle: str, text: str, steps: tuple[Step, ...] = (), notes: tuple[Observation, ...] = ()
+    ) -> Self:
+        """An expansion of ``handle``."""
+        expansion = cls(text)
+        expansion.handle, expansion.steps, expansion.notes = handle, steps, notes
+        return expansion
+
+
+def expand(run: RunState, handle: str | int) -> Flow[Expansion]:
+    """Read the original behind a handle, or at a position. Raises UnknownHandle."""
+    parsed, head = parse_place(handle), run.fold.head
+    if parsed is None or not 0 <= parsed.first < head:
+        raise UnknownHandle(str(handle), head)
+    steps, notes = yield from read_steps_and_notes(run, parsed.first, parsed.last)
+    if parsed.observation is not None:
+        observation = _find_observation(steps.get(parsed.first), parsed.observation)
+        if observation is None:
+            raise UnknownHandle(str(handle), head)
+        return Expansion.of(str(parsed), as_text(observation.content), tuple(steps.values()), (observation,))
+    if not steps and not notes:
+        entries = yield from Read(parsed.first, parsed.last)
+        if not entries:
+            raise UnknownHandle(str(handle), head)
+        return Expansion.of(str(parsed), "\n".join(_entry_text(entry, head) for entry in entries))
+    texts = [
+        "\n".join(_step_lines(steps[at])) if at in steps else as_text(notes[at].content)
+        for at in sorted((*steps, *notes))
+    ]
+    return Expansion.of(str(parsed), "\n\n".join(texts), tuple(steps.values()), tuple(notes.values()))
+
+
+def parse_place(handle: object) -> Handle | None:
+    """The handle in a text, or of a position; None for anything else."""
+    if isinstance(handle, str):
+        return parse_handle(handle)
+    if isinstance(handle, int) and not isinstance(handle, bool):
+        return Handle(handle, handle + 1)
+    return None
+
+
+def _find_observation(step: Step | None, index: int) -> Observation | None:
+    if isinstance(step, ActionStep) and index < len(step.observations):
+        return step.observations[index]
+    return None
+
+
+def _entry_text(entry: Entry, head: int) -> str:
+    match entry.body:
+        case Pin(text=text) | FactsShown(text=text):
+            return text
+        case Observed(observation=observation):
+            return as_text(observation.content)
+        case _:
+            raise UnknownHandle(str(entry.position), head)
+
+
+def _step_lines(step: Step) -> Iterator[str]:
+    text = as_text(step.content)
+    if text:
+        yield text
+    if isinstance(step, ActionStep):
+        for index, call in enumerate(step.tool_calls):
+            yield f"{call.name}({call.arguments})"
+            observation = step.observations[index] if index < len(step.observations) else None
+            if observation is not None:
+                yield as_text(observation.content)
+
+
+def full_step(position: int, step: Step) -> dict[str, Any]:
+    """A step as JSON-safe values, whole."""
+    return {"position": position} | plain_step(step)
+
+
+def succinct_step(position: int, step: Step) -> dict[str, Any]:
+    """A step as JSON-safe values: long texts cut, images by their hash, without provider content."""
+    values: dict[str, Any] = {
+        "position": position,
+        "kind": kind_name(step),
+        "text": _shorten(as_text(step.content)),
+    }
+    if isinstance(step, ActionStep):
+        values["tool_calls"] = [
+            {"name": call.name, "arguments": _shorten(call.arguments)} for call in step.tool_calls
+        ]
+        values["observations"] = [
+            None
+            if observation is None
+            else {"status": observation.status, "text": _shorten(as_text(observation.content))}
+            for observation in step.observations
+        ]
+    return values
+
+
+def _shorten(text: str) -> str:
+    limit = SUCCINCT_TEXT_MAX_CHARACTERS
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
+
+
+# Proof
+
+
+def verify(run: RunState) -> Flow[Verification]:
+    """Derive every hash of the log again; fold a sound log anew, so that the view is of what was proven."""
+    from pagein.memory.operations.load import reload  # noqa: PLC0415 - which reads history itself
+
+    verification = yield from Call(lambda runtime: runtime.verify_log())
+    if verification.ok:
+        yield from reload(run)
+    return verification
+
+
+def find_lost_entry(log: Log, known: Entry | None, verification: Verification) -> Problem | None:
+    """The problem of a log that is sound, but no longer has the last entry that was known."""
     if known is None:
         return None
-    if found.entries <= known.position:
-        return Problem(found.entries, f"{known.position + 1} entries were known, {found.entries} are there")
-    now = next(iter(log.read(known.position, known.position + 1)), None)
-    if now is None or now.digest != known.digest:
+    if verification.entries <= known.position:
+        return Problem(
+            verification.entries,
+            f"{known.position + 1} entries were known, {verification.entries} are there",
+        )
+    entry = next(iter(log.read(known.position, known.position + 1)), None)
+    if entry is None or entry.digest != known.digest:
         return Problem(known.position, "the entry is not the one that was known: the history was replaced")
     return None

@@ -1,292 +1,196 @@
-"""The verbs, written once: generators that yield what they need done, driven sync and async by ``memory``.
-
-What shows and what leaves is in ``paging``, what was recorded is read back in ``history``.
-"""
+"""Folding the log of a run: from its snapshot or its first entry, after other writers, and after an erasure."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
-from pagein.context.page_in import Part, Sights
-from pagein.context.view.fold import Fold, undone
-from pagein.errors import LogErased, LogError, LogUnreadable, NothingToUndo, UnknownHandle
-from pagein.events.entries import Body, Compaction, Erased, Pin, Undo, Unpin
-from pagein.events.handles import Handle, parse_handle
-from pagein.events.steps import Usage
-from pagein.formats import Item
+from pagein.context.view.fold import Fold, undone_positions
+from pagein.errors import LogErased, LogError
+from pagein.events.entries import Body, Erased, Undo
 from pagein.log.base import Entry, Log
 from pagein.log.snapshots import Snapshot
-from pagein.memory._effects import Anew, Append, Attend, Flow, Head, Keep, Look, Read
-from pagein.memory._state import Held, Session
-from pagein.memory.operations.history import stretches
-from pagein.memory.operations.ingest import Admission, Handed, admit, unheard
-from pagein.memory.operations.view import QUIET, made_ready, thrown_away, undisturbed
-from pagein.memory.snapshots import MISFITS, is_due, key_of, needed, packed, restored, unpacked
+from pagein.memory._effects import Flow, Read, ReadSnapshot, RestartEmpty, WriteSnapshot
+from pagein.memory._state import FoldedLog, RunState
+from pagein.memory.operations.history import group_positions
+from pagein.memory.operations.page_in import prepare_page_in
+from pagein.memory.operations.summarize import cancel_summary
+from pagein.memory.snapshots import (
+    RESTORE_ERRORS,
+    RestoredSnapshot,
+    decode_body,
+    encode_snapshot,
+    needed_positions,
+    restore,
+    snapshot_key,
+)
 
-PAGE = 1_000
-"""Entries that are read at a time where a whole log is folded: no more of it is ever held."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What ``record`` wrote: positions ``[first, last)``, and what had to be mended to be legal."""
-
-    first: int
-    last: int
-    repairs: tuple[str, ...] = ()
-
-
-def load(session: Session, log: Log | None = None) -> Flow[None]:
-    """Fold the log, the run's or another one: from its snapshot where there is one that fits, else from its first entry."""
-    shelf = yield from Look(log)
-    held, kept, dropped = None, None, 0
-    if shelf is not None and key_of(session.counter):
-        kept, dropped = 0 if shelf.is_open else None, shelf.dropped
-        if shelf.snapshot is not None:
-            held = yield from _from_snapshot(session, shelf.snapshot, log)
-        if held is not None and shelf.snapshot is not None and shelf.is_open:
-            kept = shelf.snapshot.position
-    if held is not None:
-        session.tail, session.part = held.tail, held.part
-    session.hold(held or (yield from _anew(session, log)))
-    session.kept, session.dropped = kept, dropped
+ENTRIES_PER_READ = 1_000
+"""Entries read at a time while a log is folded: no more of it is ever in memory at once."""
 
 
-def reload(session: Session) -> Flow[None]:
-    """Fold the whole log from its first entry, whatever a snapshot says; the next one is made of that."""
-    session.hold((yield from _anew(session)))
-    session.kept = None if session.kept is None else 0
+def load(run: RunState, log: Log | None = None) -> Flow[None]:
+    """Fold the run's log, or another one: from a snapshot that fits, else from the first entry."""
+    slot = yield from ReadSnapshot(log)
+    restored, position, dropped = None, None, 0
+    if slot is not None and snapshot_key(run.counter):
+        position, dropped = 0 if slot.is_open else None, slot.dropped
+        if slot.snapshot is not None:
+            restored = yield from _restore_snapshot(run, slot.snapshot, log)
+            if restored is not None and slot.is_open:
+                position = slot.snapshot.position
+    if restored is None:
+        run.restart_from((yield from fold_from_start(run, log)))
+    else:
+        run.restart_from(restored.log)
+        run.page_in.cache, run.page_in.search_share = restored.cache, restored.search_share
+    run.snapshot.position, run.snapshot.dropped = position, dropped
 
 
-def _from_snapshot(session: Session, snapshot: Snapshot, log: Log | None) -> Flow[Held | None]:
-    """What a snapshot and the entries behind it give; None where it is of another log or release, or an undo takes back
-    what it folded.
+def reload(run: RunState) -> Flow[None]:
+    """Fold the log from its first entry, and let the next snapshot replace the one in the store."""
+    run.restart_from((yield from fold_from_start(run)))
+    run.snapshot.outdate()
+
+
+def _restore_snapshot(run: RunState, snapshot: Snapshot, log: Log | None) -> Flow[RestoredSnapshot | None]:
+    """Restore a snapshot and fold the entries after it; None if it does not fit.
+
+    It does not fit after another release or another log, or if an undo or an erasure changed what it folded.
     """
     last = yield from Read(snapshot.position - 1, snapshot.position, log)
-    if not _fits(snapshot, session, last):
+    if not _matches_log(snapshot, run, last):
         return None
     try:
-        value = unpacked(snapshot.body)
+        value = decode_body(snapshot.body)
         bodies: dict[int, Body] = {}
-        for start, stop in stretches(sorted(needed(value))):
-            bodies.update((each.position, each.body) for each in (yield from Read(start, stop, log)))
-        held = restored(value, session.counter, bodies)
-    except MISFITS:
+        for start, stop in group_positions(sorted(needed_positions(value))):
+            entries = yield from Read(start, stop, log)
+            bodies.update((entry.position, entry.body) for entry in entries)
+        restored = restore(value, run.counter, bodies)
+    except RESTORE_ERRORS:
         return None
-    held.tip = snapshot.digest
-    return held if (yield from _follow(held, log)) is None else None
+    restored.log.last_digest = snapshot.digest
+    return restored if (yield from _fold_rest(restored.log, log)) is None else None
 
 
-def _fits(snapshot: Snapshot, session: Session, last: Sequence[Entry]) -> bool:
-    """Whether it can be read here, and is of this log: the digest of its last entry covers all before."""
-    return snapshot.key == key_of(session.counter) and [each.digest for each in last] == [snapshot.digest]
+def _matches_log(snapshot: Snapshot, run: RunState, last: Sequence[Entry]) -> bool:
+    """True if the snapshot is of this counter and this log: the digest of its last entry covers all entries before."""
+    return snapshot.key == snapshot_key(run.counter) and [entry.digest for entry in last] == [snapshot.digest]
 
 
-def _anew(session: Session, log: Log | None = None, skip: frozenset[int] = frozenset()) -> Flow[Held]:
-    """What the log gives folded from its first entry, undone compactions left out."""
+def fold_from_start(
+    run: RunState, log: Log | None = None, skip: frozenset[int] = frozenset()
+) -> Flow[FoldedLog]:
+    """Fold a log from its first entry, without the compactions at ``skip`` and those undone."""
     while True:
-        held = Held(Fold(session.counter, skip=skip))
-        found = yield from _follow(held, log)
-        if found is None:
-            return held
-        skip = found
+        folded = FoldedLog(Fold(run.counter, skip=skip))
+        undone = yield from _fold_rest(folded, log)
+        if undone is None:
+            return folded
+        skip = undone
 
 
-def _follow(held: Held, log: Log | None) -> Flow[frozenset[int] | None]:
-    """Fold in what is behind, a page at a time. Where that takes back what was folded already: all that is undone."""
-    skip, is_undone = held.fold.skip, False
-    start = at = held.fold.head
-    while page := (yield from Read(at, at + PAGE, log)):
-        found = undone(entry.body for entry in page)
-        # What was erased since a snapshot is in it still.
+def _fold_rest(folded: FoldedLog, log: Log | None) -> Flow[frozenset[int] | None]:
+    """Fold the entries that follow; if they undo an entry already folded, return every undone position instead."""
+    skip, must_refold = folded.fold.skip, False
+    start = position = folded.fold.head
+    while page := (yield from Read(position, position + ENTRIES_PER_READ, log)):
+        undone = undone_positions(entry.body for entry in page)
+        # A snapshot still has what was erased after it.
         is_erased = start > 0 and any(isinstance(entry.body, Erased) for entry in page)
-        is_undone = is_undone or is_erased or not found <= skip
-        skip |= found
-        at += len(page)
-        if not is_undone:
-            held.take(page)
-    return skip if is_undone else None
+        must_refold = must_refold or is_erased or not undone <= skip
+        skip |= undone
+        position += len(page)
+        if not must_refold:
+            folded.apply(page)
+    return skip if must_refold else None
 
 
-def keep(session: Session, *, closing: bool = False) -> Flow[None]:
-    """Keep a snapshot where one is due. One that cannot be kept costs time at the next opening, and nothing else."""
-    if is_due(session.fold.head, session.kept, closing=closing):
-        with suppress(LogError):
-            if closing:
-                yield from made_ready(session)
-            yield from keep_now(session)
-
-
-def keep_now(session: Session) -> Flow[None]:
+def write_snapshot(run: RunState) -> Flow[None]:
     """Keep a snapshot of the run as it stands, due or not. Raises LogError."""
-    # Where it fails, too: it is tried again when as much has come again.
-    head = session.kept = session.fold.head
+    # The position is moved first: after a failure the next attempt waits for as many entries again.
+    head = run.snapshot.position = run.fold.head
     last = yield from Read(head - 1, head)
     if last:
-        held = Held(session.fold, session.heard, session.heard_at, session.recorded)
-        held.tail, held.part = session.tail, session.part
-        snapshot = Snapshot(head, last[0].digest, key_of(session.counter), packed(held))
-        yield from Keep(snapshot, session.dropped)
+        body = encode_snapshot(run.log, run.page_in)
+        snapshot = Snapshot(head, last[0].digest, snapshot_key(run.counter), body)
+        yield from WriteSnapshot(snapshot, run.snapshot.dropped)
 
 
-def catch_up(session: Session) -> Flow[None]:
-    """Fold in what another writer recorded meanwhile; where it erased something, forget what was made of that.
+def write_closing_snapshot(run: RunState) -> Flow[None]:
+    """Keep a snapshot with the page-in prepared, if anything is new. Without one, opening takes longer."""
+    if run.snapshot.is_due(run.fold.head, closing=True):
+        with suppress(LogError):
+            yield from prepare_page_in(run)
+            yield from write_snapshot(run)
 
-    Raises LogErased where it erased the whole run.
-    """
-    entries = yield from _news(session)
+
+def catch_up(run: RunState) -> Flow[None]:
+    """Fold in the entries of other writers. Raises LogErased if the run was erased whole."""
+    entries = yield from read_new_entries(run)
     if entries is None:
-        yield from _begun_anew(session)
+        yield from restart_if_erased(run)
         raise LogErased(
             "what this memory goes on from is not there any more: it was erased without a trace, or its store replaced. "
             "Nothing was written; open it again."
         )
     if any(isinstance(entry.body, Erased) for entry in entries):
-        yield from healed(session)
+        yield from rebuild_after_erasure(run)
     elif any(isinstance(entry.body, Undo) for entry in entries):
-        yield from reload(session)
+        yield from reload(run)
     else:
-        session.take(entries)
+        run.apply_entries(entries)
 
 
-def heed(session: Session) -> Flow[None]:
-    """Before a verb: fold in what the library wrote meanwhile elsewhere, as an erasure, or a worker's summary.
-
-    What another host said is left: the next write tells of it, by a Conflict. So is a history that is not there any more
-    and that nobody says he erased. Raises LogErased where the run was erased whole.
-    """
-    known = head = session.fold.head - session.unwritten
-    with suppress(LogError):  # a store that does not answer is told of by the verb that needs it
-        head = yield from Head()
-    if head == known:
-        return
-    entries = None if head < known else (yield from _news(session))
-    if entries is None:
-        yield from _begun_anew(session)
-    elif any(isinstance(entry.body, Erased) for entry in entries):
-        yield from healed(session)
-    elif not session.unwritten and all(isinstance(entry.body, QUIET) for entry in entries):
-        session.take(entries)
-
-
-def healed(session: Session) -> Flow[None]:
-    """Forget what was made of the log, and fold it again: something in it was erased.
-
-    What the host handed over is remembered by its hash: handed over again, it is not recorded again.
-    """
-    head, heard, heard_at = session.fold.head, session.heard, session.heard_at
-    yield from thrown_away(session)
-    session.written.clear()
-    session.tried.clear()
-    session.tail = session.last = None
-    session.sights, session.part, session.rests_until = Sights(), Part(), 0
-    yield from load(session)
-    new = bisect_left(session.heard_at, head)
-    session.heard = [*heard, *session.heard[new:]]
-    session.heard_at = [*heard_at, *session.heard_at[new:]]
-    session.kept = None  # a snapshot would write down the hashes of what was erased
-
-
-def _news(session: Session) -> Flow[Sequence[Entry] | None]:
-    """What was recorded behind what is folded in; None where that is not there any more."""
-    head = session.fold.head - session.unwritten
+def read_new_entries(run: RunState) -> Flow[Sequence[Entry] | None]:
+    """Read the entries after the folded ones; None if the last folded entry is no longer in the log."""
+    head = run.fold.head - run.log.unwritten
     start = max(head - 1, 0)
     entries = yield from Read(start, None)
-    if head and (not entries or (session.tip and entries[0].digest != session.tip)):
+    if head and (not entries or (run.log.last_digest and entries[0].digest != run.log.last_digest)):
         return None
     return entries[head - start :]
 
 
-def _begun_anew(session: Session) -> Flow[None]:
-    """Go on with an empty run where another memory erased this one, and say so once: raises LogErased. Else nothing."""
-    if not (yield from Anew()):
+def rebuild_after_erasure(run: RunState) -> Flow[None]:
+    """Drop everything derived from the log, and fold it again without what was erased.
+
+    Fingerprints of the host's items stay: an erased item that the host hands over again is not recorded again.
+    """
+    head = run.fold.head
+    fingerprints, positions = run.log.fingerprints, run.log.fingerprint_positions
+    yield from cancel_summary(run)
+    run.summaries.clear()
+    run.page_in.clear()
+    run.usage.last_view = None
+    yield from load(run)
+    new = bisect_left(run.log.fingerprint_positions, head)
+    run.log.fingerprints = [*fingerprints, *run.log.fingerprints[new:]]
+    run.log.fingerprint_positions = [*positions, *run.log.fingerprint_positions[new:]]
+    run.snapshot.position = None  # a snapshot would store the fingerprints of what was erased
+
+
+def restart_if_erased(run: RunState) -> Flow[None]:
+    """Go on with an empty run if another memory erased this one, and raise LogErased once to say so."""
+    if not (yield from RestartEmpty()):
         return
-    session.rendered.clear()
-    yield from healed(session)
-    session.heard, session.heard_at = [], []
+    yield from restart_empty(run)
     raise LogErased(
         "another memory erased this run, whole. Nothing was written; this memory goes on with an empty run. Drop what "
         "the host still holds of it, and call again."
     )
 
 
-def nothing() -> Flow[None]:
-    """Do nothing, in its turn."""
+def restart_empty(run: RunState) -> Flow[None]:
+    """Fold a run that was erased whole, and forget the host's items too."""
+    run.transcript.last_requests.clear()
+    yield from rebuild_after_erasure(run)
+    run.log.fingerprints, run.log.fingerprint_positions = [], []
+
+
+def do_nothing(run: RunState) -> Flow[None]:
+    """Do nothing: a turn of its own still opens the memory, and refreshes it."""
+    del run
     yield from ()
-
-
-def record(
-    session: Session,
-    items: Sequence[Item] | Handed,
-    *,
-    strict: bool,
-    whole: bool | None = False,
-    usage: Usage | None = None,
-) -> Flow[Recorded]:
-    """Write the items durably, all or none, then show them; learn from what the provider reported."""
-    fresh, left = _fresh(session, items, whole)
-
-    def written() -> Flow[tuple[Admission, Sequence[Entry]]]:
-        fold = session.fold
-        admission = admit(fresh, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict)
-        return admission, (yield from Append(admission.bodies, fold.head)) if admission.bodies else ()
-
-    admission, entries = yield from undisturbed(session, written)
-    first = session.fold.head
-    if entries:
-        session.take(entries)
-        if session.has_facts:
-            yield from Attend()
-    repairs = (*left, *admission.repairs)
-    session.repairs.extend(repairs)
-    if usage is not None:
-        session.learn(usage.input_tokens)
-    session.call_back(entries)
-    return Recorded(first, session.fold.head, repairs)
-
-
-def _fresh(
-    session: Session, items: Sequence[Item] | Handed, whole: bool | None
-) -> tuple[Sequence[Item], tuple[str, ...]]:
-    """What of the items is new, and what was left out; typed steps are all new."""
-    if not isinstance(items, Handed):
-        return items, ()
-    shown = session.rendered.get(items.format)
-    since = session.since(shown.head) if shown is not None else ()
-    return unheard(items, shown, session.heard, since, whole=whole)
-
-
-def undo(session: Session) -> Flow[Compaction]:
-    """Take back the last compaction that was not taken back already. Raises NothingToUndo."""
-    if not session.fold.compactions:
-        raise NothingToUndo("no compaction is left to undo")
-    position = session.fold.compactions[-1]
-    # Read before the write: what fails then leaves everything as it was.
-    entries = yield from Read(position, position + 1)
-    held = yield from _anew(session, skip=session.fold.skip | {position})
-    written = yield from Append((Undo(position),), session.fold.head)
-    held.take(written)
-    session.hold(held)
-    session.kept = None if session.kept is None else 0  # what there is has what was taken back
-    body = entries[0].body
-    if not isinstance(body, Compaction):
-        raise LogUnreadable(f"entry {position} is no compaction")
-    return body
-
-
-def pin(session: Session, text: str) -> Flow[str]:
-    """Keep the text verbatim in every view. Gives its handle."""
-    entries = yield from Append((Pin(text),), session.fold.head)
-    session.take(entries)
-    return str(Handle(entries[0].position, entries[0].position + 1))
-
-
-def unpin(session: Session, handle: str) -> Flow[None]:
-    """Let a pin go. Raises UnknownHandle where the handle names no pin."""
-    named = parse_handle(handle)
-    if named is None or named.first not in session.fold.pinned:
-        raise UnknownHandle(handle, session.fold.head)
-    session.take((yield from Append((Unpin(named.first),), session.fold.head)))

@@ -1,112 +1,117 @@
-"""The deterministic projection: older steps become one extract of themselves, in order, with handles."""
+"""Projection: replaces older steps by one extract of them, in order, with handles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
+from typing import Annotated
 
-from pagein.context.compaction.base import Plan, actions, plan_of
-from pagein.context.compaction.episodes import folds, is_worth, legal_stop
-from pagein.context.compaction.extracts import boundary, stays, summary_of, visible_from
-from pagein.context.compaction.policies.clip import clip_whole
+from pagein._common.validation import POSITIVE_SHARE
+from pagein.context.compaction.base import Plan, actions, make_plan
+from pagein.context.compaction.clips import clip_entry
+from pagein.context.compaction.episodes import (
+    boundary,
+    foldable_stretches,
+    is_worth_folding,
+    legal_stop,
+    protected_tokens,
+    summarize_stretch,
+    unprotected_tokens,
+    visible_texts,
+)
 from pagein.context.view.fold import preview
-from pagein.context.view.view import Shown, View
+from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement
 from pagein.events.handles import step_handle
 from pagein.events.steps import SummaryStep, as_text
 from pagein.tokens import Budget
 
-MOST_EXTRACT = 12_000
-"""Tokens beyond which an extract finds little worth its room; in a large view the newest steps have the rest."""
+EXTRACT_MAX_TOKENS = 12_000
+"""Tokens of an extract at most: more finds little of worth. In a large view the newest steps have the rest."""
 
-AHEAD, WIDEST = 1, 0.3
-"""Steps of the usual size that fit between two passes, and the share of the limit that may be kept free for them."""
+STEPS_AHEAD, AHEAD_MAX_SHARE = 1, 0.3
+"""Steps of median size that fit between two compactions, and the largest share of the limit kept free for them."""
 
-NEWEST = 0.5
-"""Share of the room that the newest action may take before it is cut down to leave room for an extract."""
+NEWEST_MAX_SHARE = 0.5
+"""Share of the room above which the newest action is clipped, to leave room for an extract."""
 
-TIGHT = 0.8
-"""The share of what is left beside what stays verbatim that is filled at least, be the low mark where it may: where the
-user's words are near as long as the window, or steps are long, the newest one would be cut down to nothing."""
+MIN_FILL_SHARE = 0.8
+"""Share of the tokens beside protected entries that is filled at least, whatever the low mark is. If user messages nearly
+fill the window, or steps are long, the newest step would be clipped to nothing."""
 
-SMALLEST = 48
-"""Tokens below which cutting the newest action down is not tried."""
+CLIP_MIN_TOKENS = 48
+"""Tokens to which the newest action is clipped at least."""
 
-LONG = 80
-"""Characters beyond which a text of the newest action may be cut."""
+LONG_TEXT_CHARS = 80
+"""Characters above which a text of the newest action may be clipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
     """Folds everything but the newest steps into an extract, above the high mark, down to the low mark.
 
-    ``recent`` is the share of what is left at the low mark that the newest steps keep; the extract has the rest.
+    The newest steps keep ``recent`` of the tokens left at the low mark; the extract has the rest.
     """
 
-    recent: float = 0.3
+    recent: Annotated[float, POSITIVE_SHARE, "Share of the remaining tokens for the newest steps."] = 0.3
     name: str = "projection"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
-        """A plan that folds the oldest steps, or none."""
+        """Plan an extract of the oldest steps, or None."""
         if view.tokens <= view.limit * budget.high:
             return None
-        staying = sum(each.tokens for each in view.entries if stays(each))
-        room = max(low_mark(view, budget) - staying, int((view.limit - staying) * TIGHT))
-        clipped = _clip_newest(view, int(room * NEWEST))
+        staying = protected_tokens(view)
+        room = max(_low_mark(view, budget) - staying, int((view.limit - staying) * MIN_FILL_SHARE))
+        clipped = _clip_newest(view, int(room * NEWEST_MAX_SHARE))
         if clipped:
             view = preview(view, clipped)
-        newest = max(room * self.recent, room - MOST_EXTRACT)
+        newest = max(room * self.recent, room - EXTRACT_MAX_TOKENS)
         stop = legal_stop(view, boundary(view, newest))
-        newer = sum(each.tokens for each in view.run if each.first >= stop and not stays(each))
-        folded = _fold(view, stop, room - newer)
-        return plan_of((*clipped, *folded), self.name, f"older than {step_handle(stop)}")
+        folded = _fold(view, stop, room - unprotected_tokens(view, stop))
+        return make_plan((*clipped, *folded), self.name, f"older than {step_handle(stop)}")
 
 
-def low_mark(view: View, budget: Budget) -> int:
-    """The tokens to come down to: the budget's low mark, or lower where steps are so long that it would soon be passed.
-
-    Between two passes there is room for ``AHEAD`` steps of the newest ones' median size, in at most ``WIDEST`` of the
-    limit.
-    """
-    sizes = [each.tokens for each in actions(view)[-5:]]
-    ahead = min(int(AHEAD * median(sizes)), int(view.limit * WIDEST)) if sizes else 0
+def _low_mark(view: View, budget: Budget) -> int:
+    """Return the tokens to reach: the budget's low mark, or less, so that ``STEPS_AHEAD`` steps of median size fit."""
+    sizes = [entry.tokens for entry in actions(view)[-5:]]
+    ahead = min(int(STEPS_AHEAD * median(sizes)), int(view.limit * AHEAD_MAX_SHARE)) if sizes else 0
     return min(int(view.limit * budget.low_share), view.limit - ahead)
 
 
 def _clip_newest(view: View, tokens: int) -> tuple[Replacement, ...]:
-    """The newest action cut down to ``tokens`` where it alone would leave no room for an extract."""
+    """Clip the newest action to ``tokens`` if it costs more."""
     acted = actions(view)
-    allowed = max(tokens, SMALLEST)
+    allowed = max(tokens, CLIP_MIN_TOKENS)
     if not acted or acted[-1].tokens <= allowed:
         return ()
     newest = acted[-1]
-    found: tuple[Replacement, ...] = ()
+    clipped: tuple[Replacement, ...] = ()
     for divisor in (1, 2, 4, 8):
-        each = max(8, allowed // (divisor * _slots(newest)))
-        stubs = tuple(clip_whole(newest, each, view.counter, "clip"))
+        text_tokens = max(8, allowed // (divisor * _count_long_texts(newest)))
+        stubs = tuple(clip_entry(newest, text_tokens, view.counter, "clip"))
         if not stubs:
-            return found
-        found = (Replacement(newest.first, newest.last, stubs),)
-        if preview(view, found).tokens <= view.tokens - newest.tokens + allowed:
-            return found
-    return found
+            return clipped
+        clipped = (Replacement(newest.first, newest.last, stubs),)
+        if preview(view, clipped).tokens <= view.tokens - newest.tokens + allowed:
+            return clipped
+    return clipped
 
 
-def _slots(shown: Shown) -> int:
-    """How many of an action's texts are long enough to be cut."""
-    texts = [message.content for message in shown.messages] + [
-        call.arguments for message in shown.messages for call in message.tool_calls
+def _count_long_texts(entry: ViewEntry) -> int:
+    """Count the texts of an action that are long enough to be clipped, at least 1."""
+    texts = [message.content for message in entry.messages] + [
+        call.arguments for message in entry.messages for call in message.tool_calls
     ]
-    return max(1, sum(len(as_text(each)) > LONG for each in texts))
+    return max(1, sum(len(as_text(text)) > LONG_TEXT_CHARS for text in texts))
 
 
 def _fold(view: View, stop: int, tokens: int) -> Iterator[Replacement]:
-    """Every stretch before ``stop`` as a summary; the newest has the extract, which is the whole run's."""
-    found = folds(view, stop)
-    for number, held in enumerate(found):
-        newest = number == len(found) - 1
-        if newest or is_worth(held):
-            by = summary_of(view, held, tokens if newest else 0, visible_from(view, stop))
-            if len(held) > 1 or held[0].item != SummaryStep(by.summary or ""):
-                yield by
+    """Summarize every stretch before ``stop``; the newest one has the extract of the whole run."""
+    stretches = foldable_stretches(view, stop)
+    for number, stretch in enumerate(stretches):
+        is_newest = number == len(stretches) - 1
+        if is_newest or is_worth_folding(stretch):
+            summary = summarize_stretch(view, stretch, tokens if is_newest else 0, visible_texts(view, stop))
+            if len(stretch) > 1 or stretch[0].item != SummaryStep(summary.summary or ""):
+                yield summary

@@ -1,6 +1,6 @@
-"""Relevance: near capacity each old step is scored against what the run is doing now, and the low ones leave first.
+"""Relevance: scores old steps against the newest ones, and folds those with the lowest scores.
 
-Hierarchical working memory's third eviction rule (seed 3).
+The third eviction rule of hierarchical working memory (seed 3).
 """
 
 from __future__ import annotations
@@ -8,80 +8,88 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Annotated
 
-from pagein.context.compaction.base import Plan, actions, plan_of
-from pagein.context.compaction.episodes import is_summary, is_worth, legal_stop
-from pagein.context.compaction.extracts import boundary, summary_of
+from pagein._common.validation import COUNT, POSITIVE_SHARE
+from pagein.context.compaction.base import Plan, actions, make_plan
+from pagein.context.compaction.episodes import (
+    boundary,
+    is_summary,
+    is_worth_folding,
+    legal_stop,
+    summarize_stretch,
+)
 from pagein.context.compaction.step_scores import (
-    Embeds,
-    Scores,
+    StepEmbedder,
+    StepScorer,
     Weight,
-    by_words,
-    is_marked,
-    kept_best,
-    text_of,
+    entry_text,
+    is_permanent,
+    select_best,
 )
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.tokens import Budget
 
-__all__ = ["Embeds", "Relevance", "Weight", "by_words"]
-
-NEWEST = 0.3
-"""Share of the limit that the newest actions may have; the newest of all stays whatever it costs."""
+NEWEST_SHARE = 0.3
+"""Share of the limit for the newest actions; the newest of all stays whatever it costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """Above the high mark, folds the old steps that have least to do with the newest, down to the low mark.
+    """Folds the old steps least relevant to the newest, above the high mark, down to the low mark.
 
-    The last ``keep`` actions stay where they are not too long, and so do system prompts, pins, the user's words and
-    final answers; ``weight`` adds what the user knows better. Where steps left stands a line with their handles, and
-    with the newest of them an extract of the run, which has ``share`` of the room. With ``embedder`` a step is compared
-    by meaning; where that fails, by words.
+    The last ``keep`` actions stay unless they are too long; system prompts, pins, user messages and final answers always
+    stay. ``weight`` adds to a step's score. Removed steps are replaced by a line with their handles, the newest of them
+    by an extract of the run with ``share`` of the room. Steps are compared by the vectors of an ``embedder``, or by words
+    without one or if it fails.
     """
 
-    keep: int = 3
-    share: float = 0.4
+    keep: Annotated[int, COUNT, "Newest actions that stay, unless they are too long."] = 3
+    share: Annotated[float, POSITIVE_SHARE, "Share of the room for older steps that their extract takes."] = (
+        0.4
+    )
     weight: Weight | None = None
-    embedder: Embeds | None = None
+    embedder: StepEmbedder | None = None
     name: str = "relevance"
     _vectors: dict[str, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
-        """A plan that folds the least relevant steps, or none."""
+        """Plan a fold of the least relevant steps, or None."""
         if view.tokens <= view.limit * budget.high:
             return None
         scores = self.scores(view)
         room = int(view.limit * budget.low_share) - sum(
-            each.tokens for each in view.entries if is_marked(each)
+            entry.tokens for entry in view.entries if is_permanent(entry)
         )
         extract = int(room * self.share)
-        costs = {each.first: each.tokens for each in view.run if not is_marked(each)}
-        left = room - extract - sum(cost for first, cost in costs.items() if first not in scores)
-        leaving = scores.keys() - kept_best(scores, costs, left)
-        folded = tuple(self._folded(view, leaving, extract))
-        return plan_of(folded, self.name, f"{len(leaving)} steps least relevant to what is done now")
+        costs = {entry.first: entry.tokens for entry in view.run if not is_permanent(entry)}
+        room_left = room - extract - sum(cost for first, cost in costs.items() if first not in scores)
+        leaving = scores.keys() - select_best(scores, costs, room_left)
+        folded = tuple(self._fold(view, leaving, extract))
+        return make_plan(folded, self.name, f"{len(leaving)} steps least relevant to what is done now")
 
     def scores(self, view: View) -> Mapping[int, float]:
-        """By position, what each step that may leave is worth keeping, higher is more."""
+        """Return the score of each step that may leave, by position."""
         acted = actions(view)
         newest = acted[-self.keep :][0].first if acted and self.keep else view.head
-        stop = legal_stop(view, max(newest, boundary(view, view.limit * NEWEST)))
-        old = [each for each in view.run if each.first < stop and not is_marked(each)]
-        return Scores(self.weight, self.embedder, self._vectors)(view, old)
+        stop = legal_stop(view, max(newest, boundary(view, view.limit * NEWEST_SHARE)))
+        old = [entry for entry in view.run if entry.first < stop and not is_permanent(entry)]
+        return StepScorer(self.weight, self.embedder, self._vectors)(view, old)
 
-    def _folded(self, view: View, leaving: Collection[int], room: int) -> Iterator[Replacement]:
-        """One line for each run of neighbours that leave; the newest has the extract, which is the whole run's.
+    def _fold(self, view: View, leaving: Collection[int], room: int) -> Iterator[Replacement]:
+        """Summarize each stretch of leaving neighbours; the newest one has the extract of the whole run.
 
-        A summary that stands already, and has no new neighbour, stays; but the newest of all is made anew.
+        A single older summary stays; the newest one is made anew.
         """
-        found = [
-            tuple(held) for goes, held in groupby(view.run, key=lambda each: each.first in leaving) if goes
+        stretches = [
+            tuple(stretch)
+            for leaves, stretch in groupby(view.run, key=lambda entry: entry.first in leaving)
+            if leaves
         ]
-        held_back = (*view.systems, *view.kept, *(each for each in view.run if each.first not in leaving))
-        visible = tuple(text_of(each) for each in held_back)
-        for held in found:
-            newest = held is found[-1]
-            if newest or (is_worth(held) and not is_summary(held)):
-                yield summary_of(view, held, room if newest else 0, visible)
+        staying = (*view.systems, *view.front, *(entry for entry in view.run if entry.first not in leaving))
+        visible = tuple(entry_text(entry) for entry in staying)
+        for stretch in stretches:
+            is_newest = stretch is stretches[-1]
+            if is_newest or (is_worth_folding(stretch) and not is_summary(stretch)):
+                yield summarize_stretch(view, stretch, room if is_newest else 0, visible)

@@ -1,12 +1,13 @@
-"""Rolling summary: every so many steps, all but the last few become one summary (hierarchical working memory, seed 3)."""
+"""Rolling: folds all but the last few steps every few steps (hierarchical working memory, seed 3)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from pagein.context.compaction.base import Plan, actions, plan_of
-from pagein.context.compaction.episodes import legal_stop
-from pagein.context.compaction.extracts import summaries
+from pagein._common.validation import COUNT, POSITIVE_COUNT, POSITIVE_SHARE
+from pagein.context.compaction.base import Plan, actions, make_plan
+from pagein.context.compaction.episodes import legal_stop, summarize_before
 from pagein.context.view.view import View
 from pagein.events.handles import step_handle
 from pagein.tokens import Budget
@@ -16,21 +17,21 @@ from pagein.tokens import Budget
 class Rolling:
     """Folds all but the last ``keep`` actions whenever ``every`` more have come, or above the high mark.
 
-    The summaries together have ``share`` of the limit. The article's example folded at 6 messages and kept 3; counted
-    in steps here, so that a call keeps its result.
+    The summaries together have ``share`` of the limit. The article's example folds at 6 messages and keeps 3; here steps
+    are counted, so that a call keeps its result.
     """
 
-    every: int = 6
-    keep: int = 3
-    share: float = 0.25
+    every: Annotated[int, POSITIVE_COUNT, "New actions after which the older ones are folded."] = 6
+    keep: Annotated[int, COUNT, "Newest actions that stay."] = 3
+    share: Annotated[float, POSITIVE_SHARE, "Share of the limit for all summaries together."] = 0.25
     name: str = "rolling"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
-        """A plan that folds what is older than the last few actions, or none."""
+        """Plan a fold of everything older than the last few actions, or None."""
         acted = actions(view)
-        due = len(acted) >= self.keep + self.every or view.tokens > view.limit * budget.high
-        if not due or len(acted) <= self.keep:
+        is_due = len(acted) >= self.keep + self.every or view.tokens > view.limit * budget.high
+        if not is_due or len(acted) <= self.keep:
             return None
         stop = legal_stop(view, acted[-self.keep].first if self.keep else view.head)
-        found = summaries(view, stop, int(view.limit * self.share))
-        return plan_of(found, self.name, f"older than {step_handle(stop)}")
+        replacements = summarize_before(view, stop, int(view.limit * self.share))
+        return make_plan(replacements, self.name, f"older than {step_handle(stop)}")

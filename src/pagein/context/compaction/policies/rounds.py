@@ -1,13 +1,23 @@
-"""Rounds: the user's words stay, what was done between them becomes a summary each (Mini-Agent)."""
+"""Rounds: keeps user messages, and folds the steps between them into a summary each (Mini-Agent)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
-from pagein.context.compaction.base import Plan, newest_user, plan_of
-from pagein.context.compaction.episodes import folds, is_summary, legal_stop
-from pagein.context.compaction.extracts import boundary, stays, summary_of, visible_from
+from pagein._common.validation import POSITIVE_TOKENS
+from pagein.context.compaction.base import Plan, make_plan, newest_user_position
+from pagein.context.compaction.episodes import (
+    boundary,
+    foldable_stretches,
+    is_protected,
+    is_summary,
+    legal_stop,
+    summarize_stretch,
+    unprotected_tokens,
+    visible_texts,
+)
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
@@ -16,42 +26,41 @@ from pagein.tokens import Budget
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """Above ``tokens``, or the high mark where that is lower, each closed round's execution becomes one summary.
+    """Folds the steps of each closed round into one summary, above ``tokens`` or the high mark, whichever is lower.
 
-    System prompts and every message of the user stay verbatim and in order. A summary has a fifth of what it stands
-    for, at most ``longest`` tokens, and is made once. The round in flight is never summarised away: only where closing
-    the others was not enough do its older steps fold, and its newest keep half of the room.
+    System prompts and user messages stay verbatim and in order. A summary has a fifth of the tokens it replaces, at most
+    ``longest``, and is made once. If that is not enough, the older steps of the current round fold too; its newest ones
+    keep half of the room.
     """
 
-    tokens: int = 80_000
-    longest: int = 1_300
+    tokens: Annotated[int, POSITIVE_TOKENS, "Tokens above which closed rounds become summaries."] = 80_000
+    longest: Annotated[int, POSITIVE_TOKENS, "Maximum tokens of one summary."] = 1_300
     name: str = "rounds"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
-        """A plan for every closed round that still stands in full, and for the round in flight where it must."""
+        """Plan summaries of the closed rounds, and of the current one if needed, or None."""
         limit = min(view.limit, self.tokens)
         if view.tokens <= limit * budget.high:
             return None
-        closed = tuple(self._closed(view))
+        closed = tuple(self._fold_closed(view))
         after = preview(view, closed)
         low = int(limit * budget.low_share)
-        flight = tuple(self._in_flight(after, low)) if after.tokens > low else ()
-        return plan_of((*closed, *flight), self.name, "rounds that are over")
+        flight = tuple(self._fold_in_flight(after, low)) if after.tokens > low else ()
+        return make_plan((*closed, *flight), self.name, "rounds that are over")
 
-    def _closed(self, view: View) -> Iterator[Replacement]:
-        stop = legal_stop(view, newest_user(view))
-        for held in folds(view, stop):
-            if not is_summary(held):
-                spent = sum(each.tokens for each in held)
+    def _fold_closed(self, view: View) -> Iterator[Replacement]:
+        stop = legal_stop(view, newest_user_position(view))
+        for stretch in foldable_stretches(view, stop):
+            if not is_summary(stretch):
+                spent = sum(entry.tokens for entry in stretch)
                 room = min(self.longest, spent // 5)
-                yield summary_of(view, held, room, visible_from(view, stop), own=True)
+                yield summarize_stretch(view, stretch, room, visible_texts(view, stop), own=True)
 
-    def _in_flight(self, view: View, low: int) -> Iterator[Replacement]:
-        room = low - sum(
-            each.tokens for each in view.entries if stays(each) or each.first < newest_user(view)
-        )
+    def _fold_in_flight(self, view: View, low: int) -> Iterator[Replacement]:
+        user = newest_user_position(view)
+        room = low - sum(entry.tokens for entry in view.entries if is_protected(entry) or entry.first < user)
         stop = legal_stop(view, boundary(view, room / 2))
-        newer = sum(each.tokens for each in view.run if each.first >= stop and not stays(each))
-        for held in folds(view, stop):
-            if held[0].first > newest_user(view):
-                yield summary_of(view, held, max(0, room - newer), visible_from(view, stop))
+        tokens = max(0, room - unprotected_tokens(view, stop))
+        for stretch in foldable_stretches(view, stop):
+            if stretch[0].first > user:
+                yield summarize_stretch(view, stretch, tokens, visible_texts(view, stop))

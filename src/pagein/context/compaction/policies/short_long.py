@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from pagein.context.compaction.base import Plan, plan_of
-from pagein.context.compaction.episodes import folds, is_summary, legal_stop
-from pagein.context.compaction.extracts import boundary, stays, summaries
+from pagein._common.validation import ANY_SHARE, POSITIVE_SHARE
+from pagein.context.compaction.base import Plan, make_plan
+from pagein.context.compaction.episodes import (
+    boundary,
+    foldable_stretches,
+    is_summary,
+    legal_stop,
+    protected_tokens,
+    summarize_before,
+)
 from pagein.context.view.view import View
 from pagein.errors import ConfigurationError
 from pagein.events.handles import step_handle
@@ -15,15 +23,15 @@ from pagein.tokens import Budget
 
 @dataclass(frozen=True, slots=True)
 class ShortLong:
-    """SuperAGI's Agent Summary: of the limit less what stays, ``short`` for the newest steps, ``long`` for a summary.
+    """SuperAGI's Agent Summary: ``short`` of the room for the newest steps, ``long`` for a summary of the rest.
 
-    The summary covers exactly what left the short term, and nothing happens while nothing has to leave. What leaves is
-    taken down to the low mark's share of the short term, so that not every step breaks the prefix. Raises
-    ConfigurationError where the shares are not shares.
+    The room is the limit less the protected entries. The summary covers exactly the steps that left the short term. These
+    leave down to the low mark's share of it, so that not every step breaks the prefix. Raises ConfigurationError for
+    shares that are not positive or above 1 together.
     """
 
-    short: float = 0.75
-    long: float = 0.25
+    short: Annotated[float, POSITIVE_SHARE, "Share for the newest steps. With `long`: at most 1."] = 0.75
+    long: Annotated[float, ANY_SHARE, "Share for the summary."] = 0.25
     name: str = "short_long"
 
     def __post_init__(self) -> None:
@@ -33,11 +41,11 @@ class ShortLong:
             )
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
-        """A plan that folds what the short term cannot hold, or none."""
-        room = view.limit - sum(each.tokens for each in view.entries if stays(each))
+        """Plan a summary of the steps that exceed the short term, or None."""
+        room = view.limit - protected_tokens(view)
         stop = legal_stop(view, boundary(view, room * self.short))
-        if all(map(is_summary, folds(view, stop))):
+        if all(map(is_summary, foldable_stretches(view, stop))):
             return None
         stop = legal_stop(view, boundary(view, room * self.short * budget.low_share))
-        found = summaries(view, stop, int(room * self.long))
-        return plan_of(found, self.name, f"left the short term, older than {step_handle(stop)}")
+        replacements = summarize_before(view, stop, int(room * self.long))
+        return make_plan(replacements, self.name, f"left the short term, older than {step_handle(stop)}")

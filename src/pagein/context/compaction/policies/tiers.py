@@ -1,103 +1,125 @@
-"""Tiers: an active window, episodes behind it, an archive behind those (hierarchical working memory, seed 3)."""
+"""Tiers: an active window, then summaries of episodes, then one archive (hierarchical working memory, seed 3)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Annotated
 
-from pagein.context.compaction.base import Plan, actions, plan_of
-from pagein.context.compaction.episodes import folds, is_worth, legal_stop
-from pagein.context.compaction.extracts import boundary, stays, summary_of, visible_from
-from pagein.context.compaction.step_scores import Embeds, Scores, Weight, is_marked, kept_best, text_of
-from pagein.context.view.view import Shown, View
+from pagein._common.validation import ANY_SHARE, POSITIVE_COUNT, POSITIVE_SHARE
+from pagein.context.compaction.base import Plan, actions, make_plan
+from pagein.context.compaction.episodes import (
+    boundary,
+    foldable_stretches,
+    is_worth_folding,
+    legal_stop,
+    protected_tokens,
+    summarize_stretch,
+    unprotected_tokens,
+    visible_texts,
+)
+from pagein.context.compaction.step_scores import (
+    StepEmbedder,
+    StepScorer,
+    Weight,
+    entry_text,
+    is_permanent,
+    select_best,
+)
+from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement
 from pagein.events.steps import SummaryStep
 from pagein.tokens import Budget
 
-A_LINE = 30
-"""Tokens of a summary that is a handle and nothing else."""
+HANDLE_LINE_TOKENS = 30
+"""Tokens of a summary that has only a handle."""
 
-SHORTER = 3
-"""How many times as long as its summary an episode is at least that lies between steps that kept their place."""
+EPISODE_MIN_RATIO = 3
+"""Tokens of an episode between relevant steps, as a multiple of its summary's, at least."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """Keeps the last ``fewest`` to ``most`` actions whole; what leaves them is an episode, with a summary of its own.
+    """Keeps the last ``fewest`` to ``most`` actions whole; the actions that leave them become an episode with a summary.
 
-    Episodes are written once and stay as they are, so that the prefix holds, until there are more than ``episodes`` of
-    them or the view passes the high mark: then they become one archive summary, rewritten from the run. An episode's
-    summary has ``share`` of the limit. Pins stay by themselves.
+    An episode's summary has ``share`` of the limit. It is written once, so that the prefix stays, until there are more
+    than ``episodes`` of them or the view passes the high mark. Then they become one archive, an extract of the run.
 
-    Of the steps that leave the window those that have most to do with what the run is doing now keep their place,
-    within ``relevant`` of the limit, until others have more to do with it: scored as ``Relevance`` scores them, by
-    meaning where an ``embedder`` is given, with ``weight`` for what the user knows better.
+    The most relevant steps behind the window keep their place within ``relevant`` of the limit. They are scored as in
+    ``Relevance``, with its ``embedder`` and ``weight``.
     """
 
-    fewest: int = 5
-    most: int = 10
-    episodes: int = 4
-    share: float = 0.06
-    relevant: float = 0.0
+    fewest: Annotated[int, POSITIVE_COUNT, "Actions that stay whole after a compaction. At most `most`."] = 5
+    most: Annotated[int, POSITIVE_COUNT, "Actions that stay whole before a compaction."] = 10
+    episodes: Annotated[int, POSITIVE_COUNT, "Episodes above which they are merged into one archive."] = 4
+    share: Annotated[float, POSITIVE_SHARE, "Share of the limit for the summary of an episode."] = 0.06
+    relevant: Annotated[
+        float, ANY_SHARE, "Share of the limit for older steps most relevant to the newest. 0: none."
+    ] = 0.0
     weight: Weight | None = None
-    embedder: Embeds | None = None
+    embedder: StepEmbedder | None = None
     name: str = "tiers"
     _vectors: dict[str, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
-        """A plan for the next episode, or for the archive, or none."""
+        """Plan the next episode or the archive, or None."""
         acted = actions(view)
-        high = view.tokens > view.limit * budget.high
-        if len(acted) <= self.most and not high:
+        is_high = view.tokens > view.limit * budget.high
+        if len(acted) <= self.most and not is_high:
             return None
-        room = int(view.limit * budget.low_share) - sum(each.tokens for each in view.entries if stays(each))
+        room = int(view.limit * budget.low_share) - protected_tokens(view)
         window = acted[-self.fewest :][0].first if acted else view.head
         stop = legal_stop(view, max(window, boundary(view, room / 2)))
-        return plan_of(self._leaving(view, stop, room, high=high), self.name, "left the active window")
+        return make_plan(self._fold(view, stop, room, high=is_high), self.name, "left the active window")
 
-    def _leaving(self, view: View, stop: int, room: int, *, high: bool) -> Iterator[Replacement]:
-        kept = self._kept(view, stop, room)
-        visible = (*visible_from(view, stop), *(text_of(each) for each in view.run if each.first in kept))
-        whole = [each for each in view.run if not stays(each) and (each.first >= stop or each.first in kept)]
-        newer = sum(each.tokens for each in whole)
-        found = [part for held in folds(view, stop) for part in _parts(held, kept)]
-        for number, held in enumerate(found):
-            newest = number == len(found) - 1
-            past = [each for each in held if isinstance(each.item, SummaryStep)]
-            if newest and (high or len(past) >= self.episodes):
-                left = room - newer - (A_LINE * (len(found) - 1) if kept else 0)
-                yield summary_of(view, held, max(0, left), visible)
-            elif fresh := _after(held, past):
-                if not kept:
-                    yield summary_of(view, fresh, int(view.limit * self.share), visible, own=True)
-                elif high and is_worth(held):
-                    yield summary_of(view, held, 0, visible)  # the newest speaks of them all
-                elif is_worth(fresh):
-                    tokens = min(int(view.limit * self.share), sum(each.tokens for each in fresh) // SHORTER)
-                    yield summary_of(view, fresh, tokens, visible, own=True)
+    def _fold(self, view: View, stop: int, room: int, *, high: bool) -> Iterator[Replacement]:
+        staying = self._relevant_positions(view, stop, room)
+        relevant = [entry for entry in view.run if entry.first in staying]
+        visible = (*visible_texts(view, stop), *map(entry_text, relevant))
+        whole = unprotected_tokens(view, stop) + sum(entry.tokens for entry in relevant)
+        stretches = [
+            part for stretch in foldable_stretches(view, stop) for part in _split_stretch(stretch, staying)
+        ]
+        for number, stretch in enumerate(stretches):
+            is_newest = number == len(stretches) - 1
+            episodes = [entry for entry in stretch if isinstance(entry.item, SummaryStep)]
+            if is_newest and (high or len(episodes) >= self.episodes):
+                tokens_left = room - whole - (HANDLE_LINE_TOKENS * (len(stretches) - 1) if staying else 0)
+                yield summarize_stretch(view, stretch, max(0, tokens_left), visible)
+            elif fresh := _entries_after(stretch, episodes):
+                if not staying:
+                    yield summarize_stretch(view, fresh, int(view.limit * self.share), visible, own=True)
+                elif high and is_worth_folding(stretch):
+                    yield summarize_stretch(view, stretch, 0, visible)  # the newest summary covers all
+                elif is_worth_folding(fresh):
+                    most = sum(entry.tokens for entry in fresh) // EPISODE_MIN_RATIO
+                    tokens = min(int(view.limit * self.share), most)
+                    yield summarize_stretch(view, fresh, tokens, visible, own=True)
 
-    def _kept(self, view: View, stop: int, room: int) -> frozenset[int]:
-        """The positions of what keeps its place although it is behind the window."""
+    def _relevant_positions(self, view: View, stop: int, room: int) -> frozenset[int]:
+        """Return the positions of the relevant steps behind the window, which stay."""
         if self.relevant <= 0 and self.weight is None:
             return frozenset()
         old = [
-            each
-            for each in view.run
-            if each.first < stop and not is_marked(each) and not isinstance(each.item, SummaryStep)
+            entry
+            for entry in view.run
+            if entry.first < stop and not is_permanent(entry) and not isinstance(entry.item, SummaryStep)
         ]
-        costs = {each.first: each.tokens for each in old}
-        scores = Scores(self.weight, self.embedder, self._vectors)(view, old)
-        return kept_best(scores, costs, min(view.limit * self.relevant, room / 2))
+        costs = {entry.first: entry.tokens for entry in old}
+        scores = StepScorer(self.weight, self.embedder, self._vectors)(view, old)
+        return select_best(scores, costs, min(view.limit * self.relevant, room / 2))
 
 
-def _parts(held: tuple[Shown, ...], kept: frozenset[int]) -> Iterator[tuple[Shown, ...]]:
-    """The stretches of neighbours that leave."""
-    for stays_here, part in groupby(held, key=lambda each: each.first in kept):
-        if not stays_here:
+def _split_stretch(
+    stretch: tuple[ViewEntry, ...], staying: frozenset[int]
+) -> Iterator[tuple[ViewEntry, ...]]:
+    """Yield the parts of a stretch between staying entries."""
+    for is_staying, part in groupby(stretch, key=lambda entry: entry.first in staying):
+        if not is_staying:
             yield tuple(part)
 
 
-def _after(held: tuple[Shown, ...], past: list[Shown]) -> tuple[Shown, ...]:
-    """The entries behind the last episode."""
-    return tuple(each for each in held if not past or each.first > past[-1].first)
+def _entries_after(stretch: tuple[ViewEntry, ...], episodes: list[ViewEntry]) -> tuple[ViewEntry, ...]:
+    """Return the entries behind the last episode."""
+    return tuple(entry for entry in stretch if not episodes or entry.first > episodes[-1].first)

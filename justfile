@@ -1,0 +1,38 @@
+# `just` formats, lints, checks types and runs the quick tests. `just --list` shows the rest.
+
+default: format lint types test
+
+# Install the package with everything its tests need.
+setup:
+    pip install -e '.[dev]'
+
+format:
+    ruff format .
+
+lint:
+    ruff check --fix .
+
+types:
+    mypy
+
+# Quick tests: no server, no soak.
+test *arguments:
+    pytest -m "not slow and not server" {{arguments}}
+
+# Every test, as CI runs them.
+test-all *arguments:
+    pytest {{arguments}}
+
+# Long runs of the same tests: thousands of histories, many kills, a real model. An hour and more.
+soak:
+    PAGEIN_PROFILE=nightly pytest tests/promises tests/log
+    pytest benchmarks/soak
+    python -m benchmarks crash --kills 1000
+
+# What the shape test counts: names, docstrings, sizes, files entered.
+shape:
+    python -m tests._support.shape
+
+# What CI runs, in a fresh virtual environment.
+ci:
+    .ci/run

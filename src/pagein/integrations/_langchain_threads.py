@@ -1,0 +1,329 @@
+"""The conversations of a LangChain agent or a LangGraph, each in a session of its own, and the tools over them.
+
+The state of a graph decides what its model may see, and others edit it: a summary replaces messages, a user goes back to
+an earlier checkpoint. The log only grows. So a conversation that no longer begins as it was recorded goes on in a new
+session, ``thread#1`` and so on, and the old one stays as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+from pagein.errors import ConfigurationError, FormatError
+from pagein.events.fingerprints import fingerprint
+from pagein.events.steps import ActionStep, Step, SystemPromptStep, as_text
+from pagein.formats.base import Item
+from pagein.formats.langchain.wire import NAME, LangChain
+from pagein.integrations._threads import HistoryTracker, count_instructions, session_name
+from pagein.integrations._tools import ToolChoice, ToolDefinition, offered_tools
+from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.options import Options
+
+try:
+    from langchain_core.tools import BaseTool, StructuredTool
+    from langgraph.config import get_config
+except ImportError as missing:
+    raise ConfigurationError("LangGraph needs pip install 'pagein[langgraph]'") from missing
+
+Source = str | os.PathLike[str] | AgentMemory
+"""Where conversations are recorded: a store, with a session for each thread; or one memory, for one conversation."""
+
+MAX_OPEN_THREADS = 64
+"""Threads kept open; the one used longest ago is closed, and opened again when it goes on."""
+
+_COMPARED_FIELDS = (
+    "type",
+    "content",
+    "tool_calls",
+    "invalid_tool_calls",
+    "tool_call_id",
+    "status",
+    "name",
+    "additional_kwargs",
+)
+
+Record = tuple[Any, Any]
+"""A recorded message, and the content it had then."""
+
+
+def _make_tracker() -> HistoryTracker:
+    return HistoryTracker(is_same=_is_same_message, values_of=attrgetter("content"))
+
+
+@dataclass(slots=True)
+class ThreadConversation:
+    """An open memory, and the messages of the state that it has recorded."""
+
+    memory: AgentMemory
+    tracker: HistoryTracker = field(default_factory=_make_tracker)
+    system: str | None = None
+
+    def new_messages(self, messages: Sequence[Any]) -> Sequence[Any] | None:
+        """The messages behind the recorded ones, or None where the state is another conversation."""
+        if self.tracker.has_same_objects(messages):
+            return messages[len(self.tracker) :]
+        count = next(self.tracker.recorded_counts(messages), None)
+        return None if count is None else messages[count:]
+
+    def record(self, messages: Sequence[Any]) -> None:
+        """Write the messages durably, all or none."""
+        if messages:
+            self.memory.record_messages(list(map(_storable_message, messages)), NAME, whole=False)
+            self.add_recorded(messages)
+
+    def add_recorded(self, messages: Sequence[Any]) -> None:
+        """Note that these messages are recorded."""
+        self.tracker.add(messages, ((message, message.content) for message in messages))
+
+    def record_system(self, system: str | None) -> None:
+        """Record the first instructions. Later ones, which may change each turn, go with their request alone."""
+        if system is not None:
+            self.memory.record(SystemPromptStep(system))
+            self.system = system
+
+    def view_rows(self, system: str | None, reserve: int = 0) -> list[dict[str, Any]]:
+        """The view without instructions, in the tokens that this turn's instructions leave. Raises OverBudget."""
+        max_tokens, reserved = None, reserve
+        if system != self.system:
+            counter = (
+                self.memory.view().counter
+            )  # a view within ``max_tokens`` records no compaction, this one does
+            reserved += max(0, count_instructions(system, counter) - count_instructions(self.system, counter))
+        if reserved:
+            max_tokens = max(1, self.memory.budget.limit - reserved)
+        rows = self.memory.to_messages(NAME, max_tokens=max_tokens)
+        return rows[1:] if self.system is not None and rows and rows[0]["type"] == "system" else rows
+
+
+def _is_same_message(message: Any, record: Record) -> bool:
+    """True for messages that say the same: one read back from a checkpoint is another object."""
+    other, content = record
+    return (
+        bool(message.content == content)
+        and message.type.removesuffix("MessageChunk").lower()
+        == other.type.removesuffix("MessageChunk").lower()
+        and all(getattr(message, name, None) == getattr(other, name, None) for name in _COMPARED_FIELDS)
+    )
+
+
+def _storable_message(message: Any) -> Any:
+    """The message without an artifact that is not JSON: the graph's state has it, and no model is sent it."""
+    artifact = getattr(message, "artifact", None)
+    if artifact is None:
+        return message
+    try:
+        json.dumps(artifact, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return message.model_copy(update={"artifact": {"not recorded": type(artifact).__name__}})
+    return message
+
+
+@dataclass(slots=True)
+class ThreadSessions:
+    """The open conversations of a thread, and the number of sessions it has in the store."""
+
+    conversations: list[ThreadConversation] = field(default_factory=list)
+    count: int = 0
+
+
+class Threads:
+    """The conversations of one agent, by thread. Calls from several threads are serialized."""
+
+    def __init__(self, source: Source, options: Options) -> None:
+        if isinstance(source, AgentMemory) and options:
+            raise ConfigurationError(f"{', '.join(options)}: an open memory has its options already")
+        self._source = source
+        self.options = options
+        if isinstance(source, AgentMemory) and source.has_facts:
+            self.options = Options(facts=True)
+        self._open: OrderedDict[str, ThreadSessions] = OrderedDict()
+        self._lock = threading.RLock()
+        if not isinstance(source, AgentMemory):
+            self._scratch_memory().close()  # a bad option raises now
+
+    def record(self, thread: str, messages: Sequence[Any], system: str | None) -> ThreadConversation:
+        """Record the messages, and return the conversation of the thread that has them. Raises FormatError, LogError."""
+        with self._lock:
+            sessions = self._open.get(thread) or self._open_thread(thread, messages)
+            self._open.move_to_end(thread)
+            longest_first = sorted(
+                sessions.conversations, key=lambda conversation: -len(conversation.tracker)
+            )
+            for conversation in longest_first:
+                fresh = conversation.new_messages(messages) if conversation.tracker.records else None
+                if fresh is not None:
+                    conversation.record(fresh)
+                    sessions.conversations.remove(conversation)
+                    sessions.conversations.append(conversation)  # the newest is last
+                    return conversation
+            conversation = self._start_conversation(thread, sessions, system)
+            conversation.record(messages)
+            return conversation
+
+    def record_answer(
+        self,
+        thread: str,
+        conversation: ThreadConversation,
+        request: Sequence[Any],
+        response: Sequence[Any],
+    ) -> ThreadConversation:
+        """Record the model's messages behind those of its request. Raises FormatError, LogError."""
+        with self._lock:
+            sessions = self._open.get(thread)
+            is_open = sessions is not None and any(other is conversation for other in sessions.conversations)
+            if not is_open or len(conversation.tracker) != len(request):
+                return self.record(thread, [*request, *response], None)
+            conversation.record(response)
+            return conversation
+
+    def latest(self, thread: str) -> ThreadConversation | None:
+        """The conversation of the thread that was used last, where one is open."""
+        with self._lock:
+            sessions = self._open.get(thread)
+            return sessions.conversations[-1] if sessions and sessions.conversations else None
+
+    def view_unrecorded(self, messages: Sequence[Any], system: str | None) -> list[dict[str, Any]]:
+        """A view of messages that are not the conversation's own, recorded nowhere. Raises OverBudget."""
+        with self._scratch_memory() as memory:
+            conversation = ThreadConversation(memory)
+            conversation.record_system(system)
+            conversation.record(messages)
+            return conversation.view_rows(system)
+
+    def close(self) -> None:
+        """Close the opened memories; one that was handed in stays open."""
+        with self._lock:
+            for thread in list(self._open):
+                self._close_thread(thread)
+
+    def _scratch_memory(self) -> AgentMemory:
+        source = self._source
+        if isinstance(source, AgentMemory):
+            return AgentMemory.open(":memory:", budget=source.budget, counter=source.view().counter)
+        return AgentMemory.open(":memory:", **self.options)
+
+    def _open_thread(self, thread: str, messages: Sequence[Any]) -> ThreadSessions:
+        """The thread as the store has it: of its sessions, the newest that the state goes on from."""
+        if isinstance(self._source, AgentMemory) and self._open:
+            raise ConfigurationError(
+                f"thread {thread!r}: the memory holds thread {next(iter(self._open))!r}. One memory is one "
+                "conversation: pass the path of a store instead, where each thread has its own"
+            )
+        while len(self._open) >= MAX_OPEN_THREADS:
+            self._close_thread(next(iter(self._open)))
+        items = LangChain().parse(list(map(_storable_message, messages)))
+        sessions = ThreadSessions()
+        newest: ThreadConversation | None = None
+        while True:
+            conversation = ThreadConversation(self._open_memory(thread, sessions.count))
+            steps = conversation.memory.steps
+            count = _count_recorded(conversation, steps, items) if steps else None
+            if count is None:
+                self._close_memory(conversation)
+            else:
+                conversation.add_recorded(messages[:count])
+                self._close_memory(newest)
+                newest = conversation
+            sessions.count += bool(steps)
+            if not steps or isinstance(self._source, AgentMemory):
+                break
+        sessions.conversations += [newest] if newest is not None else []
+        self._open[thread] = sessions
+        return sessions
+
+    def _start_conversation(
+        self, thread: str, sessions: ThreadSessions, system: str | None
+    ) -> ThreadConversation:
+        if isinstance(self._source, AgentMemory) and sessions.count:
+            raise FormatError(
+                "the state is not the conversation that this memory holds: it was edited, or another agent records "
+                "here. Pass the path of a store instead: there, an edited conversation goes on in a session of its own"
+            )
+        conversation = ThreadConversation(self._open_memory(thread, sessions.count))
+        sessions.count += 1
+        while conversation.memory.steps:  # another agent was first
+            self._close_memory(conversation)
+            conversation = ThreadConversation(self._open_memory(thread, sessions.count))
+            sessions.count += 1
+        sessions.conversations.append(conversation)
+        conversation.record_system(system)
+        return conversation
+
+    def _open_memory(self, thread: str, number: int) -> AgentMemory:
+        if isinstance(self._source, AgentMemory):
+            return self._source
+        return AgentMemory.open(self._source, session=session_name(thread, number), **self.options)
+
+    def _close_thread(self, thread: str) -> None:
+        for conversation in self._open.pop(thread, ThreadSessions()).conversations:
+            self._close_memory(conversation)
+
+    def _close_memory(self, conversation: ThreadConversation | None) -> None:
+        if conversation is not None and conversation.memory is not self._source:
+            conversation.memory.close()
+
+
+def _count_recorded(
+    conversation: ThreadConversation, steps: Sequence[Step], items: Sequence[Item]
+) -> int | None:
+    """Count the items that a recorded conversation has, or return None where it is another one.
+
+    A call without a result may stand in the log alone: the run ended before the state that had it was saved.
+    """
+    begins_alike = bool(items) and isinstance(items[0], SystemPromptStep)
+    if steps and isinstance(steps[0], SystemPromptStep) and not begins_alike:
+        conversation.system, steps = as_text(steps[0].content), steps[1:]
+    at = 0
+    for step in steps:
+        mark, result_marks = _step_fingerprints(step)
+        if at >= len(items) or fingerprint(items[at]) != mark:
+            if result_marks or not (isinstance(step, ActionStep) and step.tool_calls):
+                return None
+            continue
+        end = at + 1 + len(result_marks)
+        results = items[at + 1 : end]
+        if len(results) < len(result_marks) or sorted(map(fingerprint, results)) != result_marks:
+            return None
+        at = end
+    return at
+
+
+def _step_fingerprints(step: Step) -> tuple[bytes, list[bytes]]:
+    """The fingerprint of a step, and those of the results its host gave, sorted."""
+    observations = step.observations if isinstance(step, ActionStep) else ()
+    results = (result for result in observations if result is not None and result.status != "unknown")
+    return fingerprint(step), sorted(map(fingerprint, results))
+
+
+def running_thread() -> str:
+    """The thread that the graph runs now; ``default`` for every run without a checkpointer."""
+    try:
+        return str(get_config().get("configurable", {}).get("thread_id") or "default")
+    except RuntimeError:
+        return "default"
+
+
+def memory_tools(threads: Threads, choice: ToolChoice) -> list[BaseTool]:
+    """The tools a model is offered, over the conversation of the thread that calls them."""
+    return [_make_tool(threads, definition) for definition in offered_tools(choice, threads.options)]
+
+
+def _make_tool(threads: Threads, definition: ToolDefinition) -> BaseTool:
+    name = definition["name"]
+
+    def call_tool(**arguments: Any) -> str:
+        conversation = threads.latest(running_thread())
+        if conversation is None:
+            return "Nothing was recorded yet."
+        return conversation.memory.call_tool(name, arguments)
+
+    return StructuredTool(
+        name=name, description=definition["description"], args_schema=definition["parameters"], func=call_tool
+    )

@@ -1,0 +1,104 @@
+"""Any value as JSON-safe values, pictures included; nothing here raises."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import io
+import math
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from PIL import Image as Pillow
+
+from pagein.events.steps import Image
+
+MAX_NESTING = 12
+"""Levels of nesting that are kept; deeper values are kept as their repr."""
+
+
+def png_bytes(picture: Pillow.Image) -> bytes:
+    """Encode the picture as PNG, whatever its mode, so that it can be restored."""
+    file = io.BytesIO()
+    try:
+        picture.save(file, "PNG")
+    except (OSError, ValueError):
+        file = io.BytesIO()  # PNG has no CMYK, no YCbCr, no floats
+        picture.convert("RGBA" if "transparency" in picture.info else "RGB").save(file, "PNG")
+    return file.getvalue()
+
+
+def to_image(picture: Pillow.Image) -> Image:
+    """Convert the picture to a part of ours."""
+    return Image(png_bytes(picture), "image/png")
+
+
+def to_picture(image: Image) -> Pillow.Image:
+    """Convert the part back to a picture. Raises OSError for bytes that are none."""
+    return Pillow.open(io.BytesIO(image.data))
+
+
+def to_json_value(value: Any, *, pictures: bool = True, depth: int = MAX_NESTING) -> Any:
+    """Convert a value to JSON-safe values. Pictures are PNG in base64; with ``pictures=False`` their hash alone.
+
+    A str stays as it is (smolagents parses those that look like JSON). Other objects keep their public fields under
+    ``_type``, or their repr.
+    """
+    match value:
+        case None | bool() | int():
+            return value
+        case str():
+            return str(value)
+        case float():
+            return value if math.isfinite(value) else repr(value)
+        case Pillow.Image():
+            return _picture_row(value, with_data=pictures)
+        case bytes() | bytearray():
+            return {"_type": "bytes", "base64": base64.b64encode(value).decode()}
+    if depth <= 0:
+        return _to_text(value)
+    return _nested_value(value, pictures, depth - 1)
+
+
+def _picture_row(picture: Pillow.Image, *, with_data: bool) -> dict[str, Any]:
+    data = png_bytes(picture)
+    row = {
+        "type": "image",
+        "media_type": "image/png",
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+    return {**row, "data": base64.b64encode(data).decode()} if with_data else row
+
+
+def _nested_value(value: Any, pictures: bool, depth: int) -> Any:
+    def convert(inner: Any) -> Any:
+        return to_json_value(inner, pictures=pictures, depth=depth)
+
+    if isinstance(value, Enum):
+        return convert(value.value)
+    if isinstance(value, Mapping):
+        return {_key_text(key): convert(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [convert(inner) for inner in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+        return {name: convert(inner) for name, inner in fields.items()}
+    attributes = getattr(value, "__dict__", None)
+    if isinstance(attributes, dict) and not isinstance(value, type) and not callable(value):
+        public = {name: inner for name, inner in attributes.items() if not name.startswith("_")}
+        row = {_key_text(name): convert(inner) for name, inner in public.items()}
+        return {"_type": type(value).__name__, **row} if row else _to_text(value)
+    return _to_text(value)
+
+
+def _key_text(key: object) -> str:
+    return key if isinstance(key, str) else _to_text(key)
+
+
+def _to_text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a foreign __str__; a record may not fail for it
+        return f"<{type(value).__name__}>"

@@ -1,0 +1,309 @@
+"""The parts behind one memory, and the one place where effects are performed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, assert_never
+
+from pagein._common.flows import drive
+from pagein.backends.base import stored_log
+from pagein.context.view.view import Report, View
+from pagein.errors import Conflict, Illegal, LogClosed, LogErased, LogUnreadable, LogUnwritable
+from pagein.events.entries import Body, Compaction, Erased, FactsShown
+from pagein.events.steps import Usage
+from pagein.formats import Format, format_named
+from pagein.log.base import Entry, Log, StoredLog, Verification
+from pagein.log.branch_log import BranchLog
+from pagein.log.encryption import Key
+from pagein.memory._effects import (
+    AnyEffect,
+    Append,
+    BeginJob,
+    Call,
+    CancelJob,
+    CollectJob,
+    ExtractFacts,
+    Head,
+    IndexEntries,
+    Read,
+    ReadSnapshot,
+    Recall,
+    RestartEmpty,
+    SelectFacts,
+    WriteSnapshot,
+)
+from pagein.memory._state import RunState
+from pagein.memory.branches import MAIN, Branches
+from pagein.memory.checkpoints.schedule import CheckpointSchedule
+from pagein.memory.facts_runtime import FactsRuntime
+from pagein.memory.operations.history import find_lost_entry
+from pagein.memory.operations.ingest import LastRequest, Transcript, read_transcript
+from pagein.memory.operations.load import catch_up
+from pagein.memory.options import Options, build_state, check_session, check_usage, resolve_embedder
+from pagein.memory.search_runtime import SearchRuntime
+
+if TYPE_CHECKING:
+    from pagein.facts.store import Facts
+    from pagein.log.snapshots import SnapshotSlot
+    from pagein.memory.background.summary_writer import SummaryTask, SummaryThread
+    from pagein.memory.erasure.eraser import Eraser
+    from pagein.memory.options import AnyModel
+    from pagein.models import Overflow
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRun:
+    """The branches of a run in a store, and the state of a memory that is about to go on with them."""
+
+    branches: Branches
+    state: RunState
+    model: AnyModel | None
+
+
+class MemoryRuntime:
+    """A run's log, state, search, facts, branches and background work. ``perform`` performs every effect.
+
+    AgentMemory and AsyncAgentMemory hold one. They differ in how they drive flows, and in who writes summaries.
+    """
+
+    def __init__(
+        self,
+        source: Log | OpenedRun,
+        options: Options,
+        wrap_log: Callable[[StoredLog], StoredLog] = lambda log: log,
+    ) -> None:
+        self._wrap_log = wrap_log
+        if isinstance(source, OpenedRun):
+            self.branches, self.state, self.model = source.branches, source.state, source.model
+            log, facts_store = wrap_log(self.branches.log(self.branches.current)), self.branches.root.store
+        else:
+            log, facts_store = wrap_log(stored_log(source)), None
+            self.state, self.model = build_state(options)
+            self.branches = Branches(log)
+        self.log: StoredLog = log
+        self.clock = options.get("clock", time.time)
+        embedder = resolve_embedder(options)
+        self.search = SearchRuntime(log, embedder)
+        names = {"user": options.get("user"), "project": options.get("project"), "task": options.get("task")}
+        self.facts = FactsRuntime(
+            log,
+            names,
+            options.get("facts"),
+            store=facts_store,
+            model=self.model,
+            embedder=embedder,
+            clock=self.clock,
+        )
+        self.state.facts_block.is_on, self.state.facts_block.placement = (
+            self.facts.is_on,
+            self.facts.placement,
+        )
+        self.format = format_named(options.get("format", "openai"))
+        self.schedule = CheckpointSchedule.from_options(log, options)
+        self.summary_writer: SummaryThread | SummaryTask | None = None
+        self.is_closed = False
+        self._last_entry: Entry | None = None
+
+    # Effects
+
+    def perform(self, effect: AnyEffect) -> Any:  # noqa: C901 - one case for each effect
+        """Perform an effect and give its result; with a SummaryTask, CollectJob gives an awaitable of it."""
+        match effect:
+            case Head():
+                return self._head()
+            case Append(bodies=bodies, after=after):
+                return self._append(bodies, after)
+            case Read(start=start, stop=stop, log=log):
+                return self._read_entries(start, stop) if log is None else tuple(log.read(start, stop))
+            case ReadSnapshot(log=log):
+                return self._snapshot_slot(self.log if log is None else stored_log(log))
+            case WriteSnapshot(snapshot=snapshot, dropped=dropped):
+                return self.log.keep_snapshot(snapshot, dropped)
+            case RestartEmpty():
+                return self._restart_empty()
+            case BeginJob(job=job):
+                return None if self.summary_writer is None else self.summary_writer.begin(job)
+            case CollectJob(timeout=timeout):
+                return None if self.summary_writer is None else self.summary_writer.collect(timeout)
+            case CancelJob():
+                return None if self.summary_writer is None else self.summary_writer.cancel()
+            case Recall(query=query, across=across):
+                return self.search.recall(query, across=across)
+            case IndexEntries(limit=limit):
+                return self.search.index(limit)
+            case ExtractFacts(flush=flush):
+                return self.facts.flush() if flush else self.facts.extract_due()
+            case SelectFacts():
+                return self.facts.select(effect, self.state.counter)
+            case Call(function=function):
+                return function(self)
+        assert_never(effect)
+
+    def _head(self) -> int:
+        pieces = self.log.pieces if isinstance(self.log, BranchLog) else ()
+        if pieces and self.branches.root.head() < pieces[0].last:
+            return -1
+        return self.log.head()
+
+    def _append(self, bodies: tuple[Body, ...], after: int) -> tuple[Entry, ...]:
+        if self.log.readonly:
+            return self._keep_unwritten(bodies, after)
+        try:
+            return self._remember_last(self.log.append(bodies, after=after, at=self.clock()))
+        except (Conflict, LogErased):
+            # The winner's entries are folded in, so that the loser can look at them and try again.
+            drive(catch_up(self.state), self.perform)
+            raise
+
+    def _keep_unwritten(self, bodies: tuple[Body, ...], after: int) -> tuple[Entry, ...]:
+        """Make entries that no log has, so that a read-only log can be viewed. Raises LogUnwritable for other bodies."""
+        if not all(isinstance(body, Compaction | FactsShown) for body in bodies):
+            raise LogUnwritable("this memory was opened with readonly=True. Nothing was written.")
+        self.state.log.unwritten += len(bodies)
+        return tuple(Entry(position, self.clock(), body, "") for position, body in enumerate(bodies, after))
+
+    def _read_entries(self, start: int, stop: int | None) -> tuple[Entry, ...]:
+        return self._remember_last(tuple(self.log.read(start, stop)))
+
+    def _remember_last(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """Keep the furthest entry in mind: ``verify`` looks whether the log still has it."""
+        if entries and (self._last_entry is None or entries[-1].position > self._last_entry.position):
+            self._last_entry = entries[-1]
+        return entries
+
+    def _snapshot_slot(self, log: StoredLog) -> SnapshotSlot | None:
+        try:
+            return log.snapshot_slot()
+        except LogUnreadable:
+            return None  # damage is reported where it stands in the way
+
+    def _restart_empty(self) -> bool:
+        root = self.branches.root
+        first = next(iter(root.read(0, 1)), None)
+        if first is None or not isinstance(first.body, Erased) or not first.body.gone:
+            return False
+        self.branches.forget()
+        self.move_to(self.branch_log(MAIN))
+        return True
+
+    # Other logs
+
+    def branch_log(self, name: str) -> StoredLog:
+        """The log of a branch. Raises UnknownBranch."""
+        return self._wrap_log(self.branches.log(name))
+
+    def move_to(self, log: StoredLog, state: RunState | None = None) -> None:
+        """Go on with another log, and with the state folded from it."""
+        if state is not None:
+            self.state = state
+        self.log, self._last_entry = log, None
+        self.search = self.search.for_log(log)
+        self.facts.move_to(log)
+        self.schedule.counted_to = log.head() if state is None else state.fold.head
+
+    def verify_log(self) -> Verification:
+        """Derive every hash of the log again, and look whether it has the last entry that was known."""
+        verification = self.log.verify()
+        problem = find_lost_entry(self.log, self._last_entry, verification) if verification.ok else None
+        return verification if problem is None else replace(verification, problems=(problem,))
+
+    # Between turns
+
+    def check_open(self) -> None:
+        """Raise LogClosed if the memory was closed."""
+        if self.is_closed:
+            raise LogClosed("this memory was closed; open it again to go on")
+
+    def format_of(self, name: str | None) -> Format:
+        """The format of that name, or the memory's own."""
+        return self.format if name is None else format_named(name)
+
+    def read_transcript(self, messages: Any, format: str | None, usage: Usage | None) -> Transcript:
+        """Parse a provider's messages. Raises FormatError, and ConfigurationError for a usage that is none."""
+        if usage is not None:
+            check_usage(usage)
+        return read_transcript(self.format_of(format), messages)
+
+    def render(self, view: View, format: str | None) -> dict[str, Any]:
+        """The view as a provider's request, remembered as the last one. Raises Illegal."""
+        form = self.format_of(format)
+        request = form.render(view.messages())
+        if problems := form.problems(request):
+            raise Illegal(form.name, problems)
+        self.state.transcript.last_requests[form.name] = LastRequest(tuple(request["messages"]), view.head)
+        return request
+
+    def use_facts(self) -> Facts:
+        """The facts; every view shows them from now on."""
+        self.check_open()
+        facts = self.facts.facts
+        self.state.facts_block.is_on = True
+        return facts
+
+    def eraser(self) -> Eraser:
+        """The eraser of this run's logs, facts and search index."""
+        from pagein.memory.erasure.eraser import Eraser  # noqa: PLC0415 - loads where something is erased
+
+        return Eraser(self.branches, self.facts, self.search, self.clock)
+
+    def report(self) -> Report:
+        """The report of the view as it stands, with every problem so far."""
+        self.check_open()
+        view, last = self.state.current_view(), self.state.usage.last_view
+        tail = last.tail if last is not None and last.head == view.head else ()
+        problems = (*self.state.problems.messages, *self.facts.problems.messages, *self.search.problems)
+        return replace(view.with_tail(tail).report, problems=problems)
+
+    def observe_usage(self, usage: Usage) -> None:
+        """Learn from a provider's count of the last request."""
+        self.check_open()
+        self.state.usage.learn(check_usage(usage).input_tokens)
+
+    def handle_overflow(self, error: BaseException | str) -> Overflow | None:
+        """Lower the budget if the error says that the request was too long; None if it does not."""
+        self.check_open()
+        from pagein.models.overflow import detect_overflow  # noqa: PLC0415 - loads where something overflowed
+
+        overflow = detect_overflow(error)
+        if overflow is not None:
+            last = self.state.usage.last_view or self.state.fold.view(1)
+            self.state.usage.shrink(last.tokens, overflow.window, overflow.requested)
+        return overflow
+
+    def close(self) -> None:
+        """Release search, facts and logs; a second call does nothing."""
+        self.search.close()
+        self.facts.close()
+        self.branches.close()
+
+
+def open_run(
+    url: str | os.PathLike[str],
+    options: Options,
+    *,
+    session: str,
+    tenant: str,
+    branch: str | None,
+    readonly: bool,
+    timeout: float,
+    synchronous: str,
+    key: Key | None,
+) -> OpenedRun:
+    """Open a run in a store, on a branch. Raises ConfigurationError, UnknownBranch, BudgetError, LogError."""
+    from pagein.backends.open import open_store  # noqa: PLC0415 - a store's drivers load when one is opened
+
+    state, model = build_state(options)  # a bad option leaves no file behind
+    check_session(session)
+    store = open_store(
+        url, tenant=tenant, readonly=readonly, timeout=timeout, synchronous=synchronous, key=key
+    )
+    branches = Branches(store.log(session))
+    try:
+        branches.select(branch)
+    except BaseException:
+        branches.close()
+        raise
+    return OpenedRun(branches, state, model)

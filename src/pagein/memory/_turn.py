@@ -1,0 +1,149 @@
+"""The turn: refresh from other writers, run the operation, then write the checkpoint and the snapshot that are due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from pagein.errors import Conflict, LogError, PageinError
+from pagein.events.entries import Checkpoint, Compaction, Erased, FactsShown, Observed
+from pagein.events.steps import Step
+from pagein.memory._effects import Flow, Head, Read
+from pagein.memory._state import RunState
+from pagein.memory.operations.load import (
+    load,
+    read_new_entries,
+    rebuild_after_erasure,
+    restart_if_erased,
+    write_closing_snapshot,
+    write_snapshot,
+)
+
+if TYPE_CHECKING:
+    from pagein.memory._runtime import MemoryRuntime
+
+T = TypeVar("T")
+
+UNASKED_CHECKPOINT_MAX_ENTRIES = 600
+"""Entries that are read for an automatic checkpoint: each takes about a millisecond, and closing is not to take seconds."""
+
+LIBRARY_ENTRIES = (Compaction, FactsShown, Checkpoint, Erased)
+"""Bodies that the library writes of its own accord: a host need not look at them before it writes on."""
+
+LIBRARY_CONFLICT_ATTEMPTS = 8
+
+
+def open_memory(runtime: MemoryRuntime) -> Flow[None]:
+    """Fold the log, and resume the run if the options say so."""
+    run, schedule = runtime.state, runtime.schedule
+    yield from load(run)
+    if schedule.resume:
+        from pagein.memory.operations.checkpoint import prepare_resume  # noqa: PLC0415 - loads where a run is resumed
+
+        yield from prepare_resume(run, fresh=schedule.resume == "fresh")
+    schedule.counted_to = run.fold.head
+
+
+def run_turn(runtime: MemoryRuntime, operation: Callable[[RunState], Flow[T]]) -> Flow[T]:
+    """Run one operation of an open memory."""
+    yield from refresh(runtime.state)
+    result = yield from operation(runtime.state)
+    # The operation may have switched to another branch, and with it to another state.
+    yield from _write_due_checkpoint(runtime)
+    run = runtime.state
+    if run.snapshot.is_due(run.fold.head):
+        with suppress(LogError):  # a missing snapshot costs time at the next opening, and nothing else
+            yield from write_snapshot(run)
+    return result
+
+
+def close_memory(runtime: MemoryRuntime) -> Flow[None]:
+    """Write the checkpoint at close, if anything was recorded since the last one, and a snapshot. Errors are dropped."""
+    schedule = runtime.schedule
+    if schedule.automatic.close and schedule.counted_to is not None:
+        try:
+            yield from _count_new_steps(runtime)
+        except PageinError:
+            return
+        if schedule.has_news:
+            from pagein.memory.checkpoints.state import CLOSED  # noqa: PLC0415 - loads where a checkpoint is due
+
+            yield from _write_unasked_checkpoint(runtime, CLOSED)
+    yield from write_closing_snapshot(runtime.state)
+
+
+def refresh(run: RunState) -> Flow[None]:
+    """Fold in what the library wrote elsewhere: an erasure, a worker's summary. Raises LogErased for an erased run.
+
+    Entries of another host stay unread until a write meets them as a Conflict. So does a log that got shorter without
+    a trace.
+    """
+    known = head = run.fold.head - run.log.unwritten
+    with suppress(LogError):  # the operation that needs the store reports it
+        head = yield from Head()
+    if head == known:
+        return
+    entries = None if head < known else (yield from read_new_entries(run))
+    if entries is None:
+        yield from restart_if_erased(run)
+    elif any(isinstance(entry.body, Erased) for entry in entries):
+        yield from rebuild_after_erasure(run)
+    elif not run.log.unwritten and all(isinstance(entry.body, LIBRARY_ENTRIES) for entry in entries):
+        run.apply_entries(entries)
+
+
+def retry_if_library_wrote(run: RunState, attempt: Callable[[], Flow[T]]) -> Flow[T]:
+    """Run the attempt; repeat it after a Conflict with entries of the library alone. Raises Conflict for others."""
+    for _ in range(LIBRARY_CONFLICT_ATTEMPTS):
+        head = run.fold.head
+        try:
+            return (yield from attempt())
+        except Conflict:
+            entries = yield from Read(head, None)
+            if not all(isinstance(entry.body, LIBRARY_ENTRIES) for entry in entries):
+                raise
+    return (yield from attempt())
+
+
+def _write_due_checkpoint(runtime: MemoryRuntime) -> Flow[None]:
+    schedule = runtime.schedule
+    every, after_compaction = schedule.automatic.every, schedule.automatic.compaction
+    if not (every or after_compaction) or schedule.counted_to in (None, runtime.state.fold.head):
+        return
+    has_compacted = yield from _count_new_steps(runtime)
+    if (every and schedule.steps >= every) or (after_compaction and has_compacted):
+        from pagein.memory.checkpoints.state import AUTOMATIC  # noqa: PLC0415 - loads where a checkpoint is due
+
+        yield from _write_unasked_checkpoint(runtime, AUTOMATIC)
+
+
+def _count_new_steps(runtime: MemoryRuntime) -> Flow[bool]:
+    """Count the steps since the last checkpoint; True if there is a compaction among the new entries."""
+    from pagein.memory.checkpoints.state import checkpoint_info  # noqa: PLC0415 - loads where checkpoints are automatic
+
+    run, schedule = runtime.state, runtime.schedule
+    entries = yield from Read(schedule.counted_to or 0, run.fold.head)
+    schedule.counted_to = run.fold.head
+    for entry in entries:
+        if checkpoint_info(entry) is not None:
+            schedule.reset()
+        elif isinstance(entry.body, Step | Observed):
+            schedule.has_news = True
+            schedule.steps += isinstance(entry.body, Step)
+    return any(isinstance(entry.body, Compaction) for entry in entries)
+
+
+def _write_unasked_checkpoint(runtime: MemoryRuntime, name: str) -> Flow[None]:
+    """Write a checkpoint; a failure is a problem of the run, and fails no turn."""
+    from pagein.memory.checkpoints.build import write_checkpoint  # noqa: PLC0415 - loads where a checkpoint is due
+
+    run, schedule = runtime.state, runtime.schedule
+    schedule.reset()
+    try:
+        yield from write_checkpoint(run, name, most=UNASKED_CHECKPOINT_MAX_ENTRIES)
+    except Conflict:
+        pass  # another writer goes on, and makes its own
+    except PageinError as error:
+        run.problems.report(f"checkpoint {type(error).__name__}", f"no checkpoint was made: {error}")
+    schedule.counted_to = run.fold.head

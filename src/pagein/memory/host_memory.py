@@ -1,0 +1,84 @@
+"""An AgentMemory for a framework that keeps and edits a history of its own; what the integrations build on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pagein.context.view.view import View
+from pagein.formats import Item
+from pagein.log.base import StoredLog
+from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.operations.ingest import Transcript
+from pagein.memory.operations.load import catch_up, reload
+from pagein.memory.operations.record import RecordResult, record
+from pagein.memory.operations.view import make_filtered_view
+from pagein.tokens import Budget, TokenCounter
+
+
+class HostMemory(AgentMemory):
+    """An AgentMemory that a framework may hold for several calls, rebuild after edits, and read its log from.
+
+    A subclass that overrides ``wrap_log`` reads its log as another one, on every branch.
+    """
+
+    def wrap_log(self, log: StoredLog) -> StoredLog:
+        """The log of a branch as this memory reads it."""
+        return log
+
+    def _wrap_log(self, log: StoredLog) -> StoredLog:
+        return self.wrap_log(log)
+
+    def log(self, branch: str | None = None) -> StoredLog:
+        """The log of a branch, by default the current one. Raises UnknownBranch, LogClosed."""
+        runtime = self._runtime
+        with self._turn_lock:
+            runtime.check_open()
+            return runtime.log if branch is None else runtime.branch_log(branch)
+
+    @property
+    def head(self) -> int:
+        """The number of entries this memory has read; its next entry goes there."""
+        return self._runtime.state.fold.head
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The counter of every view's tokens."""
+        return self._runtime.state.counter
+
+    @property
+    def open_calls(self) -> Sequence[tuple[int, int]]:
+        """The calls without a result: the position of the action, and the index of the call in it."""
+        return tuple(self._runtime.state.fold.open)
+
+    def set_budget(self, budget: Budget) -> None:
+        """Hold every later view to this budget."""
+        self._runtime.state.usage.budget = budget
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold this memory for several calls of this thread; other threads wait."""
+        with self._turn_lock:
+            yield
+
+    def refresh(self, *, rebuild: bool = False) -> None:
+        """Fold in the entries of other writers, or with ``rebuild`` the whole log again, and the search index with it.
+
+        Raises LogErased if the run was erased whole.
+        """
+        with self._turn_lock:
+            self._take_turn(reload if rebuild else catch_up)
+            if rebuild:
+                self._runtime.search.clear_if_open()
+
+    def record_new_messages(
+        self, messages: Sequence[Any], format: str, parse: Callable[[Sequence[Any]], tuple[Item, ...]]
+    ) -> RecordResult:
+        """Record messages that are all new, in a format of the framework's own. Raises what ``parse`` raises."""
+        transcript = Transcript(format, messages, parse(messages), lambda start: parse(messages[start:]))
+        return self._take_turn(record, transcript, strict=False, whole=False)
+
+    def filtered_view(self, *, summary_mode: bool = False, max_tokens: int | None = None) -> View:
+        """The view; with ``summary_mode`` or ``max_tokens``, as ``to_messages`` takes them, another that records nothing."""
+        return self._take_turn(make_filtered_view, summary_mode, None, max_tokens)

@@ -1,0 +1,192 @@
+"""Recording: items are admitted to the log, appended, and folded in.
+
+Typed steps are admitted strictly: an item that does not fit raises. Transcripts are admitted with repairs: a call without
+a result is closed as unknown, and a result that answers no call is kept as a note. Every repair is named.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from pagein.errors import ProtocolError
+from pagein.events.entries import Body, Observed
+from pagein.events.handles import observation_handle
+from pagein.events.protocol import (
+    EventKind,
+    OpenCall,
+    RunPhase,
+    advance,
+    check_action,
+    check_item,
+    event_kind,
+    find_call,
+    open_calls,
+    unknown_observation,
+)
+from pagein.events.steps import ActionStep, Observation, Step, Usage
+from pagein.formats import Item
+from pagein.log.base import Entry
+from pagein.memory._effects import Append, ExtractFacts, Flow
+from pagein.memory._state import RunState
+from pagein.memory._turn import retry_if_library_wrote
+from pagein.memory.operations.ingest import Transcript, select_new
+
+NO_ACTION = -1
+"""The action of an observation that answers no call of this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordResult:
+    """The recorded positions ``[first, last)``, and the repairs that made the items legal."""
+
+    first: int
+    last: int
+    repairs: tuple[str, ...] = ()
+
+
+def record(
+    run: RunState,
+    items: Sequence[Item] | Transcript,
+    *,
+    strict: bool,
+    whole: bool | None = False,
+    usage: Usage | None = None,
+) -> Flow[RecordResult]:
+    """Append the new items durably, all or none, then call back; learn from the provider's usage."""
+    new_items, notes = _select_new_items(run, items, whole)
+
+    def attempt() -> Flow[tuple[Admission, Sequence[Entry]]]:
+        fold = run.fold
+        admission = admit(
+            new_items, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict
+        )
+        return admission, (yield from Append(admission.bodies, fold.head)) if admission.bodies else ()
+
+    admission, entries = yield from retry_if_library_wrote(run, attempt)
+    first = run.fold.head
+    if entries:
+        run.apply_entries(entries)
+        if run.facts_block.is_on:
+            yield from ExtractFacts()
+    repairs = (*notes, *admission.repairs)
+    run.transcript.repairs.extend(repairs)
+    if usage is not None:
+        run.usage.learn(usage.input_tokens)
+    run.run_callbacks(entries)
+    return RecordResult(first, run.fold.head, repairs)
+
+
+def _select_new_items(
+    run: RunState, items: Sequence[Item] | Transcript, whole: bool | None
+) -> tuple[Sequence[Item], tuple[str, ...]]:
+    """The items to record, and a note on each text that was left out; typed steps are all new."""
+    if not isinstance(items, Transcript):
+        return items, ()
+    request = run.transcript.last_requests.get(items.format)
+    since = run.log.fingerprints_since(request.head) if request is not None else ()
+    return select_new(items, request, run.log.fingerprints, since, whole=whole)
+
+
+# Admission
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The bodies to append, and the repairs that made them legal."""
+
+    bodies: tuple[Body, ...]
+    repairs: tuple[str, ...] = ()
+
+
+def admit(
+    items: Sequence[Item],
+    *,
+    head: int,
+    open_now: Mapping[tuple[int, int], OpenCall],
+    abandoned: Mapping[str, Sequence[OpenCall]],
+    strict: bool,
+) -> Admission:
+    """Turn items into bodies for the log, all or none. Pure.
+
+    Raises ProtocolError for a summary, for observations beside the wrong call and, when ``strict``, for an observation
+    that answers no open call.
+    """
+    # A long run may have abandoned many calls: only those that change are copied.
+    draft = _AdmissionDraft(
+        head, dict(open_now), ChainMap({}, cast(dict[str, Sequence[OpenCall]], abandoned))
+    )
+    for item in items:
+        check_item(item)
+        if isinstance(item, Observation):
+            draft.add_observation(item, strict=strict)
+        else:
+            draft.add_step(item)
+    return Admission(tuple(draft.bodies), tuple(draft.repairs))
+
+
+@dataclass(slots=True)
+class _AdmissionDraft:
+    """The admission so far. ``open`` and ``abandoned`` are the calls without a result, as after these bodies."""
+
+    head: int
+    open: dict[tuple[int, int], OpenCall]
+    abandoned: MutableMapping[str, Sequence[OpenCall]]
+    bodies: list[Body] = field(default_factory=list)
+    repairs: list[str] = field(default_factory=list)
+
+    @property
+    def phase(self) -> RunPhase:
+        return RunPhase.CALLING if self.open else RunPhase.IDLE
+
+    def add_step(self, step: Step) -> None:
+        """Add a step; calls that are still open are closed first."""
+        kind = event_kind(step)
+        if isinstance(step, ActionStep):
+            check_action(step)
+        if self.open:
+            self.close_open_calls()
+        advance(self.phase, kind)
+        for call in open_calls(step, self.head + len(self.bodies)):
+            self.open[call.action, call.index] = call
+        self.bodies.append(step)
+
+    def add_observation(self, observation: Observation, *, strict: bool) -> None:
+        """Add an observation: the result of an open call, or a late one of an abandoned call, or a note."""
+        call = find_call(observation, self.open.values())
+        if call is not None:
+            self.answer(call, observation)
+            return
+        late_call = find_call(observation, self.abandoned.get(observation.call_id, ()))
+        if late_call is None and strict:
+            open_ids = ", ".join(repr(call.id) for call in self.open.values()) or "none"
+            raise ProtocolError(f"no open call {observation.call_id!r} to observe; open calls: {open_ids}")
+        advance(self.phase, EventKind.NOTE)
+        if late_call is None:
+            self.repairs.append(
+                f"a result for {observation.call_id!r} answers no open call; kept as a note"
+            )
+            self.bodies.append(Observed(NO_ACTION, 0, observation, late=True))
+            return
+        self.abandoned[observation.call_id] = tuple(
+            call for call in self.abandoned[observation.call_id] if call != late_call
+        )
+        self.bodies.append(Observed(late_call.action, late_call.index, observation, late=True))
+
+    def answer(self, call: OpenCall, observation: Observation) -> None:
+        """Answer an open call; one answered as unknown is abandoned, and may get a late result."""
+        advance(self.phase, EventKind.RESULT if len(self.open) > 1 else EventKind.LAST_RESULT)
+        del self.open[call.action, call.index]
+        if observation.status == "unknown":
+            self.abandoned[call.id] = (*self.abandoned.get(call.id, ()), call)
+        self.bodies.append(Observed(call.action, call.index, observation))
+
+    def close_open_calls(self) -> None:
+        """Close every open call as unknown: whether it ran cannot be told."""
+        for call in list(self.open.values()):
+            self.answer(call, unknown_observation(call))
+            self.repairs.append(
+                f"{observation_handle(call.action, call.index)}: call {call.id!r} had no result; marked unknown"
+            )

@@ -1,0 +1,152 @@
+"""Having a model write summaries while the run goes on: starting, collecting and cancelling its job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pagein.context.compaction.apply import check_plan
+from pagein.context.compaction.base import Plan
+from pagein.context.view.view import View
+from pagein.events.entries import Replacement
+from pagein.events.steps import TaskStep, as_text
+from pagein.memory._effects import BeginJob, CancelJob, CollectJob, Flow
+from pagein.memory._state import RunState
+from pagein.memory.operations.history import read_steps_and_notes
+from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob, SummaryRange
+
+if TYPE_CHECKING:
+    from pagein.summaries.spans import Span
+
+SOURCE_SHARE_OF_REQUEST = 0.7
+"""Share of a request up to which a quoted source is expected to fit into it."""
+
+REBUILD_COST_FACTOR = 4
+"""Times the cost of the new steps up to which a summary is rebuilt from its whole source, not merged with the one before.
+Merging by code loses only the model's second look; rebuilding at every compaction would ask for the run again and again."""
+
+RETRY_GROWTH_SHARE = 0.1
+"""Share of the limit by which the view grows before another job starts ahead of time, after one that gave nothing."""
+
+
+def start_due_summary(run: RunState, view: View) -> Flow[None]:
+    """Start a job if none is at work: for summaries that stand, or from the soft mark on for what leaves next."""
+    if run.summaries.job is not None or (yield from start_summary(run, view, ())):
+        return
+    if view.tokens < max(run.summaries.rest_until, int(view.limit * run.usage.budget.soft_share)):
+        return
+    run.summaries.rest_until = view.tokens + int(view.limit * RETRY_GROWTH_SHARE)
+    plan = plan_ahead(run, view)
+    if plan is not None:
+        yield from start_summary(run, view, plan.replacements)
+
+
+def plan_ahead(run: RunState, view: View) -> Plan | None:
+    """The plan for what leaves at the soft mark; None below the mark, or if nothing would leave."""
+    budget, mark = run.usage.budget, run.usage.budget.soft_share
+    if view.tokens < int(view.limit * mark):
+        return None
+    plan = run.policy(view, replace(budget, high=mark, low=min(budget.low_share, mark), soft=None))
+    return None if plan is None else check_plan(view, plan)
+
+
+def start_summary(run: RunState, view: View, replacements: Sequence[Replacement]) -> Flow[bool]:
+    """Start a job for the ranges of long summaries, and of the replacements; False if there is nothing to write."""
+    summarizer = run.summaries.summarizer
+    if summarizer is None:
+        return False
+    from pagein.summaries.records import long_summaries  # noqa: PLC0415 - loads where a model writes
+
+    ranges = []
+    for replacement in long_summaries(view, replacements):
+        summary_range = yield from _range_to_write(run, summarizer, replacement.first, replacement.last)
+        if summary_range is not None:
+            ranges.append(summary_range)
+    if ranges:
+        run.summaries.job = SummaryJob(
+            tuple(ranges),
+            run.counter,
+            tuple(run.fold.pinned.values()),
+            tuple(_trusted_texts(view)),
+            view.messages() if summarizer.holds_run else (),
+        )
+        yield from BeginJob(run.summaries.job)
+    return bool(ranges)
+
+
+def _range_to_write(
+    run: RunState, summarizer: Summarizer, first: int, last: int
+) -> Flow[SummaryRange | None]:
+    """The part of a range that no record covers, or all of it if rebuilding is cheap; None if it is not worth a request."""
+    from pagein.summaries.records import MIN_SOURCE_TOKENS, chain_records, merge_records  # noqa: PLC0415
+
+    chain = chain_records([*run.log.summaries, *run.summaries.records], first, last)
+    start = chain[-1].last if chain else first
+    if chain and _is_worth_rebuilding(run, summarizer, first, start, last):
+        start = first
+    if start >= last or (start, last) in run.summaries.requested:
+        return None
+    if run.fold.cost_of(start, last) < MIN_SOURCE_TOKENS:
+        return None
+    run.summaries.requested.add((start, last))
+    span = yield from _read_source(run, start, last)
+    if not span.texts:
+        return None
+    return SummaryRange(first, last, span, merge_records(chain).summary if start > first else None)
+
+
+def _is_worth_rebuilding(run: RunState, summarizer: Summarizer, first: int, start: int, last: int) -> bool:
+    """True if the whole source fits into a request, and costs few times what is new in it."""
+    whole, new = run.fold.cost_of(first, last), run.fold.cost_of(start, last)
+    max_tokens = summarizer.settings.max_request_tokens * SOURCE_SHARE_OF_REQUEST
+    return new > 0 and whole <= max_tokens and whole <= new * REBUILD_COST_FACTOR
+
+
+def _read_source(run: RunState, first: int, last: int) -> Flow[Span]:
+    """Read the steps of a range, without the user's words: those stay in the view by themselves."""
+    from pagein.summaries.spans import build_span  # noqa: PLC0415 - loads where a model writes
+
+    steps, _ = yield from read_steps_and_notes(run, first, last)
+    sources = ((position, step) for position, step in steps.items() if not isinstance(step, TaskStep))
+    return build_span(sources, first, last)
+
+
+def _trusted_texts(view: View) -> Iterable[str]:
+    """The words of the user and the host in the view: only they may make a rule."""
+    for entry in view.entries:
+        if entry.tier in ("system", "user"):
+            yield from (as_text(message.content) for message in entry.messages)
+
+
+def collect_summary(run: RunState, timeout: float | None) -> Flow[bool]:
+    """Wait at most ``timeout`` seconds (None: as long as it takes) for the job; True if none is at work."""
+    if run.summaries.job is not None:
+        outcome = yield from CollectJob(timeout)
+        if outcome is None:
+            return False
+        run.summaries.job = None
+        _keep_outcome(run, outcome)
+    return True
+
+
+def cancel_summary(run: RunState) -> Flow[None]:
+    """Cancel the job at work: its source is erased, or is of another branch."""
+    if run.summaries.job is not None:
+        run.summaries.job = None
+        yield from CancelJob()
+
+
+def _keep_outcome(run: RunState, outcome: JobOutcome) -> None:
+    problem, problems = outcome.problem, run.problems
+    if problem is not None:
+        kind = f"{type(problem).__name__} {getattr(problem, 'reason', '')}".strip()
+        name = run.summaries.summarizer.name if run.summaries.summarizer else "nobody"
+        problems.report(
+            kind, f"{name} wrote no summary, an extract stands instead: {type(problem).__name__}: {problem}"
+        )
+    if outcome.records:
+        if problem is None:
+            # The next outage is reported again; rejected answers, which come now and then, stay reported once.
+            problems.reported = {kind for kind in problems.reported if kind.startswith("SummaryRejected")}
+        run.summaries.records.extend(outcome.records)

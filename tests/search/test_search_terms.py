@@ -1,0 +1,71 @@
+"""The terms of texts and of queries."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pagein.search.tokenizer import MAX_TERM_CHARS, query_terms, surface_forms, terms
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("get_user_by_id", {"get_user_by_id", "get", "user", "by", "id"}),
+        ("getUserById", {"getuserbyid", "get", "user"}),
+        ("HTTPServerError", {"httpservererror", "http", "server", "error"}),
+        ("src/a/test_b.py", {"src/a/test_b.py", "test_b.py", "test", "b", "py"}),
+        (r"C:\logs\run.txt", {"run.txt", "run", "txt", "log"}),
+        ("E1234", {"e1234", "1234"}),
+        ("sha256", {"sha256", "256"}),
+        ("v2.1.3-rc1", {"v2.1.3-rc1", "rc1", "rc"}),
+        ("well-known", {"well-known", "well", "known"}),
+        ("user@example.org", {"user@example.org", "exampl", "org"}),
+        ("Caroline's failures", {"carolin", "failur"}),
+        ("ﬁle №5", {"file", "no5"}),
+        ("Ünïcode", {"ünïcode"}),
+        ("中文搜索test", {"中", "中文", "文搜", "搜索", "test"}),
+    ],
+)
+def test_names_are_kept_whole_and_in_part(text, expected):
+    assert expected <= set(terms(text))
+
+
+def test_a_question_loses_its_stop_words_and_keeps_its_names():
+    assert query_terms("What is the value of max_rows in the config?", 9) == (
+        "valu",
+        "max_rows",
+        "max",
+        "row",
+        "config",
+    )
+    assert query_terms("who are you", 9) == ("who", "are", "you")
+    assert query_terms("the an of", 2) == ("the", "an")
+
+
+def test_of_a_long_question_names_come_first():
+    words = " ".join(f"{letter}{other}ly" for letter in "abcdefgh" for other in "klmnopqr")
+    assert query_terms(f"{words} E4711", 3)[:2] == ("e4711", "4711")
+
+
+def test_how_a_term_was_put_is_told():
+    assert surface_forms("Running get_rows", query_terms("Running get_rows", 9)) == {
+        "run": "running",
+        "get_rows": "get_rows",
+        "get": "get",
+        "row": "row",
+    }
+
+
+@settings(deadline=None)
+@given(st.text(max_size=300))
+def test_terms_are_of_one_piece_and_what_is_asked_is_what_is_stored(text):
+    stored = list(terms(text))
+    assert all(0 < len(term) <= MAX_TERM_CHARS and not term.isspace() and " " not in term for term in stored)
+    assert not any(set('"=\0\n\t') & set(term) for term in stored)
+    assert set(query_terms(text, 1_000)) <= set(stored)
+
+
+@pytest.mark.parametrize("unit", ["a", "_", "a_", "aB", "中", "/a", "a.", "1a", "-", " a"])
+def test_a_text_has_no_more_terms_than_characters(unit):
+    text = unit * (200_000 // len(unit))  # what is not linear would not end
+    assert sum(len(term) for term in terms(text)) <= 3 * len(text)
