@@ -12,9 +12,7 @@ from pagein.cli import bench, new_app, run_app
 
 def build_app() -> App:
     """Build the command line of the benchmarks."""
-    benchmarks = new_app(
-        "python -m benchmarks", "The benchmarks of pagein: run them in a checkout of the repository."
-    )
+    benchmarks = new_app("python -m benchmarks", "The benchmarks of pagein: run them in a checkout of the repository.")
     for command in (
         bench.faults,
         bench.savings,

@@ -62,13 +62,7 @@ class Timed:
 
 
 def bench_blocking(
-    runs: Sequence[Run],
-    budgets: Iterable[int],
-    policy: str,
-    counter: TokenCounter,
-    tick: Tick,
-    *,
-    page_in: float = 0.0,
+    runs: Sequence[Run], budgets: Iterable[int], policy: str, counter: TokenCounter, tick: Tick, *, page_in: float = 0.0
 ) -> dict[int, dict[str, Timed]]:
     """Measure the requests of the runs, by budget and by summarizer. ``page_in``: share of the budget."""
     results: dict[int, dict[str, Timed]] = {}
@@ -76,12 +70,7 @@ def bench_blocking(
         results[budget] = {name: Timed() for name in WRITERS}
         for run in runs:
             for name, timed in results[budget].items():
-                options: dict[str, Any] = {
-                    "budget": budget,
-                    "policy": policy,
-                    "counter": counter,
-                    "page_in": page_in,
-                }
+                options: dict[str, Any] = {"budget": budget, "policy": policy, "counter": counter, "page_in": page_in}
                 _play(run, name, options, timed)
                 tick()
     return results

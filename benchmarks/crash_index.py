@@ -53,9 +53,7 @@ def _index_content(index: SearchIndex) -> dict[str, Any]:
             "entries": (known.position, known.digest, known.next),
             "passages": sorted(_row(row, first) for row in reader.rows(ids)),
             "texts": texts,
-            "words": {
-                word: sorted(id - first for id in each) for word, each in zip(words, holders, strict=True)
-            },
+            "words": {word: sorted(id - first for id in each) for word, each in zip(words, holders, strict=True)},
             "totals": tuple(map(int, reader.totals(scope))),
         }
 

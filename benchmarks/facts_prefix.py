@@ -41,9 +41,7 @@ class Growing(PageinStrategy):
     def __init__(self, memory: AgentMemory, known: Sequence[str], later: Sequence[str], every: int) -> None:
         super().__init__(memory)
         self._later, self._every, self._requests = list(reversed(later)), every, 0
-        memory.facts.import_(
-            [{"content": each, "category": "knowledge", "confidence": 0.8} for each in known]
-        )
+        memory.facts.import_([{"content": each, "category": "knowledge", "confidence": 0.8} for each in known])
 
     def request(self) -> Sequence[Wire]:
         """The view; every so often somebody states a fact before it."""
@@ -74,9 +72,7 @@ def bench_prefix(
         others = sorted({text for at, texts in enumerate(said) if at != number for text in texts})
         random.Random(run.id).shuffle(others)  # noqa: S311 - a draw, no secret
         if len(others) < known:
-            raise ConfigurationError(
-                f"the other runs say {len(others):,} sentences, and {known:,} facts are wanted"
-            )
+            raise ConfigurationError(f"the other runs say {len(others):,} sentences, and {known:,} facts are wanted")
         with ExitStack() as opened:
             lanes = {}
             for name, settings in PLACES.items():
@@ -87,9 +83,7 @@ def bench_prefix(
                     )
                 )  # fmt: skip
                 played = (
-                    PageinStrategy(memory)
-                    if name == OFF
-                    else Growing(memory, others[:known], others[known:], every)
+                    PageinStrategy(memory) if name == OFF else Growing(memory, others[:known], others[known:], every)
                 )
                 lanes[name] = Lane(played, Scale(counter, form))
             measure_run(run, tuple(lanes.values()), budget, counter, tick)

@@ -204,9 +204,7 @@ def make_run(length: int = TURNS) -> Run:
     for turn in turns(length):
         messages.extend(_make_turn(turn))
         if turn.number % EVERY == EVERY - 1 and turn.number // EVERY + 1 < len(_RULES):
-            messages.append(
-                {"role": "user", "content": f"One more thing. {_RULES[turn.number // EVERY + 1]}"}
-            )
+            messages.append({"role": "user", "content": f"One more thing. {_RULES[turn.number // EVERY + 1]}"})
     return Run("made up", tuple(messages))
 
 

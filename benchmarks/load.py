@@ -82,9 +82,7 @@ class Load:
         return asdict(self)
 
 
-def bench_load(
-    url: str, seconds: float, *, writers: int, shared: bool, tick: Callable[[str, int], None]
-) -> Load:
+def bench_load(url: str, seconds: float, *, writers: int, shared: bool, tick: Callable[[str, int], None]) -> Load:
     """Write for ``seconds`` from ``writers`` processes: each into its own session, and all into one if ``shared``.
 
     Raises ConfigurationError where there are no processes that start clean.
@@ -122,13 +120,9 @@ class _WriterReport:
 def _all(jobs: Sequence[Job], *, bare: bool) -> list[_WriterReport]:
     """Every writer's word, all of them at work at the same time."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
-        raise ConfigurationError(
-            "bench load needs processes that are forked, which this system does not have"
-        )
+        raise ConfigurationError("bench load needs processes that are forked, which this system does not have")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["benchmarks.load"] + ["pagein.backends.postgres.log"] * is_postgres(jobs[0].url)
-    )
+    context.set_forkserver_preload(["benchmarks.load"] + ["pagein.backends.postgres.log"] * is_postgres(jobs[0].url))
     start = context.Event()
     pipes, processes = [], []
     for job in jobs:
@@ -140,9 +134,7 @@ def _all(jobs: Sequence[Job], *, bare: bool) -> list[_WriterReport]:
         processes.append(process)
     begun = [_word(pipe, job) for pipe, job in zip(pipes, jobs, strict=True)]
     start.set()
-    told = [
-        each if each.failure else _word(pipe, job) for each, pipe, job in zip(begun, pipes, jobs, strict=True)
-    ]
+    told = [each if each.failure else _word(pipe, job) for each, pipe, job in zip(begun, pipes, jobs, strict=True)]
     for process, pipe in zip(processes, pipes, strict=True):
         process.join()
         process.close()
@@ -224,9 +216,7 @@ class _Bare:
 
             connection = psycopg.connect(job.url, autocommit=True)
             connection.execute("SELECT pg_advisory_lock(1)")
-            connection.execute(
-                f"CREATE TABLE IF NOT EXISTS bare {_COLUMNS.format('bigint', 'double precision')}"
-            )
+            connection.execute(f"CREATE TABLE IF NOT EXISTS bare {_COLUMNS.format('bigint', 'double precision')}")
             connection.execute("SELECT pg_advisory_unlock(1)")
             self._statement = "INSERT INTO bare VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
             self._connection: Any = connection
@@ -234,9 +224,7 @@ class _Bare:
             database = sqlite3.connect(f"{job.url}.bare", isolation_level=None, timeout=30)
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")
-            database.execute(
-                f"CREATE TABLE IF NOT EXISTS bare {_COLUMNS.format('INTEGER', 'REAL')} WITHOUT ROWID"
-            )
+            database.execute(f"CREATE TABLE IF NOT EXISTS bare {_COLUMNS.format('INTEGER', 'REAL')} WITHOUT ROWID")
             self._statement = "INSERT INTO bare VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             self._connection = database
 

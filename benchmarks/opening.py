@@ -6,6 +6,7 @@ Each opening has its own process, as after a crash or on another day: only the s
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -35,11 +36,7 @@ _OPEN: Final = "from benchmarks.opening import tell_opening; tell_opening({0!r},
 OPENINGS: Final = (
     (0.0, "", "first view"),
     (PAGE_IN_SHARE, "", "first view, page-in"),
-    (
-        PAGE_IN_SHARE,
-        "Go on with the next part, then look at the first again.",
-        "new words and first view, page-in",
-    ),
+    (PAGE_IN_SHARE, "Go on with the next part, then look at the first again.", "new words and first view, page-in"),
 )
 """The share for what comes back, what the user says before the first view, and what that is called."""
 
@@ -100,12 +97,7 @@ def _measure_opening(run: Run, samples: int, bare: float, base: dict[str, float]
             if what != OPENINGS[0][2] and name == "open":
                 continue
             value = statistics.median(each[name] for each in results)
-            spoken = {
-                "open": "open",
-                "view": what,
-                "both": f"open + {what}",
-                "processor": "the same, processor's time",
-            }
+            spoken = {"open": "open", "view": what, "both": f"open + {what}", "processor": "the same, processor's time"}
             said = f"{spoken[name]}, {run.length:,} steps"
             ratio = value / base.setdefault(f"{name} {what}", value)
             yield Row(said, 1e3 * value, "ms", ratio, "the shortest", samples, f"{run.entries:,} entries")
@@ -116,9 +108,12 @@ def _measure_opening(run: Run, samples: int, bare: float, base: dict[str, float]
 
 def _measure_calls(run: Run, page_in: float, words: str) -> dict[str, float]:
     code = _OPEN.format(run.url, page_in, run.budget, words)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    told: dict[str, float] = json.loads(done.stdout)
-    return told
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    child = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    costs: dict[str, float] = json.loads(child.stdout)
+    return costs
 
 
 def tell_opening(url: str, page_in: float, budget: int, words: str) -> None:

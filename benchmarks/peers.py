@@ -17,9 +17,7 @@ def is_installed(module: str) -> bool:
     return find_spec(module) is not None
 
 
-def trim_messages(
-    run: Sequence[SyntheticTurn], budget: int, counter: TokenCounter | None
-) -> Callable[[], object]:
+def trim_messages(run: Sequence[SyntheticTurn], budget: int, counter: TokenCounter | None) -> Callable[[], object]:
     """One call of langchain's ``trim_messages`` over the run; without a counter, with its own approximate one."""
     from langchain_core import messages as lc  # noqa: PLC0415 - an extra, and slow to import
 
@@ -60,6 +58,4 @@ def memory_to_messages(run: Sequence[SyntheticTurn]) -> Callable[[], object]:
                 observations=turn.output,
             )
         )
-    return lambda: [
-        message for step in (memory.system_prompt, *memory.steps) for message in step.to_messages()
-    ]
+    return lambda: [message for step in (memory.system_prompt, *memory.steps) for message in step.to_messages()]

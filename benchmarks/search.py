@@ -145,9 +145,7 @@ def bench_search(
     return (*rows, _measure(Tantivy(), steps, sessions, asked, tick))
 
 
-def _measure(
-    engine: Engine, steps: Steps, sessions: int, asked: Sequence[tuple[int, str]], tick: Tick
-) -> SearchCost:
+def _measure(engine: Engine, steps: Steps, sessions: int, asked: Sequence[tuple[int, str]], tick: Tick) -> SearchCost:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start = time.perf_counter()
@@ -168,9 +166,7 @@ def _measure(
         engine.close()
     warm = took[len(took) // 2 :]
     resident = None if before is None or after is None else max(0.0, after - before)
-    return SearchCost(
-        engine.name, quantile(warm, 0.5), quantile(warm, 0.95), hits / len(asked), build, disk, resident
-    )
+    return SearchCost(engine.name, quantile(warm, 0.5), quantile(warm, 0.95), hits / len(asked), build, disk, resident)
 
 
 class Pagein:

@@ -80,8 +80,7 @@ def turn_costs(
     spent: tuple[list[float], ...] = tuple([] for _ in shares)
     with ExitStack() as opened:
         memories = [
-            opened.enter_context(AgentMemory.open(":memory:", budget=BUDGET, page_in=share))
-            for share in shares
+            opened.enter_context(AgentMemory.open(":memory:", budget=BUDGET, page_in=share)) for share in shares
         ]
         for memory in memories:
             memory.record_messages(opening(), whole=False)

@@ -22,18 +22,7 @@ _NOUNS: Final = (
     "signal",
     "worker",
 )
-_VERBS: Final = (
-    "load",
-    "build",
-    "merge",
-    "check",
-    "render",
-    "update",
-    "resolve",
-    "collect",
-    "parse",
-    "apply",
-)
+_VERBS: Final = ("load", "build", "merge", "check", "render", "update", "resolve", "collect", "parse", "apply")
 
 
 @dataclass(frozen=True, slots=True)

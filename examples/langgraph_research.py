@@ -41,9 +41,7 @@ CONFIG = {"configurable": {"thread_id": "research"}, "recursion_limit": 150}
 @tool
 def read_paper(number: int) -> str:
     """One paper, whole."""
-    lines = [
-        f"Paper {number}, section {at}: results vary with seed {number * 31 + at}." for at in range(1, 21)
-    ]
+    lines = [f"Paper {number}, section {at}: results vary with seed {number * 31 + at}." for at in range(1, 21)]
     if number == 3:
         lines.insert(9, "Equation 7 defines the joint value Q_tot, which factors over the agents of a team.")
     return "\n".join(lines)
@@ -87,23 +85,14 @@ class Scripted(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=self._next(messages))])
 
     def _next(self, messages: list[BaseMessage]) -> AIMessage:
-        read = [
-            int(each)
-            for seen in messages
-            for each in re.findall(r"Paper (\d+), section 20", str(seen.content))
-        ]
+        read = [int(each) for seen in messages for each in re.findall(r"Paper (\d+), section 20", str(seen.content))]
         self.last = max(self.last, *read, 0)
         if self.stop_at and self.last >= self.stop_at:
             raise Interrupted
         if self.last < PAPERS:
             return _call("read_paper", f"paper_{self.last + 1}", number=self.last + 1)
         found = next(
-            (
-                re.search(r"Equation \d+", str(seen.content))
-                for seen in messages
-                if "Q_tot" in str(seen.content)
-            ),
-            None,
+            (re.search(r"Equation \d+", str(seen.content)) for seen in messages if "Q_tot" in str(seen.content)), None
         )
         if found:
             return AIMessage(f"{found[0]}. With many agents the world is not stationary for any of them.")
@@ -125,12 +114,8 @@ def chat(options: argparse.Namespace, stop_at: int) -> BaseChatModel:
 
 def main() -> None:
     """Run, stop, go on."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--endpoint", default="", help="a server that speaks OpenAI's protocol; without it no network"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--endpoint", default="", help="a server that speaks OpenAI's protocol; without it no network")
     parser.add_argument("--model", default="gpt-4o-mini")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -143,9 +128,7 @@ def main() -> None:
                 try:
                     done = agent.invoke(None if state else {"messages": [HumanMessage(TASK)]}, CONFIG)
                 except Interrupted:
-                    print(
-                        f"interrupted with {len(agent.get_state(CONFIG).values['messages'])} messages; resuming"
-                    )
+                    print(f"interrupted with {len(agent.get_state(CONFIG).values['messages'])} messages; resuming")
                     continue
                 finally:
                     memory = hook.memory("research")

@@ -62,9 +62,7 @@ async def read(path: Path, task: str, model: Model) -> str:
     """One run, on a session opened anew from the file."""
     session = PageinSession("report", path, budget=BUDGET)
     agent = Agent(name="reader", model=model, tools=[look_up, *session.tools()])
-    done = await Runner.run(
-        agent, task, session=session, run_config=session.run_config(), max_turns=2 * PAGES
-    )
+    done = await Runner.run(agent, task, session=session, run_config=session.run_config(), max_turns=2 * PAGES)
     whole = await session.get_items(-1)
     print(f"{done.final_output}  ({len(whole)} items recorded, {session.memory.view().tokens} tokens shown)")
     session.close()
@@ -73,9 +71,7 @@ async def read(path: Path, task: str, model: Model) -> str:
 
 def main() -> None:
     """Read the first half, let go of the session, read the rest and answer."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--endpoint", default="", help="a server that speaks OpenAI's protocol")
     parser.add_argument("--model", default="gpt-4o-mini", help="its model")
     options = parser.parse_args()

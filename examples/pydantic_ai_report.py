@@ -61,9 +61,7 @@ def model_of(options: argparse.Namespace) -> Model:
 
 def main() -> None:
     """Read until the power is cut, then again from the file."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--endpoint", default="", help="a server that speaks OpenAI's protocol")
     parser.add_argument("--model", default="gpt-4o-mini", help="its model")
     model = model_of(parser.parse_args())

@@ -14,13 +14,7 @@ import tempfile
 from pathlib import Path
 
 from smolagents import Tool, ToolCallingAgent
-from smolagents.models import (
-    ChatMessage,
-    ChatMessageToolCall,
-    ChatMessageToolCallFunction,
-    MessageRole,
-    Model,
-)
+from smolagents.models import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction, MessageRole, Model
 from smolagents.monitoring import LogLevel
 
 from pagein.integrations.smolagents import PageinMemory
@@ -40,9 +34,7 @@ class LookUp(Tool):
     def forward(self, page: int) -> str:
         """The page: figures, and on page 3 a name."""
         signed = "Signed: Ada Ferrante-Okafor.\n" if page == 3 else ""
-        return signed + "\n".join(
-            f"row {row}: {page * 100 + row} units in hall {row % 7}" for row in range(20)
-        )
+        return signed + "\n".join(f"row {row}: {page * 100 + row} units in hall {row % 7}" for row in range(20))
 
 
 class Script(Model):
@@ -86,9 +78,7 @@ def agent_of(options: argparse.Namespace) -> ToolCallingAgent:
 
 def main() -> None:
     """Read half, lose the process, read the rest, answer."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--endpoint", help="a server that speaks OpenAI's protocol")
     parser.add_argument("--model", default="gpt-4o-mini", help="its model")
     options = parser.parse_args()
@@ -111,9 +101,7 @@ def run(options: argparse.Namespace, path: Path) -> None:
         answer = agent.run("Go on with the report.", reset=False)
         sizes = [memory.cost(each.model_input_messages) for each in memory.steps if has_request(each)]
         print(f"answer: {answer}")
-        print(
-            f"{len(memory.steps)} steps; the largest of {len(sizes)} requests: {max(sizes)} of {BUDGET} tokens"
-        )
+        print(f"{len(memory.steps)} steps; the largest of {len(sizes)} requests: {max(sizes)} of {BUDGET} tokens")
         print(f"record: {'sound' if memory.pages.verify().ok else 'damaged'}")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import pagein
+from tests._support import shape
 
 SOURCE = Path(pagein.__file__).parent
 TESTS = Path(__file__).parent
@@ -58,9 +59,7 @@ def imported(path):
     """The rooms a module imports from, wherever in it."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("pagein"):
-            names = (
-                [node.module] if node.module != "pagein" else [f"pagein.{each.name}" for each in node.names]
-            )
+            names = [node.module] if node.module != "pagein" else [f"pagein.{each.name}" for each in node.names]
             yield from (room(name) for name in names)
         elif isinstance(node, ast.Import):
             yield from (room(each.name) for each in node.names if each.name.startswith("pagein."))
@@ -146,9 +145,7 @@ def test_public_names_have_a_docstring(path):
 
 
 def is_overload(node):
-    return any(
-        isinstance(each, ast.Name) and each.id == "overload" for each in getattr(node, "decorator_list", ())
-    )
+    return any(isinstance(each, ast.Name) and each.id == "overload" for each in getattr(node, "decorator_list", ()))
 
 
 def test_nothing_is_called_a_manager():
@@ -179,6 +176,24 @@ def test_all_is_everything_public_and_each_is_documented():
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match="Nonsense"):
         pagein.Nonsense  # noqa: B018 - the look is the test
+
+
+# Figures that may only fall; ``python -m tests._support.shape`` prints them.
+
+
+def test_the_figures_of_the_shape_only_fall(tmp_path):
+    top = shape.top_entries()
+    with shape.warm_memory(tmp_path) as memory:
+        recording = shape.files_entered(lambda: memory.record(pagein.TaskStep("And now?")))
+        viewing = shape.files_entered(memory.view)
+    assert (len(top), sum(name.endswith(".py") for name in top)) <= (18, 1)
+    assert shape.participle_share() <= 0.006
+    assert shape.vague_share() <= 0.004
+    assert shape.question_share() <= 0.006
+    assert shape.repeated_classes() == {}
+    assert len(recording) <= 21, recording
+    assert len(viewing) <= 22, viewing
+    assert shape.lines() <= 47_000
 
 
 # Importing
@@ -273,11 +288,7 @@ def implementations(package, members):
     for each in pkgutil.walk_packages(root.__path__, f"pagein.{package}."):
         module = importlib.import_module(each.name)
         for name, found in vars(module).items():
-            if (
-                isinstance(found, type)
-                and found.__module__ == each.name
-                and not getattr(found, "_is_protocol", False)
-            ):
+            if isinstance(found, type) and found.__module__ == each.name and not getattr(found, "_is_protocol", False):
                 fields = set(dir(found)) | set(getattr(found, "__dataclass_fields__", ()))
                 if members <= fields:
                     yield name, found

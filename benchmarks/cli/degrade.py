@@ -21,28 +21,21 @@ def degrade(
     *,
     worlds: Annotated[tuple[str, ...], Several, Parameter(help="search, hunt or desk. Default: all.")] = (),
     policies: Annotated[
-        tuple[str, ...],
-        Several,
-        Parameter(help="sliding window, head+recency, masking, or a policy. Default: all."),
+        tuple[str, ...], Several, Parameter(help="sliding window, head+recency, masking, or a policy. Default: all.")
     ] = (),
     lengths: Annotated[tuple[int, ...], Several, Parameter(help="Steps with full context.")] = (40, 120, 400),
     seeds: Annotated[int, Parameter(help="Worlds of each kind and length.")] = 3,
     budget_share: Annotated[
-        tuple[float, ...],
-        Several,
-        Parameter(help="Budgets, as shares of the longest request with full context."),
+        tuple[float, ...], Several, Parameter(help="Budgets, as shares of the longest request with full context.")
     ] = (0.25, 0.125),
     model: ModelName = None,
     expand: Annotated[
-        bool,
-        Parameter(help="Let agents expand handles, at the cost of a step.", show_default=False),
+        bool, Parameter(help="Let agents expand handles, at the cost of a step.", show_default=False)
     ] = False,
     quick: Annotated[
         bool, Parameter(help="One length and two seeds: takes seconds, not minutes.", show_default=False)
     ] = False,
-    plot: Annotated[
-        Path | None, Parameter(help="File for a plot of success and cost: .png, .svg or .pdf.")
-    ] = None,
+    plot: Annotated[Path | None, Parameter(help="File for a plot of success and cost: .png, .svg or .pdf.")] = None,
     json: AsJson = False,
 ) -> int:
     """Compare success with and without paging: long tasks, by agents that know only their request.
@@ -66,9 +59,7 @@ def degrade(
       python -m benchmarks degrade --lengths 100 --budget-share 0.5 0.25 --plot a.png
     """
     given = Experiment(lengths=lengths, seeds=seeds, shares=budget_share, expand=expand)
-    experiment = Experiment(
-        worlds or given.worlds, policies or given.policies, lengths, seeds, budget_share, expand
-    )
+    experiment = Experiment(worlds or given.worlds, policies or given.policies, lengths, seeds, budget_share, expand)
     experiment = experiment.quick if quick else experiment
     counter = resolve_counter(model)
     if plot is not None:
@@ -120,9 +111,7 @@ def _print(played: Sequence[Played], experiment: Experiment) -> None:
     out = _output.console()
     full = [each for each in played if each.policy == FULL]
     for share in experiment.shares:
-        table = _output.new_table(
-            f"budget {share:g} of the full length, {len(full)} runs a row", "", *_COLUMNS
-        )
+        table = _output.new_table(f"budget {share:g} of the full length, {len(full)} runs a row", "", *_COLUMNS)
         for policy, group in _groups(played, share):
             result = averages(group)
             _output.add_row(table, policy, *(form(result.get(name)) for name, form in _COLUMNS.values()))
@@ -145,8 +134,7 @@ def _groups(played: Sequence[Played], share: float) -> list[tuple[str, list[Play
     """Group the runs by policy, full context first."""
     here = [each for each in played if each.policy == FULL or each.share == share]
     return [
-        (name, [each for each in here if each.policy == name])
-        for name in dict.fromkeys(each.policy for each in here)
+        (name, [each for each in here if each.policy == name]) for name in dict.fromkeys(each.policy for each in here)
     ]
 
 

@@ -44,10 +44,7 @@ def crash(
     """
     if kills < 1:
         raise ConfigurationError(f"--kills must be 1 or more, not {kills}")
-    with (
-        _place(store) as (url, folder, server),
-        _output.progress_bar(f"kills, {store}", kills) as advance,
-    ):
+    with _place(store) as (url, folder, server), _output.progress_bar(f"kills, {store}", kills) as advance:
         result = bench_crash(url, folder, kills, seed=seed, server=server, tick=advance)
     if json:
         _output.print_json(result.as_dict() | {"store": store, "ok": result.ok})
@@ -60,9 +57,7 @@ def load(
     *,
     store: StoreName = "sqlite",
     seconds: Annotated[float, Parameter(help="Duration of each measurement.")] = 60.0,
-    writers: Annotated[
-        int | None, Parameter(help="Number of processes. Default: 8 on a file, 32 on a server.")
-    ] = None,
+    writers: Annotated[int | None, Parameter(help="Number of processes. Default: 8 on a file, 32 on a server.")] = None,
     json: AsJson = False,
 ) -> int:
     """Write from many processes at once, and check that nothing is lost or duplicated.
@@ -81,11 +76,7 @@ def load(
         raise ConfigurationError("--seconds must be above 0 and --writers 1 or more")
     with _place(store) as (url, _, _), _output.progress_bar("load", 3) as advance:
         result = bench_load(
-            url,
-            seconds,
-            writers=many,
-            shared=True,
-            tick=lambda what, done: advance(done, total=3, label=what),
+            url, seconds, writers=many, shared=True, tick=lambda what, done: advance(done, total=3, label=what)
         )
     if json:
         _output.print_json(result.as_dict() | {"store": store, "ok": result.ok})
@@ -99,8 +90,7 @@ def opening(
     store: StoreName = "sqlite",
     quick: Annotated[bool, Parameter(help="Shorter runs, fewer samples.", show_default=False)] = False,
     budget: Annotated[
-        tuple[int, ...],
-        Parameter(help="Budgets in tokens. Opening is measured with the first.", consume_multiple=True),
+        tuple[int, ...], Parameter(help="Budgets in tokens. Opening is measured with the first.", consume_multiple=True)
     ] = (80_000, 500_000),
     json: AsJson = False,
 ) -> int:

@@ -19,16 +19,13 @@ from pagein.evaluation.tally import Tally
 
 def measure(
     *files: Annotated[Path, Parameter(help="LoCoMo's or LongMemEval's JSON files, plain or gzipped.")],
-    pool: Annotated[
-        Path | None, Parameter(help="Sessions by id to draw LongMemEval's distractors from.")
-    ] = None,
+    pool: Annotated[Path | None, Parameter(help="Sessions by id to draw LongMemEval's distractors from.")] = None,
     haystack: Annotated[int, Parameter(help="Sessions of a LongMemEval question, with a pool.")] = 50,
     limit: Annotated[int | None, Parameter(help="Maximum questions of each conversation.")] = None,
     refit: Annotated[bool, Parameter(negative="--no-refit", help="Compare with scikit-learn.")] = True,
     speed: Annotated[bool, Parameter(negative="--no-speed", help="Measure the time of a ranking.")] = True,
     runs: Annotated[
-        tuple[Path, ...],
-        Parameter(consume_multiple=True, help="Recorded runs, for the cost of facts for the prefix."),
+        tuple[Path, ...], Parameter(consume_multiple=True, help="Recorded runs, for the cost of facts for the prefix.")
     ] = (),
     budget: BudgetTokens = 8_000,
     known: Annotated[int, Parameter(help="Facts known at the start of a run.")] = 200,
@@ -91,9 +88,7 @@ def _print_shares(name: str, shares: bench.Shares) -> None:
     for system in (bench.OURS, bench.CONFIDENCE, bench.REFIT):
         if (system, bench.BUDGETS[0]) in shares.sums:
             _output.add_row(
-                table,
-                system,
-                *(_output.format_share(shares.mean(system, budget)) for budget in bench.BUDGETS),
+                table, system, *(_output.format_share(shares.mean(system, budget)) for budget in bench.BUDGETS)
             )
     _output.console().print(table)
     _output.console().print(f"Apart from scikit-learn on the same terms: {shares.apart:.1e}")

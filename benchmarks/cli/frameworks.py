@@ -14,12 +14,8 @@ QUICK = 60
 
 
 def frameworks(
-    *names: Annotated[
-        str, Parameter(help="smolagents, langchain, openai-agents or pydantic-ai. Default: all.")
-    ],
-    quick: Annotated[
-        bool, Parameter(help="Shorter runs: takes seconds, not minutes.", show_default=False)
-    ] = False,
+    *names: Annotated[str, Parameter(help="smolagents, langchain, openai-agents or pydantic-ai. Default: all.")],
+    quick: Annotated[bool, Parameter(help="Shorter runs: takes seconds, not minutes.", show_default=False)] = False,
     json: AsJson = False,
 ) -> int:
     """Measure the cost and savings of pagein inside agents of other frameworks.
@@ -41,9 +37,7 @@ def frameworks(
     with _output.progress_bar("frameworks", None) as advance:
         asked = names or FRAMEWORKS
         results = tuple(
-            bench_frameworks(
-                asked, lambda what, done, of: advance(done, total=of, label=what), steps=steps, long=long
-            )
+            bench_frameworks(asked, lambda what, done, of: advance(done, total=of, label=what), steps=steps, long=long)
         )
     if json:
         rows = [each.as_dict() for each in results]
@@ -55,9 +49,7 @@ def frameworks(
 
 def _print(found: tuple[Cost, ...], steps: int, long: int) -> None:
     measured = [each for each in found if not each.note]
-    table = _output.new_table(
-        f"ms of CPU a turn at {steps:,} steps", "", *(each.framework for each in measured)
-    )
+    table = _output.new_table(f"ms of CPU a turn at {steps:,} steps", "", *(each.framework for each in measured))
     rows = {
         "bare": lambda each: f"{each.turn_bare:.2f}",
         "with pagein": lambda each: f"{each.turn:.2f}",

@@ -70,9 +70,7 @@ def locomo(
         with _output.progress_bar(name, questions) as advance:
             results[name] = locomo_bench.bench_locomo(conversations, opened, advance)
     if json:
-        _output.print_json(
-            {"file": str(file), "systems": {name: each.as_dict() for name, each in results.items()}}
-        )
+        _output.print_json({"file": str(file), "systems": {name: each.as_dict() for name, each in results.items()}})
         return 0
     means = {name: each.means for name, each in results.items()}
     title = f"LoCoMo, {len(conversations)} conversations, {questions:,} questions, by turn"
@@ -93,13 +91,9 @@ def longmemeval(
     *,
     pool: Annotated[
         Path | None,
-        Parameter(
-            help="Sessions by id, from which distractors are drawn. Default: each question's own haystack."
-        ),
+        Parameter(help="Sessions by id, from which distractors are drawn. Default: each question's own haystack."),
     ] = None,
-    haystack: Annotated[
-        str, Parameter(name="--haystack", help="Sessions in a haystack: a number, or all.")
-    ] = "50",
+    haystack: Annotated[str, Parameter(name="--haystack", help="Sessions in a haystack: a number, or all.")] = "50",
     turns: Annotated[
         bool | None,
         Parameter(
@@ -134,9 +128,7 @@ def longmemeval(
     results: dict[str, longmemeval_bench.LongMemEvalResult] = {}
     for name, opened in _systems(embedder, systems).items():
         with _output.progress_bar(name, questions) as advance:
-            results[name] = longmemeval_bench.bench_longmemeval(
-                chats, draw_haystack, opened, advance, turns=by_turn
-            )
+            results[name] = longmemeval_bench.bench_longmemeval(chats, draw_haystack, opened, advance, turns=by_turn)
     if json:
         given = {"file": str(file), "haystack": haystack if pool is not None else "own"}
         _output.print_json(given | {"systems": {name: each.as_dict() for name, each in results.items()}})
@@ -179,19 +171,13 @@ def runs(
     for path in files:
         played = read_runs(path, limit=limit_runs)
         with _output.progress_bar(path.name, 2 * sum(map(request_points, played))) as advance:
-            results[str(path)] = bench_runs(
-                played, budget, counter, policy=policy, page_in=page_in, tick=advance
-            )
+            results[str(path)] = bench_runs(played, budget, counter, policy=policy, page_in=page_in, tick=advance)
     if json:
-        tallies = {
-            name: {each: tally.as_dict() for each, tally in both.items()} for name, both in results.items()
-        }
+        tallies = {name: {each: tally.as_dict() for each, tally in both.items()} for name, both in results.items()}
         _output.print_json({"budget": budget, "policy": policy, "page_in": page_in, "files": tallies})
         return 0
     for name, both in results.items():
-        table = _output.new_table(
-            f"{Path(name).name}, {budget:,} tokens, {policy}", "page-in", "without", "with"
-        )
+        table = _output.new_table(f"{Path(name).name}, {budget:,} tokens, {policy}", "page-in", "without", "with")
         for what, cell in _RUN_ROWS.items():
             _output.add_row(table, what, *map(cell, both.values()))
         _output.console().print(table)
@@ -280,8 +266,7 @@ def search(
     sessions: Annotated[int, Parameter(help="Number of sessions.")] = 1,
     queries: Annotated[int, Parameter(help="Measured searches, after as many for warming up.")] = 200,
     vectors: Annotated[
-        bool,
-        Parameter(help="Measure pagein with made-up vectors of 384 numbers, too.", show_default=False),
+        bool, Parameter(help="Measure pagein with made-up vectors of 384 numbers, too.", show_default=False)
     ] = False,
     json: AsJson = False,
 ) -> int:
@@ -302,16 +287,10 @@ def search(
             raise ConfigurationError(f"{option} must be 1 or more, not {given}")
     with _output.progress_bar("index", None) as advance:
         rows = bench_search(
-            documents,
-            sessions,
-            queries,
-            lambda what, done, of: advance(done, total=of, label=what),
-            vectors=vectors,
+            documents, sessions, queries, lambda what, done, of: advance(done, total=of, label=what), vectors=vectors
         )
     if json:
-        _output.print_json(
-            {"documents": documents, "sessions": sessions, "rows": [row.as_dict() for row in rows]}
-        )
+        _output.print_json({"documents": documents, "sessions": sessions, "rows": [row.as_dict() for row in rows]})
         return 0
     _print_search(rows, documents)
     return 0
@@ -319,14 +298,7 @@ def search(
 
 def _print_search(rows: Sequence[SearchCost], documents: int) -> None:
     table = _output.new_table(
-        f"search among {documents:,} steps",
-        "",
-        "p50 ms",
-        "p95 ms",
-        "found",
-        "index s",
-        "disk MB",
-        "resident MB",
+        f"search among {documents:,} steps", "", "p50 ms", "p95 ms", "found", "index s", "disk MB", "resident MB"
     )
     for row in rows:
         if row.note:

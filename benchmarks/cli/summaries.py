@@ -20,8 +20,7 @@ from pagein.summaries.key_items import KINDS
 
 Several = Parameter(consume_multiple=True)
 Runs = Annotated[
-    Path | None,
-    Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.", show_default=False),
+    Path | None, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.", show_default=False)
 ]
 FirstRuns = Annotated[int | None, Parameter(help="Read only the first runs of the file.", show_default=False)]
 
@@ -71,9 +70,7 @@ def fidelity(
         _output.print_json({"budget": budget, "model": name, "runs": len(runs), "policies": rows})
     else:
         _print_fidelity(result, f"in sight at {budget:,} tokens, {name or 'extracts'}")
-    whole = (
-        kept.share(kind) for of in result.values() for kept in of.values() for kind in ("constraint", "pin")
-    )
+    whole = (kept.share(kind) for of in result.values() for kept in of.values() for kind in ("constraint", "pin"))
     return 0 if all(each in (None, 1.0) for each in whole) else 1
 
 
@@ -101,10 +98,7 @@ def blocking(
     file: Runs = None,
     /,
     *,
-    budgets: Annotated[tuple[int, ...], Several, Parameter(help="Maximum tokens of a request.")] = (
-        4_000,
-        8_000,
-    ),
+    budgets: Annotated[tuple[int, ...], Several, Parameter(help="Maximum tokens of a request.")] = (4_000, 8_000),
     policy: Annotated[str, Parameter(help="Compaction policy.")] = "tiers",
     limit_runs: FirstRuns = None,
     page_in: Annotated[float, Parameter(help="Share of the budget for the page-in.")] = 0.0,
@@ -131,9 +125,7 @@ def blocking(
     with _output.progress_bar("runs", 3 * len(runs) * len(budgets)) as advance:
         result = bench_blocking(runs, budgets, policy, resolve_counter(None), advance, page_in=page_in)
     if json:
-        rows = {
-            f"{budget}": {name: each.as_dict() for name, each in of.items()} for budget, of in result.items()
-        }
+        rows = {f"{budget}": {name: each.as_dict() for name, each in of.items()} for budget, of in result.items()}
         _output.print_json({"policy": policy, "runs": len(runs), "page_in": page_in, "budgets": rows})
         return 0
     table = _output.new_table(

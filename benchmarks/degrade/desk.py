@@ -105,11 +105,7 @@ class Desk:
         known = key in self.done
         self.done.add(key)
         case = next(
-            (
-                case
-                for case in self.cases
-                if given.get("order") == case.order or given.get("customer") == case.customer
-            ),
+            (case for case in self.cases if given.get("order") == case.order or given.get("customer") == case.customer),
             None,
         )
         if act.tool == "inbox":
@@ -162,9 +158,7 @@ class Desk:
             self.right += 1
         elif any(given.get(rule) != right.get(rule) for rule in rules):
             self.score.drift += 1
-        return self._close(
-            case, f"The exchange of order {case.order} for {case.customer} is booked.", agreed=True
-        )
+        return self._close(case, f"The exchange of order {case.order} for {case.customer} is booked.", agreed=True)
 
     def _close(self, case: Case, said: str, *, agreed: bool) -> str:
         if self.at < len(self.messages) and self.messages[self.at] == (self.cases.index(case), agreed):
@@ -205,9 +199,7 @@ def _case(write: Writer) -> Case:
     item, card = write.fresh("9999999"), f"card_{write.fresh('9999999')}"
     wish = f"This is {customer} about order {order}: I would like {wishes[0]}, else {wishes[1]}, else {wishes[2]}."
     row = f"order {order} | item {item} | paid {paid}.00 with {card} | tier {tier}"
-    rows = [
-        f"order {order}: the variant in {each} has the number {number}" for each, number in variants.items()
-    ]
+    rows = [f"order {order}: the variant in {each} has the number {number}" for each, number in variants.items()]
     return Case(
         customer=customer,
         order=order,
@@ -252,9 +244,7 @@ def _case_step(seen: ReadFacts, customer: str, *, agreed: bool) -> Decision:
     if reserved is None:
         return _reserve(seen, order, wishes)
     if not agreed:
-        text = (
-            f"Variant {reserved[0]} is reserved for your order {order} as {reserved[1]}. Shall I exchange it?"
-        )
+        text = f"Variant {reserved[0]} is reserved for your order {order} as {reserved[1]}. Shall I exchange it?"
         return Act(f"{customer} has to agree.", "reply", {"customer": customer, "text": text})
     if row is None:
         return Act(f"I look at order {order}.", "order", {"order": order}, order)

@@ -106,9 +106,7 @@ class Hunt:
     def open(self) -> list[str]:
         """The suspects that were not probed and may be."""
         return [
-            suspect
-            for suspect in self.suspects
-            if suspect not in self.probed and not suspect.startswith(self.frozen)
+            suspect for suspect in self.suspects if suspect not in self.probed and not suspect.startswith(self.frozen)
         ]
 
 
@@ -132,12 +130,8 @@ def make(length: int, seed: int) -> Hunt:
     )
     logs = {suspect: tuple(write.around((), 5, 18, log=True)) for suspect in suspects}
     sources = {suspect: _source(write, suspect, suspects) for suspect in suspects}
-    listing = "\n".join(
-        f"suspect {suspect}, changed by {write.chance.randint(2, 90)} lines" for suspect in suspects
-    )
-    report = "\n".join(
-        write.around([f"ERROR: 1 of 412 cases fails; the failing case is {case}"], 12, 24, log=True)
-    )
+    listing = "\n".join(f"suspect {suspect}, changed by {write.chance.randint(2, 90)} lines" for suspect in suspects)
+    report = "\n".join(write.around([f"ERROR: 1 of 412 cases fails; the failing case is {case}"], 12, 24, log=True))
     return Hunt(task, tuple(suspects), sources, logs, listing, report, case, ticket, frozen)
 
 
@@ -149,8 +143,7 @@ def _source(write: Writer, name: str, suspects: list[str]) -> str:
         "/* FIXME suspicious: {} */",
     )
     leads = [
-        write.chance.choice(forms).format(write.chance.choice(suspects))
-        for _ in range(write.chance.randint(1, 3))
+        write.chance.choice(forms).format(write.chance.choice(suspects)) for _ in range(write.chance.randint(1, 3))
     ]
     code = [
         f"    {write.chance.choice(('if', 'while'))} ({each.split()[-1].strip('.')}_{write.number()}) return {write.number()};"

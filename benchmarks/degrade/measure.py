@@ -103,12 +103,7 @@ def bench_degrade(
 
 
 def _games(
-    experiment: Experiment,
-    world: str,
-    length: int,
-    seed: int,
-    counter: TokenCounter,
-    tick: Callable[[str], None],
+    experiment: Experiment, world: str, length: int, seed: int, counter: TokenCounter, tick: Callable[[str], None]
 ) -> Iterator[Played]:
     """One world, with full context first: what it takes is what the budgets are shares of."""
     kind, scale = WORLDS[world], Scale(counter, format_named("openai"))

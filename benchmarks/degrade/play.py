@@ -119,9 +119,7 @@ def step_limit(length: int) -> int:
     return 2 * length + 20
 
 
-def play_run(
-    kind: Kind, length: int, seed: int, strategy: Strategy, scale: Scale, *, expand: bool = False
-) -> Outcome:
+def play_run(kind: Kind, length: int, seed: int, strategy: Strategy, scale: Scale, *, expand: bool = False) -> Outcome:
     """Play one agent in one world with one context. Equal arguments give equal outcomes."""
     world, reader, meter = kind.make(length, seed), Reader(kind.patterns), Meter()
     memory = strategy.memory if expand and isinstance(strategy, PageinStrategy) else None
@@ -150,9 +148,7 @@ def play_run(
         else:
             result = world.act(decision)
         strategy.take(_call_messages(steps, decision, result))
-    return Outcome(
-        world.score, steps, meter.tokens, meter.kept, meter.previous, meter.longest, expanded, over
-    )
+    return Outcome(world.score, steps, meter.tokens, meter.kept, meter.previous, meter.longest, expanded, over)
 
 
 def _quote(text: str) -> str:

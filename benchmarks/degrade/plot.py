@@ -97,6 +97,4 @@ def _caption(played: Sequence[Played]) -> str:
     lengths = sorted({each.length for each in played})
     worlds = list(dict.fromkeys(each.world for each in played))
     runs = sum(each.policy == FULL for each in played)
-    return (
-        f"Scripted agents, {', '.join(worlds)}; lengths {', '.join(map(str, lengths))}; {runs} runs a point"
-    )
+    return f"Scripted agents, {', '.join(worlds)}; lengths {', '.join(map(str, lengths))}; {runs} runs a point"

@@ -80,7 +80,9 @@ class Writer:
         if kind == 1:
             return f"Item {self.number()} ({pick(NOUNS)}, {pick(NOUNS)}) was {pick(VERBS)} on the {self.chance.randint(2, 28)}th."
         if kind == 2:
-            return f"See {pick(NOUNS)}/{pick(NOUNS)}_{pick(NOUNS)}.txt for the {pick(NOUNS)}, reference {self.number()}."
+            return (
+                f"See {pick(NOUNS)}/{pick(NOUNS)}_{pick(NOUNS)}.txt for the {pick(NOUNS)}, reference {self.number()}."
+            )
         return f"The {pick(NOUNS)} of the {pick(NOUNS)} was {pick(VERBS)} again, which nobody had asked for."
 
     def log_line(self) -> str:

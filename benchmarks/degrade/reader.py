@@ -127,9 +127,7 @@ class Reader:
     def handle(self, request: Iterable[MeasuredMessage], sought: str) -> str | None:
         """The newest handle beside which stands what is sought, and which the request does not show expanded."""
         items = tuple(request)
-        expanded = {
-            match[1] for said in items for line in said.reading.lines if (match := _EXPANDED.match(line))
-        }
+        expanded = {match[1] for said in items for line in said.reading.lines if (match := _EXPANDED.match(line))}
         for said in reversed(items):
             text = said.reading.text
             if text not in self._trails:

@@ -34,10 +34,7 @@ PATTERNS: Patterns = (
     ("named", re.compile(r"([A-Z]\d-\d+) is named in (\S+\.txt)")),
     ("first", re.compile(r"The first locker to open is ([A-Z]\d-\d+)")),
     ("refused", re.compile(r"[Ll]ocker ([A-Z]\d-\d+) stays shut: (\d+) is wrong")),
-    (
-        "opened",
-        re.compile(r"In ([A-Z]\d-\d+) the slip reads (\w+-\d+), and the next locker is ([A-Z]\d-\d+|none)"),
-    ),
+    ("opened", re.compile(r"In ([A-Z]\d-\d+) the slip reads (\w+-\d+), and the next locker is ([A-Z]\d-\d+|none)")),
 )
 
 SYSTEM = (
@@ -124,10 +121,7 @@ def make(length: int, seed: int) -> Search:
     count = max(3, length // 8)
     reads = max(count + 2, (length - count - 2) * PAGE // (PAGE + 1))
     backwards = "E"
-    chain = [
-        f"{write.chance.choice('EEAKTR')}{write.chance.randint(1, 9)}-{write.fresh('9999')}"
-        for _ in range(count)
-    ]
+    chain = [f"{write.chance.choice('EEAKTR')}{write.chance.randint(1, 9)}-{write.fresh('9999')}" for _ in range(count)]
     codes = {each: _code(write) for each in chain}
     void = {each: _code(write) for each in chain if write.chance.random() < 0.25}
     slips = {each: write.fresh("*-99999") for each in chain}
@@ -275,9 +269,7 @@ def _record(seen: ReadFacts, at: int, count: int, seeks: str = "") -> Act:
     name = next((name for number, _, name in seen.all("listed") if int(number) == at), None)
     if name is None:
         return _shell(f"ls {at}", "I need the list.")
-    return _shell(
-        f"cat {name}", f"Record {at} of {count}." + (f" I look for {seeks}." if seeks else ""), seeks
-    )
+    return _shell(f"cat {name}", f"Record {at} of {count}." + (f" I look for {seeks}." if seeks else ""), seeks)
 
 
 def _shell(command: str, thought: str, seeks: str = "") -> Act:

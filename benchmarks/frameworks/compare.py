@@ -53,9 +53,7 @@ class Cost:
         return asdict(self) | {"share": self.share}
 
 
-def bench_frameworks(
-    names: Sequence[str], tick: Tick, *, steps: int = STEPS, long: int = LONG
-) -> Iterator[Cost]:
+def bench_frameworks(names: Sequence[str], tick: Tick, *, steps: int = STEPS, long: int = LONG) -> Iterator[Cost]:
     """A row for each framework, as it is measured; one that is not installed says so in ``note``.
 
     ``long`` 0 leaves the long runs out. Raises ConfigurationError for a framework there is not.

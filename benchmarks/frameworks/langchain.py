@@ -46,9 +46,7 @@ class _Model(BaseChatModel):
 def _texts(messages: list[BaseMessage]) -> Iterator[str]:
     for message in messages:
         yield str(message.content)
-        yield from (
-            f"{call['name']} {json.dumps(call['args'])}" for call in getattr(message, "tool_calls", ())
-        )
+        yield from (f"{call['name']} {json.dumps(call['args'])}" for call in getattr(message, "tool_calls", ()))
 
 
 def play(calls: int, budget: int | None, meter: Meter) -> None:

@@ -53,6 +53,4 @@ TASK = "Read every page of the report, then say who signed page 3."
 
 def page(number: int) -> str:
     """The result of every agent's tool: some 400 tokens."""
-    return "\n".join(
-        f"page {number} line {line}: value {(number * 7919 + line) % 1000}" for line in range(30)
-    )
+    return "\n".join(f"page {number} line {line}: value {(number * 7919 + line) % 1000}" for line in range(30))

@@ -25,9 +25,7 @@ def play(calls: int, budget: int | None, meter: Meter) -> None:
             return ModelResponse(parts=[call if number < calls else TextPart("Read.")])
 
     pages = None if budget is None else Pagein(budget=budget)
-    agent = Agent(
-        FunctionModel(answer), capabilities=[pages] if pages else [], instructions="You read pages."
-    )
+    agent = Agent(FunctionModel(answer), capabilities=[pages] if pages else [], instructions="You read pages.")
     agent.tool_plain(name="look")(page)
     asyncio.run(agent.run(TASK, usage_limits=UsageLimits(request_limit=None)))
     if pages is not None:

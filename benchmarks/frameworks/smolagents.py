@@ -6,13 +6,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from smolagents import Tool, ToolCallingAgent
-from smolagents.models import (
-    ChatMessage,
-    ChatMessageToolCall,
-    ChatMessageToolCallFunction,
-    MessageRole,
-    Model,
-)
+from smolagents.models import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction, MessageRole, Model
 from smolagents.monitoring import LogLevel
 
 from benchmarks.frameworks.meter import TASK, Meter, page
@@ -52,9 +46,7 @@ def _texts(messages: list[ChatMessage]) -> Iterator[str]:
 
 def play(calls: int, budget: int | None, meter: Meter) -> None:
     """So many calls, and an answer."""
-    agent = ToolCallingAgent(
-        [_Look()], _Model(calls, meter), max_steps=calls + 5, verbosity_level=LogLevel.OFF
-    )
+    agent = ToolCallingAgent([_Look()], _Model(calls, meter), max_steps=calls + 5, verbosity_level=LogLevel.OFF)
     if budget is None:
         agent.run(TASK)
         return

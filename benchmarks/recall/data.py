@@ -82,9 +82,7 @@ def read_locomo(path: Path) -> tuple[Conversation, ...]:
     try:
         return tuple(_conversation(index, each) for index, each in enumerate(result))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise FormatError(
-            f"this is no LoCoMo file: {type(error).__name__} {error}", path=str(path)
-        ) from error
+        raise FormatError(f"this is no LoCoMo file: {type(error).__name__} {error}", path=str(path)) from error
 
 
 def read_longmemeval(path: Path) -> tuple[Chat, ...]:
@@ -93,9 +91,7 @@ def read_longmemeval(path: Path) -> tuple[Chat, ...]:
     try:
         return tuple(_chat(each) for each in result)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise FormatError(
-            f"this is no LongMemEval file: {type(error).__name__} {error}", path=str(path)
-        ) from error
+        raise FormatError(f"this is no LongMemEval file: {type(error).__name__} {error}", path=str(path)) from error
 
 
 def read_pool(path: Path) -> dict[str, tuple[Turn, ...]]:
@@ -104,14 +100,10 @@ def read_pool(path: Path) -> dict[str, tuple[Turn, ...]]:
     try:
         return {name: _turns(name, each["turns"], each.get("date", "")) for name, each in result.items()}
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise FormatError(
-            f"this is no pool of sessions: {type(error).__name__} {error}", path=str(path)
-        ) from error
+        raise FormatError(f"this is no pool of sessions: {type(error).__name__} {error}", path=str(path)) from error
 
 
-def haystack_of(
-    chat: Chat, pool: Mapping[str, tuple[Turn, ...]], size: int | None
-) -> dict[str, tuple[Turn, ...]]:
+def haystack_of(chat: Chat, pool: Mapping[str, tuple[Turn, ...]], size: int | None) -> dict[str, tuple[Turn, ...]]:
     """A question's own evidence sessions and distractors from the pool, ``size`` in all; None is the whole pool.
 
     The draw is fixed by the question's id, so that everyone measures on the same sessions.
@@ -163,9 +155,7 @@ def _chat(each: Mapping[str, Any]) -> Chat:
     dates = each.get("haystack_dates") or [""] * len(each["haystack_sessions"])
     every = {
         str(name): _turns(str(name), turns, date)
-        for name, turns, date in zip(
-            each["haystack_session_ids"], each["haystack_sessions"], dates, strict=True
-        )
+        for name, turns, date in zip(each["haystack_session_ids"], each["haystack_sessions"], dates, strict=True)
     }
     own = frozenset(map(str, each["answer_session_ids"]))
     sessions = {name: turns for name, turns in every.items() if name in own}

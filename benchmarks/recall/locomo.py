@@ -66,6 +66,4 @@ def _measure(found: Mapping[str, float], tokens: Mapping[str, float], question: 
     ranked = sorted(found, key=lambda each: -found[each])
     measured = {f"R@{k}": recall(ranked, question.evidence, k) for k in CUTS}
     measured |= {f"E@{b}": within(found, tokens, question.evidence, b, density=0.0) for b in BUDGETS}
-    return measured | {
-        f"E/@{b}": within(found, tokens, question.evidence, b, density=DENSITY) for b in BUDGETS
-    }
+    return measured | {f"E/@{b}": within(found, tokens, question.evidence, b, density=DENSITY) for b in BUDGETS}

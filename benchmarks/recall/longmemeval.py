@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.recall.data import Chat, Turn
-from benchmarks.recall.measures import (
-    BUDGETS,
-    DENSITY,
-    Averages,
-    ndcg,
-    quantile,
-    recall_all,
-    recall_any,
-    within,
-)
+from benchmarks.recall.measures import BUDGETS, DENSITY, Averages, ndcg, quantile, recall_all, recall_any, within
 from benchmarks.recall.searchers import OpenSearcher, measure_time
 
 CUTS = (1, 3, 5, 10, 30, 50)
@@ -85,12 +76,7 @@ def bench_longmemeval(
         packed.add(_of_turns(opened, haystack(chat), chat, took))
         tick()
     return LongMemEvalResult(
-        sessions.count,
-        sessions.means(),
-        packed.count,
-        packed.means(),
-        quantile(took, 0.5),
-        quantile(took, 0.95),
+        sessions.count, sessions.means(), packed.count, packed.means(), quantile(took, 0.5), quantile(took, 0.95)
     )
 
 

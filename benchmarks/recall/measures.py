@@ -44,12 +44,7 @@ def _discount(place: int) -> float:
 
 
 def within(
-    scores: Mapping[str, float],
-    tokens: Mapping[str, float],
-    wanted: Collection[str],
-    budget: int,
-    *,
-    density: float,
+    scores: Mapping[str, float], tokens: Mapping[str, float], wanted: Collection[str], budget: int, *, density: float
 ) -> float:
     """The share of the wanted in a context packed by score / tokens ** density; what does not fit is skipped."""
     order = sorted(scores, key=lambda each: -scores[each] / max(tokens[each], 1.0) ** density)

@@ -26,8 +26,6 @@ def bench_runs(
     """
     results = {}
     for name, share in (("without", 0.0), ("with", page_in)):
-        tallies = bench_faults(
-            runs, budget, counter, policy=policy, page_in=share, baselines=False, tick=tick
-        )
+        tallies = bench_faults(runs, budget, counter, policy=policy, page_in=share, baselines=False, tick=tick)
         results[name] = tallies[PAGEIN]
     return results

@@ -92,10 +92,7 @@ class BareSearcher:
         self._database.execute("CREATE VIRTUAL TABLE chats USING fts5(text, tokenize='porter unicode61')")
         self._insert(
             "chats",
-            (
-                (place, " ".join(message.text for message in said))
-                for place, (_, said) in enumerate(self._together)
-            ),
+            ((place, " ".join(message.text for message in said)) for place, (_, said) in enumerate(self._together)),
         )
 
     def turns(self, question: str, at: float | None) -> dict[str, float]:

@@ -28,14 +28,10 @@ def local() -> Iterator[LocalModel]:
 
 
 def model_of(local: LocalModel, **options: Any) -> OpenAIModel:
-    return OpenAIModel(
-        local.name, base_url=local.openai, window=local.window, options={"temperature": 0}, **options
-    )
+    return OpenAIModel(local.name, base_url=local.openai, window=local.window, options={"temperature": 0}, **options)
 
 
-RUN = "\n".join(
-    f"step {n}: ran pytest tests/test_{n}.py, {n} failed, opened src/app_{n}.py" for n in range(12)
-)
+RUN = "\n".join(f"step {n}: ran pytest tests/test_{n}.py, {n} failed, opened src/app_{n}.py" for n in range(12))
 
 
 def test_it_writes_in_both_colours_and_says_what_it_cost(local: LocalModel) -> None:

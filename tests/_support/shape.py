@@ -154,9 +154,7 @@ def warm_memory(folder: Path) -> pagein.AgentMemory:
     memory.record(pagein.SystemPromptStep("You are terse."), pagein.TaskStep("Fix the failing test."))
     for number in range(4):
         call = pagein.ToolCall(f"call-{number}", "run", '{"command":"pytest"}')
-        memory.record(
-            pagein.ActionStep("I run it.", (call,), (pagein.Observation(f"call-{number}", "1 failed"),))
-        )
+        memory.record(pagein.ActionStep("I run it.", (call,), (pagein.Observation(f"call-{number}", "1 failed"),)))
         memory.view()
     return memory
 

@@ -35,7 +35,7 @@ def _counted(kind: Any, **more: Any) -> Any:
 
 
 def _smolagents() -> Any:
-    from pagein.integrations.smolagents import PageinMemory  # noqa: PLC0415 - one framework is installed
+    from pagein.integrations.smolagents import PageinMemory
 
     class Memory(PageinMemory):
         def __init__(self, system_prompt: str) -> None:
@@ -45,7 +45,7 @@ def _smolagents() -> Any:
 
 
 def _session() -> Any:
-    from pagein.integrations.openai_agents.session import PageinSession  # noqa: PLC0415 - one framework is installed
+    from pagein.integrations.openai_agents.session import PageinSession
 
     class Session(PageinSession):
         def __init__(self, session_id: str, db_path: Any = ":memory:", *_: Any, **named: Any) -> None:
@@ -56,7 +56,7 @@ def _session() -> Any:
 
 
 def _store(*, url: str = ":memory:") -> Any:
-    from pagein.integrations.langgraph import PageinStore  # noqa: PLC0415 - one framework is installed
+    from pagein.integrations.langgraph import PageinStore
 
     class Store(PageinStore):
         def __init__(self, *, index: Any = None, ttl: Any = None, at: str = url) -> None:

@@ -133,7 +133,7 @@ def run(name: str, checkout: Path) -> int:
     with tempfile.TemporaryDirectory() as folder:
         python = _environment(Path(folder) / "env", checkout, SUITES.get(name))
         if name == "checkpointer":
-            return subprocess.run([python, "-c", _CHECKPOINTER], check=False).returncode  # noqa: S603 - ours
+            return subprocess.run([python, "-c", _CHECKPOINTER], check=False).returncode
         suite = SUITES[name]
         source = _source(python, suite.source, Path(folder) / "source")
         return told(name, suite, outcomes(python, suite, source, Path(folder) / "report.json"))
@@ -142,9 +142,7 @@ def run(name: str, checkout: Path) -> int:
 def _environment(where: Path, checkout: Path, suite: Suite | None) -> str:
     venv.create(where, with_pip=True)
     python = str(where / "bin" / "python")
-    extra, needs = (
-        ("langgraph", ("langgraph-checkpoint-conformance",)) if suite is None else (suite.extra, suite.needs)
-    )
+    extra, needs = ("langgraph", ("langgraph-checkpoint-conformance",)) if suite is None else (suite.extra, suite.needs)
     source = () if suite is None else (suite.source,)
     _pip(python, "install", f"{checkout}[{extra},testing]", *source, *needs)
     return python
@@ -153,10 +151,8 @@ def _environment(where: Path, checkout: Path, suite: Suite | None) -> str:
 def _source(python: str, package: str, where: Path) -> Path:
     """The published source of the release that is installed."""
     asked = f"import importlib.metadata as m; print(m.version({package!r}))"
-    version = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - ours
-    _pip(
-        python, "download", "--no-deps", "--no-binary", ":all:", "--dest", str(where), f"{package}=={version}"
-    )
+    version = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout.strip()
+    _pip(python, "download", "--no-deps", "--no-binary", ":all:", "--dest", str(where), f"{package}=={version}")
     (packed,) = where.glob("*.tar.gz")
     with tarfile.open(packed) as archive:
         archive.extractall(where, filter="data")
@@ -166,7 +162,7 @@ def _source(python: str, package: str, where: Path) -> Path:
 
 
 def _pip(python: str, *arguments: str) -> None:
-    subprocess.run([python, "-m", "pip", arguments[0], "--quiet", *arguments[1:]], check=True)  # noqa: S603 - ours
+    subprocess.run([python, "-m", "pip", arguments[0], "--quiet", *arguments[1:]], check=True)
 
 
 def outcomes(python: str, suite: Suite, source: Path, report: Path) -> Mapping[str, tuple[str, str]]:
@@ -174,20 +170,10 @@ def outcomes(python: str, suite: Suite, source: Path, report: Path) -> Mapping[s
 
     Raises ConfigurationError where they could not be run.
     """
-    command = [
-        python,
-        "-m",
-        "pytest",
-        "-q",
-        "--no-header",
-        "--tb=short",
-        "-p",
-        "tests._support.swapped",
-        *suite.tests,
-    ]
+    command = [python, "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "tests._support.swapped", *suite.tests]
     root = Path(__file__).parents[2]
     surroundings = {**os.environ, "PYTHONPATH": str(root), PLACE: suite.place, REPORT: str(report)}
-    done = subprocess.run(command, cwd=source, env=surroundings, check=False, capture_output=True, text=True)  # noqa: S603 - ours
+    done = subprocess.run(command, cwd=source, env=surroundings, check=False, capture_output=True, text=True)
     if done.returncode > 1:  # it is no verdict, but that they could not be run
         raise ConfigurationError(
             f"the tests of {suite.source} did not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
@@ -204,11 +190,7 @@ def told(name: str, suite: Suite, found: Mapping[str, tuple[str, str]]) -> int:
     print(f"{name}: {passed} of {passed + len(failed) - len(inside)}")  # noqa: T201 - a command
     unexplained = 0
     for test, said in failed.items():
-        reason = (
-            "not counted: it looks into the class that was replaced"
-            if test in inside
-            else _reason(suite, test)
-        )
+        reason = "not counted: it looks into the class that was replaced" if test in inside else _reason(suite, test)
         unexplained += not reason
         print(f"  {test}\n    {said}\n    {reason or 'NO REASON KNOWN'}")  # noqa: T201 - a command
     return int(unexplained > 0 or not passed)

@@ -64,10 +64,7 @@ def test_a_sound_record_has_no_faults_at_any_look(crashed):
     ("change", "fault"),
     [
         ("DELETE FROM entries WHERE position = 6", "entry 6 was acknowledged and is gone"),
-        (
-            "UPDATE entries SET digest = 's2:0' WHERE position = 6",
-            "entry 6 was acknowledged and was replaced",
-        ),
+        ("UPDATE entries SET digest = 's2:0' WHERE position = 6", "entry 6 was acknowledged and was replaced"),
         ("UPDATE entries SET body = replace(body, 'done', 'gone') WHERE position = 4", "verify: 4"),
         ("DELETE FROM entries WHERE position = 3", "LogUnreadable"),
     ],
@@ -101,8 +98,7 @@ def test_an_index_that_is_not_the_records_is_told(crashed, change, fault):
 
 
 @pytest.mark.parametrize(
-    ("effects", "fault"),
-    [("0\n1\n2\n1\n", "run 2 times"), ("0\n1\n2\n3\n", "call 3 was run and not recorded")],
+    ("effects", "fault"), [("0\n1\n2\n1\n", "run 2 times"), ("0\n1\n2\n3\n", "call 3 was run and not recorded")]
 )
 def test_a_call_that_was_run_twice_or_unrecorded_is_told(crashed, effects, fault):
     crashed.effects.write_text(effects)

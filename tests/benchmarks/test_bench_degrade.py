@@ -81,9 +81,7 @@ def test_an_agent_that_reads_nothing_knows_nothing(world, scale):
     assert seen.facts == ()
     first = WORLDS[world].decide(seen)
     assert isinstance(first, Act)
-    assert not any(
-        any(letter.isdigit() and letter != "1" for letter in each) for each in first.arguments.values()
-    )
+    assert not any(any(letter.isdigit() and letter != "1" for letter in each) for each in first.arguments.values())
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -108,9 +106,7 @@ def test_what_an_agent_says_and_does_stands_in_its_request(world, scale):
         play_run(replace(kind, decide=decide), 40, 0, strategy, scale)
     for text, decision in made:
         given = [decision.text] if isinstance(decision, Answer) else list(decision.arguments.values())
-        names = {
-            word.strip('.":') for each in given for word in each.split() if sum(map(str.isdigit, word)) >= 4
-        }
+        names = {word.strip('.":') for each in given for word in each.split() if sum(map(str.isdigit, word)) >= 4}
         assert all(name in text or name[::-1] in text for name in names), decision
 
 
@@ -138,9 +134,7 @@ def test_an_experiment_says_how_many_runs_it_has_and_ticks_for_each():
     assert {(each["policy"], each["budget_share"]) for each in rows} == {
         (FULL, 1.0), ("ladder", 0.5), ("ladder", 0.25), ("masking", 0.5), ("masking", 0.25),
     }  # fmt: skip
-    whole = next(
-        each for each in rows if each["policy"] == FULL and each["world"] == "all" and each["length"] is None
-    )
+    whole = next(each for each in rows if each["policy"] == FULL and each["world"] == "all" and each["length"] is None)
     assert (whole["success"], whole["steps"], whole["cost"], whole["prefix"]) == (1, 1, 1, 1)
     json.dumps(rows, allow_nan=False)
 
@@ -201,9 +195,7 @@ def test_what_came_back_is_read_as_older_than_what_never_left(scale):
 
 def test_who_sees_none_but_the_ruled_out_asks_for_the_list(scale):
     kind = WORLDS["hunt"]
-    shown = (
-        "the failing case is case-1\nsuspect core/x_1.c, changed\nThe test still fails without core/x_1.c."
-    )
+    shown = "the failing case is case-1\nsuspect core/x_1.c, changed\nThe test still fails without core/x_1.c."
     seen = Reader(kind.patterns).parse(scale.measure_request([{"role": "user", "content": shown}]))
     assert kind.decide(seen).arguments == {"command": "suspects"}
 
@@ -232,7 +224,4 @@ def test_a_fact_is_read_from_its_line_wherever_that_stands():
     found = facts_of(
         "<memory>\n[s9]\n> probe core/x_1.c\nThe test still fails without core/y_2.c.\n</memory>", patterns
     )
-    assert [(each.kind, each.values) for each in found] == [
-        ("out", ("core/x_1.c",)),
-        ("out", ("core/y_2.c",)),
-    ]
+    assert [(each.kind, each.values) for each in found] == [("out", ("core/x_1.c",)), ("out", ("core/y_2.c",))]

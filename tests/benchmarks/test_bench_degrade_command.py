@@ -29,18 +29,7 @@ def test_the_tables_read_in_80_columns(run, monkeypatch):
     code, out, err = run(*SMALL)
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
-    for word in (
-        "full context",
-        "ladder",
-        "masking",
-        "won",
-        "dead",
-        "drift",
-        "cached",
-        "kept",
-        "0.25",
-        "0.125",
-    ):
+    for word in ("full context", "ladder", "masking", "won", "dead", "drift", "cached", "kept", "0.25", "0.125"):
         assert word in out
     assert out == run(*SMALL)[1]
 
@@ -64,14 +53,11 @@ def test_json_has_every_figure(run):
     code, out, _ = run(*SMALL, "--json")
     rows = json.loads(out)["rows"]
     assert code == 0
-    assert {"success", "steps", "dead_ends", "drift", "tokens", "cost", "cost_cached", "prefix"} <= set(
-        rows[0]
-    )
+    assert {"success", "steps", "dead_ends", "drift", "tokens", "cost", "cost_cached", "prefix"} <= set(rows[0])
 
 
 @pytest.mark.parametrize(
-    ("given", "word"),
-    [(("--worlds", "moon"), "moon"), (("--policies", "best"), "best"), (("--seeds", "0"), "0")],
+    ("given", "word"), [(("--worlds", "moon"), "moon"), (("--policies", "best"), "best"), (("--seeds", "0"), "0")]
 )
 def test_what_cannot_be_played_is_one_line(run, given, word):
     code, out, err = run(*given)
@@ -83,9 +69,7 @@ def test_what_cannot_be_played_is_one_line(run, given, word):
 
 def test_without_matplotlib_the_cure_is_named_before_anything_is_played(run, monkeypatch, tmp_path):
     real = importlib.util.find_spec
-    monkeypatch.setattr(
-        "benchmarks.degrade.plot.find_spec", lambda name: None if name == "matplotlib" else real(name)
-    )
+    monkeypatch.setattr("benchmarks.degrade.plot.find_spec", lambda name: None if name == "matplotlib" else real(name))
     code, out, err = run("--plot", tmp_path / "a.png")
     assert (code, out) == (1, "")
     assert "pip install 'pagein[plot]'" in err
@@ -102,8 +86,6 @@ def test_a_picture_goes_into_a_folder_that_is_there_and_a_file_of_a_known_kind(t
 
 def test_the_picture_is_written(tmp_path):
     pytest.importorskip("matplotlib")
-    played = bench_degrade(
-        Experiment(("desk",), ("ladder", "masking"), (20,), seeds=1), Encoding("o200k_base")
-    )
+    played = bench_degrade(Experiment(("desk",), ("ladder", "masking"), (20,), seeds=1), Encoding("o200k_base"))
     write_plot(played, tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")

@@ -16,8 +16,7 @@ LABELS = {
 
 def rows(place, **options):
     found = {
-        each.what: each
-        for each in bench_opening(place, (30,), 1, options.get("budgets", (3_000,)), lambda *told: None)
+        each.what: each for each in bench_opening(place, (30,), 1, options.get("budgets", (3_000,)), lambda *told: None)
     }
     assert found.keys() >= LABELS
     return found

@@ -24,12 +24,7 @@ LOCOMO = [
             "session_1_date_time": "1:56 pm on 8 May, 2023",
             "session_1": [
                 {"speaker": "Ada", "dia_id": "D1:1", "text": "I adopted a heron."},
-                {
-                    "speaker": "Bo",
-                    "dia_id": "D1:2",
-                    "text": "Lovely!",
-                    "blip_caption": "a photo of a grey bird",
-                },
+                {"speaker": "Bo", "dia_id": "D1:2", "text": "Lovely!", "blip_caption": "a photo of a grey bird"},
             ],
             "session_2_date_time": "9:00 am on 1 June, 2023",
             "session_2": [{"speaker": "Bo", "dia_id": "D2:1", "text": "I sold the kayak."}],
@@ -37,11 +32,7 @@ LOCOMO = [
         },
         "qa": [
             {"question": "Who adopted a heron?", "answer": "Ada", "evidence": ["D1:1"], "category": 4},
-            {
-                "question": "What became of the kayak and the bird?",
-                "evidence": ["D2:1; D:1:2"],
-                "category": 1,
-            },
+            {"question": "What became of the kayak and the bird?", "evidence": ["D2:1; D:1:2"], "category": 1},
             {"question": "Who won?", "adversarial_answer": "?", "evidence": [], "category": 5},
         ],
     }
@@ -51,11 +42,7 @@ LOCOMO = [
 def chat(id, evidence, *, role="user", question="Which heron?"):
     turns = [
         {"role": "user", "content": "My heron is named Igor.", "has_answer": evidence and role == "user"},
-        {
-            "role": "assistant",
-            "content": "Igor the heron, noted.",
-            "has_answer": evidence and role == "assistant",
-        },
+        {"role": "assistant", "content": "Igor the heron, noted.", "has_answer": evidence and role == "assistant"},
     ]
     return {
         "question_id": id,
@@ -86,12 +73,7 @@ def files(tmp_path):
     """The three files, one of them gzipped."""
     locomo, chats, pool = tmp_path / "locomo.json", tmp_path / "chats.json.gz", tmp_path / "pool.json"
     locomo.write_text(json.dumps(LOCOMO))
-    questions = [
-        chat("q1", True),
-        chat("q2", True, role="assistant"),
-        chat("q3_abs", True),
-        chat("q4", False),
-    ]
+    questions = [chat("q1", True), chat("q2", True, role="assistant"), chat("q3_abs", True), chat("q4", False)]
     chats.write_bytes(gzip.compress(json.dumps(questions).encode()))
     pool.write_text(json.dumps(POOL))
     return locomo, chats, pool
@@ -138,11 +120,7 @@ def test_locomo_is_read_by_its_protocol(files):
         '(9:00 am on 1 June, 2023) Bo said, "I sold the kayak."',
     ]
     assert [question.evidence for question in conversation.questions] == [{"D1:1"}, {"D2:1", "D1:2"}, set()]
-    assert [question.kind for question in conversation.questions] == [
-        "single-hop",
-        "multi-hop",
-        "adversarial",
-    ]
+    assert [question.kind for question in conversation.questions] == ["single-hop", "multi-hop", "adversarial"]
 
 
 def test_longmemeval_leaves_out_what_its_protocol_leaves_out(files):
@@ -193,9 +171,7 @@ def test_longmemeval_measures_sessions_and_turns(files):
     chats, pool = read_longmemeval(files[1]), read_pool(files[2])
     ticks = []
     for opened in searchers(CountingEmbedder()).values():
-        result = bench_longmemeval(
-            chats, lambda each: haystack_of(each, pool, 10), opened, lambda: ticks.append(1)
-        )
+        result = bench_longmemeval(chats, lambda each: haystack_of(each, pool, 10), opened, lambda: ticks.append(1))
         assert (result.questions, result.turn_questions) == (1, 2)
         assert result.sessions["all@5"] == result.sessions["any@5"] == 1.0
         assert result.turns["E/@1000"] == 1.0
@@ -232,9 +208,7 @@ def test_made_up_steps_are_the_same_each_time():
 def test_the_commands_print_tables(files, capsys):
     locomo, chats, pool = map(str, files)
     assert main(["recall", "locomo", locomo, "--embedder", "none"]) == 0
-    assert (
-        main(["recall", "longmemeval", chats, "--pool", pool, "--haystack", "8", "--embedder", "none"]) == 0
-    )
+    assert main(["recall", "longmemeval", chats, "--pool", pool, "--haystack", "8", "--embedder", "none"]) == 0
     assert main(["search", "--documents", "200", "--queries", "5"]) == 0
     printed = capsys.readouterr().out
     assert all(each in printed for each in ("R@10", "E@1000", "all@5", "p95 ms", "multi-hop"))

@@ -22,9 +22,7 @@ def file(tmp_path):
 
 def test_both_columns_have_the_same_needs_and_only_one_pays_with_its_prefix():
     ticks = []
-    found = bench_runs(
-        [Run("made-up", MESSAGES)], 2_000, Encoding("o200k_base"), tick=lambda: ticks.append(1)
-    )
+    found = bench_runs([Run("made-up", MESSAGES)], 2_000, Encoding("o200k_base"), tick=lambda: ticks.append(1))
     without, within = found["without"], found["with"]
     assert len(ticks) == without.requests + within.requests == 60
     assert without.far.counts()["identifiers"] == within.far.counts()["identifiers"] > 0

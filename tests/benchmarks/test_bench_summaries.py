@@ -33,10 +33,7 @@ def run(capsys, monkeypatch):
 def test_rules_and_pins_are_whole_after_every_round(author):
     model = None if author is None else ScriptedModel()
     found = bench_fidelity(
-        (make_run(60),),
-        ("tiers", "rounds", "ladder"),
-        Setting(COUNTER, 2_500, model, (1, 5)),
-        lambda: None,
+        (make_run(60),), ("tiers", "rounds", "ladder"), Setting(COUNTER, 2_500, model, (1, 5)), lambda: None
     )
     for of in found.values():
         for count, kept in of.items():
@@ -70,9 +67,7 @@ def test_a_strategy_that_loses_is_seen_to_lose(monkeypatch):
 
 
 def test_the_table_of_fidelity_reads_in_80_columns(run):
-    code, out, err = run(
-        "fidelity", "--policies", "rolling", "short_long", "--rounds", 1, 3, "--budget", 2_500
-    )
+    code, out, err = run("fidelity", "--policies", "rolling", "short_long", "--rounds", 1, 3, "--budget", 2_500)
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
     for word in ("short_long 3", "rolling 1", "rules", "pins", "decided", "100%"):
@@ -125,10 +120,7 @@ def test_what_is_no_use_is_one_line(run, arguments):
 def test_replay_takes_a_summarizer(capsys, tmp_path):
     file = tmp_path / "run.json"
     file.write_text(json.dumps(list(make_run(40).messages)))
-    assert (
-        pagein(["replay", str(file), "--budget", "3000", "--policy", "tiers", "--summarizer", "scripted"])
-        == 0
-    )
+    assert pagein(["replay", str(file), "--budget", "3000", "--policy", "tiers", "--summarizer", "scripted"]) == 0
     out = capsys.readouterr().out
     assert "by scripted" in out
     assert "0 over budget, 0 with orphans, 0 illegal; 0 raised" in out

@@ -31,16 +31,13 @@ from pagein.log.raw_rows import Row
 from pagein.memory.export import export_session, import_session
 from pagein.models.errors import ModelError
 from pagein.summaries.job import SummaryRecord
-from pagein.summaries.summary import SummaryItem, Summary
+from pagein.summaries.summary import Summary, SummaryItem
 from pagein.testing.logs import LogTests, OpenLog
 
 
 def turn(number, words="word"):
     call = ToolCall(f"c{number}", "bash", f'{{"command": "make {words}{number}"}}')
-    lines = [
-        f"src/{words}_{number}.py ok",
-        *(f"line {n} of {words}_{number} sets value_{n * 37}" for n in range(12)),
-    ]
+    lines = [f"src/{words}_{number}.py ok", *(f"line {n} of {words}_{number} sets value_{n * 37}" for n in range(12))]
     return ActionStep(f"Turn {number}.", (call,)), Observation(f"c{number}", "\n".join(lines))
 
 
@@ -134,9 +131,7 @@ def test_a_summary_that_one_branch_wrote_is_never_seen_in_another():
         written = SummaryRecord(1, memory._runtime.log.head(), Summary(state=SummaryItem(secret, author="silent")))
         memory._runtime.state.summaries.records.append(written)
         memory.view()
-    assert secret in str(memory.to_messages()), (
-        "the test shows nothing: the summary is not even in its own branch"
-    )
+    assert secret in str(memory.to_messages()), "the test shows nothing: the summary is not even in its own branch"
     memory.switch("other")
     for number in range(4, 30):
         memory.record(*turn(number, "other"))
@@ -279,9 +274,7 @@ def test_another_history_before_the_fork_does_not_pass():
     assert BranchLog((BranchPiece(trunk, 0, 0, 2, digest),), own).verify().ok
     other = InMemoryLog()
     other.append([TaskStep("a"), TaskStep("changed")], after=0, at=0)
-    assert [each.position for each in BranchLog((BranchPiece(other, 0, 0, 2, digest),), own).verify().problems] == [
-        1
-    ]
+    assert [each.position for each in BranchLog((BranchPiece(other, 0, 0, 2, digest),), own).verify().problems] == [1]
     short = InMemoryLog()
     assert not BranchLog((BranchPiece(short, 0, 0, 2, digest),), own).verify().ok
 
@@ -366,9 +359,7 @@ def test_any_walk_over_branches_keeps_each_as_it_was(tmp_path, seed):
     memory = opened(path)
     wanted, current, said = {"main": ()}, "main", 0
     for _ in range(60):
-        move = chance.choice(
-            ("say", "say", "say", "fork", "switch", "rewind", "compact", "undo", "pin", "reopen")
-        )
+        move = chance.choice(("say", "say", "say", "fork", "switch", "rewind", "compact", "undo", "pin", "reopen"))
         if move == "say":
             said += 1
             memory.record(TaskStep(f"said {said}"), *turn(said))
@@ -498,9 +489,7 @@ class Behind:
             raise Conflict(error.expected - self.by, error.head - self.by) from error
 
     def read(self, start=0, stop=None):
-        return map(
-            self._to, self.log.read(max(start, 0) + self.by, None if stop is None else max(stop, 0) + self.by)
-        )
+        return map(self._to, self.log.read(max(start, 0) + self.by, None if stop is None else max(stop, 0) + self.by))
 
     def verify(self):
         found = self.log.verify()

@@ -69,9 +69,7 @@ def test_the_state_says_what_was_done_ruled_out_decided_and_is_live():
     assert "Never touch prod." in [each["text"] for each in said["constraints"]]
     assert any("sqlite rather than files" in each["text"] for each in said["decisions"])
     assert [(each["kind"], each["id"]) for each in said["live"]] == [("call", "cx"), ("process_id", "4711")]
-    assert not any("deploy" in each["text"] for each in said["done"]), (
-        "a call without a result was told as done"
-    )
+    assert not any("deploy" in each["text"] for each in said["done"]), "a call without a result was told as done"
     assert said["host"] == {"branch": "main"}
     assert said["objective"]["handles"] == ["s1"]
 
@@ -181,9 +179,7 @@ def test_a_fresh_start_from_a_name_keeps_what_came_after_it():
     memory = opened(budget=20_000)
     played(memory)
     memory.checkpoint("before")
-    memory.record(
-        TaskStep("Now the docs."), call("d", command="cat docs/index.md"), Observation("cd", "# Shop")
-    )
+    memory.record(TaskStep("Now the docs."), call("d", command="cat docs/index.md"), Observation("cd", "# Shop"))
     memory.resume("before", fresh=True)
     shown = memory.to_messages()
     assert shown[-1]["content"] == "# Shop"
@@ -225,9 +221,7 @@ def test_a_state_that_json_cannot_say_is_refused(state):
     assert memory._runtime.log.head() == 0
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"version": 1}', '{"version": 99, "summary": {}}', "[" * 10_000]
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 99, "summary": {}}', "[" * 10_000])
 def test_a_state_that_others_wrote_is_no_reason_to_fail(text):
     log = InMemoryLog()
     log.append([TaskStep("Hello."), Checkpoint("theirs", text), Checkpoint("host:edit", text)], after=0, at=0)

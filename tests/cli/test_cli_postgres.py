@@ -51,16 +51,8 @@ def test_every_command_takes_an_address(database, tmp_path, capsys):
         "import", str(tmp_path / "run.jsonl"), database, "--session", "copy"
     )
     assert "2 sessions" in run("log", database)
-    for words in (
-        ("log",),
-        ("view", "--budget", "4000"),
-        ("verify",),
-        ("resume", "--look"),
-        ("expand", "s1"),
-    ):
-        told = run(
-            words[0], database, *words[1:], "--json", *(() if words == ("log",) else ("--session", "web"))
-        )
+    for words in (("log",), ("view", "--budget", "4000"), ("verify",), ("resume", "--look"), ("expand", "s1")):
+        told = run(words[0], database, *words[1:], "--json", *(() if words == ("log",) else ("--session", "web")))
         assert json.loads(told)
 
 

@@ -29,9 +29,7 @@ class Honest:
         for is_task, group in itertools.groupby(run, key=lambda entry: isinstance(entry.item, TaskStep)):
             stretch = list(group)
             first = stretch[0].first
-            if is_task or all(
-                isinstance(entry.item, SummaryStep) or entry.tier == "pin" for entry in stretch
-            ):
+            if is_task or all(isinstance(entry.item, SummaryStep) or entry.tier == "pin" for entry in stretch):
                 continue
             last = next((entry.first for entry in view.run if entry.first > stretch[-1].first), view.head)
             if sum(entry.tokens for entry in stretch) > 200:
@@ -92,11 +90,7 @@ class ForgetsTheUser(Honest):
         yield Replacement(newest, newest + 1, (Stub("content", 0, "", "clip"),))
 
     def __call__(self, view, budget):
-        if (
-            newest_user_position(view) < 0
-            or not isinstance(view.run[0].item, TaskStep)
-            or view.tokens <= view.limit
-        ):
+        if newest_user_position(view) < 0 or not isinstance(view.run[0].item, TaskStep) or view.tokens <= view.limit:
             return super().__call__(view, budget)
         return self.plan_of(view, self.fold(view)) if list(super().fold(view)) else None
 

@@ -34,9 +34,7 @@ def full_view(*more, topics=(DOCK, BAKE) * 10):
 def whole(view, topic):
     """Count the actions on a topic that are shown as recorded."""
     first = topic.split()[0]
-    return sum(
-        first in str(entry.item.observations) for entry in view.run if isinstance(entry.item, ActionStep)
-    )
+    return sum(first in str(entry.item.observations) for entry in view.run if isinstance(entry.item, ActionStep))
 
 
 def test_what_has_to_do_with_the_newest_steps_stays_longest():
@@ -103,7 +101,7 @@ def test_it_does_nothing_below_the_high_mark():
 
 
 def test_rare_words_count_most():
-    near, far = word_relevance(
-        "the crane of the zeppelin", ["the crane stands", "the zeppelin"] + ["the crane"] * 8
-    )[:2]
+    near, far = word_relevance("the crane of the zeppelin", ["the crane stands", "the zeppelin"] + ["the crane"] * 8)[
+        :2
+    ]
     assert 0 < near < far <= 1

@@ -61,19 +61,12 @@ def test_every_option_of_a_memory_is_a_key_a_section_or_given_in_code():
     opened = set(inspect.signature(AgentMemory.open).parameters) - {"url", "options"}
     tops = {name.partition(".")[0] for name in KEYS}
     in_code = {name for name in IN_CODE if "." not in name}
-    assert tops <= opened | set(Options.__annotations__) <= tops | in_code, (
-        "a key, or a line of IN_CODE, is missing"
-    )
+    assert tops <= opened | set(Options.__annotations__) <= tops | in_code, "a key, or a line of IN_CODE, is missing"
     assert not set(KEYS) & set(IN_CODE)
 
 
 def test_every_field_that_takes_a_value_is_a_key_or_given_in_code():
-    made_elsewhere = {
-        "facts.weights",
-        "facts.capacity",
-        "summarizer.spending.price",
-        "summarizer.breaker.clock",
-    }
+    made_elsewhere = {"facts.weights", "facts.capacity", "summarizer.spending.price", "summarizer.breaker.clock"}
     for section, owner in OWNERS.items():
         fields = {f"{section}.{each}" for each in inspect.signature(owner).parameters if each[0] != "_"}
         renamed = {f"{section}.name"} if section.startswith(("policy.", "summarizer")) else set()
@@ -267,12 +260,7 @@ def test_a_variable_that_was_meant_for_us_is_refused_and_others_are_not_ours(at)
         at(PAGEIN_BUGDET_WINDOW="1")
     with pytest.raises(ConfigurationError, match="PAGEIN_FACTS_XYZZY"):
         at(PAGEIN_FACTS_XYZZY="1")
-    others = {
-        "PAGEIN_SERVICE_HOST": "1",
-        "PAGEIN_PORT": "tcp://1",
-        "PAGEIN_CACHE": "/c",
-        "PAGEIN_DEPLOY_TOKEN": "t",
-    }
+    others = {"PAGEIN_SERVICE_HOST": "1", "PAGEIN_PORT": "tcp://1", "PAGEIN_CACHE": "/c", "PAGEIN_DEPLOY_TOKEN": "t"}
     assert at(**others).values == {}
 
 
@@ -356,11 +344,7 @@ def test_it_is_looked_for_from_the_working_folder(tmp_path, monkeypatch):
 def test_the_environment_is_over_the_file_and_an_empty_variable_is_none(at):
     text = "budget = 1000\npage_in = 0.1\nfacts.scopes = ['user']\nfacts.tools = true"
     config = at(
-        text,
-        PAGEIN_BUDGET="2000",
-        PAGEIN_PAGE_IN="",
-        PAGEIN_FACTS_SCOPES="task, user",
-        PAGEIN_FACTS_TOOLS="False",
+        text, PAGEIN_BUDGET="2000", PAGEIN_PAGE_IN="", PAGEIN_FACTS_SCOPES="task, user", PAGEIN_FACTS_TOOLS="False"
     )
     assert config.value("budget.window") == 2000
     assert config.value("page_in") == 0.1
@@ -524,11 +508,7 @@ def test_the_page_is_what_the_code_says():
 
 def test_the_example_of_the_page_can_be_loaded(at):
     options = at(EXAMPLE).options
-    assert set(at(EXAMPLE).values) >= {
-        "policy.tiers.most",
-        "facts.weights.similarity",
-        "summarizer.waits.attempts",
-    }
+    assert set(at(EXAMPLE).values) >= {"policy.tiers.most", "facts.weights.similarity", "summarizer.waits.attempts"}
     assert tomllib.loads(EXAMPLE)["budget"] == 80_000
     assert callable(options)
 

@@ -53,8 +53,7 @@ def test_a_file_may_be_named(here, run):
 
 
 @pytest.mark.parametrize(
-    "command",
-    [("view", "run.db"), ("recall", "run.db", "files"), ("facts", "list", "run.db"), ("replay", "x.json")],
+    "command", [("view", "run.db"), ("recall", "run.db", "files"), ("facts", "list", "run.db"), ("replay", "x.json")]
 )
 def test_a_mistake_in_the_file_is_one_line_with_the_key_and_its_range(here, run, command):
     (here / "pagein.toml").write_text("page_in = 2\n")

@@ -6,16 +6,7 @@ import inspect
 
 import pytest
 
-from pagein import (
-    ActionStep,
-    AgentMemory,
-    AsyncAgentMemory,
-    Conflict,
-    LogErased,
-    Observation,
-    TaskStep,
-    ToolCall,
-)
+from pagein import ActionStep, AgentMemory, AsyncAgentMemory, Conflict, LogErased, Observation, TaskStep, ToolCall
 from pagein.backends.memory import InMemoryLog
 
 SECRET = "xanthippe-4711"

@@ -117,16 +117,7 @@ class Play:
 @pytest.mark.parametrize("seed", range(4))
 def test_what_was_erased_is_nowhere_whatever_was_done(tmp_path, seed):
     play = Play(tmp_path / "run.db", seed)
-    moves = [
-        play.task,
-        play.plan,
-        *[play.turn] * 4,
-        play.look,
-        play.look,
-        play.compact,
-        play.mark,
-        play.search,
-    ]
+    moves = [play.task, play.plan, *[play.turn] * 4, play.look, play.look, play.compact, play.mark, play.search]
     moves += [play.fork, play.switch, play.reopen]
     for number in range(36):
         play.chance.choice(moves)()

@@ -27,9 +27,7 @@ LARGE = f"row {SECRET} " * 5_000
 def everything(memory):
     """All that a memory gives out, as one text."""
     said = [str(memory.to_messages()), str(memory.get_full_steps()), str(memory.recall(SECRET))]
-    said += [
-        str(memory.expand(at)) for at in range(len(list(memory._runtime.log.read()))) if _is_step(memory, at)
-    ]
+    said += [str(memory.expand(at)) for at in range(len(list(memory._runtime.log.read()))) if _is_step(memory, at)]
     said += [str(entry.body) for entry in memory._runtime.log.read()]
     return "\n".join(said)
 
@@ -136,9 +134,7 @@ def test_a_handle_of_nothing_erases_nothing(tmp_path, handle):
 def test_what_our_tools_repeated_goes_with_it(tmp_path):
     with AgentMemory.open(tmp_path / "run.db", budget=100_000) as memory:
         memory.record(TaskStep("Look."), *turn(1, "it", f"the code is {SECRET}"))
-        for number, (tool, given) in enumerate(
-            [("recall", {"query": "the code"}), ("expand", {"handle": "s1"})]
-        ):
+        for number, (tool, given) in enumerate([("recall", {"query": "the code"}), ("expand", {"handle": "s1"})]):
             memory.record(ActionStep(None, (ToolCall(f"t{number}", tool, json.dumps(given)),)))
             assert SECRET in memory.call_tool(tool, json.dumps(given))
         memory.checkpoint("half way", {"note": f"mind {SECRET}", "other": "stays"})
@@ -188,11 +184,7 @@ def test_facts_that_came_of_it_alone_go_with_it(tmp_path):
         new = facts.correct(old.id, "Lives by the sea.")
         done = memory.erase("s0")
         assert (done.entries, done.facts) == (1, 1)
-        assert {each.content for each in memory.facts.list()} == {
-            "Likes tea.",
-            "Likes quiet.",
-            "Lives by the sea.",
-        }
+        assert {each.content for each in memory.facts.list()} == {"Likes tea.", "Likes quiet.", "Lives by the sea."}
         assert memory.erase(new.id).facts == 2
         assert {each.content for each in memory.facts.list()} == {"Likes tea.", "Likes quiet."}
         assert SECRET not in str(memory.facts.audit())

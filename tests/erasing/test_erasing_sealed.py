@@ -70,9 +70,7 @@ def test_a_memory_with_a_key_says_nothing_on_disk(tmp_path):
         assert repr(KEY)[2:-1] not in shown
     for plain in (SECRET.encode(), b"xanthippe", PICTURE[:64]):
         assert plain not in on_disk(path)
-    with AgentMemory.open(
-        path, key=base64.urlsafe_b64encode(KEY).decode(), budget=2_000, user="alice"
-    ) as memory:
+    with AgentMemory.open(path, key=base64.urlsafe_b64encode(KEY).decode(), budget=2_000, user="alice") as memory:
         assert memory.recall(SECRET)
         assert memory.facts.list()
         memory.erase("s0")

@@ -42,17 +42,14 @@ class OnDisk(ErasingTests):
     def replace_body(self, log, position, body):
         with contextlib.closing(sqlite3.connect(log.path)) as database, database:
             database.execute(
-                "UPDATE entries SET body = ? WHERE session = ? AND position = ?",
-                (body.decode(), log.session, position),
+                "UPDATE entries SET body = ? WHERE session = ? AND position = ?", (body.decode(), log.session, position)
             )
 
 
 class TestSQLiteForgets(OnDisk):
     @pytest.fixture
     def open_log(self, tmp_path):
-        return lambda session="default", tenant="": SQLiteLog(
-            tmp_path / "log.db", session=session, tenant=tenant
-        )
+        return lambda session="default", tenant="": SQLiteLog(tmp_path / "log.db", session=session, tenant=tenant)
 
 
 class TestEncryptedSQLiteForgets(ErasingTests):

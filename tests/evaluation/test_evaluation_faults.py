@@ -64,10 +64,7 @@ def test_only_steps_whose_history_exceeds_the_budget_count():
 
 
 def test_page_in_can_be_turned_off_and_costs_prefix_where_it_is_on():
-    found = {
-        share: bench_faults([RUN], 2_000, COUNTER, page_in=share, baselines=False)["pagein"]
-        for share in (0, 0.2)
-    }
+    found = {share: bench_faults([RUN], 2_000, COUNTER, page_in=share, baselines=False)["pagein"] for share in (0, 0.2)}
     assert found[0].prefix > found[0.2].prefix
     assert found[0].tokens < found[0.2].tokens
     assert found[0.2].over == 0

@@ -34,13 +34,7 @@ def result(call_id):
 
 @pytest.mark.parametrize(
     ("earlier", "later", "share"),
-    [
-        ("abcd", "abcd", 1.0),
-        ("abcd", "abcdef", 1.0),
-        ("abcd", "abxx", 0.5),
-        ("abcd", "", 0.0),
-        ("", "a", 1.0),
-    ],
+    [("abcd", "abcd", 1.0), ("abcd", "abcdef", 1.0), ("abcd", "abxx", 0.5), ("abcd", "", 0.0), ("", "a", 1.0)],
 )
 def test_the_prefix_share_is_of_the_earlier_request(earlier, later, share):
     assert prefix_share(earlier, later) == share

@@ -19,9 +19,7 @@ def made(calls, name="r"):
         function = {"name": "sh", "arguments": json.dumps({"command": f"cat {name}_{number}.txt"})}
         call = {"id": f"c{number}", "type": "function", "function": function}
         messages.append({"role": "assistant", "content": "Next.", "tool_calls": [call]})
-        messages.append(
-            {"role": "tool", "tool_call_id": f"c{number}", "content": f"see {name}_{number + 1}.txt " * 30}
-        )
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": f"see {name}_{number + 1}.txt " * 30})
     return Run(name, tuple(messages))
 
 

@@ -76,10 +76,7 @@ def test_a_blob_stands_in_the_file_once(tmp_path):
 
 def test_any_session_comes_back(tmp_path):
     @settings(max_examples=40, deadline=None, database=None)
-    @given(
-        st.lists(bodies(), max_size=4),
-        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
-    )
+    @given(st.lists(bodies(), max_size=4), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
     def check(batch, name):
         log, back = InMemoryLog(session=name), InMemoryLog(session=name)
         log.append(batch, after=0, at=NOON)

@@ -49,9 +49,7 @@ class Opener:
         self.play, self.tenant = play, tenant
 
     def log(self, name):
-        return Open(
-            self.play.logs.setdefault((self.tenant, name), InMemoryLog(session=name, tenant=self.tenant))
-        )
+        return Open(self.play.logs.setdefault((self.tenant, name), InMemoryLog(session=name, tenant=self.tenant)))
 
 
 class Open:

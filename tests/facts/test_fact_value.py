@@ -105,17 +105,13 @@ def test_settings_are_checked(wrong):
         Settings(**wrong)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"max_facts": -1}, {"max_facts": True}, {"confidence": 0.9}, {"half_life": 0}]
-)
+@pytest.mark.parametrize("wrong", [{"max_facts": -1}, {"max_facts": True}, {"confidence": 0.9}, {"half_life": 0}])
 def test_a_capacity_is_checked(wrong):
     with pytest.raises(ConfigurationError):
         Capacity(**wrong)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"user": ""}, {"user": " "}, {"project": ""}, {"task": 5}, {"user": "\ud83d"}]
-)
+@pytest.mark.parametrize("wrong", [{"user": ""}, {"user": " "}, {"project": ""}, {"task": 5}, {"user": "\ud83d"}])
 def test_an_owner_has_a_name(wrong):
     with pytest.raises(ConfigurationError):
         Owners("s", **wrong)

@@ -22,9 +22,7 @@ CONTENTS = (
     .filter(lambda text: content_key(text) and text.strip())
 )
 FACTS = st.lists(
-    st.tuples(
-        CONTENTS, st.sampled_from(("preference", "constraint", "correction", "context")), st.floats(0, 1)
-    ),
+    st.tuples(CONTENTS, st.sampled_from(("preference", "constraint", "correction", "context")), st.floats(0, 1)),
     max_size=8,
 ).map(lambda rows: [Fact(f"fu{at}", *row) for at, row in enumerate(rows)])
 
@@ -55,8 +53,7 @@ def test_the_seeds_function_holds_its_tokens_and_escapes(facts, most, context):
     data = {
         "user": {"workContext": {"summary": "</memory> works"}},
         "facts": [
-            {"content": fact.content, "category": fact.category, "confidence": fact.confidence}
-            for fact in facts
+            {"content": fact.content, "category": fact.category, "confidence": fact.confidence} for fact in facts
         ],
     }
     text = format_memory_for_injection(data, most, context)
@@ -71,13 +68,7 @@ def test_filling_skips_what_does_not_fit():
     assert "Prefers tabs" in text
     assert "word" not in text
     both = format_memory_for_injection(
-        {
-            "facts": [
-                {"content": "word " * 300, "confidence": 1},
-                {"content": "Prefers tabs", "confidence": 0.1},
-            ]
-        },
-        40,
+        {"facts": [{"content": "word " * 300, "confidence": 1}, {"content": "Prefers tabs", "confidence": 0.1}]}, 40
     )
     assert "Prefers tabs" in both
     assert "word" not in both
@@ -85,10 +76,7 @@ def test_filling_skips_what_does_not_fit():
 
 def test_corrections_and_constraints_come_first_in_their_own_share():
     many = [Fact(f"fu{at}", f"Likes thing number {at} very much", "preference") for at in range(60)]
-    last = [
-        Fact("fu90", "Never push to main", "constraint", 0.1),
-        Fact("fu91", "The port is 81", "correction", 0.1),
-    ]
+    last = [Fact("fu90", "Never push to main", "constraint", 0.1), Fact("fu91", "The port is 81", "correction", 0.1)]
     text = memory_block([*many, *last], counter=COUNTER, max_tokens=200)
     assert "Never push to main" in text
     assert "The port is 81" in text
@@ -126,8 +114,7 @@ def test_the_same_facts_give_the_same_bytes_and_each_text_once():
 
 def test_a_disputed_fact_says_when_it_was_said():
     text = memory_block(
-        [Fact("fu1", "Port 81"), Fact("fu0", "Port 80", disputed_by="fu1", stated_at=86_400.0)],
-        counter=COUNTER,
+        [Fact("fu1", "Port 81"), Fact("fu0", "Port 80", disputed_by="fu1", stated_at=86_400.0)], counter=COUNTER
     )
     assert "- Port 80 [fu0] (said 1970-01-02; newer: fu1)" in text
 
@@ -141,8 +128,7 @@ def test_tokens_are_a_count(most):
 
 
 @pytest.mark.parametrize(
-    "data",
-    [{}, None, [], {"facts": None}, {"facts": [None, 1, {"content": 5}, {"content": " "}]}, {"user": []}],
+    "data", [{}, None, [], {"facts": None}, {"facts": [None, 1, {"content": 5}, {"content": " "}]}, {"user": []}]
 )
 def test_what_is_no_memory_says_nothing(data):
     assert format_memory_for_injection(data) == ""

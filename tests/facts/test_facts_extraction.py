@@ -58,10 +58,7 @@ def extract_by_rules(text):
             [("The staging server is called atlas", "context")],
         ),
         ("Remember: we ship on Mondays", [("We ship on Mondays", "context")]),
-        (
-            "Always run the linter before you commit.",
-            [("Always run the linter before you commit", "constraint")],
-        ),
+        ("Always run the linter before you commit.", [("Always run the linter before you commit", "constraint")]),
         ("From now on, never use print for logging!", [("Never use print for logging", "constraint")]),
         ("My name is Ann. What is yours?", [("My name is Ann", "knowledge")]),
         ("my favourite editor is vim", [("My favourite editor is vim", "knowledge")]),
@@ -174,11 +171,7 @@ def test_a_model_is_asked_when_the_session_is_quiet(facts_of, run, clock):
     assert run.attend(facts) == ()
     clock.now += 1
     (fact,) = run.attend(facts)
-    assert (fact.content, fact.author, fact.sources) == (
-        "The user prefers tabs",
-        "scripted",
-        (Source("s", "s0"),),
-    )
+    assert (fact.content, fact.author, fact.sources) == ("The user prefers tabs", "scripted", (Source("s", "s0"),))
     assert len(model.asked) == 1
     assert run.attend(facts) == run.flush(facts) == ()
 
@@ -204,8 +197,7 @@ def test_a_flush_reads_at_once_and_the_watermark_survives(facts_of, run):
 
 
 @pytest.mark.parametrize(
-    "failure",
-    [ModelUnavailable("down"), "no JSON", "[]", '{"facts": 5}', ModelResponse(answer(), finish="length")],
+    "failure", [ModelUnavailable("down"), "no JSON", "[]", '{"facts": 5}', ModelResponse(answer(), finish="length")]
 )
 def test_a_model_that_fails_changes_nothing_and_is_asked_again(facts_of, run, failure):
     model = Scripted(failure, answer(candidate()))
@@ -226,9 +218,7 @@ def test_what_a_model_is_shown_is_quoted(facts_of, run):
     facts.model = model
     run.say(
         TaskStep("Hello </pagein-said> $known <|im_start|>"),
-        ActionStep(
-            "calls", (ToolCall("c", "bash", '{"x": "argument"}'),), (Observation("c", "tool output"),)
-        ),
+        ActionStep("calls", (ToolCall("c", "bash", '{"x": "argument"}'),), (Observation("c", "tool output"),)),
         FinalAnswerStep("Hi"),
     )
     run.flush(facts)
@@ -297,14 +287,11 @@ def test_only_shown_facts_are_superseded_or_removed_and_only_on_the_users_word(f
         5,
         None,
     ]
-    assert gates(remove=[*wrong, removal], known_facts=known_facts).removals == (
-        (known_facts[1].id, "moved"),
-    )
+    assert gates(remove=[*wrong, removal], known_facts=known_facts).removals == ((known_facts[1].id, "moved"),)
 
 
 @pytest.mark.parametrize(
-    "reply",
-    ["", "{", "[]", "5", '{"facts": {}}', '{"facts": [NaN]}', "x" * 200_000, json.dumps({"facts": [1] * 41})],
+    "reply", ["", "{", "[]", "5", '{"facts": {}}', '{"facts": [NaN]}', "x" * 200_000, json.dumps({"facts": [1] * 41})]
 )
 def test_an_answer_of_another_shape_is_refused_whole(reply):
     with pytest.raises(RejectedAnswer):
@@ -312,9 +299,7 @@ def test_an_answer_of_another_shape_is_refused_whole(reply):
 
 
 def test_a_fenced_answer_is_read():
-    result = parse_answer(
-        f"```json\n{answer(candidate())}\n```", SAID, (), Settings(), Owners("s", user="a"), "m"
-    )
+    result = parse_answer(f"```json\n{answer(candidate())}\n```", SAID, (), Settings(), Owners("s", user="a"), "m")
     assert len(result.drafts) == 1
 
 
@@ -345,8 +330,7 @@ def test_facts_of_two_scopes_are_each_written_once_though_it_crashes_between(fac
     session.append = append
     # What was written first is not written again, however the model words it now.
     reworded = answer(
-        candidate(content="Tabs are what the user likes"),
-        candidate(content="We speak of tabs", scope="session"),
+        candidate(content="Tabs are what the user likes"), candidate(content="We speak of tabs", scope="session")
     )
     again = facts_of(user="alice", model=Scripted(reworded, '{"contradicted": []}'))
     run.flush(again)

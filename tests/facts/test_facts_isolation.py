@@ -12,12 +12,7 @@ from pagein.facts.store import Facts
 
 NAMES = st.text(st.sampled_from("a:%/\u00e9 b3A\x1f\\"), min_size=1, max_size=6).filter(str.strip)
 OWNERS = st.builds(
-    Owners,
-    session=NAMES,
-    user=st.none() | NAMES,
-    project=st.none() | NAMES,
-    task=st.none() | NAMES,
-    tenant=NAMES,
+    Owners, session=NAMES, user=st.none() | NAMES, project=st.none() | NAMES, task=st.none() | NAMES, tenant=NAMES
 )
 
 

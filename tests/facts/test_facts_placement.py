@@ -4,16 +4,7 @@ import json
 
 import pytest
 
-from pagein import (
-    ActionStep,
-    AgentMemory,
-    Budget,
-    FinalAnswerStep,
-    Observation,
-    SystemPromptStep,
-    TaskStep,
-    ToolCall,
-)
+from pagein import ActionStep, AgentMemory, Budget, FinalAnswerStep, Observation, SystemPromptStep, TaskStep, ToolCall
 from pagein.events.entries import FactsShown
 from pagein.facts.settings import Settings
 from pagein.formats import validate
@@ -251,9 +242,7 @@ def test_the_head_stays_at_a_compaction_while_it_is_true_and_worth_it(facts, cou
 def test_the_head_is_empty_where_that_is_wanted_and_where_there_is_no_room(tmp_path):
     db = tmp_path / "run.db"
     with open_head_memory(db) as memory:
-        memory.facts.add(
-            "Prefers pytest for tests, and so do all of the others who ever worked on that parser"
-        )
+        memory.facts.add("Prefers pytest for tests, and so do all of the others who ever worked on that parser")
         memory.record(TaskStep("word " * 100))
         assert memory.view().front
     with open_head_memory(db, budget=130) as small:

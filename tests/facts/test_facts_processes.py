@@ -22,9 +22,7 @@ with AgentMemory.open(sys.argv[1], session=sys.argv[2], user=sys.argv[3], budget
 
 
 def python(*arguments):
-    process = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, check=True, timeout=120
-    )
+    process = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True, timeout=120)
     return process.stdout
 
 
@@ -37,9 +35,7 @@ def test_a_correction_in_the_first_process_shapes_the_second(tmp_path):
     assert messages[-1]["content"].index("Never push to main") > 0
     facts = json.loads(python("-m", "pagein", "facts", "list", db, "--user", "alice", "--json"))
     corrected = next(match for match in facts if match["category"] == "correction")
-    python(
-        "-m", "pagein", "facts", "correct", db, corrected["id"], "The test command is nox", "--user", "alice"
-    )
+    python("-m", "pagein", "facts", "correct", db, corrected["id"], "The test command is nox", "--user", "alice")
     messages = json.loads(python("-c", SECOND, db, "wednesday", "alice"))
     assert "The test command is nox" in messages[-1]["content"]
     assert "just test" not in str(messages)

@@ -24,9 +24,7 @@ def contents(facts):
 
 
 def test_a_correction_supersedes_and_the_past_stays_readable(facts, clock):
-    first = facts.add(
-        "Deploys on Friday", category="knowledge", confidence=0.8, sources=["s3"], reason="told"
-    )
+    first = facts.add("Deploys on Friday", category="knowledge", confidence=0.8, sources=["s3"], reason="told")
     clock.now += 100
     second = facts.correct(first.id, "Deploys on Monday", reason="changed")
     assert contents(facts.list()) == ["Deploys on Monday"]
@@ -37,9 +35,7 @@ def test_a_correction_supersedes_and_the_past_stays_readable(facts, clock):
     assert facts.as_of(0.0) == ()
     with pytest.raises(UnknownFact, match=f"superseded by {second.id}"):
         facts.get(first.id)
-    changes = [
-        (fact.what, fact.fact.id, fact.by, fact.author, fact.reason) for fact in facts.history(second.id)
-    ]
+    changes = [(fact.what, fact.fact.id, fact.by, fact.author, fact.reason) for fact in facts.history(second.id)]
     assert changes == [
         ("stated", first.id, "", "host", "told"),
         ("stated", second.id, "", "user", "changed"),
@@ -54,12 +50,7 @@ def test_a_removal_is_a_tombstone(facts):
     with pytest.raises(UnknownFact, match="removed"):
         facts.remove(fact.id)
     last = facts.audit()[-1]
-    assert (last.what, last.fact.content, last.reason, last.author) == (
-        "removed",
-        "Likes tea",
-        "asked to",
-        "user",
-    )
+    assert (last.what, last.fact.content, last.reason, last.author) == ("removed", "Likes tea", "asked to", "user")
     assert facts.add("Likes tea").id != fact.id
 
 
@@ -75,9 +66,7 @@ def test_what_is_known_is_confirmed_not_stated_again(facts, clock):
 
 
 def test_an_update_keeps_what_is_not_named(facts):
-    first = facts.add(
-        "In Berlin until May", category="context", confidence=0.8, valid_until=2e9, sources=["s1"]
-    )
+    first = facts.add("In Berlin until May", category="context", confidence=0.8, valid_until=2e9, sources=["s1"])
     second = facts.update(first.id, category="knowledge", valid_until=None)
     assert (second.content, second.category, second.confidence, second.valid_until) == (
         "In Berlin until May", "knowledge", 0.8, None,
@@ -216,9 +205,7 @@ class Embedder:
     name, dimension = "test", 2
 
     def embed(self, texts):
-        return [
-            [1.0, 0.01 * len(text)] if "tea" in text or "infusion" in text else [0.0, 1.0] for text in texts
-        ]
+        return [[1.0, 0.01 * len(text)] if "tea" in text or "infusion" in text else [0.0, 1.0] for text in texts]
 
 
 class Broken(Embedder):
@@ -287,17 +274,7 @@ def test_export_and_import_are_inverse(facts_of, clock):
 
 def test_deer_flows_memory_is_imported(facts):
     facts.import_(
-        {
-            "facts": [
-                {
-                    "id": "fact_1",
-                    "content": "Likes tea",
-                    "category": "behavior",
-                    "confidence": 0.8,
-                    "source": "t1",
-                }
-            ]
-        }
+        {"facts": [{"id": "fact_1", "content": "Likes tea", "category": "behavior", "confidence": 0.8, "source": "t1"}]}
     )
     (fact,) = facts.list()
     assert (fact.category, fact.confidence, fact.sources) == ("behaviour", 0.8, (Source("t1", ""),))

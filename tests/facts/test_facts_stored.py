@@ -31,9 +31,7 @@ def test_facts_of_version_1_are_read_whole(tmp_path):
     with contextlib.closing(SQLiteLog(path, tenant="acme", session=name)) as log:
         entries = list(log.read())
         assert tuple(entry.body for entry in entries) == BODIES
-        assert [entry.at for entry in entries] == [
-            1_700_000_000.125 + number for number in range(len(BODIES))
-        ]
+        assert [entry.at for entry in entries] == [1_700_000_000.125 + number for number in range(len(BODIES))]
         assert entries[-1].digest == LAST_DIGEST
         assert log.verify().ok
         book = ledger_of(entries[:-1])

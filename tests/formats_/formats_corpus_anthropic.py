@@ -221,11 +221,5 @@ def as_blocks(content):
 def block(row):
     if row["type"] not in {"text", "image", "tool_use", "tool_result"}:
         return row
-    fields = {
-        key: value for key, value in row.items() if value is not None and (key, value) != ("is_error", False)
-    }
-    return (
-        {**fields, "content": fields.get("content", "(no output)")}
-        if row["type"] == "tool_result"
-        else fields
-    )
+    fields = {key: value for key, value in row.items() if value is not None and (key, value) != ("is_error", False)}
+    return {**fields, "content": fields.get("content", "(no output)")} if row["type"] == "tool_result" else fields

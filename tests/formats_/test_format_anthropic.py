@@ -102,9 +102,7 @@ def test_what_each_message_becomes():
     image = Image(base64.b64decode(PNG), "image/png")
     assert items == (
         SystemPromptStep((Text("Be brief."),)),
-        TaskStep(
-            (Text("Hi", Opaque("anthropic", "cache_control", '{"cache_control":{"type":"ephemeral"}}')),)
-        ),
+        TaskStep((Text("Hi", Opaque("anthropic", "cache_control", '{"cache_control":{"type":"ephemeral"}}')),)),
         ActionStep(
             (Opaque("anthropic", "thinking", compact_json(thinking()), "Hm."), Text("a"), Text("b")),
             (ToolCall("t1", "f", '{"x":null}', at=2), ToolCall("t2", "g", "{}")),
@@ -121,12 +119,7 @@ def test_of_a_response_its_model_and_usage_are_kept_and_its_envelope_is_not():
     assert (step.model, step.usage) == ("claude-opus-5", Usage(115, 3, 100))
     assert step.extra is None
     assert parse({"role": "user", "content": "x", "seen": 1})[0].extra.body == '{"seen":1}'
-    odd = {
-        "role": "assistant",
-        "content": "x",
-        "model": 3,
-        "usage": {"input_tokens": "many", "output_tokens": -1},
-    }
+    odd = {"role": "assistant", "content": "x", "model": 3, "usage": {"input_tokens": "many", "output_tokens": -1}}
     assert parse(odd)[0].usage == Usage(0)
     assert parse({**odd, "usage": 3})[0].usage is None
 
@@ -160,9 +153,9 @@ def test_a_document_has_its_text_and_a_scan_has_none():
     run = {"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {"code": "print()" * 99}}
     texts = [
         part.text
-        for part in parse(
-            user(DOCUMENT, scan, search_result, long, run, SEARCH, thinking("Hm. " * 99, "c2ln" * 99))
-        )[0].content
+        for part in parse(user(DOCUMENT, scan, search_result, long, run, SEARCH, thinking("Hm. " * 99, "c2ln" * 99)))[
+            0
+        ].content
     ]
     assert texts == ["Plan\nShip.", "", "", "Plan\n" + "Ship. " * 99, "", "web_search\nrain", "Hm. " * 99]
 
@@ -217,9 +210,7 @@ def test_messages_of_one_role_merge_and_results_come_first():
 
 def test_thinking_is_not_pushed_behind_an_earlier_answer():
     turns = render(
-        HELLO,
-        Message("assistant", "Plan."),
-        Message("assistant", (opaque(thinking()),), (ToolCall("a", "f"),)),
+        HELLO, Message("assistant", "Plan."), Message("assistant", (opaque(thinking()),), (ToolCall("a", "f"),))
     )
     assert turns[1:3] == [assistant(text("Plan.")), user(text("(continue)"))]
     assert turns[3]["content"][0] == thinking()
@@ -236,9 +227,7 @@ def test_thinking_that_opened_the_turn_goes_on_in_it():
 
 def test_thinking_alone_gets_an_answer_behind_it():
     for block_ in (thinking(), REDACTED):
-        assert render(HELLO, Message("assistant", (opaque(block_),)))[1] == assistant(
-            block_, text("(no content)")
-        )
+        assert render(HELLO, Message("assistant", (opaque(block_),)))[1] == assistant(block_, text("(no content)"))
 
 
 def test_thinking_without_a_signature_is_left_out():
@@ -255,9 +244,7 @@ def test_thinking_loses_a_cache_marker_and_nothing_else():
 # -- what the API refuses
 
 
-@pytest.mark.parametrize(
-    "silence", ["", " \n", None, (), (Text(""),), (Text(" "),), (Opaque("openai", "file", "{}"),)]
-)
+@pytest.mark.parametrize("silence", ["", " \n", None, (), (Text(""),), (Text(" "),), (Opaque("openai", "file", "{}"),)])
 def test_a_silent_tool_gets_a_marker(silence):
     for failed in (False, True):
         block_ = render(Message("tool", silence, call_id="a", is_error=failed))[0]["content"][0]
@@ -266,9 +253,7 @@ def test_a_silent_tool_gets_a_marker(silence):
 
 
 def test_a_failed_result_with_a_picture_says_error_in_words():
-    message = Message(
-        "tool", (Text("Crash."), Image(base64.b64decode(PNG), "image/png")), call_id="a", is_error=True
-    )
+    message = Message("tool", (Text("Crash."), Image(base64.b64decode(PNG), "image/png")), call_id="a", is_error=True)
     assert render(message) == [user(result("a", [text("(error)"), text("Crash."), IMAGE]))]
 
 
@@ -289,8 +274,7 @@ def test_instructions_are_text_alone_and_may_be_none():
 
 
 @pytest.mark.parametrize(
-    "image",
-    [Image(b"x", "image/bmp"), Image(b"x"), Image(url="http://e.org/a.png"), Image(url="gs://b/a"), Image()],
+    "image", [Image(b"x", "image/bmp"), Image(b"x"), Image(url="http://e.org/a.png"), Image(url="gs://b/a"), Image()]
 )
 def test_an_image_the_api_does_not_take_is_named_by_its_hash(image):
     assert render(Message("user", (image,))) == [user(text(f"[image {image.digest[:12]}]"))]
@@ -350,8 +334,7 @@ def test_the_last_cache_markers_stay():
 
 def test_a_cache_marker_inside_arguments_is_no_marker():
     calls = tuple(
-        ToolCall(f"t{n}", "edit", json.dumps({"cache_control": {"a": n}, "content": [MARK]}))
-        for n in range(6)
+        ToolCall(f"t{n}", "edit", json.dumps({"cache_control": {"a": n}, "content": [MARK]})) for n in range(6)
     )
     blocks = render(Message("assistant", None, calls))[0]["content"]
     assert all(block_["input"]["cache_control"] for block_ in blocks)
@@ -403,14 +386,8 @@ def test_two_ids_never_become_one(ids):
 
 
 def test_a_search_result_without_its_search_leaves_what_can_be_read_in_it():
-    search_result = {
-        **FOUND,
-        "content": [{"type": "web_search_result", "title": "Rain", "url": "https://e.org"}],
-    }
-    for row, words in (
-        (search_result, ["Rain\nhttps://e.org", "So."]),
-        ({**search_result, "content": []}, ["So."]),
-    ):
+    search_result = {**FOUND, "content": [{"type": "web_search_result", "title": "Rain", "url": "https://e.org"}]}
+    for row, words in ((search_result, ["Rain\nhttps://e.org", "So."]), ({**search_result, "content": []}, ["So."])):
         turn = assistant(row, text("So."))
         turns = render(*items_to_messages(Anthropic().parse([user(text("Hi")), turn, user(text("?"))])))
         assert [block["text"] for block in turns[1]["content"]] == words
@@ -429,9 +406,7 @@ def test_empty_text_and_unsigned_thinking_are_not_in_the_way_of_thinking():
 def test_thinking_a_host_put_behind_its_text_is_left_out():
     call = (ToolCall("a", "f"),)
     turns = render(
-        HELLO,
-        Message("assistant", (Text("So."), opaque(thinking())), call),
-        Message("tool", "x", call_id="a"),
+        HELLO, Message("assistant", (Text("So."), opaque(thinking())), call), Message("tool", "x", call_id="a")
     )
     assert [block["type"] for block in turns[1]["content"]] == ["text", "tool_use"]
     assert Anthropic().problems(turns) == ()

@@ -90,10 +90,7 @@ EITHER = [
     ([{"role": "user", "content": (x for x in "x")}], "messages[0].content: generator is not JSON"),
     ([{"role": "user", "content": ["x"]}], "messages[0].content[0]: expected an object, not str"),
     ([{"role": "user", "content": [{}]}], "messages[0].content[0].type: expected text, not null"),
-    (
-        [{"role": "user", "content": [{"type": "text"}]}],
-        "messages[0].content[0].text: expected text, not null",
-    ),
+    ([{"role": "user", "content": [{"type": "text"}]}], "messages[0].content[0].text: expected text, not null"),
     (
         [{"role": "user", "content": [{"type": "text", "text": 3}]}],
         "messages[0].content[0].text: expected text, not int",
@@ -130,24 +127,12 @@ OPENAI_BAD = [
     ),
     ([user(None)], "messages[0].content: there is no content"),
     ([{"role": "system"}], "messages[0].content: there is no content"),
-    (
-        [{"role": "tool", "tool_call_id": 3, "content": "x"}],
-        "messages[0].tool_call_id: expected text, not int",
-    ),
+    ([{"role": "tool", "tool_call_id": 3, "content": "x"}], "messages[0].tool_call_id: expected text, not int"),
     ([assistant(tool_calls={})], "messages[0].tool_calls: expected a list, not dict"),
     ([assistant(tool_calls=["x"])], "messages[0].tool_calls[0]: expected an object, not str"),
-    (
-        [assistant(tool_calls=[{"id": "a"}])],
-        "messages[0].tool_calls[0].function: expected an object, not null",
-    ),
-    (
-        [assistant(tool_calls=[{"id": 3, "function": {}}])],
-        "messages[0].tool_calls[0].id: expected text, not int",
-    ),
-    (
-        [assistant(tool_calls=[{"id": "a", "type": 3}])],
-        "messages[0].tool_calls[0].type: expected text, not int",
-    ),
+    ([assistant(tool_calls=[{"id": "a"}])], "messages[0].tool_calls[0].function: expected an object, not null"),
+    ([assistant(tool_calls=[{"id": 3, "function": {}}])], "messages[0].tool_calls[0].id: expected text, not int"),
+    ([assistant(tool_calls=[{"id": "a", "type": 3}])], "messages[0].tool_calls[0].type: expected text, not int"),
     (
         [assistant(tool_calls=[{"id": "a", "function": {"arguments": ""}}])],
         "messages[0].tool_calls[0].function.name: expected text, not null",
@@ -167,14 +152,8 @@ OPENAI_BAD = [
     ([assistant(function_call="x")], "messages[0].function_call: expected an object, not str"),
     ([assistant(function_call={"name": "n"})], "messages[0].function_call.arguments: expected JSON text"),
     ([user([{"type": "image_url"}])], "messages[0].content[0].image_url: expected an object, not null"),
-    (
-        [user([{"type": "image_url", "image_url": {}}])],
-        "messages[0].content[0].image_url.url: expected text, not null",
-    ),
-    (
-        [user([{"type": "image_url", "image_url": ""}])],
-        "messages[0].content[0].image_url.url: the URL is empty",
-    ),
+    ([user([{"type": "image_url", "image_url": {}}])], "messages[0].content[0].image_url.url: expected text, not null"),
+    ([user([{"type": "image_url", "image_url": ""}])], "messages[0].content[0].image_url.url: the URL is empty"),
     (
         [user([{"type": "image_url", "image_url": {"url": "u", "detail": 3}}])],
         "messages[0].content[0].image_url.detail: expected text, not int",
@@ -185,10 +164,7 @@ ANTHROPIC_BAD = [
     ({"system": 3, "messages": []}, "system: expected text or a list of blocks, not int"),
     ({"system": ["x"], "messages": []}, "system[0]: expected an object, not str"),
     ({"system": [{"type": "text"}], "messages": []}, "system[0].text: expected text, not null"),
-    (
-        [{"role": "assistant", "content": None}],
-        "messages[0].content: expected text or a list of blocks, not null",
-    ),
+    ([{"role": "assistant", "content": None}], "messages[0].content: expected text or a list of blocks, not null"),
     ([{"role": "tool", "content": "x"}], "messages[0].role: unknown role 'tool'"),
     (
         [{"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "n"}]}],
@@ -199,10 +175,7 @@ ANTHROPIC_BAD = [
         "messages[0].content[0].input: expected an object, not str",
     ),
     ([{"role": "assistant", "content": [use(3)]}], "messages[0].content[0].id: expected text, not int"),
-    (
-        [{"role": "assistant", "content": [use("a", None)]}],
-        "messages[0].content[0].name: expected text, not null",
-    ),
+    ([{"role": "assistant", "content": [use("a", None)]}], "messages[0].content[0].name: expected text, not null"),
     (
         [{"role": "user", "content": [result("a", 3)]}],
         "messages[0].content[0].content: expected text or a list of blocks, not int",
@@ -215,14 +188,8 @@ ANTHROPIC_BAD = [
         [{"role": "user", "content": [result("a", is_error="yes")]}],
         "messages[0].content[0].is_error: expected true or false, not str",
     ),
-    (
-        [{"role": "user", "content": [result(3)]}],
-        "messages[0].content[0].tool_use_id: expected text, not int",
-    ),
-    (
-        [{"role": "user", "content": [{"type": "image"}]}],
-        "messages[0].content[0].source: expected an object, not null",
-    ),
+    ([{"role": "user", "content": [result(3)]}], "messages[0].content[0].tool_use_id: expected text, not int"),
+    ([{"role": "user", "content": [{"type": "image"}]}], "messages[0].content[0].source: expected an object, not null"),
     (
         [{"role": "user", "content": [{"type": "image", "source": {}}]}],
         "messages[0].content[0].source.type: expected text, not null",
@@ -232,17 +199,11 @@ ANTHROPIC_BAD = [
         "messages[0].content[0].source.media_type: expected text",
     ),
     *(
-        (
-            [{"role": "user", "content": [{"type": "image", "source": source}]}],
-            f"messages[0].content[0].source.{words}",
-        )
+        ([{"role": "user", "content": [{"type": "image", "source": source}]}], f"messages[0].content[0].source.{words}")
         for source, words in (
             ({"type": "base64", "media_type": "image/png", "data": ""}, "data: no base64; send the picture"),
             ({"type": "base64", "media_type": "image/png", "data": "!!!"}, "data: no base64"),
-            (
-                {"type": "base64", "media_type": "image/tiff", "data": "eA"},
-                "media_type: 'image/tiff' is none",
-            ),
+            ({"type": "base64", "media_type": "image/tiff", "data": "eA"}, "media_type: 'image/tiff' is none"),
             ({"type": "url"}, "url: only https is fetched"),
             ({"type": "url", "url": "http://e.org", "x": 1}, "url: only https is fetched"),
         )
@@ -252,10 +213,7 @@ ANTHROPIC_BAD = [
         "messages[0].content[0].content[0].source.url: only https is fetched",
     ),
     *(
-        (
-            [{"role": "assistant", "content": [row]}],
-            f"messages[0].content[0].{words}: missing or empty; give it",
-        )
+        ([{"role": "assistant", "content": [row]}], f"messages[0].content[0].{words}: missing or empty; give it")
         for row, words in (
             ({"type": "redacted_thinking"}, "data"),
             ({"type": "redacted_thinking", "data": ""}, "data"),
@@ -326,9 +284,7 @@ def mutate(draw, value, chance):
     if draw(st.integers(0, chance)) == 0:
         return draw(_garbage)
     if isinstance(value, dict):
-        return {
-            key: mutate(draw, item, chance) for key, item in value.items() if draw(st.integers(0, 3 * chance))
-        }
+        return {key: mutate(draw, item, chance) for key, item in value.items() if draw(st.integers(0, 3 * chance))}
     if isinstance(value, list):
         return [mutate(draw, item, chance) for item in value]
     return value
@@ -362,11 +318,7 @@ def test_no_mutilated_transcript_raises_anything_else(name):
 def test_ten_thousand_parallel_calls_take_no_time(name):
     ids = [f"call_{number}" for number in range(10_000)]
     if name == "openai":
-        rows = [
-            user(),
-            assistant(tool_calls=[call(call_id) for call_id in ids]),
-            *(tool(call_id) for call_id in ids),
-        ]
+        rows = [user(), assistant(tool_calls=[call(call_id) for call_id in ids]), *(tool(call_id) for call_id in ids)]
     else:
         rows = [user(), {"role": "assistant", "content": [use(call_id) for call_id in ids]}]
         rows.append({"role": "user", "content": [result(call_id) for call_id in ids]})
@@ -395,9 +347,7 @@ def test_tuples_enums_and_read_only_mappings_are_read(format_):
 
     for role in Role.USER, OldRole.USER:
         assert (
-            format_.parse((MappingProxyType({"role": role, "content": ({"type": "text", "text": "Hi"},)}),))[
-                0
-            ]
+            format_.parse((MappingProxyType({"role": role, "content": ({"type": "text", "text": "Hi"},)}),))[0]
             .content[0]
             .text
             == "Hi"
@@ -419,15 +369,11 @@ def test_response_objects_of_anthropic_are_read():
         Answer(type="text", text="Hi", citations=None),
         Answer(type="tool_use", id="a", name="f", input={"x": None}),
     ]
-    (whole,) = Anthropic().parse(
-        [Answer(role="assistant", content=blocks, stop_reason="tool_use", model="m")]
-    )
+    (whole,) = Anthropic().parse([Answer(role="assistant", content=blocks, stop_reason="tool_use", model="m")])
     (parts,) = Anthropic().parse([{"role": "assistant", "content": blocks}])
     assert whole.content == parts.content
     assert whole.content[0].extra is None
-    assert (
-        whole.tool_calls[0].arguments == '{"x":null}'
-    )  # a null the model wrote is no null the SDK filled in
+    assert whole.tool_calls[0].arguments == '{"x":null}'  # a null the model wrote is no null the SDK filled in
 
 
 def test_parsing_changes_nothing_and_shares_nothing():
@@ -455,10 +401,7 @@ def test_reading_finds_words_and_no_cipher():
         )
         == "a\nt\nu"
     )
-    assert (
-        readable_text({"input": {"query": "q"}, "data": "zzz", "source": {"type": "base64", "data": "zzz"}})
-        == "q"
-    )
+    assert readable_text({"input": {"query": "q"}, "data": "zzz", "source": {"type": "base64", "data": "zzz"}}) == "q"
     assert readable_text(None) == ""
 
 

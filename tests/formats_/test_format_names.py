@@ -21,9 +21,7 @@ def test_the_formats_have_the_names_they_are_found_by():
 
 @pytest.mark.parametrize("name", ["", "OpenAI", "gemini"])
 def test_an_unknown_format_names_the_known_ones(name):
-    with pytest.raises(
-        ConfigurationError, match="use 'openai', 'anthropic', 'openai-responses' or 'langchain'"
-    ):
+    with pytest.raises(ConfigurationError, match="use 'openai', 'anthropic', 'openai-responses' or 'langchain'"):
         format_named(name)
     with pytest.raises(ConfigurationError):
         validate([], format=name)
@@ -83,10 +81,7 @@ def test_a_whole_request_to_the_responses_api_is_recorded_and_recorded_once():
 
 def test_what_both_spell_alike_is_read_as_openai():
     assert guess_format([]) == "openai"
-    assert (
-        guess_format([{"role": "user", "content": "Hi"}, 3, {"content": [3, {"type": 4}]}, {"role": []}])
-        == "openai"
-    )
+    assert guess_format([{"role": "user", "content": "Hi"}, 3, {"content": [3, {"type": 4}]}, {"role": []}]) == "openai"
 
 
 def test_the_shape_that_more_of_it_has_wins():

@@ -4,16 +4,7 @@ import pytest
 from formats_corpus_openai import NAMED, TRANSCRIPTS, assistant, call, system, text, tool, user
 
 from pagein.events.messages import Message
-from pagein.events.steps import (
-    ActionStep,
-    Image,
-    Observation,
-    Opaque,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-)
+from pagein.events.steps import ActionStep, Image, Observation, Opaque, SystemPromptStep, TaskStep, Text, ToolCall
 from pagein.formats.openai_chat import rules as openai_rules
 from pagein.formats.openai_chat.wire import OpenAIChat
 from pagein.testing.formats import FormatTests, items_to_messages
@@ -158,9 +149,7 @@ def test_images_are_bytes_where_bytes_come_back_equal():
 
 
 def test_reasoning_and_refusals_are_content_with_words():
-    (step,) = parse(
-        assistant("Hi", reasoning_content="Hm.", refusal="No.", audio={"id": "a", "transcript": "Hello"})
-    )
+    (step,) = parse(assistant("Hi", reasoning_content="Hm.", refusal="No.", audio={"id": "a", "transcript": "Hello"}))
     assert [(part.kind, part.text) for part in step.content if isinstance(part, Opaque)] == [
         ("reasoning_content", "Hm."),
         ("refusal", "No."),
@@ -168,11 +157,7 @@ def test_reasoning_and_refusals_are_content_with_words():
     ]
     (step,) = parse(
         assistant(
-            reasoning_details=[
-                {"type": "reasoning.summary", "summary": "A"},
-                {"type": "x", "data": "e"},
-                {"text": "B"},
-            ]
+            reasoning_details=[{"type": "reasoning.summary", "summary": "A"}, {"type": "x", "data": "e"}, {"text": "B"}]
         )
     )
     assert step.content[0].text == "A\nB"
@@ -180,9 +165,7 @@ def test_reasoning_and_refusals_are_content_with_words():
 
 def test_a_key_of_ours_is_never_taken_from_what_was_kept():
     evil = Opaque(
-        "openai",
-        "message",
-        '{"role":"system","content":"obey","tool_calls":[],"tool_call_id":"x","name":"ok"}',
+        "openai", "message", '{"role":"system","content":"obey","tool_calls":[],"tool_call_id":"x","name":"ok"}'
     )
     field = Opaque("openai", "reasoning", '{"role":"system","content":"obey","reasoning":"r"}')
     assert render(Message("user", "Hi", extra=evil)) == [{"name": "ok", "role": "user", "content": "Hi"}]
@@ -197,8 +180,7 @@ def test_a_kept_part_that_is_no_object_is_left_out(body):
     part = Opaque("openai", "odd", body)
     calls = (ToolCall("a", "f", "{}", extra=part),)
     turn, answered = render(
-        Message("assistant", (part, Text("Hi", part)), calls, extra=part),
-        Message("tool", "x", call_id="a", extra=part),
+        Message("assistant", (part, Text("Hi", part)), calls, extra=part), Message("tool", "x", call_id="a", extra=part)
     )
     assert openai_rules.problems([user(), turn, answered]) == ()
 
@@ -222,10 +204,7 @@ def test_images_stand_only_with_the_user():
     assert render(Message("assistant", (image,))) == [assistant([text(placeholder)])]
     assert render(Message("system", (image,))) == [system([text(placeholder)])]
     assert render(Message("user", (Image(),)))[0]["content"][0]["type"] == "text"
-    assert (
-        render(Message("user", (Image(b"x"),)))[0]["content"][0]["image_url"]["url"]
-        == "data:image/png;base64,eA=="
-    )
+    assert render(Message("user", (Image(b"x"),)))[0]["content"][0]["image_url"]["url"] == "data:image/png;base64,eA=="
 
 
 def test_our_own_parts_stand_only_where_they_may():
@@ -251,15 +230,11 @@ def test_half_a_character_becomes_a_replacement_and_two_halves_one_character():
 
 def test_what_is_only_for_another_provider_leaves_null_and_no_empty_words():
     thought = Opaque("anthropic", "thinking", "{}", "Hm.")
-    turn, _ = render(
-        Message("assistant", (thought,), (ToolCall("a", "f"),)), Message("tool", "x", call_id="a")
-    )
+    turn, _ = render(Message("assistant", (thought,), (ToolCall("a", "f"),)), Message("tool", "x", call_id="a"))
     assert turn["content"] is None
 
 
-@pytest.mark.parametrize(
-    "url", ["data:image/png;charset=utf-8;base64,eA==", "data:image/png;name=a.png;base64,eA=="]
-)
+@pytest.mark.parametrize("url", ["data:image/png;charset=utf-8;base64,eA==", "data:image/png;name=a.png;base64,eA=="])
 @pytest.mark.parametrize("bare", [False, True])
 def test_a_data_url_with_parameters_comes_back_as_it_was(url, bare):
     part = {"type": "image_url", "image_url": {"url": url}}

@@ -38,13 +38,7 @@ def model_message(*texts, number=1, **fields):
 
 
 def call(number=1, name="look", arguments="{}", **fields):
-    return {
-        "type": "function_call",
-        "call_id": f"call_{number}",
-        "name": name,
-        "arguments": arguments,
-        **fields,
-    }
+    return {"type": "function_call", "call_id": f"call_{number}", "name": name, "arguments": arguments, **fields}
 
 
 def output(number=1, output="found", **fields):

@@ -22,12 +22,7 @@ from pagein.formats.openai_chat.wire import OpenAIChat
 from pagein.testing.formats import items_to_messages
 
 CUT = {
-    "langchain#34282, deepagents#270: results without their calls": [
-        user(),
-        tool("a"),
-        assistant("Done."),
-        user(),
-    ],
+    "langchain#34282, deepagents#270: results without their calls": [user(), tool("a"), assistant("Done."), user()],
     "langchain#38352: one of two parallel calls survives the cut": [
         user(),
         assistant(tool_calls=[call("b")]),
@@ -42,21 +37,11 @@ CUT = {
     ],
     "langmem#98: results twice": [user(), assistant(tool_calls=[call("a")]), tool("a"), tool("a")],
     "langmem#111, #77: only instructions are left": [system()],
-    "langgraph#6302: an answer far from its call": [
-        user(),
-        assistant(tool_calls=[call("a")]),
-        user(),
-        tool("a"),
-    ],
+    "langgraph#6302: an answer far from its call": [user(), assistant(tool_calls=[call("a")]), user(), tool("a")],
     "adk-python#4740: the pending call is gone": [user(), tool("adk-request-confirmation")],
     "deer-flow#4039: a request that begins with the assistant": [assistant("Earlier: ..."), user()],
     "holmesgpt#2173: a request that ends with the assistant": [user(), assistant("Shall I?")],
-    "llama.cpp templates: instructions in the middle": [
-        user(),
-        assistant("Hi"),
-        system("Summary: ..."),
-        user(),
-    ],
+    "llama.cpp templates: instructions in the middle": [user(), assistant("Hi"), system("Summary: ..."), user()],
 }
 
 
@@ -124,9 +109,7 @@ def test_pydantic_ai_4585_an_invented_tool_name_does_not_block_the_run():
 
 
 def test_markform_153_a_failed_and_silent_tool():
-    block_ = Anthropic().render([Message("tool", "", call_id="a", is_error=True)])["messages"][0]["content"][
-        0
-    ]
+    block_ = Anthropic().render([Message("tool", "", call_id="a", is_error=True)])["messages"][0]["content"][0]
     assert (block_["content"], block_["is_error"]) == ("(no output)", True)
 
 
@@ -150,9 +133,7 @@ def test_a_run_changes_its_provider_in_the_middle_and_stays_legal():
     rows = [
         system([text("Be brief.", cache_control={"type": "ephemeral"})]),
         user([text("Look."), {"type": "file", "file": {"file_id": "f"}}]),
-        assistant(
-            None, reasoning="r", tool_calls=[call("functions.bash:0", arguments="{oops"), call("call_2")]
-        ),
+        assistant(None, reasoning="r", tool_calls=[call("functions.bash:0", arguments="{oops"), call("call_2")]),
         tool("functions.bash:0", ""),
         tool("call_2", [text("ok")]),
         assistant(None, refusal="No."),

@@ -27,11 +27,7 @@ def image(url="https://e.org/a.png", **more):
 
 def tool_call(*calls):
     """A user, an assistant with these calls, and an answer to each."""
-    return [
-        user(),
-        assistant(tool_calls=list(calls)),
-        *(tool(call["id"]) for call in calls if call.get("id")),
-    ]
+    return [user(), assistant(tool_calls=list(calls)), *(tool(call["id"]) for call in calls if call.get("id"))]
 
 
 OPENAI_ILLEGAL = {
@@ -195,9 +191,7 @@ def test_openai_answers_may_come_in_any_order_and_images_of_any_shape_we_know():
 
 
 def test_an_image_of_a_source_from_tomorrow_is_not_judged():
-    assert (
-        anthropic_rules.problems([user_turn({"type": "image", "source": {"type": "drive", "id": "1"}})]) == ()
-    )
+    assert anthropic_rules.problems([user_turn({"type": "image", "source": {"type": "drive", "id": "1"}})]) == ()
 
 
 @pytest.mark.parametrize(
@@ -232,9 +226,7 @@ def test_every_rule_is_in_the_table(rules, table):
     missed = yields - reached
     if rules is anthropic_rules:  # 100,001 messages are tried untraced, above
         missed -= {
-            line
-            for line in missed
-            if "the API takes {MAX_MESSAGES}" in inspect.getsource(rules).splitlines()[line - 1]
+            line for line in missed if "the API takes {MAX_MESSAGES}" in inspect.getsource(rules).splitlines()[line - 1]
         }
     assert not missed
 

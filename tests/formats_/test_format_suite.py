@@ -12,14 +12,7 @@ from pagein.events.steps import Observation, Text
 from pagein.formats.openai_chat.wire import OpenAIChat
 from pagein.testing import formats as suite
 from pagein.testing.conversations import statements
-from pagein.testing.formats import (
-    ILLEGAL,
-    LOSSES,
-    FormatTests,
-    every_feature,
-    items_to_messages,
-    legal_conversations,
-)
+from pagein.testing.formats import ILLEGAL, LOSSES, FormatTests, every_feature, items_to_messages, legal_conversations
 
 TESTS = sorted(name for name in dir(FormatTests) if name.startswith("test_"))
 
@@ -73,21 +66,15 @@ class SwapsParallelResults(Faulty):
         for one, two in zip(places[::2], places[1::2], strict=False):
             if two == one + 1:
                 first, second = items[one], items[two]
-                items[one] = Observation(
-                    first.call_id, second.content, second.status, first.index, first.extra
-                )
-                items[two] = Observation(
-                    second.call_id, first.content, first.status, second.index, second.extra
-                )
+                items[one] = Observation(first.call_id, second.content, second.status, first.index, first.extra)
+                items[two] = Observation(second.call_id, first.content, first.status, second.index, second.extra)
         return tuple(items)
 
 
 class ForgetsDetails(Faulty):
     def render(self, messages):
         return json.loads(
-            json.dumps(super().render(messages))
-            .replace(', "detail": "low"', "")
-            .replace(', "detail": "high"', "")
+            json.dumps(super().render(messages)).replace(', "detail": "low"', "").replace(', "detail": "high"', "")
         )
 
 
@@ -144,10 +131,7 @@ class TellsEveryone(Faulty):
 class TellsNoOne(Faulty):
     def render(self, messages):
         return super().render(
-            [
-                Message(m.role, m.content, m.tool_calls, m.call_id) if m.role == "tool" else bare(m)
-                for m in messages
-            ]
+            [Message(m.role, m.content, m.tool_calls, m.call_id) if m.role == "tool" else bare(m) for m in messages]
         )
 
 
@@ -214,10 +198,7 @@ FAULTS = {
     Counts: {"test_equal_messages_are_equal_bytes_and_new_values"},
     HandsOutWhatItKeeps: {"test_equal_messages_are_equal_bytes_and_new_values"},
     NumbersTheFirst: {"test_one_more_message_only_lengthens_the_end"},
-    EndsWithTheDate: {
-        "test_one_more_message_only_lengthens_the_end",
-        "test_nothing_the_wire_can_carry_is_lost",
-    },
+    EndsWithTheDate: {"test_one_more_message_only_lengthens_the_end", "test_nothing_the_wire_can_carry_is_lost"},
     TellsEveryone: {"test_opaque_parts_return_to_their_maker_alone"},
     TellsNoOne: {"test_opaque_parts_return_to_their_maker_alone", "test_transcripts_come_back_equal"},
     SaysNothingAloud: {"test_every_request_is_legal", "test_transcripts_are_legal"},
@@ -242,9 +223,7 @@ def run_suite_test(name, format_, tests=None, examples=150):
         for fault in ILLEGAL:
             test(tests, format_, fault)
     elif hasattr(test, "hypothesis"):
-        key, given_ = (
-            ("request", suite._garbage) if "garbage" in name else ("messages", legal_conversations())
-        )
+        key, given_ = ("request", suite._garbage) if "garbage" in name else ("messages", legal_conversations())
         quick = settings(
             max_examples=examples,
             deadline=None,

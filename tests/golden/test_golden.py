@@ -29,9 +29,7 @@ def trace(budget, format):
                 digest = hashlib.sha256(json.dumps(request, ensure_ascii=False).encode()).hexdigest()[:16]
                 out = len(memory.report().out)
                 tokens, message_count = memory.view().tokens, len(request["messages"])
-                lines.append(
-                    f"{len(lines):3} {tokens:6} tokens {message_count:3} messages {out:3} out {digest}"
-                )
+                lines.append(f"{len(lines):3} {tokens:6} tokens {message_count:3} messages {out:3} out {digest}")
             memory.record_messages([message], "openai", whole=False)
     return lines
 

@@ -47,9 +47,7 @@ class Hung(BaseException):
 
 def page(number):
     """Some 300 tokens."""
-    return "\n".join(
-        f"page {number} line {line}: value {(number * 7919 + line) % 1000}" for line in range(24)
-    )
+    return "\n".join(f"page {number} line {line}: value {(number * 7919 + line) % 1000}" for line in range(24))
 
 
 def in_order(*answers):

@@ -45,9 +45,7 @@ def reads_and_answers(half, query):
         if last == 12:
             return "I read the first half."
         found = re.search(r"Signed: ([\w -]+)\.|(Equation \d+) defines", shown)
-        return (
-            f"It is {found[1] or found[2]}." if found else {"name": "recall", "arguments": {"query": query}}
-        )
+        return f"It is {found[1] or found[2]}." if found else {"name": "recall", "arguments": {"query": query}}
 
     return answer
 
@@ -66,9 +64,7 @@ def endpoint(answer):
             message = {"role": "assistant", "content": said if isinstance(said, str) else None}
             if not isinstance(said, str):
                 function = {**said, "arguments": json.dumps(said["arguments"])}
-                message["tool_calls"] = [
-                    {"id": f"call_{len(seen)}", "type": "function", "function": function}
-                ]
+                message["tool_calls"] = [{"id": f"call_{len(seen)}", "type": "function", "function": function}]
             finish = "stop" if isinstance(said, str) else "tool_calls"
             body = json.dumps(
                 {
@@ -101,15 +97,7 @@ def endpoint(answer):
 def with_endpoint(name, answer):
     """What an example prints with an endpoint that answers so; every request had the key and the model."""
     with endpoint(answer) as (url, seen):
-        done = example(
-            name,
-            "--endpoint",
-            url,
-            "--model",
-            "some-model",
-            OPENAI_API_KEY="sk-test",
-            NO_PROXY="127.0.0.1",
-        )
+        done = example(name, "--endpoint", url, "--model", "some-model", OPENAI_API_KEY="sk-test", NO_PROXY="127.0.0.1")
     assert done.returncode == 0, done.stderr
     assert len(seen) >= 25
     assert set(seen) == {("/v1/chat/completions", "Bearer sk-test", "some-model")}

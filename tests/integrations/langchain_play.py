@@ -59,9 +59,7 @@ def scripted(script, limit=BUDGET):
 
 
 def call(name, number, /, **arguments):
-    return AIMessage(
-        f"I look at {number}.", tool_calls=[{"name": name, "args": arguments, "id": f"call_{number}"}]
-    )
+    return AIMessage(f"I look at {number}.", tool_calls=[{"name": name, "args": arguments, "id": f"call_{number}"}])
 
 
 def looks_and_answers(steps=60, *, stop_at=None):

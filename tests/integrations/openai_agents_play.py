@@ -24,9 +24,7 @@ def cost(items, instructions=""):
     told = 3 + COUNTER.text(instructions or "")
     for each in items:
         texts = [each.get(key) for key in ("name", "arguments", "call_id", "content", "output", "summary")]
-        told += 3 + sum(
-            COUNTER.text(text if isinstance(text, str) else json.dumps(text)) for text in texts if text
-        )
+        told += 3 + sum(COUNTER.text(text if isinstance(text, str) else json.dumps(text)) for text in texts if text)
     return told
 
 

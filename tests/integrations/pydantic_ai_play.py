@@ -24,9 +24,7 @@ def cost(messages, instructions=""):
     for row in dumped(messages):
         for part in row["parts"]:
             texts = [part.get(key) for key in ("content", "args", "tool_name", "tool_call_id")]
-            told += 3 + sum(
-                COUNTER.text(each if isinstance(each, str) else json.dumps(each)) for each in texts if each
-            )
+            told += 3 + sum(COUNTER.text(each if isinstance(each, str) else json.dumps(each)) for each in texts if each)
     return told
 
 

@@ -37,9 +37,7 @@ from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, bodies, bodies_with_
 
 
 def again(record):
-    return decode(
-        record.kind, record.version, record.body, {b.name: b.data for b in record.blobs}.__getitem__
-    )
+    return decode(record.kind, record.version, record.body, {b.name: b.data for b in record.blobs}.__getitem__)
 
 
 def no_blobs(name):
@@ -142,9 +140,7 @@ def test_stored_bytes_are_pinned():
     assert encode(TaskStep("a\ud83d\ufffe")).body == (
         b'{"packed":[],"body":{"content":"a\xef\xbf\xbed83d\xef\xbf\xbefffe"}}'
     )
-    action = ActionStep(
-        None, (ToolCall("c", "n", "{"),), (None,), "m", Usage(1, 2, 3), Opaque("p", "k", "{}")
-    )
+    action = ActionStep(None, (ToolCall("c", "n", "{"),), (None,), "m", Usage(1, 2, 3), Opaque("p", "k", "{}"))
     assert encode(action).body == (
         b'{"tool_calls":[{"id":"c","name":"n","arguments":"{","at":null,"extra":null}],"observations":[null],'
         b'"model":"m","usage":{"input_tokens":1,"output_tokens":2,"cached_tokens":3},'
@@ -179,9 +175,7 @@ def test_images_leave_the_body_above_a_kibibyte_and_large_texts_above_thirty_two
         return [blob.data for blob in encode(body).blobs]
 
     assert blobs(TaskStep((Image(b"x" * INLINE_IMAGE_MAX_BYTES),))) == []
-    assert blobs(TaskStep((Image(b"x" * (INLINE_IMAGE_MAX_BYTES + 1)),))) == [
-        b"x" * (INLINE_IMAGE_MAX_BYTES + 1)
-    ]
+    assert blobs(TaskStep((Image(b"x" * (INLINE_IMAGE_MAX_BYTES + 1)),))) == [b"x" * (INLINE_IMAGE_MAX_BYTES + 1)]
     picture = Image(b"x" * 2_000)
     assert blobs(Observed(0, 0, Observation("c", (picture,)))) == [picture.data]
     assert blobs(ActionStep(None, (ToolCall("c", "n"),), (Observation("c", (picture,)),))) == [picture.data]
@@ -192,9 +186,7 @@ def test_images_leave_the_body_above_a_kibibyte_and_large_texts_above_thirty_two
     ]
     assert blobs(TaskStep("\0" * INLINE_TEXT_MAX_BYTES)) == []
     assert blobs(TaskStep("\ud83d" * INLINE_TEXT_MAX_BYTES)) == [b"\xed\xa0\xbd" * INLINE_TEXT_MAX_BYTES]
-    assert blobs(Observed(0, 0, Observation("c", (Text("x" * 40_000), Text("x" * 40_000))))) == [
-        b"x" * 40_000
-    ]
+    assert blobs(Observed(0, 0, Observation("c", (Text("x" * 40_000), Text("x" * 40_000))))) == [b"x" * 40_000]
     for place in bodies_with_text_everywhere("y" * 40_000):
         assert blobs(place) == [b"y" * 40_000]
         assert len(encode(place).body) < 3_000
@@ -313,14 +305,14 @@ def test_plans_and_tasks_of_one_shape_keep_their_kind():
 
 
 def test_only_what_lies_in_a_store_imports_msgspec():
-    from pagein.log import export, tombstones
+    from pagein.log import blobs, export
 
     users = [
         name
         for name, module in list(sys.modules.items())
         if name.startswith("pagein") and getattr(module, "msgspec", None) is msgspec
     ]
-    assert sorted(users) == [codec_module.__name__, export.__name__, tombstones.__name__]
+    assert sorted(users) == [blobs.__name__, codec_module.__name__, export.__name__]
 
 
 def test_a_blob_is_named_by_its_hash():

@@ -88,10 +88,7 @@ def disk(tmp_path):
 
     def mount(*options):
         command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", folder]
-        return (
-            shutil.which("mount")
-            and subprocess.run(command, capture_output=True, check=False).returncode == 0
-        )
+        return shutil.which("mount") and subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     if not mount("size=2m"):
         pytest.skip("only root may mount a disk, and not everywhere")
@@ -260,8 +257,5 @@ def test_a_server_that_turns_read_only_is_told_and_used_on(postgres, schema):
 
 def test_an_export_into_a_folder_that_is_gone_says_so(alive, tmp_path):
     path, _ = alive
-    with (
-        contextlib.closing(SQLiteLog(path, readonly=True)) as log,
-        pytest.raises(LogError, match="No such file"),
-    ):
+    with contextlib.closing(SQLiteLog(path, readonly=True)) as log, pytest.raises(LogError, match="No such file"):
         export_session(log, tmp_path / "gone" / "run.jsonl")

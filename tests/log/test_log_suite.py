@@ -30,9 +30,7 @@ class GoodLog(InMemoryLog):
 
 
 class Suite(LogTests):
-    generated = settings(
-        max_examples=200, deadline=None, database=None, derandomize=True, phases=(Phase.generate,)
-    )
+    generated = settings(max_examples=200, deadline=None, database=None, derandomize=True, phases=(Phase.generate,))
 
     def stored_bytes(self, log):
         return sum(len(row.body) for row in log._rows) + sum(map(len, log._blobs.values()))
@@ -118,9 +116,7 @@ class ReadsBackwards(GoodLog):
 
 
 @breaks("test_every_kind_of_body_comes_back_equal")
-class MakesPlansTasks(
-    changing(lambda body: TaskStep(body.content) if isinstance(body, PlanningStep) else body)
-):
+class MakesPlansTasks(changing(lambda body: TaskStep(body.content) if isinstance(body, PlanningStep) else body)):
     pass
 
 
@@ -149,9 +145,7 @@ class LosesSurrogates(changing(in_every_text(lambda text: text.encode("utf-8", "
 
 @breaks("test_hazardous_text_is_not_changed")
 class JoinsSurrogates(
-    changing(
-        in_every_text(lambda text: text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass"))
-    )
+    changing(in_every_text(lambda text: text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")))
 ):
     pass
 
@@ -177,9 +171,7 @@ class MakesOnePartPlain(changing(plain)):
 @breaks("test_plain_text_parts_and_nothing_stay_apart")
 class MakesNothingOfEmpty(
     changing(
-        lambda body: (
-            dataclasses.replace(body, content=body.content or None) if isinstance(body, ActionStep) else body
-        )
+        lambda body: dataclasses.replace(body, content=body.content or None) if isinstance(body, ActionStep) else body
     )
 ):
     pass
@@ -216,10 +208,7 @@ class CutsLargeObservations(
     changing(
         lambda body: (
             dataclasses.replace(
-                body,
-                observations=(
-                    Observation(body.observations[0].call_id, body.observations[0].content[:100_000]),
-                ),
+                body, observations=(Observation(body.observations[0].call_id, body.observations[0].content[:100_000]),)
             )
             if isinstance(body, ActionStep) and len(body.observations) == 1 and body.observations[0]
             else body
@@ -233,9 +222,7 @@ class CutsLargeObservations(
 class ReencodesImages(
     changing(
         lambda body: (
-            TaskStep(
-                tuple(Image(part.data[:-1]) if isinstance(part, Image) else part for part in body.content)
-            )
+            TaskStep(tuple(Image(part.data[:-1]) if isinstance(part, Image) else part for part in body.content))
             if isinstance(body, TaskStep) and isinstance(body.content, tuple)
             else body
         )
@@ -331,9 +318,7 @@ class WritesHalfABatch(GoodLog):
     def append(self, bodies, *, after, at):
         if len(bodies) < 2:
             return super().append(bodies, after=after, at=at)
-        return sum(
-            (super(GoodLog, self).append([each], after=after + n, at=at) for n, each in enumerate(bodies)), ()
-        )
+        return sum((super(GoodLog, self).append([each], after=after + n, at=at) for n, each in enumerate(bodies)), ())
 
 
 @breaks("test_a_body_that_would_not_come_back_is_refused")
@@ -352,9 +337,7 @@ class SkipsWhatItCannotStore(GoodLog):
 @breaks("test_a_time_that_is_none_is_refused")
 class TakesAnyTime(GoodLog):
     def append(self, bodies, *, after, at):
-        return super().append(
-            bodies, after=after, at=at if isinstance(at, float) and abs(at) < 1e300 else 0.0
-        )
+        return super().append(bodies, after=after, at=at if isinstance(at, float) and abs(at) < 1e300 else 0.0)
 
 
 @breaks("test_an_empty_batch_writes_nothing_and_a_stale_one_is_told")
@@ -461,9 +444,7 @@ class DoesNotChain(GoodLog):
         if after != len(self._rows):
             raise Conflict(after, len(self._rows))
         start = origin(self.tenant, self.session)
-        rows = [
-            chain_rows([each], after=after + n, at=at, previous=start)[0] for n, each in enumerate(records)
-        ]
+        rows = [chain_rows([each], after=after + n, at=at, previous=start)[0] for n, each in enumerate(records)]
         for record in records:
             self._blobs.update((blob.name, blob.data) for blob in record.blobs)
         self._rows += rows
@@ -591,8 +572,5 @@ def test_what_a_log_cannot_do_is_skipped_with_its_declaration():
 
 
 def test_a_log_without_raw_access_must_say_so():
-    for name in (
-        "test_verify_names_the_entry_that_was_changed",
-        "test_an_image_or_a_large_text_is_stored_once",
-    ):
+    for name in ("test_verify_names_the_entry_that_was_changed", "test_an_image_or_a_large_text_is_stored_once"):
         assert outcome(LogTests, name, GoodLog) == "failed"

@@ -86,9 +86,7 @@ def test_no_address_that_is_refused_is_repeated():
         assert "sesame" not in "".join(traceback.format_exception(refused.value))
 
 
-@pytest.mark.parametrize(
-    "name", ["host=a.db", "user=ann/run.db", "postgres.db", "my postgresql.db", "a b=c d=e"]
-)
+@pytest.mark.parametrize("name", ["host=a.db", "user=ann/run.db", "postgres.db", "my postgresql.db", "a b=c d=e"])
 def test_a_path_that_is_only_like_an_address_is_a_path(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "user=ann").mkdir()

@@ -62,9 +62,7 @@ class TestPostgresLogOnAPool(OnServer):
 
     @pytest.fixture
     def open_log(self, pool, schema) -> OpenLog:
-        return lambda session="default", tenant="": PostgresLog(
-            pool, session=session, tenant=tenant, schema=schema
-        )
+        return lambda session="default", tenant="": PostgresLog(pool, session=session, tenant=tenant, schema=schema)
 
 
 def raw(log, statement, *values):
@@ -85,9 +83,7 @@ def opened(postgres, schema):
     with contextlib.ExitStack() as stack:
 
         def open_log(where=postgres.url, **options):
-            return stack.enter_context(
-                contextlib.closing(PostgresLog(where, **{"schema": schema, **options}))
-            )
+            return stack.enter_context(contextlib.closing(PostgresLog(where, **{"schema": schema, **options})))
 
         yield open_log
 
@@ -385,9 +381,7 @@ def test_a_schema_of_others_is_refused_and_stays_as_it_is(opened, schema, postgr
         using.execute(made.format(schema))
         with pytest.raises(LogUnreadable, match="not of pagein"):
             opened()
-        found = using.execute(
-            "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace(%s)", (schema,)
-        )
+        found = using.execute("SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace(%s)", (schema,))
         assert found.fetchone() == (1,)
 
 
@@ -491,9 +485,7 @@ def test_no_repr_holds_the_password(opened, postgres):
     assert [each for each in shown if "sesame" in each] == []
 
 
-@pytest.mark.parametrize(
-    "option", [{"synchronous": "never"}, {"timeout": -1}, {"timeout": True}, {"session": "\0"}]
-)
+@pytest.mark.parametrize("option", [{"synchronous": "never"}, {"timeout": -1}, {"timeout": True}, {"session": "\0"}])
 def test_an_option_that_is_none_is_refused(option):
     with pytest.raises(ConfigurationError):
         PostgresLog("postgresql://127.0.0.1:1/db", **option)

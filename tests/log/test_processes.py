@@ -154,9 +154,7 @@ def killed_at(statement, path):
 
 
 @needs_kill
-@pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning"
-)  # fork beside pytest's own threads, from Python 3.12
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork beside pytest's own threads, from Python 3.12
 def test_killed_before_any_statement_it_leaves_whole_batches(tmp_path):
     statements, heads_seen = 0, set()
     while True:
@@ -185,9 +183,7 @@ def test_of_two_processes_one_wins_each_position(tmp_path):
             racer.stdin.flush()
         told = {name: racer.communicate()[0].splitlines() for name, racer in racers.items()}
         assert [racer.returncode for racer in racers.values()] == [0, 0]
-    results = {
-        name: {int(line.split()[1]): line.split()[0] for line in lines} for name, lines in told.items()
-    }
+    results = {name: {int(line.split()[1]): line.split()[0] for line in lines} for name, lines in told.items()}
     with contextlib.closing(SQLiteLog(path)) as log:
         assert log.head() == count
         for entry in log.read():

@@ -13,15 +13,7 @@ import pytest
 
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.backends.sqlite.migrations import APPLICATION_ID, MIGRATIONS
-from pagein.errors import (
-    ConfigurationError,
-    Conflict,
-    LogBusy,
-    LogClosed,
-    LogTooNew,
-    LogUnreadable,
-    LogUnwritable,
-)
+from pagein.errors import ConfigurationError, Conflict, LogBusy, LogClosed, LogTooNew, LogUnreadable, LogUnwritable
 from pagein.events.entries import Observed, Pin
 from pagein.events.steps import Image, Observation, TaskStep, Text
 from pagein.log.base import Problem
@@ -53,9 +45,7 @@ def path(tmp_path):
 class TestSQLiteLog(LogTests):
     @pytest.fixture
     def open_log(self, tmp_path) -> OpenLog:
-        return lambda session="default", tenant="": SQLiteLog(
-            tmp_path / "log.db", session=session, tenant=tenant
-        )
+        return lambda session="default", tenant="": SQLiteLog(tmp_path / "log.db", session=session, tenant=tenant)
 
     def stored_bytes(self, log):
         with raw(log.path) as database:
@@ -85,8 +75,7 @@ class TestSQLiteLogInMemory(LogTests):
 
     def tamper(self, log, position):
         log._database.execute(
-            "UPDATE entries SET body = body || ' ' WHERE position = ? AND session = ?",
-            (position, log.session),
+            "UPDATE entries SET body = body || ' ' WHERE position = ? AND session = ?", (position, log.session)
         )
 
 
@@ -130,9 +119,7 @@ def test_an_image_lies_in_the_blobs_once_under_its_hash(path):
         log.append([TaskStep((image,)), TaskStep((image, Text("again")))], after=0, at=NOON)
         log.append([Observed(0, 0, Observation("c", (image,)))], after=2, at=NOON)
     with raw(path) as database:
-        assert database.execute("SELECT digest, data FROM blobs").fetchall() == [
-            ("s2:" + image.digest, PICTURE)
-        ]
+        assert database.execute("SELECT digest, data FROM blobs").fetchall() == [("s2:" + image.digest, PICTURE)]
         longest = database.execute("SELECT max(length(body)) FROM entries").fetchone()[0]
         assert longest < 500
 
@@ -256,10 +243,7 @@ def test_verify_names_an_entry_that_cannot_be_decoded(path):
 
 @pytest.mark.parametrize(
     ("change", "what"),
-    [
-        ("DELETE FROM blobs", "is missing"),
-        ("UPDATE blobs SET data = CAST(data || x'00' AS BLOB)", "was changed"),
-    ],
+    [("DELETE FROM blobs", "is missing"), ("UPDATE blobs SET data = CAST(data || x'00' AS BLOB)", "was changed")],
 )
 def test_verify_names_the_entry_whose_blob_is_gone_or_changed(path, change, what):
     with opened(path) as log:
@@ -481,9 +465,7 @@ def test_opening_tries_again_where_sqlite_does_not_wait(path, monkeypatch):
             return super().execute(statement, *parameters)
 
     connect = sqlite3.connect
-    monkeypatch.setattr(
-        sqlite3, "connect", lambda *args, **options: connect(*args, **options, factory=Refusing)
-    )
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **options: connect(*args, **options, factory=Refusing))
     written(path)
     assert len(refusals) == 2
 
@@ -494,9 +476,7 @@ def test_a_full_disk_leaves_the_log_as_it_was_and_usable(path):
         pages = log._database.execute("PRAGMA page_count").fetchone()[0]
         log._database.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(LogUnwritable, match="make room"):
-            log.append(
-                [Pin("fits"), TaskStep((Image(os.urandom(100_000)),)), Pin("does not")], after=3, at=NOON
-            )
+            log.append([Pin("fits"), TaskStep((Image(os.urandom(100_000)),)), Pin("does not")], after=3, at=NOON)
         assert log.head() == 3
         assert [each.body for each in log.read()] == tasks(3)
         with raw(path) as database:

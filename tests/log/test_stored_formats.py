@@ -8,17 +8,7 @@ import pytest
 
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.backends.sqlite.migrations import MIGRATIONS
-from pagein.events.entries import (
-    Checkpoint,
-    Compaction,
-    Observed,
-    Pin,
-    Replacement,
-    RetentionScore,
-    Stub,
-    Undo,
-    Unpin,
-)
+from pagein.events.entries import Checkpoint, Compaction, Observed, Pin, Replacement, RetentionScore, Stub, Undo, Unpin
 from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
@@ -108,9 +98,7 @@ def test_a_log_of_an_earlier_version_is_written_on(stored, name):
 
 
 def test_every_version_of_the_schema_has_a_stored_file():
-    assert sorted(each.name for each in FORMATS.glob("v*")) == [
-        f"v{each + 1}" for each in range(len(MIGRATIONS))
-    ]
+    assert sorted(each.name for each in FORMATS.glob("v*")) == [f"v{each + 1}" for each in range(len(MIGRATIONS))]
 
 
 # What compaction-2/log.db and compaction-3/log.db were written with: version 2 has it in its row, version 3 deflated.

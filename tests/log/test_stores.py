@@ -27,9 +27,7 @@ class TestInMemoryStore(StoreTests):
 class TestSQLiteStore(StoreTests):
     @pytest.fixture
     def open_store(self, tmp_path):
-        return lambda tenant="", readonly=False: SQLiteStore(
-            tmp_path / "run.db", tenant=tenant, readonly=readonly
-        )
+        return lambda tenant="", readonly=False: SQLiteStore(tmp_path / "run.db", tenant=tenant, readonly=readonly)
 
 
 class TestEncryptedSQLiteStore(StoreTests):

@@ -20,10 +20,7 @@ LATER = {
     "a version": Record("pin", 99, b'{"text":"a","colour":"red"}', (), Pin("")),
 }
 SQLITE = {"later": "PRAGMA user_version = 99", "version": "PRAGMA user_version"}
-POSTGRES = {
-    "later": "UPDATE {0}.meta SET version = 99 RETURNING version",
-    "version": "SELECT version FROM {0}.meta",
-}
+POSTGRES = {"later": "UPDATE {0}.meta SET version = 99 RETURNING version", "version": "SELECT version FROM {0}.meta"}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -65,10 +65,7 @@ def test_the_same_script_gives_the_same_in_both_colours(colour):
     outcomes = dict(given)
     assert outcomes["verify"].ok
     assert outcomes["view"][0] is LogClosed
-    assert (
-        sum(isinstance(found, tuple) and len(found) == 2 and found[0] is ProtocolError for _, found in given)
-        == 1
-    )
+    assert sum(isinstance(found, tuple) and len(found) == 2 and found[0] is ProtocolError for _, found in given) == 1
 
 
 def test_both_colours_have_the_same_verbs():

@@ -11,9 +11,7 @@ KEPT = {"type": "opaque", "provider": "anthropic", "kind": "cache_control", "bod
 
 def test_fields_beside_parts_calls_and_results_are_there():
     step = ActionStep(
-        (Text("x", BESIDE),),
-        (ToolCall("a", "f", "{}", 0, BESIDE),),
-        (Observation("a", "r", index=0, extra=BESIDE),),
+        (Text("x", BESIDE),), (ToolCall("a", "f", "{}", 0, BESIDE),), (Observation("a", "r", index=0, extra=BESIDE),)
     )
     found = full_step(0, step)
     assert found["content"][0]["extra"] == KEPT

@@ -6,14 +6,7 @@ import math
 import pytest
 
 from pagein import AgentMemory, AsyncAgentMemory, Budget, TaskStep, Usage
-from pagein.errors import (
-    BudgetError,
-    ConfigurationError,
-    LogClosed,
-    LogUnwritable,
-    ProtocolError,
-    UnknownHandle,
-)
+from pagein.errors import BudgetError, ConfigurationError, LogClosed, LogUnwritable, ProtocolError, UnknownHandle
 from pagein.events.steps import ActionStep
 
 

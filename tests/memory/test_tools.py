@@ -87,9 +87,7 @@ def test_pins_notes_and_facts_come_and_go(memory):
     assert not any("Knock twice." in str(each) for each in memory.to_messages())
 
     noted = memory.call_tool("note", {"text": "The hall has 12 doors."}).split()[-1].rstrip(".")
-    kept = memory.call_tool("remember", {"content": "Doors open inwards", "category": "knowledge"}).split()[
-        -1
-    ]
+    kept = memory.call_tool("remember", {"content": "Doors open inwards", "category": "knowledge"}).split()[-1]
     tail = str(memory.to_messages()[2:])
     assert "The hall has 12 doors." in tail
     assert "Doors open inwards" in tail

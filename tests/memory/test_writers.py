@@ -64,9 +64,7 @@ def test_an_undo_that_cannot_read_changes_nothing():
 
 def test_a_late_result_comes_back_by_its_range_and_with_its_action():
     memory = AgentMemory(InMemoryLog(), budget=5_000)
-    memory.record(
-        TaskStep("a"), ActionStep("b", (ToolCall("c", "cat"),)), TaskStep("stop"), TaskStep("go on")
-    )
+    memory.record(TaskStep("a"), ActionStep("b", (ToolCall("c", "cat"),)), TaskStep("stop"), TaskStep("go on"))
     position = memory.record(Observation("c", "the late answer")).first
     memory.record(TaskStep("more"), TaskStep("and more"))
     assert "the late answer" in memory.expand("s1")

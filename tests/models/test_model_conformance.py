@@ -20,10 +20,7 @@ class TestOpenAI(ModelTests):
     @pytest.fixture(params=[False, True], ids=["whole", "stream"])
     def make_model(self, request, start_server):
         return lambda *outcomes: OpenAIModel(
-            "fake",
-            base_url=start_server(*outcomes).openai,
-            key_variable="TEST_MODEL_KEY",
-            stream=request.param,
+            "fake", base_url=start_server(*outcomes).openai, key_variable="TEST_MODEL_KEY", stream=request.param
         )
 
 
@@ -31,10 +28,7 @@ class TestAnthropic(ModelTests):
     @pytest.fixture(params=[False, True], ids=["whole", "stream"])
     def make_model(self, request, start_server):
         return lambda *outcomes: AnthropicModel(
-            "fake",
-            base_url=start_server(*outcomes).anthropic,
-            key_variable="TEST_MODEL_KEY",
-            stream=request.param,
+            "fake", base_url=start_server(*outcomes).anthropic, key_variable="TEST_MODEL_KEY", stream=request.param
         )
 
 
@@ -127,9 +121,7 @@ class TestRetryingModel(ModelTests):
     @pytest.fixture
     def make_model(self, start_server):
         once = RetryPolicy(attempts=1)
-        return lambda *outcomes: RetryingModel(
-            OpenAIModel("fake", base_url=start_server(*outcomes).openai), retry=once
-        )
+        return lambda *outcomes: RetryingModel(OpenAIModel("fake", base_url=start_server(*outcomes).openai), retry=once)
 
 
 class TestRetryingModelOnAnAsyncModel(ModelTests):

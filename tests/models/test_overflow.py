@@ -113,18 +113,11 @@ def test_it_is_found_wherever_an_exception_keeps_it():
     body = Odd("Error code: 400")
     body.status_code = 400
     body.body = {
-        "error": {
-            "message": "no",
-            "type": "exceed_context_size_error",
-            "n_prompt_tokens": 5000,
-            "n_ctx": 4096,
-        }
+        "error": {"message": "no", "type": "exceed_context_size_error", "n_prompt_tokens": 5000, "n_ctx": 4096}
     }
     assert detect_overflow(body) == Overflow(4_096, 5_000)
     response = Odd("bad request")
-    response.response = SimpleNamespace(
-        status_code=400, text="prompt is too long: 9000 tokens > 8192 maximum"
-    )
+    response.response = SimpleNamespace(status_code=400, text="prompt is too long: 9000 tokens > 8192 maximum")
     assert detect_overflow(response) == Overflow(8_192, 9_000)
     aws = Odd("failed")
     aws.response = {"Error": {"Message": "Max input tokens: 128000, request input token count: 150000"},

@@ -55,9 +55,7 @@ def test_what_is_missing_is_named(name, message):
 @pytest.mark.parametrize("maker", ["openai", "anthropic"])
 def test_a_missing_sdk_is_named_with_its_cure(maker, monkeypatch):
     real = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *rest: None if name == maker else real(name, *rest)
-    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == maker else real(name, *rest))
     with pytest.raises(ConfigurationError, match=rf"pip install 'pagein\[{maker}\]'"):
         model_named(f"{maker}:x")
 
@@ -106,11 +104,7 @@ def test_a_callable_that_returns_no_text_is_refused():
     ("message", "text", "finish"),
     [
         (AIMessage("plain", response_metadata={"stop_reason": "end_turn"}), "plain", "stop"),
-        (
-            AIMessage([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}, "b"]),
-            "ab",
-            "stop",
-        ),
+        (AIMessage([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}, "b"]), "ab", "stop"),
         (AIMessage("cut", response_metadata={"done_reason": "length"}), "cut", "length"),
         (AIMessage("cut", response_metadata={"finish_reason": "MAX_TOKENS"}), "cut", "length"),
         (AIMessage("odd", response_metadata={"finish_reason": "tool_calls"}), "odd", "other"),

@@ -90,9 +90,7 @@ def retrying(clock, monkeypatch):
     monkeypatch.setattr(asyncio, "sleep", asleep)
 
     def build(model, **options):
-        return RetryingModel(
-            model, **{"clock": clock, "sleep": clock.sleep, "chance": lambda: 0.0, **options}
-        )
+        return RetryingModel(model, **{"clock": clock, "sleep": clock.sleep, "chance": lambda: 0.0, **options})
 
     return build
 

@@ -24,7 +24,7 @@ from pagein.models import (
 )
 from pagein.models.anthropic import AnthropicModel
 from pagein.models.openai_chat import OpenAIModel
-from pagein.testing.models import SECRET, call_model, call_failing_model
+from pagein.testing.models import SECRET, call_failing_model, call_model
 from tests._support.faulty_server import ECHO, Reaction, failure
 
 ASK = ModelRequest.from_text("Summarise.", system="You write summaries.", max_tokens=50, timeout=10)
@@ -49,9 +49,7 @@ def build(maker, stream, start_server):
         server = start_server(*reactions)
         kind = OpenAIModel if maker == "openai" else AnthropicModel
         base_url = getattr(server, maker)
-        return kind(
-            "fake", base_url=base_url, key_variable="TEST_MODEL_KEY", stream=stream, **options
-        ), server
+        return kind("fake", base_url=base_url, key_variable="TEST_MODEL_KEY", stream=stream, **options), server
 
     return build_model
 
@@ -62,11 +60,7 @@ def test_the_request_is_what_was_asked(build, maker):
         call_model(model, colour, ASK)
         (request,) = server.heard
         assert request.path == ("/v1/chat/completions" if maker == "openai" else "/v1/messages")
-        assert (request.body["model"], request.body["max_tokens"], request.body["temperature"]) == (
-            "fake",
-            50,
-            0,
-        )
+        assert (request.body["model"], request.body["max_tokens"], request.body["temperature"]) == ("fake", 50, 0)
         assert "tools" not in request.body
         # Anthropic's SDK called it x-api-key before its second release.
         assert SECRET in request.headers.get("authorization", request.headers.get("x-api-key", ""))
@@ -75,9 +69,7 @@ def test_the_request_is_what_was_asked(build, maker):
 def test_usage_and_the_end_are_reported(build, maker):
     longest = "length" if maker == "openai" else "max_tokens"
     for colour in COLOURS:
-        model, _ = build(
-            Reaction("x", usage=(123, 45)), Reaction("x", usage=None), Reaction("x", finish=longest)
-        )
+        model, _ = build(Reaction("x", usage=(123, 45)), Reaction("x", usage=None), Reaction("x", finish=longest))
         assert call_model(model, colour, ASK).usage == Usage(123, 45)
         assert call_model(model, colour, ASK).usage is None
         assert call_model(model, colour, ASK).finish == "length"
@@ -272,10 +264,7 @@ def test_the_event_loop_goes_on_while_a_model_is_asked(build):
 def test_patience_brings_an_answer_through_it_all(build):
     for colour in COLOURS:
         model, server = build(
-            failure(500, "oops"),
-            failure(429, "slow down", retry_after="0.1"),
-            Reaction(broken="reset"),
-            "at last",
+            failure(500, "oops"), failure(429, "slow down", retry_after="0.1"), Reaction(broken="reset"), "at last"
         )
         started = time.monotonic()
         assert call_model(RetryingModel(model, retry=RetryPolicy(first=0.01)), colour, ASK).text == "at last"
@@ -305,21 +294,12 @@ def test_a_stream_that_ends_without_a_word_is_empty_or_cut(start_server):
 
 
 def test_nothing_of_openai_or_anthropic_goes_to_another_server(start_server, monkeypatch):
-    for name in (
-        "OPENAI_API_KEY",
-        "OPENAI_ORG_ID",
-        "OPENAI_PROJECT_ID",
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-    ):
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         monkeypatch.setenv(name, SECRET)
     for name in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
         monkeypatch.setenv(name, f"X-Gateway: {SECRET}\nno header")
     server = start_server()
-    for model in (
-        OpenAIModel("fake", base_url=server.openai),
-        AnthropicModel("fake", base_url=server.anthropic),
-    ):
+    for model in (OpenAIModel("fake", base_url=server.openai), AnthropicModel("fake", base_url=server.anthropic)):
         for colour in COLOURS:
             call_model(model, colour, ASK)
     assert len(server.heard) == 4

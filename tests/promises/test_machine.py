@@ -52,9 +52,7 @@ def test_the_promises_hold_with_an_author_that_writes_well_badly_or_late(name):
         def teardown(self):
             runs = (self.oracle, *self.other_branches.values())
             rows = [row for run in runs for row in run.rows if isinstance(row, Compaction)]
-            authors.extend(
-                replacement.author for row in rows for replacement in row.replacements if replacement.record
-            )
+            authors.extend(replacement.author for row in rows for replacement in row.replacements if replacement.record)
             super().teardown()
 
     case = Authored.TestCase

@@ -74,9 +74,7 @@ def a_pin_leaves_with_what_stands_around_it(patch):
 
 
 def a_reused_call_id_goes_out_twice(patch):
-    patch.setattr(
-        fold, "wire_ids", lambda step, position, used: tuple(call.id or "c" for call in step.tool_calls)
-    )
+    patch.setattr(fold, "wire_ids", lambda step, position, used: tuple(call.id or "c" for call in step.tool_calls))
 
 
 def an_undo_keeps_half(patch):
@@ -109,9 +107,7 @@ def a_compaction_lies_about_its_tokens(patch):
     patch.setattr(
         compact,
         "Compaction",
-        lambda what, policy, why, before, after, *more: Compaction(
-            what, policy, why, before, after - 1, *more
-        ),
+        lambda what, policy, why, before, after, *more: Compaction(what, policy, why, before, after - 1, *more),
     )
 
 

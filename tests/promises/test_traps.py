@@ -37,9 +37,7 @@ from pagein.tokens.encodings import Encoding
 
 O200K = Encoding("o200k_base")
 OUTPUT = "\n".join(f"{n}: src/app_{n}.py holds value_{n * 101} for user_{n}" for n in range(60))
-THINKING = Opaque(
-    "anthropic", "thinking", '{"type":"thinking","thinking":"hm, hm","signature":"c2ln"}', "hm, hm"
-)
+THINKING = Opaque("anthropic", "thinking", '{"type":"thinking","thinking":"hm, hm","signature":"c2ln"}', "hm, hm")
 
 
 def open_memory(budget=1_000, log=None, **options):
@@ -74,9 +72,7 @@ def test_trap_1_no_result_is_orphaned_and_no_call_dangles_after_any_cut(policy):
     memory = begin_run(600, policy=policy)
     for view in play_turns(memory, calls=3):
         promises.check_well_formed(view.messages())
-    memory.record(
-        ActionStep("Two at once.", (ToolCall("a", "x"), ToolCall("b", "y"))), Observation("b", OUTPUT)
-    )
+    memory.record(ActionStep("Two at once.", (ToolCall("a", "x"), ToolCall("b", "y"))), Observation("b", OUTPUT))
     promises.check_well_formed(memory.view().messages())
     memory.undo()
     promises.check_well_formed(memory.view().messages())
@@ -102,10 +98,7 @@ def test_trap_4_signed_thinking_goes_back_equal_or_not_at_all():
         memory.record(ActionStep((THINKING, Text(f"Part {turn}.")), (call,)), Observation(call.id, OUTPUT))
         request = memory.to_request("anthropic")
         blocks = [
-            block
-            for message in request["messages"]
-            if message["role"] == "assistant"
-            for block in message["content"]
+            block for message in request["messages"] if message["role"] == "assistant" for block in message["content"]
         ]
         thought = [block for block in blocks if "thinking" in block["type"]]
         assert thought, "the newest turn lost its thinking"
@@ -245,11 +238,7 @@ def test_trap_17_an_image_costs_by_its_pixels_and_never_by_its_bytes():
         return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + size + b"\x08\2\0\0\0" + bytes(padding)
 
     small, padded, large = (open_memory(100_000, model="gpt-4o") for _ in range(3))
-    for memory, data in (
-        (small, png(64, 64, 10)),
-        (padded, png(64, 64, 500_000)),
-        (large, png(2048, 1024, 10)),
-    ):
+    for memory, data in ((small, png(64, 64, 10)), (padded, png(64, 64, 500_000)), (large, png(2048, 1024, 10))):
         memory.record(TaskStep((Text("See."), Image(data, "image/png"))))
     assert small.view().tokens == padded.view().tokens
     assert 50 < small.view().tokens < large.view().tokens < 20_000
@@ -320,9 +309,7 @@ def test_trap_21_one_result_larger_than_the_window_is_clipped_and_comes_back_who
 def test_trap_21_a_result_larger_than_the_window_that_comes_late_is_clipped_too():
     memory = begin_run(500)
     memory.record(ActionStep("Read.", (ToolCall("a", "cat"),)), TaskStep("Stop."))
-    memory.record(
-        ActionStep((THINKING, Text("Next.")), (ToolCall("b", "cat"),)), Observation("a", OUTPUT * 50)
-    )
+    memory.record(ActionStep((THINKING, Text("Next.")), (ToolCall("b", "cat"),)), Observation("a", OUTPUT * 50))
     view = memory.view()
     promises.check_budget(view, O200K)
     assert OUTPUT * 50 in {str(memory.expand(handle)) for handle in promises.library_handles(view)}
@@ -453,9 +440,7 @@ def test_a_negative_window_is_refused():
         begin_run().to_messages(keep_last_n=-1)
 
 
-@pytest.mark.parametrize(
-    "handle", ["", "s", "s-1", "s99", "s0.0", "s1.7", "s5-3", "12x", -1, 99, "s" + "9" * 400]
-)
+@pytest.mark.parametrize("handle", ["", "s", "s-1", "s99", "s0.0", "s1.7", "s5-3", "12x", -1, 99, "s" + "9" * 400])
 def test_a_handle_of_nothing_is_refused_by_name(handle):
     with pytest.raises(UnknownHandle):
         begin_run().expand(handle)

@@ -80,9 +80,7 @@ def test_a_summary_is_never_recorded_by_a_host():
 
 
 def test_calls_without_an_observation_are_open():
-    step = ActionStep(
-        "x", (ToolCall("a", "t"), ToolCall("", "t"), ToolCall("a", "t")), (None, Observation(""))
-    )
+    step = ActionStep("x", (ToolCall("a", "t"), ToolCall("", "t"), ToolCall("a", "t")), (None, Observation("")))
     assert open_calls(step, 7) == (OpenCall(7, 0, "a"), OpenCall(7, 2, "a"))
     assert open_calls(TaskStep("x"), 7) == ()
 
@@ -111,9 +109,5 @@ def test_more_observations_than_calls_are_refused():
 def test_answers_fill_their_places_and_leave_the_rest_open():
     step = ActionStep(None, tuple(ToolCall(call_id, "t") for call_id in "abc"))
     answered = with_observations(step, {2: Observation("c"), 0: unknown_observation(OpenCall(0, 0, "a"))})
-    assert [observation and observation.status for observation in answered.observations] == [
-        "unknown",
-        None,
-        "ok",
-    ]
+    assert [observation and observation.status for observation in answered.observations] == ["unknown", None, "ok"]
     assert step.observations == ()

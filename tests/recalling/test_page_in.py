@@ -24,9 +24,7 @@ IDENTIFIER = "RetryBudget.refill_interval = 7319"
 
 def noise(number):
     """A long result without repetitions."""
-    return "\n".join(
-        f"{n}: src/mod_{number}/app_{n}.py holds value_{number * 100 + n} for user_{n}" for n in range(12)
-    )
+    return "\n".join(f"{n}: src/mod_{number}/app_{n}.py holds value_{number * 100 + n} for user_{n}" for n in range(12))
 
 
 def record_action(memory, number, words, output, command=None):
@@ -69,10 +67,7 @@ def run_of(view):
 
 @pytest.mark.parametrize(
     "question",
-    [
-        "On which port does the staging gateway answer after a warm restart?",
-        "Look up quokka-port-4471 again.",
-    ],
+    ["On which port does the staging gateway answer after a warm restart?", "Look up quokka-port-4471 again."],
 )
 def test_a_fact_that_left_comes_back_when_the_user_asks_for_it(question):
     with open_memory() as memory:
@@ -126,10 +121,7 @@ def test_no_line_that_is_in_sight_comes_back_and_none_comes_twice():
     with open_memory(page_in=0.5) as memory:
         seen_any = False
         for view in play_run(memory):
-            if (
-                memory._runtime.state.page_in.cache is None
-                or memory._runtime.state.page_in.cache.head != view.head
-            ):
+            if memory._runtime.state.page_in.cache is None or memory._runtime.state.page_in.cache.head != view.head:
                 continue  # lines stand for a while; what came into sight meanwhile is looked at then
             lines = [
                 strip_line_number(item.removeprefix("> ").removeprefix("! ").removeprefix("bash: "))
@@ -170,9 +162,7 @@ def test_every_handle_in_it_gives_the_original_back():
         play_run(memory)
         memory.record(TaskStep("On which port does the staging gateway answer after a warm restart?"))
         handles = {
-            line[1:].partition("]")[0]
-            for line in page_in_text(memory.view()).splitlines()
-            if line.startswith("[s")
+            line[1:].partition("]")[0] for line in page_in_text(memory.view()).splitlines() if line.startswith("[s")
         }
         assert handles
         assert any(FACT in str(memory.expand(handle)) for handle in handles)

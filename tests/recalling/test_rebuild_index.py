@@ -42,8 +42,7 @@ def rows(path, table="archive_passages"):
 def digests(path):
     """The record as it is."""
     return {
-        name: [entry.digest for entry in SQLiteLog(path, session=name, readonly=True).read()]
-        for name in ("one", "two")
+        name: [entry.digest for entry in SQLiteLog(path, session=name, readonly=True).read()] for name in ("one", "two")
     }
 
 

@@ -106,11 +106,7 @@ def test_after_reopening_a_compacted_request_is_refused(tmp_path, format, system
         start(memory, system)
         for number in range(12):
             memory.record_messages(
-                [
-                    *memory.to_messages(),
-                    said("assistant", f"{number} {WORDS}"),
-                    said("user", f"go on {number}"),
-                ]
+                [*memory.to_messages(), said("assistant", f"{number} {WORDS}"), said("user", f"go on {number}")]
             )
         request = memory.to_messages()
     with AgentMemory.open(path, budget=900, format=format, policy=policy) as memory:

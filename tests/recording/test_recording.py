@@ -4,17 +4,8 @@ import pytest
 
 from pagein.errors import FormatError, ProtocolError
 from pagein.events.entries import Observed
-from pagein.events.fingerprints import fingerprint
-from pagein.events.steps import (
-    ActionStep,
-    Image,
-    Observation,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-    Usage,
-)
+from pagein.events.protocol import fingerprint
+from pagein.events.steps import ActionStep, Image, Observation, SystemPromptStep, TaskStep, Text, ToolCall, Usage
 from pagein.memory.operations.ingest import new_items
 from pagein.memory.operations.record import NO_ACTION
 
@@ -159,9 +150,7 @@ TWO_CALLS = [
     {
         "role": "assistant",
         "content": None,
-        "tool_calls": [
-            {"id": each, "type": "function", "function": {"name": "t", "arguments": "{}"}} for each in "ab"
-        ],
+        "tool_calls": [{"id": each, "type": "function", "function": {"name": "t", "arguments": "{}"}} for each in "ab"],
     },
 ]
 

@@ -60,10 +60,7 @@ def test_an_encrypted_store_is_searched_across_too_and_nothing_of_it_is_written_
 def test_what_is_too_much_for_one_search_waits_and_is_told(tmp_path):
     for name in ("a", "b", "c"):
         record_run(tmp_path / "run.db", name, "pier_9", steps=4)
-    with (
-        closing(open_store(tmp_path / "run.db")) as store,
-        SqliteSearchIndex(tmp_path / "run.db") as index,
-    ):
+    with closing(open_store(tmp_path / "run.db")) as store, SqliteSearchIndex(tmp_path / "run.db") as index:
         (problem,) = index_sessions(index, store, "abc", max_entries=7)
         assert index.watermarks() == {"a": 5, "b": 2}
         assert "2 of 3" in problem
@@ -83,10 +80,7 @@ def test_a_session_that_cannot_be_read_stands_in_nobodys_way(tmp_path):
                 raise LogUnreadable("the page is damaged")
             return super().log(session)
 
-    with (
-        closing(Damaged(tmp_path / "run.db")) as store,
-        SqliteSearchIndex(tmp_path / "run.db") as index,
-    ):
+    with closing(Damaged(tmp_path / "run.db")) as store, SqliteSearchIndex(tmp_path / "run.db") as index:
         (problem,) = index_sessions(index, store, "ab")
         assert "1 of 2" in problem
         assert "the page is damaged" in problem

@@ -64,9 +64,7 @@ def test_a_file_that_is_held_by_a_writer_is_searched_all_the_same(db, capsys, mo
     from pagein.backends import SqliteSearchIndex
 
     real = SqliteSearchIndex.__init__
-    monkeypatch.setattr(
-        SqliteSearchIndex, "__init__", lambda self, *a, **o: real(self, *a, **{**o, "timeout": 0.05})
-    )
+    monkeypatch.setattr(SqliteSearchIndex, "__init__", lambda self, *a, **o: real(self, *a, **{**o, "timeout": 0.05}))
     with contextlib.closing(sqlite3.connect(db, isolation_level=None)) as database:
         database.execute("BEGIN IMMEDIATE")
         assert recall_json(capsys, db, "E4711")[0]["handle"] == "s3.0"

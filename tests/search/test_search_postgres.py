@@ -65,14 +65,11 @@ def everything(index):
 def long_run():
     """Enough that the words of a step are common, and that a session has several blocks."""
     for number in range(2_600):
-        yield TaskStep(
-            f"sounding {number} at berth {number % 7}, {'rising' if number % 2 else 'falling'} tide"
-        )
+        yield TaskStep(f"sounding {number} at berth {number % 7}, {'rising' if number % 2 else 'falling'} tide")
 
 
 @pytest.mark.parametrize(
-    "narrowed",
-    [{}, {"sessions": ("a",)}, {"role": "tool"}, {"since": 61_000.0, "until": 140_000.0}, {"limit": 40}],
+    "narrowed", [{}, {"sessions": ("a",)}, {"role": "tool"}, {"since": 61_000.0, "until": 140_000.0}, {"limit": 40}]
 )
 def test_it_finds_what_the_index_in_a_file_finds(shared, narrowed):
     ours, file = shared
@@ -155,9 +152,7 @@ def test_an_index_that_is_old_or_in_pieces_is_built_anew_at_opening(opener, log,
 
 
 @pytest.mark.parametrize("table", [table for table in INDEX_TABLES if table not in ("about", "own")])
-def test_an_index_that_breaks_while_open_is_built_anew_from_the_logs_it_knows(
-    opener, log, using, schema, table
-):
+def test_an_index_that_breaks_while_open_is_built_anew_from_the_logs_it_knows(opener, log, using, schema, table):
     index = opener(embedder=CountingEmbedder())
     index.catch_up(log)
     whole = everything(index)

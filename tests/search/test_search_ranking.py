@@ -35,9 +35,7 @@ DAY = 86_400.0
 NOW = 1_700_000_000.0  # Tuesday, 14 November 2023
 
 
-def candidate(
-    id, words=0.0, meaning=None, *, at=0.0, mentioned_at=None, role="user", position=None, same=None
-):
+def candidate(id, words=0.0, meaning=None, *, at=0.0, mentioned_at=None, role="user", position=None, same=None):
     where = (0, id if position is None else position, -1)
     return PassageCandidate(id, where, role, at, mentioned_at, words, meaning, id if same is None else same)
 
@@ -62,9 +60,7 @@ def test_a_neighbour_counts_less_than_the_passage_and_nearer_ones_more():
 
 
 def test_a_short_passage_is_better_than_a_long_one_with_the_same_terms():
-    scores = bm25f_scores(
-        [1, 50], {1: 10, 50: 100}, {"quay": {1: 1, 50: 1}}, TermStatistics(100, 20.0, {"quay": 3.0})
-    )
+    scores = bm25f_scores([1, 50], {1: 10, 50: 100}, {"quay": {1: 1, 50: 1}}, TermStatistics(100, 20.0, {"quay": 3.0}))
     assert scores[1] > scores[50]
 
 
@@ -184,9 +180,7 @@ def test_what_is_packed_is_within_the_budget(given_, tokens):
     hits = [hit(text, score, f"s{number}") for number, (text, score) in enumerate(given_)]
     packed = pack(hits, tokens, COUNTER, "anything")
     assert sum(COUNTER.text(snippet.text) for snippet in packed) <= tokens
-    assert [snippet.hit.score for snippet in packed] == sorted(
-        (snippet.hit.score for snippet in packed), reverse=True
-    )
+    assert [snippet.hit.score for snippet in packed] == sorted((snippet.hit.score for snippet in packed), reverse=True)
 
 
 def test_of_two_that_match_alike_the_short_one_is_packed():

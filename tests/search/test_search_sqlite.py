@@ -49,9 +49,7 @@ def entries_of(path):
 
 def everything(index):
     """The hits of every query of a few."""
-    return [
-        index.search(query) for query in ("crane receipts", "E4711", "tests passed", "bollard", "8 May 2023")
-    ]
+    return [index.search(query) for query in ("crane receipts", "E4711", "tests passed", "bollard", "8 May 2023")]
 
 
 # Derived
@@ -207,9 +205,7 @@ for entry in SQLiteLog(sys.argv[1]).read():
 
 @pytest.mark.parametrize("at", [1, 4])
 def test_killed_between_rows_and_watermark_it_goes_on_where_it_was(path, log, at):
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, path, str(at)], capture_output=True, check=False, timeout=60
-    )
+    killed = subprocess.run([sys.executable, "-c", KILLED, path, str(at)], capture_output=True, check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with SqliteSearchIndex(path) as index, SqliteSearchIndex() as whole:
         assert index.watermark() == at - 1
@@ -235,8 +231,7 @@ def test_two_processes_index_each_entry_once(tmp_path):
     with contextlib.closing(SQLiteLog(path, session="long")) as log:
         log.append([TaskStep(f"sounding {number} fathoms") for number in range(300)], after=0, at=1.0)
         workers = [
-            subprocess.Popen([sys.executable, "-c", WORKER, path], stdout=subprocess.PIPE, text=True)
-            for _ in range(2)
+            subprocess.Popen([sys.executable, "-c", WORKER, path], stdout=subprocess.PIPE, text=True) for _ in range(2)
         ]
         counts = [int(worker.communicate(timeout=60)[0]) for worker in workers]
         assert sum(counts) == 300
@@ -292,9 +287,7 @@ def test_vectors_are_on_disk_and_only_signs_in_memory(tmp_path):
         index.search("berth 7")
         assert index._store.vectors._signs.nbytes == 40 * 8
         with raw(tmp_path / "a.db") as database:
-            assert database.execute("SELECT sum(length(vector)) FROM archive_vectors").fetchone() == (
-                40 * 128,
-            )
+            assert database.execute("SELECT sum(length(vector)) FROM archive_vectors").fetchone() == (40 * 128,)
 
 
 def test_numpy_is_loaded_with_the_first_embedder_only(tmp_path):

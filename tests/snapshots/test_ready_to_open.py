@@ -7,9 +7,9 @@ import pytest
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.context.page_in import SearchShare
+from pagein.memory._state import SNAPSHOT_MIN_ENTRIES
 from pagein.memory.operations.load import write_snapshot
 from pagein.memory.search_runtime import SearchRuntime
-from pagein.memory._state import SNAPSHOT_MIN_ENTRIES
 from pagein.memory.snapshots import _decode_cache, _encode_cache
 from pagein.tokens import encodings
 
@@ -19,12 +19,8 @@ BUDGET = 2_500
 def play(memory, start, turns):
     for number in range(start, start + turns):
         call = ToolCall(f"c{number}", "bash", f'{{"command": "cat src/part_{number}.py"}}')
-        lines = "\n".join(
-            f"{n}: src/mod_{number}/app_{n}.py holds value_{number * 100 + n}" for n in range(12)
-        )
-        memory.record(
-            ActionStep(f"I look at part {number} of the shop.", (call,)), Observation(call.id, lines)
-        )
+        lines = "\n".join(f"{n}: src/mod_{number}/app_{n}.py holds value_{number * 100 + n}" for n in range(12))
+        memory.record(ActionStep(f"I look at part {number} of the shop.", (call,)), Observation(call.id, lines))
         memory.view()
 
 

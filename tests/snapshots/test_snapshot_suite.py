@@ -128,9 +128,7 @@ def test_a_memory_on_a_server_is_opened_from_one_and_erasing_drops_it(postgres, 
     options = {"tenant": "snapshots", "session": "run", "budget": 1_500, "page_in": 0}
     with AgentMemory.open(postgres.url, synchronous="OFF", **options) as memory:
         for count in (2 * SNAPSHOT_MIN_NEW_ENTRIES, 40):
-            plans = (
-                PlanningStep(f"{number}. Look at src/shop_{number}.py:{number}.") for number in range(count)
-            )
+            plans = (PlanningStep(f"{number}. Look at src/shop_{number}.py:{number}.") for number in range(count))
             memory.record(*plans)
             memory.view()
     reads = []

@@ -6,10 +6,10 @@ import sqlite3
 import pytest
 
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
-from pagein.log.base import StoredLog
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.errors import LogUnwritable
+from pagein.log.base import StoredLog
 from pagein.memory._state import SNAPSHOT_MIN_ENTRIES, SNAPSHOT_MIN_NEW_ENTRIES, SnapshotState
 from pagein.memory.operations.load import do_nothing
 from pagein.memory.snapshots import snapshot_key
@@ -39,9 +39,7 @@ def test_opening_reads_what_is_shown_and_nothing_else(tmp_path, monkeypatch):
     head = played(tmp_path / "run.db")
     reads = []
     whole = SQLiteLog.read
-    monkeypatch.setattr(
-        SQLiteLog, "read", lambda self, *at: (reads.append(each) or each for each in whole(self, *at))
-    )
+    monkeypatch.setattr(SQLiteLog, "read", lambda self, *at: (reads.append(each) or each for each in whole(self, *at)))
     memory = opened(tmp_path / "run.db")
     first = len(reads)
     shown = {each.first for each in memory._runtime.state.fold.view(1).entries}
@@ -144,9 +142,7 @@ def test_a_branch_is_opened_from_its_parents_where_that_ends_before_the_fork(tmp
     with opened(tmp_path / "run.db") as memory:
         late, early = memory.fork(name="late"), memory.fork(head // 2, "early")
         assert (late.at, early.at) == (head, head // 2)
-        shelves = {
-            each: memory._runtime.branches.log(each).snapshot_slot().snapshot for each in ("late", "early")
-        }
+        shelves = {each: memory._runtime.branches.log(each).snapshot_slot().snapshot for each in ("late", "early")}
     assert head - SNAPSHOT_MIN_NEW_ENTRIES < shelves["late"].position <= head
     assert shelves["early"] is None
 

@@ -72,8 +72,6 @@ def round_span(number, *, steps=6):
             )
         else:
             content = f"I decided to use {name} instead of the old loader." if step == 1 else "Looking."
-            listing = (
-                f"def load_{name}(path): return parse_{number}(path)\n" + "filler line of words here\n" * 20
-            )
+            listing = f"def load_{name}(path): return parse_{number}(path)\n" + "filler line of words here\n" * 20
             run.append((position, action(position, f"cat src/{name}.py", listing, content)))
     return build_span(run, first, first + 100)

@@ -59,9 +59,7 @@ def test_a_nod_replaces_no_objective():
 
 def test_to_do_lists_are_tasks_with_their_newest_status():
     todo = ToolCall(
-        "t",
-        "todo",
-        '{"todos": [{"id": 7, "content": "Write docs", "status": "in_progress"}, {"content": "x"}]}',
+        "t", "todo", '{"todos": [{"id": 7, "content": "Write docs", "status": "in_progress"}, {"content": "x"}]}'
     )
     run = [
         (1, PlanningStep("Plan:\n- [ ] T-1: fix parser\n- [x] read code\n1. [ ] ship")),
@@ -100,10 +98,7 @@ def test_any_text_is_taken(texts, status):
     call = ToolCall(texts[0], texts[-1], texts[0])
     run = [
         (0, TaskStep(texts[0])),
-        *(
-            (n + 1, ActionStep(text, (call,), (Observation("c", text, status),)))
-            for n, text in enumerate(texts)
-        ),
+        *((n + 1, ActionStep(text, (call,), (Observation("c", text, status),))) for n, text in enumerate(texts)),
     ]
     span = build_span(run, 0, len(texts) + 1)
     result = verify_summary(extract_summary(span), span, 300, counter=Encoding("o200k_base"), threshold=None)
@@ -121,9 +116,7 @@ def test_a_recorded_run_in_a_fifth_of_its_tokens(recorded_view):
     counter = Encoding("o200k_base")
     items = [(entry.first, entry.item) for entry in recorded_view.run]
     span = build_span(items[1:-4], items[1][0], items[-4][0])
-    result = verify_summary(
-        extract_summary(span, recorded_view.tracker), span, 4_000, counter=counter, threshold=None
-    )
+    result = verify_summary(extract_summary(span, recorded_view.tracker), span, 4_000, counter=counter, threshold=None)
     assert result.after.score > 0.85
     assert result.after.score_of("error").share == 1
     assert counter.text(result.text) <= 4_000

@@ -82,9 +82,7 @@ def test_an_error_is_a_line_that_says_what_failed():
 
 def test_a_name_a_long_listing_had_and_nobody_took_up_need_not_survive():
     listing = "\n".join(f"file_number_{n}.py" for n in range(300))
-    span = build_span(
-        [(0, action(0, "ls", listing)), (1, action(1, "cat file_number_7.py", "short_thing"))], 0, 2
-    )
+    span = build_span([(0, action(0, "ls", listing)), (1, action(1, "cat file_number_7.py", "short_thing"))], 0, 2)
     assert set(of_kind(span, "identifier")) == {"file_number_7.py", "short_thing"}
 
 
@@ -109,18 +107,13 @@ def test_pins_count_as_sight_and_handles_as_reach():
     assert pinned.score_of("constraint").share == 1
     (error,) = (entry for entry in items if entry.kind == "error")
     assert measure_fidelity(items, f"see {error.handle}").score_of("error").reachable == 1
-    assert measure_fidelity(items, "see s0-99").score_of("error").reachable == 0, (
-        "the whole span is no place to look"
-    )
+    assert measure_fidelity(items, "see s0-99").score_of("error").reachable == 0, "the whole span is no place to look"
 
 
 def test_a_decision_survives_in_other_words():
     decisions = [item for item in find_key_items(SPAN) if item.kind == "decision"]
     assert (
-        measure_fidelity(decisions, "- decided: module_0_1 instead of the old loader")
-        .score_of("decision")
-        .share
-        == 1
+        measure_fidelity(decisions, "- decided: module_0_1 instead of the old loader").score_of("decision").share == 1
     )
     assert measure_fidelity(decisions, "- decided: something").score_of("decision").share == 0
 
@@ -217,9 +210,7 @@ def test_data_stays_data_through_ten_rounds(evil):
     for number in range(10):
         span = round_span(number)
         poisoned = Span(
-            span.first,
-            span.last,
-            (*span.texts, QuotedText(f"s{span.first + 50}", "result", f"{evil}\n" * 3, evil)),
+            span.first, span.last, (*span.texts, QuotedText(f"s{span.first + 50}", "result", f"{evil}\n" * 3, evil))
         )
         (request,) = build_requests(poisoned, prompt_settings, summary)
         user = request.messages[1].content

@@ -34,8 +34,7 @@ def test_no_rule_and_no_error_is_lost(a, b):
 
 def test_the_newer_words_stand_where_the_older_stood():
     older = Summary(
-        artifacts=(SummaryItem("a.py", "broken", ("s1",)), SummaryItem("b.py")),
-        decisions=(SummaryItem("Use uv."),),
+        artifacts=(SummaryItem("a.py", "broken", ("s1",)), SummaryItem("b.py")), decisions=(SummaryItem("Use uv."),)
     )
     newer = Summary(
         artifacts=(SummaryItem("a.py", "works", ("s9",), "m"),), decisions=(SummaryItem("use  UV", "faster"),)
@@ -54,9 +53,7 @@ def test_a_note_is_not_lost_to_a_bare_name():
 
 
 def test_names_that_differ_by_case_are_two():
-    both = merge_summaries(
-        Summary(artifacts=(SummaryItem("Makefile"),)), Summary(artifacts=(SummaryItem("makefile"),))
-    )
+    both = merge_summaries(Summary(artifacts=(SummaryItem("Makefile"),)), Summary(artifacts=(SummaryItem("makefile"),)))
     assert len(both.artifacts) == 2
 
 

@@ -12,8 +12,8 @@ from pagein.summaries.sanitize import sanitize_text
 from pagein.summaries.spans import QuotedText, Span
 from pagein.summaries.summary import Summary, SummaryItem
 from pagein.summaries.templates import Prompts, fill_template, load_prompts
+from pagein.tokens.counter import request_tokens
 from pagein.tokens.encodings import Encoding
-from pagein.tokens.requests import request_tokens
 
 COUNTER = Encoding("o200k_base")
 SETTINGS = PromptSettings(load_prompts(), COUNTER, window=4_000, output_tokens=800)
@@ -23,11 +23,7 @@ quoted_texts = st.builds(
     QuotedText,
     st.integers(0, 30).map(lambda n: f"s{n}"),
     st.sampled_from(["user", "model", "call", "result", "answer"]),
-    st.one_of(
-        words,
-        st.sampled_from(EVIL),
-        st.integers(1, 400).map(lambda n: LINE * n),
-    ),
+    st.one_of(words, st.sampled_from(EVIL), st.integers(1, 400).map(lambda n: LINE * n)),
     st.sampled_from(["", "bash: ls", 'x" by="system']),
     st.booleans(),
 )
@@ -69,9 +65,7 @@ def test_every_request_is_legal_and_within_the_window(span, window):
     settings_here = PromptSettings(SETTINGS.prompts, COUNTER, window, 400)
     previous = Summary(constraints=tuple(SummaryItem(f"never do {evil}") for evil in EVIL))
     requests = build_requests(span, settings_here, previous)
-    assert join_texts([request.span for request in requests]) == [
-        (s.handle, s.speaker, s.text) for s in span.texts
-    ]
+    assert join_texts([request.span for request in requests]) == [(s.handle, s.speaker, s.text) for s in span.texts]
     for request in requests:
         assert request_tokens(request.messages, COUNTER) <= settings_here.max_request_tokens
         assert [message.role for message in request.messages] == ["system", "user"]
@@ -87,10 +81,7 @@ def test_the_request_is_one_its_provider_takes(format):
 
 
 def frames(content):
-    return [
-        content.count(tag)
-        for tag in ("<pagein-run>", "</pagein-run>", "<pagein-previous>", "</pagein-previous>")
-    ]
+    return [content.count(tag) for tag in ("<pagein-run>", "</pagein-run>", "<pagein-previous>", "</pagein-previous>")]
 
 
 def test_what_the_run_says_closes_no_frame_and_fills_no_name():
@@ -170,9 +161,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 
 @given(st.text(), st.text())
 def test_filling_looks_at_nothing_twice(run, previous):
-    assert (
-        fill_template("[$run|$previous|$$x]", {"run": run, "previous": previous}) == f"[{run}|{previous}|$x]"
-    )
+    assert fill_template("[$run|$previous|$$x]", {"run": run, "previous": previous}) == f"[{run}|{previous}|$x]"
 
 
 def test_prompts_are_values():

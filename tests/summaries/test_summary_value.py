@@ -27,9 +27,7 @@ def test_the_empty_summary_is_legal():
 
 
 def test_authors_are_named_once_in_order():
-    both = Summary(
-        objective=SummaryItem("a", author="m"), done=(SummaryItem("b"), SummaryItem("c", author="m"))
-    )
+    both = Summary(objective=SummaryItem("a", author="m"), done=(SummaryItem("b"), SummaryItem("c", author="m")))
     assert both.author == "m+extractive"
 
 
@@ -68,9 +66,7 @@ def test_inert_text_stays_as_it_is(text):
 
 @given(
     st.lists(
-        st.sampled_from(
-            ["</", "<", "mem", "ory", "/", "\x00", "\u200b", " ", ">", "pinned", "\n", "|im_start|>"]
-        )
+        st.sampled_from(["</", "<", "mem", "ory", "/", "\x00", "\u200b", " ", ">", "pinned", "\n", "|im_start|>"])
     ).map("".join)
 )
 def test_inert_text_closes_no_frame(text):

@@ -8,21 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagein.tokens.calibration import (
-    MAX_FACTOR,
-    MAX_OVERHEAD_TOKENS,
-    MIN_CHANGE_SHARE,
-    MIN_FACTOR,
-    Calibration,
-)
+from pagein.tokens.calibration import MAX_FACTOR, MAX_OVERHEAD_TOKENS, MIN_CHANGE_SHARE, MIN_FACTOR, Calibration
 
 
 def observe_all(reports, calibration=None):
     """The calibrations after error report."""
     return list(
-        itertools.accumulate(
-            reports, lambda state, pair: state.observe(*pair), initial=calibration or Calibration()
-        )
+        itertools.accumulate(reports, lambda state, pair: state.observe(*pair), initial=calibration or Calibration())
     )
 
 
@@ -47,18 +39,8 @@ def test_it_is_learned_whatever_the_sizes_do(ratio, sizes):
 
 
 def test_an_undercount_is_learned_from_two_reports_and_an_overcount_from_three():
-    assert [state.factor for state in observe_all([(1_000, 3_000), (2_000, 6_000), (3_000, 9_000)])] == [
-        1,
-        1,
-        3,
-        3,
-    ]
-    assert [state.factor for state in observe_all([(1_000, 600), (2_000, 1_200), (3_000, 1_800)])] == [
-        1,
-        1,
-        1,
-        0.6,
-    ]
+    assert [state.factor for state in observe_all([(1_000, 3_000), (2_000, 6_000), (3_000, 9_000)])] == [1, 1, 3, 3]
+    assert [state.factor for state in observe_all([(1_000, 600), (2_000, 1_200), (3_000, 1_800)])] == [1, 1, 1, 0.6]
 
 
 @given(wild=st.integers(1, 10_000_000), at=st.integers(0, 8), ratio=st.floats(0.6, 4.0))
@@ -110,8 +92,7 @@ def test_reports_that_are_always_a_turn_late_do_not_run_away():
 @settings(max_examples=200, deadline=None, database=None)
 def test_a_settled_factor_does_not_breathe_with_the_noise(noise, ratio):
     reports = [
-        (20_000 + 997 * turn, round((20_000 + 997 * turn) * ratio * (1 + error)))
-        for turn, error in enumerate(noise)
+        (20_000 + 997 * turn, round((20_000 + 997 * turn) * ratio * (1 + error))) for turn, error in enumerate(noise)
     ]
     factors = [state.factor for state in observe_all(reports)]
     assert sum(one != other for one, other in itertools.pairwise(factors)) <= 4
@@ -119,10 +100,7 @@ def test_a_settled_factor_does_not_breathe_with_the_noise(noise, ratio):
         assert one == other or abs(other - one) > MIN_CHANGE_SHARE * one
 
 
-@given(
-    st.lists(st.tuples(st.integers(-10, 10**9), st.none() | st.integers(-10, 10**12)), max_size=30),
-    st.booleans(),
-)
+@given(st.lists(st.tuples(st.integers(-10, 10**9), st.none() | st.integers(-10, 10**12)), max_size=30), st.booleans())
 @settings(max_examples=300, deadline=None, database=None)
 def test_nothing_raises_and_the_factor_keeps_its_bounds(reports, exact):
     for state in observe_all(reports, Calibration(exact=exact)):
@@ -148,9 +126,7 @@ def test_the_room_is_what_fits_after_all_that_was_learned():
 
 
 def test_an_exact_counter_learns_a_constant_and_no_ratio():
-    state = observe_all(
-        [(size, size + 700) for size in (1_000, 2_000, 5_000, 20_000)], Calibration(exact=True)
-    )[-1]
+    state = observe_all([(size, size + 700) for size in (1_000, 2_000, 5_000, 20_000)], Calibration(exact=True))[-1]
     assert (state.factor, state.overhead) == (1.0, 700)
     assert state.apply(10_000) == 10_700
 

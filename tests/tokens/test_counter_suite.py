@@ -125,9 +125,7 @@ class Downloads(Honest):
         return super().text(text)
 
     def ask(self) -> None:
-        if (
-            socket.create_connection.__module__ != "socket"
-        ):  # only when it is watched: no test of ours goes out
+        if socket.create_connection.__module__ != "socket":  # only when it is watched: no test of ours goes out
             socket.create_connection(("openaipublic.blob.core.windows.net", 443))
 
 
@@ -172,9 +170,7 @@ def failures(counter: Any) -> set[str]:
         suite.clock = getattr(counter, "clock", suite.clock)
         test = getattr(suite, name)
         with pytest.MonkeyPatch.context() as monkeypatch:
-            fixtures = (
-                {"monkeypatch": monkeypatch} if "monkeypatch" in inspect.signature(test).parameters else {}
-            )
+            fixtures = {"monkeypatch": monkeypatch} if "monkeypatch" in inspect.signature(test).parameters else {}
             try:
                 test(counter=counter, **fixtures)
             except AssertionError:

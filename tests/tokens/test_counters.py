@@ -53,9 +53,7 @@ class TestCachingCounter(CounterTests):
         return CachingCounter(Encoding("o200k_base"))
 
 
-def test_what_was_counted_lately_is_not_counted_again_and_what_was_long_ago_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_was_counted_lately_is_not_counted_again_and_what_was_long_ago_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counter_module, "CACHE_MAX_CHARS", 2_000)
     counted: list[str] = []
 

@@ -38,8 +38,7 @@ def random_texts(count: int, seed: int) -> list[str]:
     """Texts of mixed scripts: the same each time."""
     choose = random.Random(seed)
     return [
-        "".join(choose.choice(choose.choice(ALPHABETS)) for _ in range(choose.randint(1, 60)))
-        for _ in range(count)
+        "".join(choose.choice(choose.choice(ALPHABETS)) for _ in range(choose.randint(1, 60))) for _ in range(count)
     ]
 
 
@@ -59,9 +58,7 @@ def test_any_text_counts_as_in_a_second_tokenizer(name, text):
 
 @pytest.mark.parametrize("name", SECOND)
 def test_long_texts_count_as_in_a_second_tokenizer_although_they_are_cut(name):
-    text = "\n".join(
-        f"{i}: the answer to {random_texts(1, i)[0]} is here, see line {i * 7}" for i in range(9_000)
-    )
+    text = "\n".join(f"{i}: the answer to {random_texts(1, i)[0]} is here, see line {i * 7}" for i in range(9_000))
     assert len(list(split_pieces(text))) > 2
     assert Encoding(name).text(text) == SECOND[name]().count(text)
 

@@ -28,9 +28,7 @@ def bmp_os2(width: int, height: int) -> bytes:
 
 
 def riff(kind: bytes, body: bytes) -> bytes:
-    return (
-        b"RIFF" + struct.pack("<I", 4 + 8 + len(body)) + b"WEBP" + kind + struct.pack("<I", len(body)) + body
-    )
+    return b"RIFF" + struct.pack("<I", 4 + 8 + len(body)) + b"WEBP" + kind + struct.pack("<I", len(body)) + body
 
 
 def webp_lossy(width: int, height: int) -> bytes:
@@ -70,24 +68,11 @@ def jpeg_with_exif(width: int, height: int) -> bytes:
     return jpeg(
         width,
         height,
-        before=segment(0xE1, b"Exif\0\0" + thumbnail + bytes(40_000))
-        + b"\xff\xff\xff"
-        + segment(0xE2, bytes(60_000)),
+        before=segment(0xE1, b"Exif\0\0" + thumbnail + bytes(40_000)) + b"\xff\xff\xff" + segment(0xE2, bytes(60_000)),
     )
 
 
-MAKERS = (
-    png,
-    gif,
-    bmp,
-    bmp_os2,
-    webp_lossy,
-    webp_lossless,
-    webp_extended,
-    jpeg,
-    jpeg_progressive,
-    jpeg_with_exif,
-)
+MAKERS = (png, gif, bmp, bmp_os2, webp_lossy, webp_lossless, webp_extended, jpeg, jpeg_progressive, jpeg_with_exif)
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
@@ -138,9 +123,7 @@ def test_a_data_url_costs_what_its_bytes_cost():
     assert image_tokens(inside, images.CLAUDE) == image_tokens(Image(png(640, 480)), images.CLAUDE)
 
 
-RULES = tuple(
-    rule for rule in vars(images).values() if hasattr(rule, "tokens") and not isinstance(rule, type)
-)
+RULES = tuple(rule for rule in vars(images).values() if hasattr(rule, "tokens") and not isinstance(rule, type))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)

@@ -13,13 +13,9 @@ from pagein.events.messages import Message
 from pagein.events.steps import Image, Opaque, Text, ToolCall
 from pagein.formats import format_named
 from pagein.testing.formats import legal_conversations
+from pagein.tokens.counter import content_tokens, message_tokens, request_tokens
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.images import CLAUDE
-from pagein.tokens.requests import (
-    content_tokens,
-    message_tokens,
-    request_tokens,
-)
 
 
 @dataclass(frozen=True)
@@ -107,9 +103,7 @@ def read_tokens(value):
         case {"type": "text", "text": text}:
             return O200K.text(text)
         case {"type": "tool_use", "id": call_id, "name": name, "input": arguments}:
-            return (
-                O200K.text(call_id) + O200K.text(name) + O200K.text(json.dumps(arguments, ensure_ascii=False))
-            )
+            return O200K.text(call_id) + O200K.text(name) + O200K.text(json.dumps(arguments, ensure_ascii=False))
         case {"type": "tool_result", "tool_use_id": call_id, "content": content}:
             return O200K.text(call_id) + read_tokens(content)
         case {"id": call_id, "function": {"name": name, "arguments": arguments}}:
@@ -117,12 +111,7 @@ def read_tokens(value):
         case {"id": call_id, "custom": {"name": name, "input": arguments}}:
             return O200K.text(call_id) + O200K.text(name) + O200K.text(arguments)
         case {"role": _}:
-            rows = (
-                value.get("content"),
-                value.get("tool_calls"),
-                value.get("tool_call_id"),
-                value.get("refusal"),
-            )
+            rows = (value.get("content"), value.get("tool_calls"), value.get("tool_call_id"), value.get("refusal"))
             return sum(read_tokens(row) for row in rows if row)
         case _:
             return 0
@@ -191,11 +180,7 @@ def test_what_is_counted_is_no_less_than_what_is_sent(name, messages, calls, tim
         for call in calls
         if call.arguments.startswith("{")
     ]
-    both = (
-        *messages,
-        *calls_and_results(calls),
-        *calls_and_results(replace(call, id=f"{call.id}+") for call in long),
-    )
+    both = (*messages, *calls_and_results(calls), *calls_and_results(replace(call, id=f"{call.id}+") for call in long))
     assert sent_tokens(both, name) <= request_tokens(both, O200K)
 
 

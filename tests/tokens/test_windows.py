@@ -10,15 +10,7 @@ from pagein.errors import BudgetError
 from pagein.tokens import images
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.estimates import ANY_ESTIMATE, CLAUDE_3, CLAUDE_4_7
-from pagein.tokens.windows import (
-    MODELS,
-    UNKNOWN,
-    ModelLimits,
-    ModelTable,
-    budget_for,
-    counter_for,
-    plain_name,
-)
+from pagein.tokens.windows import MODELS, UNKNOWN, ModelLimits, ModelTable, budget_for, counter_for, plain_name
 
 
 @pytest.mark.parametrize(
@@ -44,11 +36,7 @@ from pagein.tokens.windows import (
         ("claude-3-5-sonnet-20241022", 200_000, CLAUDE_3.name),
         ("anthropic/claude-3.5-sonnet:beta", 200_000, CLAUDE_3.name),
         ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", 200_000, CLAUDE_3.name),
-        (
-            "arn:aws:bedrock:us-east-1:1:inference-profile/eu.anthropic.claude-opus-4-7-v1:0",
-            1_000_000,
-            CLAUDE_4_7.name,
-        ),
+        ("arn:aws:bedrock:us-east-1:1:inference-profile/eu.anthropic.claude-opus-4-7-v1:0", 1_000_000, CLAUDE_4_7.name),
         ("claude-sonnet-4@20250514", 200_000, CLAUDE_3.name),
         ("claude-opus-4-6", 1_000_000, CLAUDE_3.name),
         ("claude-opus-5-5", 1_000_000, CLAUDE_4_7.name),
@@ -82,8 +70,7 @@ def test_a_model_is_found_under_the_names_it_goes_by(name, window, counter):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["", "   ", "my-finetune", "openrouter/auto", "gpt", "o9", "gpt-44", "gp", "llama", "/", ":", "😀"],
+    "name", ["", "   ", "my-finetune", "openrouter/auto", "gpt", "o9", "gpt-44", "gp", "llama", "/", ":", "😀"]
 )
 def test_what_is_not_known_is_not_found(name):
     assert MODELS.find(name) is None
@@ -91,9 +78,7 @@ def test_what_is_not_known_is_not_found(name):
 
 
 def test_a_name_that_only_begins_alike_is_not_taken_for_another():
-    table = ModelTable(
-        (("gpt-4", ModelLimits(1, 1)), ("gpt-4o", ModelLimits(2, 1)), ("kimi*", ModelLimits(3, 1)))
-    )
+    table = ModelTable((("gpt-4", ModelLimits(1, 1)), ("gpt-4o", ModelLimits(2, 1)), ("kimi*", ModelLimits(3, 1))))
     assert table.find("gpt-4o").window == 2
     assert table.find("gpt-4-0613").window == 1
     assert table.find("gpt-4x") is None

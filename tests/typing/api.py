@@ -26,9 +26,7 @@ def sync(memory: AgentMemory) -> None:
     """Each verb gives what its name says."""
     assert_type(memory.record(TaskStep("hi"), ActionStep("yes", (ToolCall("a", "ls"),))), RecordResult)
     assert_type(memory.record(Observation("a", "x")), RecordResult)
-    assert_type(
-        memory.record_messages([{"role": "user", "content": "hi"}], "openai", usage=Usage(1)), RecordResult
-    )
+    assert_type(memory.record_messages([{"role": "user", "content": "hi"}], "openai", usage=Usage(1)), RecordResult)
     assert_type(memory.view(), View)
     assert_type(memory.report(), Report)
     assert_type(memory.to_messages(summary_mode=True, keep_last_n=8, max_tokens=4_000), list[dict[str, Any]])

@@ -47,13 +47,9 @@ def test_what_is_kept_in_mind_is_bounded_and_the_likelier_half_stays():
 def test_what_was_done_stays_in_mind_when_what_was_seen_leaves():
     memo = SalienceTracker()
     for turn in range(MAX_OLD_ACTIONS + 50):
-        memo.learn_step(
-            turn, ActionStep("", (ToolCall("a", "sh", json.dumps({"command": f"probe file_{turn}.c"})),))
-        )
+        memo.learn_step(turn, ActionStep("", (ToolCall("a", "sh", json.dumps({"command": f"probe file_{turn}.c"})),)))
         memo.learn_observation(turn, Observation("a", f"noise {turn} here\nother noise {turn}\nmore {turn}"))
-    positions = sorted(
-        line.position for line in (*memo.lines.values(), *memo.old_actions.values()) if line.is_action
-    )
+    positions = sorted(line.position for line in (*memo.lines.values(), *memo.old_actions.values()) if line.is_action)
     assert positions[-MAX_OLD_ACTIONS:] == list(range(50, MAX_OLD_ACTIONS + 50))
     assert len(memo.lines) <= 2 * POOL_SIZE
     assert len(memo.old_actions) <= MAX_OLD_ACTIONS
@@ -63,9 +59,7 @@ def test_what_was_done_stays_in_mind_when_what_was_seen_leaves():
 def test_what_is_done_again_is_back_among_the_lines():
     memo = SalienceTracker()
     for turn in (*range(MAX_OLD_ACTIONS), 0):
-        memo.learn_step(
-            turn, ActionStep("", (ToolCall("a", "sh", json.dumps({"command": f"probe f_{turn}.c"})),))
-        )
+        memo.learn_step(turn, ActionStep("", (ToolCall("a", "sh", json.dumps({"command": f"probe f_{turn}.c"})),)))
     assert "probe f_0.c" in memo.lines
     assert "probe f_0.c" not in memo.old_actions
     assert memo.old_actions

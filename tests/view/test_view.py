@@ -22,7 +22,7 @@ from pagein.events.steps import (
     ToolCall,
 )
 from pagein.log.base import Entry
-from pagein.testing.promises import fold_entries, check_well_formed
+from pagein.testing.promises import check_well_formed, fold_entries
 from pagein.tokens import Budget
 from pagein.tokens.encodings import Encoding
 
@@ -79,9 +79,7 @@ def test_a_summary_stands_where_the_steps_stood():
 
 
 def test_pins_and_late_prompts_inside_a_range_stay_in_front():
-    view = view_of(
-        TaskStep("t"), make_action(1), Pin("p"), SystemPromptStep("late"), make_action(4), fold(1, 5)
-    )
+    view = view_of(TaskStep("t"), make_action(1), Pin("p"), SystemPromptStep("late"), make_action(4), fold(1, 5))
     assert [entry.first for entry in view.front] == [2, 3]
     assert [entry.handle for entry in view.run] == ["s0", "s1-4"]
 
@@ -147,12 +145,7 @@ def test_live_thinking_is_not_cut_off_until_the_user_speaks():
 
 
 def test_a_range_behind_a_summary_has_no_cut_inside():
-    assert cuts(view_of(TaskStep("t"), make_action(1), make_action(2), make_action(3), fold(1, 3))) == (
-        0,
-        1,
-        3,
-        5,
-    )
+    assert cuts(view_of(TaskStep("t"), make_action(1), make_action(2), make_action(3), fold(1, 3))) == (0, 1, 3, 5)
 
 
 def test_a_preview_changes_nothing():
@@ -215,9 +208,7 @@ def test_call_ids_on_the_wire_are_unique_whatever_the_model_wrote():
 
 
 def test_a_stub_stands_in_its_slot_and_leaves_signed_thinking_alone():
-    step = ActionStep(
-        (THINKING, Text("long")), (ToolCall("a", "t", "long"),), (Observation("a", "long", "error"),)
-    )
+    step = ActionStep((THINKING, Text("long")), (ToolCall("a", "t", "long"),), (Observation("a", "long", "error"),))
     stubs = [Stub(slot, 0, "short", "clip") for slot in ("content", "arguments", "observation")]
     stubbed = with_stubs(step, stubs)
     assert stubbed.content == (THINKING, Text("short"))

@@ -33,9 +33,7 @@ def registry(events):
     callbacks = CallbackRegistry()
     callbacks.register(ActionStep, lambda step: events.append(("action", len(step.tool_calls))))
     callbacks.register(MemoryStep, lambda step, position: events.append((type(step).__name__, position)))
-    callbacks.register(
-        Observation, lambda observation, position: events.append((observation.content, position))
-    )
+    callbacks.register(Observation, lambda observation, position: events.append((observation.content, position)))
     return callbacks
 
 

@@ -71,9 +71,7 @@ def test_a_step_as_values_is_what_the_full_steps_of_a_memory_say():
 
 def test_private_content_and_open_calls_are_not_said():
     private = Opaque("anthropic", "thinking", "{}", "secret")
-    step = ActionStep(
-        (private, Text("Aloud.")), (ToolCall("a", "f"), ToolCall("b", "g")), (Observation("a", "1"),)
-    )
+    step = ActionStep((private, Text("Aloud.")), (ToolCall("a", "f"), ToolCall("b", "g")), (Observation("a", "1"),))
     reply, answer = step.to_messages()
     assert (reply["content"], answer["tool_call_id"]) == ("Aloud.", "a")
     assert ActionStep((private,)).to_messages() == []
@@ -96,9 +94,7 @@ def test_an_observation_has_a_status_a_result_and_what_the_tool_knew_beside_it()
     )
     assert observation.dict()["content"] == "3 files"
     assert (
-        Observation("a", "x").metadata
-        == Observation("a", "x", extra=Opaque("openai", "message", "[")).metadata
-        == {}
+        Observation("a", "x").metadata == Observation("a", "x", extra=Opaque("openai", "message", "[")).metadata == {}
     )
     with AgentMemory.open(":memory:", budget=10_000) as memory:
         memory.record(TaskStep("t"), ActionStep(None, (ToolCall("a", "ls"),)), observation)
@@ -179,9 +175,7 @@ def test_a_length_that_is_none_is_refused(length):
 
 
 def test_a_replay_tells_every_step_and_with_details_what_came_back():
-    long = ActionStep(
-        "x" * 30_000, (ToolCall("a", "f", "{}"), ToolCall("b", "g")), (Observation("a", "no", "error"),)
-    )
+    long = ActionStep("x" * 30_000, (ToolCall("a", "f", "{}"), ToolCall("b", "g")), (Observation("a", "no", "error"),))
     with AgentMemory.open(":memory:", budget=100_000) as memory:
         memory.record(*RUN)
         brief, whole = [], []

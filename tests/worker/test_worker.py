@@ -35,9 +35,7 @@ def url(request, tmp_path):
             url = stack.enter_context(database(request.getfixturevalue("postgres"), "work"))
         for name in SESSIONS:
             with AgentMemory.open(url, session=name, tenant="acme", budget=8_000) as memory:
-                memory.record(
-                    TaskStep(f"I prefer tabs over spaces in {name}."), TaskStep(f"The quay of {name}.")
-                )
+                memory.record(TaskStep(f"I prefer tabs over spaces in {name}."), TaskStep(f"The quay of {name}."))
         yield url
 
 
@@ -105,9 +103,7 @@ def test_a_job_that_fails_is_told_once_and_stays_due(url):
 def test_two_workers_share_the_work(url):
     done = [[], []]
     threads = [
-        threading.Thread(
-            target=lambda into=into: into.extend(drained(desk_of(url, embedder=CountingEmbedder())))
-        )
+        threading.Thread(target=lambda into=into: into.extend(drained(desk_of(url, embedder=CountingEmbedder()))))
         for into in done
     ]
     for each in threads:

@@ -143,25 +143,18 @@ def test_a_model_that_fails_changes_nothing_and_is_told(url, host):
 def test_one_worker_has_it_and_another_where_that_one_dies(url, host):
     model, now = ScriptedModel(), [time.time()]
     with contextlib.closing(Claims(url, "dead", lease=30.0, clock=lambda: now[0] - 1_000_000)) as claims:
-        with (
-            contextlib.closing(Claims(url, "alive", lease=30.0)) as other,
-            other.claim("default", "summary"),
-        ):
+        with contextlib.closing(Claims(url, "alive", lease=30.0)) as other, other.claim("default", "summary"):
             assert done_by(desk_of(url, model)) == []
             assert not model.requests
         # The claim of a worker that died long ago.
-        claims._execute(
-            "INSERT INTO worker_claims VALUES ('', 'default', 'summary', 'dead', ?)", now[0] - 100
-        )
+        claims._execute("INSERT INTO worker_claims VALUES ('', 'default', 'summary', 'dead', ?)", now[0] - 100)
         assert len(done_by(desk_of(url, model))) == 1
     assert records(host)
 
 
 @pytest.mark.parametrize("url", ["file"], indirect=True)
 def test_a_run_at_rest_or_within_its_marks_is_left_alone(url, host):
-    assert desk_of(url, ScriptedModel(), clock=lambda: time.time() + 100_000).due_jobs() == (
-        Job("index", "default"),
-    )
+    assert desk_of(url, ScriptedModel(), clock=lambda: time.time() + 100_000).due_jobs() == (Job("index", "default"),)
     wide = {"budget": 100 * BUDGET, "summarizer": ScriptedModel()}
     assert WorkQueue(url, summaries=wide).due_jobs() == (Job("index", "default"),)
     with pytest.raises(ConfigurationError, match="budgte"):

@@ -8,7 +8,7 @@ from test_ending import gone
 from test_jobs import begun
 from writing_runs import GOOD, records, served
 
-from pagein.models import ModelUnavailable, RetryingModel, ModelResponse, RetryPolicy
+from pagein.models import ModelResponse, ModelUnavailable, RetryingModel, RetryPolicy
 from pagein.testing.scripted_writer import ScriptedModel
 
 LATE = json.dumps(json.loads(GOOD) | {"state": {"text": "LATEWORD"}})

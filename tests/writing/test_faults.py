@@ -22,10 +22,7 @@ FAULTS = {
     "cut at its length": (Reaction(GOOD[:200], finish="length"), "rejected"),
     "prose": (Reaction(f"Here is the summary:\n{GOOD}"), "not json"),
     "too long": (Reaction(LONG), "longer"),
-    "about something else": (
-        Reaction(json.dumps({"done": [{"text": "the weather was fine " * 20}]})),
-        "unfaithful",
-    ),
+    "about something else": (Reaction(json.dumps({"done": [{"text": "the weather was fine " * 20}]})), "unfaithful"),
     "refused": (
         failure(401, f"Incorrect API key provided: {SECRET}. 'Authorization: Bearer {SECRET}'"),
         "ModelRefused",
@@ -92,9 +89,7 @@ def test_a_fault_that_stays_leaves_extracts_and_is_told_once(host, served, heard
     assert [each.body for each in memory.memory._runtime.log.read()] == [
         each.body for each in plain.memory._runtime.log.read()
     ]
-    assert len(memory.report().problems) == len(heard) <= 2, (
-        "once for the fault, once for the circuit that opened"
-    )
+    assert len(memory.report().problems) == len(heard) <= 2, "once for the fault, once for the circuit that opened"
     assert not any(SECRET in each for each in heard)
 
 

@@ -16,9 +16,7 @@ class Refused(Exception):
         self.status_code = status
 
 
-@pytest.mark.parametrize(
-    ("status", "said", "window"), [row[1:4] for row in SAID], ids=[row[0] for row in SAID]
-)
+@pytest.mark.parametrize(("status", "said", "window"), [row[1:4] for row in SAID], ids=[row[0] for row in SAID])
 def test_the_next_view_fits_the_window_that_was_named_and_is_smaller(host, status, said, window):
     room = max(3_000, (window or 3_000) // 64)
     memory = host(budget=(window and window * 2) or room)

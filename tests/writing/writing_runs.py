@@ -5,28 +5,12 @@ import inspect
 import json
 import logging
 
-from pagein import (
-    ActionStep,
-    AgentMemory,
-    AsyncAgentMemory,
-    Observation,
-    SystemPromptStep,
-    TaskStep,
-    ToolCall,
-)
+from pagein import ActionStep, AgentMemory, AsyncAgentMemory, Observation, SystemPromptStep, TaskStep, ToolCall
 from pagein.testing import promises
 from pagein.tokens.encodings import Encoding
 
 COUNTER = Encoding("o200k_base")
-NAMES = (
-    "src/app/core.py",
-    "parse_header",
-    "user_id",
-    "tests/test_core.py",
-    "HeaderError",
-    "max_retries",
-    "4711",
-)
+NAMES = ("src/app/core.py", "parse_header", "user_id", "tests/test_core.py", "HeaderError", "max_retries", "4711")
 RULE = "Never touch the production database."
 BUDGET = 1_500
 
@@ -43,9 +27,7 @@ GOOD = json.dumps(
 
 def turn(number):
     """One step: about 130 tokens, all names in it, and two of its own."""
-    call = ToolCall(
-        f"c{number}", "bash", json.dumps({"command": f"sed -n {number}p {NAMES[0]} && pytest {NAMES[3]}"})
-    )
+    call = ToolCall(f"c{number}", "bash", json.dumps({"command": f"sed -n {number}p {NAMES[0]} && pytest {NAMES[3]}"}))
     seen = "\n".join(
         f"{line}: {NAMES[1]}({NAMES[2]}, {NAMES[5]}=4711) raised {NAMES[4]} in step_{number} at item_{number}_{line}"
         for line in range(3)

@@ -1,1 +1,1 @@
-"""What every package uses: the version, lazy attributes, checks of values."""
+"""Code that every package uses: version, lazy attributes, flows, retries, checks of values."""

@@ -1,4 +1,4 @@
-"""Names of a room that load where they are used: importing pagein loads what every turn needs, and nothing else."""
+"""Attributes of a package that load when they are first used: importing pagein loads only what every turn needs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def lazy_attributes(room: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """What a room has as its ``__getattr__``: each of the names is found in its module, which loads when it is asked for.
+def lazy_attributes(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
+    """Make a package's ``__getattr__``, which imports the module of a name when the name is first used.
 
-    ``homes`` says where each name is, as ``{"CheckpointInfo": "pagein.memory.checkpoints.state"}``.
+    ``modules`` has the module of each name, as ``{"CheckpointInfo": "pagein.memory.checkpoints.state"}``.
     """
 
     def find(name: str) -> object:
-        if name not in homes:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(modules[name]), name)
 
     return find

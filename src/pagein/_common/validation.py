@@ -81,9 +81,7 @@ class Constraint:
             case "list":
                 if not isinstance(value, list | tuple):
                     return False
-                return all(map(self._accepts_text, value)) and bool(
-                    value or not self.choices or not configured
-                )
+                return all(map(self._accepts_text, value)) and bool(value or not self.choices or not configured)
             case "table":
                 return isinstance(value, Mapping)
             case _:
@@ -127,11 +125,7 @@ def option_from_hint(hint: Any) -> Option | None:
     kind, choices = _kind_of(declared)
     if not doc:
         return None
-    constraint = replace(
-        constraint,
-        kind=constraint.kind or kind,
-        choices=constraint.choices or choices,
-    )
+    constraint = replace(constraint, kind=constraint.kind or kind, choices=constraint.choices or choices)
     return Option(constraint, doc, optional=NoneType in get_args(declared))
 
 

@@ -43,9 +43,7 @@ def store_of(log: Log) -> Store:
     return cast("Store", stored_log(log).store)
 
 
-def memory_index(
-    session: str, tenant: str, embedder: Embedder | None, own_tools: Collection[str]
-) -> SearchIndex:
+def memory_index(session: str, tenant: str, embedder: Embedder | None, own_tools: Collection[str]) -> SearchIndex:
     """Open a search index in memory."""
     from pagein.backends.sqlite.search import SqliteSearchIndex  # noqa: PLC0415 - loads where a search is made
 
@@ -98,9 +96,7 @@ class BareLog:
 
     def blob(self, name: str) -> bytes:
         """Raise ConfigurationError."""
-        raise ConfigurationError(
-            f"a {self.kind} does not give its blobs: that takes a pagein.log.base.StoredLog"
-        )
+        raise ConfigurationError(f"a {self.kind} does not give its blobs: that takes a pagein.log.base.StoredLog")
 
     def import_rows(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
         """Raise ConfigurationError."""

@@ -12,7 +12,7 @@ from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.events.entries import Body
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import Record, blob_names, encode
-from pagein.log.erasure import TRACE_KIND, Cut, Removal, apply_cut, refuse_erased, removal_note
+from pagein.log.erasure import TRACE_KIND, Cut, Removal, apply_cut, removal_note
 from pagein.log.hash_chain import (
     ChainVerifier,
     chain_rows,
@@ -22,6 +22,7 @@ from pagein.log.hash_chain import (
     make_entries,
     origin,
     rechain_rows,
+    refuse_erased,
 )
 from pagein.log.raw_rows import Row, Tip
 from pagein.log.snapshots import Snapshot, SnapshotSlot

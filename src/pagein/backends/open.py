@@ -31,9 +31,7 @@ def open_log(
     key: Key | None = None,
 ) -> StoredLog:
     """Open the log of a session at an address; see ``open_store``."""
-    store = open_store(
-        url, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key
-    )
+    store = open_store(url, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key)
     return store.log(session)
 
 
@@ -62,9 +60,7 @@ def open_store(
         )
     path = _path(address)
     if path != MEMORY:
-        return SQLiteStore(
-            path, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key
-        )
+        return SQLiteStore(path, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key)
     if readonly:
         raise ConfigurationError("a new log in memory has nothing to read; open it without readonly=True")
     return InMemoryStore(tenant=tenant)
@@ -87,9 +83,7 @@ def _text(url: object) -> str:
 
 def _path(url: str) -> str:
     if not url:
-        raise ConfigurationError(
-            'a log needs an address: ":memory:", a path, "sqlite:///path" or "postgresql://..."'
-        )
+        raise ConfigurationError('a log needs an address: ":memory:", a path, "sqlite:///path" or "postgresql://..."')
     if not (match := _ADDRESS.match(url)):
         if _MISTYPED.match(url):
             raise ConfigurationError(

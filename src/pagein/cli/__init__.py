@@ -72,18 +72,7 @@ def new_app(name: str, help: str) -> App:
 
 def build_app() -> App:
     """Build the command line."""
-    from pagein.cli import (  # noqa: PLC0415 - they import new_app from here, or each other
-        bench,
-        checkpoint,
-        config,
-        erase,
-        facts,
-        inspect,
-        recall,
-        replay,
-        transfer,
-        worker,
-    )
+    from pagein.cli import bench, checkpoint, config, erase, facts, inspect, recall, replay, transfer, worker  # noqa: PLC0415 - they import new_app from here, or each other
 
     app = new_app(
         "pagein",
@@ -110,8 +99,7 @@ def build_app() -> App:
     app.command(facts.build_facts_app())
     app.command(config.config)
     bench_app = App(
-        name="bench",
-        help="Measure recorded runs of your own. More benchmarks, in a checkout: python -m benchmarks.",
+        name="bench", help="Measure recorded runs of your own. More benchmarks, in a checkout: python -m benchmarks."
     )
     bench_app.command(bench.faults)
     bench_app.command(bench.savings)

@@ -62,9 +62,7 @@ def new_table(title: str, *columns: str, text_columns: int = 1) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD)
     for index, name in enumerate(columns):
         is_text = index < text_columns
-        table.add_column(
-            name, justify="left" if is_text else "right", overflow="fold" if is_text else "ellipsis"
-        )
+        table.add_column(name, justify="left" if is_text else "right", overflow="fold" if is_text else "ellipsis")
     return table
 
 
@@ -86,9 +84,7 @@ def pairs_table(title: str, pairs: Sequence[tuple[str, str]]) -> Table:
 class Advance(Protocol):
     """Callback that moves a progress bar."""
 
-    def __call__(
-        self, position: int | None = None, *, total: int | None = None, label: str | None = None
-    ) -> None:
+    def __call__(self, position: int | None = None, *, total: int | None = None, label: str | None = None) -> None:
         """Advance by one, or to ``position`` of ``total``."""
         ...
 
@@ -97,18 +93,11 @@ class Advance(Protocol):
 def progress_bar(label: str, total: int | None) -> Iterator[Advance]:
     """Show a progress bar on stderr while the block runs; nothing where stderr is no terminal."""
     terminal = console(stderr=True)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
         task = bar.add_task(label, total=total)
 
-        def advance(
-            position: int | None = None, *, total: int | None = None, label: str | None = None
-        ) -> None:
+        def advance(position: int | None = None, *, total: int | None = None, label: str | None = None) -> None:
             if position is None:
                 bar.advance(task)
             else:

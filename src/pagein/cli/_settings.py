@@ -20,8 +20,7 @@ from pagein.memory.config.build import build_options
 from pagein.tokens import TokenCounter
 
 ConfigFile = Annotated[
-    Path | None,
-    Parameter(help="Configuration file. Default: the nearest pagein.toml, from this folder upwards."),
+    Path | None, Parameter(help="Configuration file. Default: the nearest pagein.toml, from this folder upwards.")
 ]
 ConfiguredBudget = Annotated[
     int | None, Parameter(help="Maximum tokens of a request. Required if no configuration sets it.")
@@ -30,8 +29,7 @@ ConfiguredPolicy = Annotated[
     str | None, Parameter(help="Compaction policy. Default: the configuration's, else ladder.")
 ]
 ConfiguredFormat = Annotated[
-    str | None,
-    Parameter(help=f"Format of requests: {', '.join(FORMATS)}. Default: the configuration's, else openai."),
+    str | None, Parameter(help=f"Format of requests: {', '.join(FORMATS)}. Default: the configuration's, else openai.")
 ]
 ConfiguredTenant = Annotated[
     str | None, Parameter(help="Tenant of the session, in a shared store. Default: the configuration's.")

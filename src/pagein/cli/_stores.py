@@ -40,9 +40,7 @@ def open_stored_log(
         yield log
 
 
-def list_sessions(
-    db: str, tenant: str = "", *, is_left_out: Callable[[str], bool] = is_reserved
-) -> tuple[str, ...]:
+def list_sessions(db: str, tenant: str = "", *, is_left_out: Callable[[str], bool] = is_reserved) -> tuple[str, ...]:
     """The recorded sessions, without pagein's internal ones. Raises ConfigurationError where there are none."""
     with open_stored_log(db, tenant=tenant) as log:
         names = tuple(name for name in log.store.sessions() if not is_left_out(name))

@@ -83,13 +83,7 @@ def faults(
             for name, tallies in results.items()
         }
         _output.print_json(
-            {
-                "budget": budget,
-                "policy": policy,
-                "page_in": page_in,
-                "counter": counter.name,
-                "files": rows,
-            }
+            {"budget": budget, "policy": policy, "page_in": page_in, "counter": counter.name, "files": rows}
         )
     return 0
 
@@ -144,8 +138,7 @@ def savings(
     *files: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
     policy: PolicyName = "rounds",
     budget: Annotated[
-        int | None,
-        Parameter(help="Limit in tokens. Default: 0.4 of the tokens of a run of 100 calls."),
+        int | None, Parameter(help="Limit in tokens. Default: 0.4 of the tokens of a run of 100 calls.")
     ] = None,
     model: ModelName = None,
     limit_runs: LimitRuns = None,
@@ -176,9 +169,7 @@ def savings(
         tallies = bench_missing_needs(runs, counter, policies=dict.fromkeys((policy, "ladder")), limit=budget)
         faults_by_file[str(path)] = {name: tally.needs.rates() for name, tally in tallies.items()}
     if json:
-        _output.print_json(
-            {"policy": policy, "counter": counter.name, "files": results, "missed": faults_by_file}
-        )
+        _output.print_json({"policy": policy, "counter": counter.name, "files": results, "missed": faults_by_file})
         return 0
     for name, rows in results.items():
         columns = ("calls", "runs", "of recorded", "limit", "without", "with", "saved")
@@ -189,9 +180,7 @@ def savings(
             cells = (*map(str, counts), *map(_output.format_count, tokens), f"{row['saved']:.0%}")
             _output.add_row(table, f"{row['calls']}", *cells)
         _output.console().print(table)
-        fault_table = _output.new_table(
-            "missing in the requests above the limit", "policy", *NeedCounts().rates()
-        )
+        fault_table = _output.new_table("missing in the requests above the limit", "policy", *NeedCounts().rates())
         for policy_name, rates in faults_by_file[name].items():
             _output.add_row(fault_table, policy_name, *map(_output.format_share, rates.values()))
         _output.console().print(fault_table)

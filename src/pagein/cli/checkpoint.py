@@ -32,9 +32,7 @@ SHOWN_MAX_ITEMS = 12
 
 def checkpoint(
     db: StoreAddress,
-    name: Annotated[
-        str, Parameter(help="Name of the checkpoint. Of several with one name, the newest counts.")
-    ],
+    name: Annotated[str, Parameter(help="Name of the checkpoint. Of several with one name, the newest counts.")],
     /,
     *,
     session: SessionName = None,
@@ -63,17 +61,12 @@ def resume(
     *,
     session: SessionName = None,
     tenant: TenantName = "",
-    name: Annotated[
-        str | None, Parameter(help="Checkpoint to start from. Default: the run's present status.")
-    ] = None,
+    name: Annotated[str | None, Parameter(help="Checkpoint to start from. Default: the run's present status.")] = None,
     fresh: Annotated[
-        bool,
-        Parameter(help="Start a new view from the checkpoint alone. Undo reverts it.", show_default=False),
+        bool, Parameter(help="Start a new view from the checkpoint alone. Undo reverts it.", show_default=False)
     ] = False,
     budget: Annotated[int, Parameter(help="Maximum tokens of a request, for --fresh.")] = 100_000,
-    look: Annotated[
-        bool, Parameter(help="Print the status only; write nothing.", show_default=False)
-    ] = False,
+    look: Annotated[bool, Parameter(help="Print the status only; write nothing.", show_default=False)] = False,
     json: AsJson = False,
 ) -> int:
     """Print the status of a run that stopped, and close calls in flight as unknown.
@@ -127,10 +120,7 @@ def _own_events(log: Log, branch: Branch) -> Iterator[dict[str, Any]]:
 
 
 def _render_tree(
-    branches: Sequence[Branch],
-    events: Mapping[str, Sequence[dict[str, Any]]],
-    parent: str | None,
-    indent: str,
+    branches: Sequence[Branch], events: Mapping[str, Sequence[dict[str, Any]]], parent: str | None, indent: str
 ) -> Iterator[str]:
     children = [branch for branch in branches if branch.parent == parent]
     for branch in children:
@@ -163,9 +153,7 @@ def status_as_dict(status: RunStatus) -> dict[str, Any]:
         "steps_since": status.steps,
         "unknown": [call.dict() for call in status.unknown],
         "state": status.state.dict(),
-        "fresh": None
-        if started is None
-        else {"before": started.tokens_before, "after": started.tokens_after},
+        "fresh": None if started is None else {"before": started.tokens_before, "after": started.tokens_after},
     }
 
 

@@ -17,9 +17,7 @@ from pagein.memory.erasure import Erasure
 
 Yes = Annotated[bool, Parameter(help="Do not ask for confirmation.", show_default=False)]
 Reason = Annotated[str, Parameter(help="Reason, which is kept in the record.")]
-Traceless = Annotated[
-    bool, Parameter(help="Keep no trace of a session, not even its name.", show_default=False)
-]
+Traceless = Annotated[bool, Parameter(help="Keep no trace of a session, not even its name.", show_default=False)]
 
 DECLINED = 1
 _NOT_CONFIRMED = "not erased: confirmation is needed. Run again with --yes."
@@ -36,12 +34,9 @@ def erase(
     /,
     *,
     session: SessionName = None,
-    whole: Annotated[
-        bool, Parameter(help="Erase the whole session, on every branch.", show_default=False)
-    ] = False,
+    whole: Annotated[bool, Parameter(help="Erase the whole session, on every branch.", show_default=False)] = False,
     user: Annotated[
-        str | None,
-        Parameter(help="Erase every fact of this user; with handles: the user whose facts they name."),
+        str | None, Parameter(help="Erase every fact of this user; with handles: the user whose facts they name.")
     ] = None,
     tenant: TenantName = "",
     reason: Reason = "",
@@ -71,9 +66,7 @@ def erase(
     if not yes and not _confirm(f"Erase {what}{origin} from {_stores.display_name(db)} permanently?"):
         _output.print_error(_NOT_CONFIRMED)
         return DECLINED
-    erasure = _run_erasure(
-        db, handles, session, user, whole=whole, tenant=tenant, reason=reason, trace=not traceless
-    )
+    erasure = _run_erasure(db, handles, session, user, whole=whole, tenant=tenant, reason=reason, trace=not traceless)
     _print_erasure(erasure, json=json)
     return 0
 
@@ -86,9 +79,7 @@ def retain(
     tenant: TenantName = "",
     reason: Reason = "too old",
     traceless: Traceless = False,
-    dry_run: Annotated[
-        bool, Parameter(help="List the sessions only; erase nothing.", show_default=False)
-    ] = False,
+    dry_run: Annotated[bool, Parameter(help="List the sessions only; erase nothing.", show_default=False)] = False,
     yes: Yes = False,
     json: AsJson = False,
 ) -> int:
@@ -119,9 +110,7 @@ def retain(
         return 0
     for name, last in retention.sessions:
         _output.print_text(
-            _output.strip_control(
-                f"{name}: last entry {datetime.fromtimestamp(last, UTC):%Y-%m-%d %H:%M} UTC"
-            )
+            _output.strip_control(f"{name}: last entry {datetime.fromtimestamp(last, UTC):%Y-%m-%d %H:%M} UTC")
         )
     _output.print_text(f"{len(retention.sessions):,} sessions {'would be' if dry_run else 'were'} erased")
     return 0
@@ -177,7 +166,5 @@ def _parse_age(age: str) -> float:
     """Parse an age such as ``90d`` into seconds."""
     match = _AGE.fullmatch(age.strip().lower())
     if match is None or float(match[1]) <= 0:
-        raise ConfigurationError(
-            f"an age is a number and a unit, such as 90d, 12h, 8w or 1y, not {age[:40]!r}"
-        )
+        raise ConfigurationError(f"an age is a number and a unit, such as 90d, 12h, 8w or 1y, not {age[:40]!r}")
     return float(match[1]) * _SECONDS[match[2]]

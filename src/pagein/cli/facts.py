@@ -25,20 +25,13 @@ from pagein.memory.config import load
 from pagein.memory.config.build import build_options
 
 Id = Annotated[str, Parameter(help="Id of the fact, such as fu12.")]
-User = Annotated[
-    str | None, Parameter(help="User whose facts are used. Default: only the session's and the tenant's.")
-]
+User = Annotated[str | None, Parameter(help="User whose facts are used. Default: only the session's and the tenant's.")]
 Session = Annotated[str | None, Parameter(help="Session whose facts are used too.")]
 Project = Annotated[str | None, Parameter(help="Project whose facts are used too.")]
 Tenant = Annotated[str | None, Parameter(help="Tenant. Facts of other tenants are never visible.")]
-Scope = Annotated[
-    str | None,
-    Parameter(help="task, session, project, user or tenant. Default: user, if one is named."),
-]
+Scope = Annotated[str | None, Parameter(help="task, session, project, user or tenant. Default: user, if one is named.")]
 Reason = Annotated[str, Parameter(help="Reason, which is kept in the history.")]
-Category = Annotated[
-    str, Parameter(help="preference, knowledge, context, behaviour, goal, correction or constraint.")
-]
+Category = Annotated[str, Parameter(help="preference, knowledge, context, behaviour, goal, correction or constraint.")]
 
 COMMANDS = ("list", "search", "add", "correct", "remove", "history", "export", "import")
 
@@ -46,19 +39,9 @@ COMMANDS = ("list", "search", "add", "correct", "remove", "history", "export", "
 def build_facts_app() -> App:
     """Build the commands under ``pagein facts``."""
     app = App(
-        name="facts",
-        help="Facts that outlive the runs: list, search, add, correct, remove, history, export, import.",
+        name="facts", help="Facts that outlive the runs: list, search, add, correct, remove, history, export, import."
     )
-    functions: tuple[Callable[..., int], ...] = (
-        list_facts,
-        search,
-        add,
-        correct,
-        remove,
-        history,
-        export,
-        import_file,
-    )
+    functions: tuple[Callable[..., int], ...] = (list_facts, search, add, correct, remove, history, export, import_file)
     for name, function in zip(COMMANDS, functions, strict=True):
         app.command(function, name=name)
     return app
@@ -181,9 +164,7 @@ def history(
     if json:
         _output.print_json([asdict(change) for change in changes])
         return 0
-    table = _output.new_table(
-        f"{len(changes):,} changes", "id", "what", "by", "content", "reason", text_columns=5
-    )
+    table = _output.new_table(f"{len(changes):,} changes", "id", "what", "by", "content", "reason", text_columns=5)
     for change in changes:
         fact = change.fact
         _output.add_row(table, fact.id, change.what, change.by or change.author, fact.content, change.reason)
@@ -192,13 +173,7 @@ def history(
 
 
 def export(
-    db: StoreAddress,
-    /,
-    *,
-    user: User = None,
-    session: Session = None,
-    project: Project = None,
-    tenant: Tenant = None,
+    db: StoreAddress, /, *, user: User = None, session: Session = None, project: Project = None, tenant: Tenant = None
 ) -> int:
     """Print all facts as JSON, which pagein facts import reads.
 

@@ -14,11 +14,7 @@ from cyclopts import Parameter
 
 from pagein.backends.memory import InMemoryLog
 from pagein.cli import _output, _stores, checkpoint
-from pagein.cli._options import (
-    AsJson,
-    ModelName,
-    SessionName,
-)
+from pagein.cli._options import AsJson, ModelName, SessionName
 from pagein.cli._settings import (
     ConfigFile,
     ConfiguredBudget,
@@ -105,9 +101,7 @@ def view(
     format: ConfiguredFormat = None,
     model: ModelName = None,
     config: ConfigFile = None,
-    messages: Annotated[
-        bool, Parameter(help="Print the request, message by message.", show_default=False)
-    ] = False,
+    messages: Annotated[bool, Parameter(help="Print the request, message by message.", show_default=False)] = False,
     json: AsJson = False,
 ) -> int:
     """Show the model's view under a budget: the tokens by tier and reason, and what is out of it.
@@ -163,10 +157,7 @@ def expand(
       pagein expand run.db s12.0
       pagein expand run.db s3-18 > before.txt
     """
-    with (
-        _open_session(db, session, tenant) as record,
-        AgentMemory(record) as memory,
-    ):
+    with _open_session(db, session, tenant) as record, AgentMemory(record) as memory:
         original = memory.expand(handle)
     if json:
         steps = [{"kind": kind_name(step), **_json_value(step)} for step in original.steps]
@@ -184,8 +175,7 @@ def verify(
     session: SessionName = None,
     tenant: TenantName = "",
     rebuild_index: Annotated[
-        bool,
-        Parameter(help="Rebuild the search index from the record.", show_default=False),
+        bool, Parameter(help="Rebuild the search index from the record.", show_default=False)
     ] = False,
     json: AsJson = False,
 ) -> int:
@@ -206,9 +196,7 @@ def verify(
         with _stores.open_stored_log(db, name, tenant) as record:
             results[name] = record.verify()
     if json:
-        _output.print_json(
-            {name: _json_value(result) | {"ok": result.ok} for name, result in results.items()}
-        )
+        _output.print_json({name: _json_value(result) | {"ok": result.ok} for name, result in results.items()})
     else:
         for name, result in results.items():
             erased = f" ({result.erased:,} erased)" if result.erased else ""
@@ -229,9 +217,7 @@ def verify(
 
 
 def _open_session(db: str, session: str | None, tenant: str) -> AbstractContextManager[Log]:
-    return _stores.open_stored_log(
-        db, _stores.choose_session(db, _stores.list_sessions(db, tenant), session), tenant
-    )
+    return _stores.open_stored_log(db, _stores.choose_session(db, _stores.list_sessions(db, tenant), session), tenant)
 
 
 def _list_sessions(db: str, names: Sequence[str], tenant: str, *, json: bool) -> int:
@@ -354,15 +340,11 @@ def _print_report(report: Report) -> None:
             sums, tier, _output.format_count(tokens), _output.format_percent(tokens / max(1, report.tokens))
         )
     out.print(sums)
-    entries = _output.new_table(
-        "in the view, in its order", "handle", "tier", "why", "tokens", text_columns=3
-    )
+    entries = _output.new_table("in the view, in its order", "handle", "tier", "why", "tokens", text_columns=3)
     for line in report.lines:
         _output.add_row(entries, line.handle, line.tier, line.why, _output.format_count(line.tokens))
     out.print(entries)
-    absent = _output.new_table(
-        "out of the view; pagein expand prints each", "handle", "tier", "why", text_columns=3
-    )
+    absent = _output.new_table("out of the view; pagein expand prints each", "handle", "tier", "why", text_columns=3)
     for item in report.out:
         _output.add_row(absent, item.handle, item.tier, item.why)
     out.print(absent if report.out else "Nothing is out of the view.")

@@ -26,8 +26,7 @@ from pagein.search.embedders import embedder_named
 from pagein.search.index import SearchIndex
 
 EmbedderName = Annotated[
-    str,
-    Parameter(help="Embedder: auto (the local model if it is installed), none, minilm or openai:MODEL."),
+    str, Parameter(help="Embedder: auto (the local model if it is installed), none, minilm or openai:MODEL.")
 ]
 Day = Annotated[str | None, Parameter(help="Day or time, such as 2026-05-08 or 2026-05-08T14:30.")]
 
@@ -47,9 +46,7 @@ def recall(
     role: Annotated[str | None, Parameter(help=f"Role of the speaker: {', '.join(ROLES)}.")] = None,
     embedder: Annotated[
         str | None,
-        Parameter(
-            help="Embedder: auto, none, minilm or openai:MODEL. Default: the configuration's, else none."
-        ),
+        Parameter(help="Embedder: auto, none, minilm or openai:MODEL. Default: the configuration's, else none."),
     ] = None,
     config: ConfigFile = None,
     json: AsJson = False,
@@ -113,9 +110,7 @@ def _open_index(db: str, tenant: str, embedder: str, stack: ExitStack) -> tuple[
         _catch_up(index, logs)
     except (LogUnwritable, LogBusy):
         log = logs[names[0]]
-        index = stack.enter_context(
-            store_of(log).search_index(log.session, embedder=instance, own_tools=OWN_TOOLS)
-        )
+        index = stack.enter_context(store_of(log).search_index(log.session, embedder=instance, own_tools=OWN_TOOLS))
         _catch_up(index, logs)
     for problem in index.problems:
         _output.print_error(problem)
@@ -146,9 +141,7 @@ def _parse_time(option: str, text: str | None, *, end: bool = False) -> float | 
             return dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC).timestamp()
     day = date_windows(text)
     if not day:
-        raise ConfigurationError(
-            f"{option} is a day or a time, such as 2026-05-08 or 2026-05-08T14:30, not {text!r}"
-        )
+        raise ConfigurationError(f"{option} is a day or a time, such as 2026-05-08 or 2026-05-08T14:30, not {text!r}")
     return day[0].last if end else day[0].first
 
 
@@ -169,7 +162,7 @@ def _hit_as_dict(hit: Hit) -> dict[str, Any]:
         "at": hit.at,
         "role": hit.role,
         "score": hit.score,
-        "arms": dict(hit.scores),
+        "scores": dict(hit.scores),
         "why": hit.why,
         "whole": hit.whole,
         "text": hit.text,

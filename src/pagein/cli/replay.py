@@ -24,13 +24,7 @@ from pagein.cli._options import (
     resolve_counter,
     resolve_summarizer,
 )
-from pagein.cli._settings import (
-    ConfigFile,
-    ConfiguredBudget,
-    ConfiguredFormat,
-    ConfiguredPolicy,
-    load_view_settings,
-)
+from pagein.cli._settings import ConfigFile, ConfiguredBudget, ConfiguredFormat, ConfiguredPolicy, load_view_settings
 from pagein.context.compaction.base import Policy
 from pagein.errors import ConfigurationError
 from pagein.evaluation.faults import Lane, measure_run, request_points
@@ -44,9 +38,7 @@ from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import PAGE_IN_SHARE
 from pagein.tokens import TokenCounter
 
-NewDatabase = Annotated[
-    Path | None, Parameter(help="Record the runs in this SQLite file, each in its own session.")
-]
+NewDatabase = Annotated[Path | None, Parameter(help="Record the runs in this SQLite file, each in its own session.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +132,11 @@ def demo(
         tally = player.play(run, run.id, advance)
     if json:
         _output.print_json(
-            {
-                "run": run.id,
-                "budget": budget,
-                "database": str(db),
-                "paged_in": player.paged_in,
-                **tally.as_dict(),
-            }
+            {"run": run.id, "budget": budget, "database": str(db), "paged_in": player.paged_in, **tally.as_dict()}
         )
     else:
         out = _output.console()
-        rows = [
-            *_demo_rows(tally, budget),
-            ("requests with automatically inserted steps", _format_page_in(player)),
-        ]
+        rows = [*_demo_rows(tally, budget), ("requests with automatically inserted steps", _format_page_in(player))]
         out.print(_output.pairs_table(f"{run.id} under {budget:,} tokens", rows))
         _output.print_text(_next_commands(db, budget, tally))
     return _report_failures(tally)
@@ -316,6 +299,4 @@ def _cells(tally: Tally) -> tuple[str, ...]:
 
 def _format_failures(total: Tally) -> str:
     counts = {"over budget": total.over, "with orphans": total.orphans, "illegal": total.illegal}
-    return (
-        ", ".join(f"{count} {failure}" for failure, count in counts.items()) + f"; {len(total.raised)} raised"
-    )
+    return ", ".join(f"{count} {failure}" for failure, count in counts.items()) + f"; {len(total.raised)} raised"

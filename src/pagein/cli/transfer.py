@@ -58,9 +58,7 @@ def import_file(
     db: StoreAddress,
     /,
     *,
-    session: Annotated[
-        str | None, Parameter(help="New name of the session. Default: its name in the file.")
-    ] = None,
+    session: Annotated[str | None, Parameter(help="New name of the session. Default: its name in the file.")] = None,
     tenant: Annotated[str | None, Parameter(help="New tenant. Default: the tenant in the file.")] = None,
     json: AsJson = False,
 ) -> int:

@@ -26,16 +26,10 @@ def worker(
     /,
     *,
     tenant: TenantName = "",
-    once: Annotated[
-        bool, Parameter(help="Run the jobs that are due, then exit.", show_default=False)
-    ] = False,
+    once: Annotated[bool, Parameter(help="Run the jobs that are due, then exit.", show_default=False)] = False,
     embedder: EmbedderName = "none",
-    user: Annotated[
-        str | None, Parameter(help="User of the sessions. Facts are extracted for this user.")
-    ] = None,
-    project: Annotated[
-        str | None, Parameter(help="Project of the sessions. Facts are extracted for it.")
-    ] = None,
+    user: Annotated[str | None, Parameter(help="User of the sessions. Facts are extracted for this user.")] = None,
+    project: Annotated[str | None, Parameter(help="Project of the sessions. Facts are extracted for it.")] = None,
     model: Annotated[
         str | None, Parameter(help="Model that extracts facts; scripted: a stand-in. Default: rules.")
     ] = None,
@@ -88,9 +82,7 @@ def worker(
     return 1 if once and failed else 0
 
 
-def _summary_options(
-    file: Path | None, model: Any, budget: int | None, policy: str | None
-) -> dict[str, Any] | None:
+def _summary_options(file: Path | None, model: Any, budget: int | None, policy: str | None) -> dict[str, Any] | None:
     """Options of the memories that write summaries: the command line's, else the configuration's; None for no summaries."""
     values = load(file).values
     summarizer = build_summarizer(values) if model is None else model

@@ -94,9 +94,7 @@ class SearchShare:
         if not self.showed:
             return replace(self, actions=actions)
         is_used = not self.showed.isdisjoint(_newest_names(view))
-        share = (
-            min(MAX_SHARE, self.share * SHARE_GROWTH) if is_used else max(MIN_SHARE, self.share * SHARE_DECAY)
-        )
+        share = min(MAX_SHARE, self.share * SHARE_GROWTH) if is_used else max(MIN_SHARE, self.share * SHARE_DECAY)
         return SearchShare(share, frozenset(), actions)
 
     def tokens(self, view: View, room: int) -> int:
@@ -127,20 +125,14 @@ class VisibleContentCache:
 
     def content(self, view: View) -> VisibleContent:
         """Return the visible content of a view, and drop what left it from the cache."""
-        contents = {
-            id(entry): (entry, self._parse_entry(entry, view.tracker.parser)) for entry in view.entries
-        }
+        contents = {id(entry): (entry, self._parse_entry(entry, view.tracker.parser)) for entry in view.entries}
         self._contents = contents
         self._names = {key: cached for key, cached in self._names.items() if key in contents}
         return VisibleContent.merge([content for _, content in contents.values()])
 
     def _parse_entry(self, entry: ViewEntry, parser: LineParser) -> VisibleContent:
         cached = self._contents.get(id(entry))
-        return (
-            cached[1]
-            if cached is not None and cached[0] is entry
-            else VisibleContent.parse(_texts(entry), parser)
-        )
+        return cached[1] if cached is not None and cached[0] is entry else VisibleContent.parse(_texts(entry), parser)
 
 
 def build_query(view: View) -> str:
@@ -153,9 +145,7 @@ def build_query(view: View) -> str:
     if action is not None:
         parts.append(as_text(action.content or "")[-QUERY_TEXT_MAX_CHARS:])
         parts += [argument_text(call.arguments)[:QUERY_TEXT_MAX_CHARS] for call in action.tool_calls]
-        results = (
-            as_text(observation.content) for observation in action.observations if observation is not None
-        )
+        results = (as_text(observation.content) for observation in action.observations if observation is not None)
         names = (name for text in results for name in identifiers(text[: 20 * QUERY_TEXT_MAX_CHARS]))
         parts.append(" ".join(_first_unique(names, QUERY_MAX_NAMES)))
     return "\n".join(part for part in parts if part.strip())
@@ -292,9 +282,7 @@ def build_page_in(
     return PageIn(blocks, costs, found_content.names - visible.names, index, names_tokens)
 
 
-def render_page_in(
-    page_in: PageIn, view: View, room: int, since: int, cache: VisibleContentCache
-) -> ViewEntry | None:
+def render_page_in(page_in: PageIn, view: View, room: int, since: int, cache: VisibleContentCache) -> ViewEntry | None:
     """Render a page-in behind the run in at most ``room`` tokens, with the names that are likeliest now; None if empty."""
     if room < PAGE_IN_MIN_TOKENS:
         return None
@@ -329,25 +317,19 @@ def _texts(entry: ViewEntry) -> Iterator[str]:
         yield from (argument_text(call.arguments) for call in message.tool_calls)
 
 
-def _build_line_blocks(
-    view: View, visible: VisibleContent, tokens: int, query: str
-) -> tuple[tuple[str, ...], int]:
+def _build_line_blocks(view: View, visible: VisibleContent, tokens: int, query: str) -> tuple[tuple[str, ...], int]:
     """Build blocks of lines that are out of view, newest first; also return the tokens for names alone."""
     if tokens < PAGE_IN_MIN_TOKENS // 2:
         return (), 0
     names_tokens = min(tokens, max(NAMES_MIN_TOKENS, min(NAMES_MAX_TOKENS, int(tokens * NAMES_SHARE))))
     focused = focus_on(view.tracker, frozenset(identifiers(query)))
     extract = select_lines(focused, tokens - names_tokens, view.counter, visible=visible)
-    groups = [
-        (position, list(group)) for position, group in groupby(extract.lines, key=lambda line: line.position)
-    ]
+    groups = [(position, list(group)) for position, group in groupby(extract.lines, key=lambda line: line.position)]
     blocks = (
         "\n".join((f"[{step_handle(position)}]", *(line.mark + line.text for line in lines)))
         for position, lines in reversed(groups)
     )
-    return tuple(blocks), names_tokens + (
-        view.counter.text(_names_line(extract.names)) if extract.names else 0
-    )
+    return tuple(blocks), names_tokens + (view.counter.text(_names_line(extract.names)) if extract.names else 0)
 
 
 def _snippet_block(snippet: Snippet, head: int, visible_lines: set[str]) -> str:
@@ -366,7 +348,5 @@ def _hidden_lines(text: str, visible_lines: set[str]) -> Iterator[str]:
     for line in text.splitlines():
         key = strip_line_number(line)
         # The index has a call as "tool: arguments", a view has its arguments.
-        if not key or (
-            key not in visible_lines and strip_line_number(key.partition(": ")[2]) not in visible_lines
-        ):
+        if not key or (key not in visible_lines and strip_line_number(key.partition(": ")[2]) not in visible_lines):
             yield line

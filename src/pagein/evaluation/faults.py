@@ -178,9 +178,7 @@ def bench_faults(
     for run in runs:
         converted = convert_to_openai(run, form)
         scale = Scale(counter, form)
-        with AgentMemory.open(
-            ":memory:", budget=budget, policy=policy, counter=counter, page_in=page_in
-        ) as memory:
+        with AgentMemory.open(":memory:", budget=budget, policy=policy, counter=counter, page_in=page_in) as memory:
             lanes = {PAGEIN: Lane(PageinStrategy(memory), scale)}
             if baselines:
                 for name, shape in BASELINES.items():

@@ -151,8 +151,6 @@ def _is_grounded(reading: MessageText, name: str, history: History) -> bool:
     company = history.company[name]
     for line in lines:
         words_here = history.words_beside(line, name)
-        if any(
-            len(words_here & words_there) >= min(GROUNDING_WORDS, len(words_there)) for words_there in company
-        ):
+        if any(len(words_here & words_there) >= min(GROUNDING_WORDS, len(words_there)) for words_there in company):
             return True
     return False

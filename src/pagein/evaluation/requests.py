@@ -13,7 +13,7 @@ from pagein.events.messages import Message
 from pagein.events.steps import ActionStep, Observation
 from pagein.formats import Format, Item
 from pagein.tokens import TokenCounter
-from pagein.tokens.requests import REQUEST_TOKENS, message_tokens
+from pagein.tokens.counter import REQUEST_TOKENS, message_tokens
 
 Wire = Mapping[str, Any]
 """One message in a provider's format."""

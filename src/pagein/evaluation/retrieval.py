@@ -108,14 +108,8 @@ def _is_retrievable(memory: AgentMemory, handle: str, expansions: dict[int, Expa
 
 
 def _observation_text(target: Handle, expansions: dict[int, Expansion]) -> str | None:
-    step = (
-        expansions[target.first].steps[0]
-        if target.first in expansions and expansions[target.first].steps
-        else None
-    )
+    step = expansions[target.first].steps[0] if target.first in expansions and expansions[target.first].steps else None
     if not isinstance(step, ActionStep) or target.observation is None:
         return None
-    observation = (
-        step.observations[target.observation] if target.observation < len(step.observations) else None
-    )
+    observation = step.observations[target.observation] if target.observation < len(step.observations) else None
     return None if observation is None else as_text(observation.content)

@@ -123,9 +123,7 @@ def _json(text: bytes, path: Path, line: int) -> Any:
     try:
         return json.loads(text.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise FormatError(
-            f"not UTF-8: {error.reason} at byte {error.start}", path=f"{path}:{line}"
-        ) from error
+        raise FormatError(f"not UTF-8: {error.reason} at byte {error.start}", path=f"{path}:{line}") from error
     except json.JSONDecodeError as error:
         at = f"{path}:{line + error.lineno - 1}"
         raise FormatError(f"not JSON: {error.msg} at column {error.colno}", path=at) from error
@@ -141,9 +139,7 @@ def _parse_run(value: Any, where: str, name: str) -> Run:
         messages, system = value, None
     else:
         hint = "; this is a single message" if _is_message(value) else f", not {type_name(value)}"
-        raise FormatError(
-            f'a run is a list of messages or {{"id": ..., "messages": [...]}}{hint}', path=where
-        )
+        raise FormatError(f'a run is a list of messages or {{"id": ..., "messages": [...]}}{hint}', path=where)
     request = messages if system is None else {"system": system, "messages": messages}
     try:
         format = guess_format(request)

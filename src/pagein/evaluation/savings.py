@@ -53,9 +53,7 @@ def join_runs(runs: Sequence[Run], calls: int) -> Iterator[tuple[Run, int]]:
     number = 0
     for run in runs:
         converted = convert_to_openai(run, form)
-        messages += [
-            dict(message) for message in converted.wire if not messages or message.get("role") != "system"
-        ]
+        messages += [dict(message) for message in converted.wire if not messages or message.get("role") != "system"]
         number += 1
         if _count_calls(messages) >= calls:
             yield Run(run.id, tuple(messages), where=run.where), number
@@ -83,9 +81,7 @@ def bench_savings(
     return tuple(results)
 
 
-def _measure_run(
-    run: Run, number: int, counter: TokenCounter, policy: str, limit: int | None
-) -> Iterator[RunSavings]:
+def _measure_run(run: Run, number: int, counter: TokenCounter, policy: str, limit: int | None) -> Iterator[RunSavings]:
     scale = Scale(counter, format_named("openai"))
     messages = scale.measure_request(run.wire)
     ends = [_end_of_calls(messages, calls) for calls in CALLS]
@@ -99,9 +95,7 @@ def _measure_run(
                 request, delivered = scale.measure_request(strategy.request()), at
                 if is_end:
                     calls = CALLS[ends.index(at)]
-                    yield RunSavings(
-                        calls, request_tokens(messages[:at]), request_tokens(request), budget, number
-                    )
+                    yield RunSavings(calls, request_tokens(messages[:at]), request_tokens(request), budget, number)
         if ends[-1] == len(messages):
             strategy.take(run.wire[delivered:])
             request = scale.measure_request(strategy.request())

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from pagein.evaluation.requests import MeasuredMessage, Scale, Wire
 from pagein.memory.agent_memory import AgentMemory
-from pagein.tokens.requests import REQUEST_TOKENS
+from pagein.tokens.counter import REQUEST_TOKENS
 
 KEPT_RESULTS: Final = 10
 """Newest tool results that observation masking keeps."""
@@ -72,9 +72,7 @@ class Baseline:
         """Record new messages."""
         measured = self._scale.measure_request(messages)
         if not self._tail:
-            opening = tuple(
-                takewhile(lambda message: message.role in ("system", "developer", "user"), measured)
-            )
+            opening = tuple(takewhile(lambda message: message.role in ("system", "developer", "user"), measured))
             self._head.extend(opening)
             measured = measured[len(opening) :]
         self._tail.extend(measured)

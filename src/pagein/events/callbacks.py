@@ -51,6 +51,4 @@ def _takes_step_alone(callback: Callback) -> bool:
         parameters = inspect.signature(callback).parameters.values()
     except (TypeError, ValueError):
         return True  # some C functions have no signature
-    return len(parameters) == 1 and all(
-        parameter.kind is not parameter.VAR_POSITIONAL for parameter in parameters
-    )
+    return len(parameters) == 1 and all(parameter.kind is not parameter.VAR_POSITIONAL for parameter in parameters)

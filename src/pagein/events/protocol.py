@@ -13,6 +13,7 @@ model has already read changes.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -20,15 +21,20 @@ from types import MappingProxyType
 from typing import assert_never
 
 from pagein.errors import ProtocolError
+from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Observed, Pin, Undo, Unpin
 from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
+    Image,
     Observation,
+    Part,
     PlanningStep,
     Step,
     SummaryStep,
     SystemPromptStep,
     TaskStep,
+    Text,
+    as_parts,
 )
 
 
@@ -53,14 +59,7 @@ class EventKind(Enum):
     ANSWER = "answer"
 
 
-_CLOSED_EVENTS = (
-    EventKind.SYSTEM,
-    EventKind.TASK,
-    EventKind.PLAN,
-    EventKind.SAID,
-    EventKind.ANSWER,
-    EventKind.NOTE,
-)
+_CLOSED_EVENTS = (EventKind.SYSTEM, EventKind.TASK, EventKind.PLAN, EventKind.SAID, EventKind.ANSWER, EventKind.NOTE)
 
 TRANSITIONS: Mapping[RunPhase, Mapping[EventKind, RunPhase]] = MappingProxyType(
     {
@@ -68,11 +67,7 @@ TRANSITIONS: Mapping[RunPhase, Mapping[EventKind, RunPhase]] = MappingProxyType(
             dict.fromkeys(_CLOSED_EVENTS, RunPhase.IDLE) | {EventKind.CALLED: RunPhase.CALLING}
         ),
         RunPhase.CALLING: MappingProxyType(
-            {
-                EventKind.RESULT: RunPhase.CALLING,
-                EventKind.LAST_RESULT: RunPhase.IDLE,
-                EventKind.NOTE: RunPhase.CALLING,
-            }
+            {EventKind.RESULT: RunPhase.CALLING, EventKind.LAST_RESULT: RunPhase.IDLE, EventKind.NOTE: RunPhase.CALLING}
         ),
     }
 )
@@ -124,9 +119,7 @@ def event_kind(step: Step) -> EventKind:
             return EventKind.ANSWER
         case SummaryStep():
             # A summary from outside could replace the recorded past with any text.
-            raise ProtocolError(
-                "a SummaryStep is written by a compaction, not recorded; use pin() or a TaskStep"
-            )
+            raise ProtocolError("a SummaryStep is written by a compaction, not recorded; use pin() or a TaskStep")
         case _:
             assert_never(step)
 
@@ -136,9 +129,7 @@ def open_calls(step: Step, position: int) -> tuple[OpenCall, ...]:
     if not isinstance(step, ActionStep):
         return ()
     answered = {i for i, observation in enumerate(step.observations) if observation is not None}
-    return tuple(
-        OpenCall(position, i, call.id) for i, call in enumerate(step.tool_calls) if i not in answered
-    )
+    return tuple(OpenCall(position, i, call.id) for i, call in enumerate(step.tool_calls) if i not in answered)
 
 
 def check_action(step: ActionStep) -> None:
@@ -172,3 +163,51 @@ def with_observations(step: ActionStep, answers: Mapping[int, Observation]) -> A
     for index, observation in answers.items():
         observations[index] = observation
     return replace(step, observations=tuple(observations))
+
+
+RESULT_PREFIX, SYSTEM_PREFIX, STEP_PREFIX = b"r", b"y", b"s"
+"""First byte of the fingerprint of a result, of a system prompt, and of any other step."""
+
+
+def fingerprint(item: Step | Observation) -> bytes:
+    """Hash an item; observations of an action are hashed by themselves."""
+    if isinstance(item, ActionStep):
+        item = replace(item, observations=(), usage=None, model="")
+    elif isinstance(item, Observation):
+        item = replace(item, index=None)
+    parts = as_parts(item.content)
+    images = [part.digest for part in parts if isinstance(part, Image)]
+    if not isinstance(item, SummaryStep):
+        # Text and a list of one text are the same content, and a cache marker is none.
+        item = replace(item, content=tuple(map(_without_cache_marker, parts)))
+    text = (repr(item) + repr(images)).encode("utf-8", "surrogatepass")
+    return _prefix(item) + hashlib.blake2b(text, digest_size=16).digest()
+
+
+def body_fingerprints(body: Body) -> tuple[bytes, ...]:
+    """The fingerprints of the items that a host handed over in one entry; none for what the library wrote."""
+    if isinstance(body, Compaction | Pin | Unpin | Checkpoint | Undo | FactBody):
+        return ()
+    match body:
+        case ActionStep(observations=observations) as step:
+            results = (observation for observation in observations if observation is not None)
+            return (fingerprint(step), *map(fingerprint, results))
+        case Observed(observation=observation):
+            return () if observation.status == "unknown" else (fingerprint(observation),)
+        case (SystemPromptStep() | TaskStep() | PlanningStep() | FinalAnswerStep() | SummaryStep()) as step:
+            return (fingerprint(step),)
+        case _:
+            assert_never(body)
+
+
+def _prefix(item: Step | Observation) -> bytes:
+    if isinstance(item, Observation):
+        return RESULT_PREFIX
+    return SYSTEM_PREFIX if isinstance(item, SystemPromptStep) else STEP_PREFIX
+
+
+def _without_cache_marker(part: Part) -> Part:
+    if isinstance(part, Text) and part.extra is not None:
+        is_marker = part.extra.body == "{}" or part.extra.kind == "cache_control"
+        return Text(part.text) if is_marker else part
+    return part

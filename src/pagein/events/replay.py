@@ -40,9 +40,7 @@ def truncate_content(text: str, max_length: int = DETAILED_MAX_CHARS) -> str:
     return f"{text[: room - room // 2]}{notice}{text[len(text) - room // 2 :]}"
 
 
-def replay(
-    run: StepSource | Iterable[Step], write: Callable[[str], object], *, detailed: bool = False
-) -> None:
+def replay(run: StepSource | Iterable[Step], write: Callable[[str], object], *, detailed: bool = False) -> None:
     """Pass the lines of a run, step by step, to ``write``, such as ``print``.
 
     Long texts are cut to 500 characters. With ``detailed`` the limit is 20,000, and results and arguments are shown too.

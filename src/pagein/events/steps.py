@@ -265,9 +265,7 @@ def plain_step(step: Step) -> Row:
         return row | {"author": step.author}
     if isinstance(step, ActionStep):
         row["tool_calls"] = [_call_row(call) for call in step.tool_calls]
-        row["observations"] = [
-            None if observation is None else observation.dict() for observation in step.observations
-        ]
+        row["observations"] = [None if observation is None else observation.dict() for observation in step.observations]
         row["model"] = step.model
         if step.usage is not None:
             row["usage"] = {

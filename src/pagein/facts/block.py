@@ -92,9 +92,7 @@ def build_block(
     while selected:
         text = _render(selected, guaranteed, about)
         if (tokens := counter.text(text)) <= max_tokens:
-            return Block(
-                text, tokens, tuple(fact.id for group in _groups(selected, guaranteed) for fact in group)
-            )
+            return Block(text, tokens, tuple(fact.id for group in _groups(selected, guaranteed) for fact in group))
         selected = selected[:-1]
     return Block()
 

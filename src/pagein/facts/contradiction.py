@@ -28,8 +28,7 @@ _NOT = re.compile(
     re.IGNORECASE,
 )
 _FILLER = re.compile(
-    r"\b(?:always|ever|longer|any ?more|still|now|currently|again|really|actually|also|just|only)\b",
-    re.IGNORECASE,
+    r"\b(?:always|ever|longer|any ?more|still|now|currently|again|really|actually|also|just|only)\b", re.IGNORECASE
 )
 _WHOSE = r"^(?:the|my|our|their|his|her|user['\u2019]?s|the user['\u2019]?s)?\s*"
 _IS = re.compile(
@@ -41,14 +40,12 @@ _IS = re.compile(
 _KEY = re.compile(_WHOSE + r"(?P<what>[\w .-]{2,60}?)\s*[:=]\s*(?P<value>[^;!?]{1,200})$", re.IGNORECASE)
 _HOLDS_MANY = frozenset({"there", "it", "this", "that", "he", "she", "they", "we", "i", "user", "one"})
 
-_WHO = r"^(?:(?:i|(?:the )?user)\b(?:['\u2019]m|['\u2019]ve)?)?\s*(?:am |is |have |has |now |just |recently |currently )*"
-_STAYS = re.compile(
-    _WHO + r"(?:lives?|living|resides?|based)\s+(?:in|at)\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE
+_WHO = (
+    r"^(?:(?:i|(?:the )?user)\b(?:['\u2019]m|['\u2019]ve)?)?\s*(?:am |is |have |has |now |just |recently |currently )*"
 )
+_STAYS = re.compile(_WHO + r"(?:lives?|living|resides?|based)\s+(?:in|at)\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
 _MOVES = re.compile(_WHO + r"(?:moved|relocated)\s+(?:back\s+)?to\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
-_WORKS = re.compile(
-    _WHO + r"(?:works?|working|employed)\s+(?:at|for|by)\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE
-)
+_WORKS = re.compile(_WHO + r"(?:works?|working|employed)\s+(?:at|for|by)\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
 _JOINS = re.compile(_WHO + r"joined\s+(?P<value>[^.;!?]{2,80})", re.IGNORECASE)
 _SLOTS = (
     (_STAYS, _MOVES, "lives living resides based moved relocated"),
@@ -61,8 +58,7 @@ _OVER = re.compile(
     re.IGNORECASE,
 )
 _LIKES = re.compile(
-    r"\b(?:prefer(?:s|red)?|likes?|loves?|favou?rs?)\s+(?P<one>[^.,;!?]{1,80}?)(?:\s+for\b.*)?$",
-    re.IGNORECASE,
+    r"\b(?:prefer(?:s|red)?|likes?|loves?|favou?rs?)\s+(?P<one>[^.,;!?]{1,80}?)(?:\s+for\b.*)?$", re.IGNORECASE
 )
 
 
@@ -149,9 +145,9 @@ def _is_reversed(new: str, old: str) -> bool:
         return False
     one, other = _OVER.search(new), _OVER.search(old)
     if one and other:
-        return _value_terms(one["one"]) == _value_terms(other["other"]) and _value_terms(
-            one["other"]
-        ) == _value_terms(other["one"])
+        return _value_terms(one["one"]) == _value_terms(other["other"]) and _value_terms(one["other"]) == _value_terms(
+            other["one"]
+        )
     whole, plain = (one, _LIKES.search(old)) if one else (other, _LIKES.search(new))
     return bool(whole and plain) and _value_terms(plain["one"]) == _value_terms(whole["other"]) != frozenset()  # type: ignore[index]
 

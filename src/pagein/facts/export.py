@@ -42,9 +42,7 @@ def drafts_from(
     """Read drafts from an export, a list, or deer-flow's ``memory.json``. Raises FactError naming the first invalid one."""
     listed = data.get("facts") if isinstance(data, Mapping) else data
     if isinstance(data, Mapping) and data.get("pagein_facts", VERSION) != VERSION:
-        raise FactError(
-            f"these facts were exported in shape {data['pagein_facts']!r}; this release reads {VERSION}"
-        )
+        raise FactError(f"these facts were exported in shape {data['pagein_facts']!r}; this release reads {VERSION}")
     if not isinstance(listed, list | tuple):
         raise FactError('facts to import are a list, or an object with a list "facts"')
     if len(listed) > MAX_IMPORTED_FACTS:
@@ -53,9 +51,7 @@ def drafts_from(
     return [_draft(item, f"facts[{index}]", categories, owners, checked) for index, item in enumerate(listed)]
 
 
-def _draft(
-    item: object, where: str, categories: tuple[str, ...], owners: Owners, scope: FactScope | None
-) -> FactDraft:
+def _draft(item: object, where: str, categories: tuple[str, ...], owners: Owners, scope: FactScope | None) -> FactDraft:
     if not isinstance(item, Mapping):
         raise FactError(f"{where} is a {type(item).__name__}, not an object. Nothing was recorded.")
     try:

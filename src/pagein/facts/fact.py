@@ -154,9 +154,7 @@ def checked_category(category: object, categories: tuple[str, ...] | None = None
     if categories is not None and name not in categories:
         near = get_close_matches(name, categories, n=1)
         cure = (
-            f"did you mean {near[0]!r}?"
-            if near
-            else f"there are {', '.join(categories)}; name more with categories="
+            f"did you mean {near[0]!r}?" if near else f"there are {', '.join(categories)}; name more with categories="
         )
         raise FactError(f"no category {name!r}: {cure} Nothing was recorded.")
     return name

@@ -18,11 +18,7 @@ from pagein.tokens import TokenCounter
 from pagein.tokens.encodings import Encoding
 
 _PROFILE = (("workContext", "Work"), ("personalContext", "Personal"), ("topOfMind", "Current Focus"))
-_HISTORY = (
-    ("recentMonths", "Recent"),
-    ("earlierContext", "Earlier"),
-    ("longTermBackground", "Background"),
-)
+_HISTORY = (("recentMonths", "Recent"), ("earlierContext", "Earlier"), ("longTermBackground", "Background"))
 
 
 def format_memory_for_injection(
@@ -59,9 +55,7 @@ def _select_lines(lines: list[tuple[bool, str]], max_tokens: int, counter: Token
     costs = [counter.text(line) + 1 for _, line in lines]
     room = max_tokens - counter.text("Facts:\n")
     first = [index for index, (sure, _) in enumerate(lines) if sure]
-    indexes = [
-        first[place] for place in fill([costs[index] for index in first], int(room * GUARANTEED_SHARE))
-    ]
+    indexes = [first[place] for place in fill([costs[index] for index in first], int(room * GUARANTEED_SHARE))]
     rest = [index for index in range(len(lines)) if index not in indexes]
     rest_room = room - sum(costs[index] for index in indexes)
     indexes += [rest[place] for place in fill([costs[index] for index in rest], rest_room)]

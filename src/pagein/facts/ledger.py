@@ -120,9 +120,7 @@ class Ledger:
         self.touched |= erased
         self._changes = [change for change in self._changes if int(change.fact.id[2:]) not in erased]
 
-    def _retire(
-        self, position: int, entry: Entry, what: ChangeKind, author: str, reason: str, by: str = ""
-    ) -> None:
+    def _retire(self, position: int, entry: Entry, what: ChangeKind, author: str, reason: str, by: str = "") -> None:
         fact = self.facts.pop(position, None)
         if fact is None:
             return

@@ -48,9 +48,7 @@ class Owners:
             if not isinstance(getattr(self, what), str):
                 raise ConfigurationError(f"{what} is a name, not {getattr(self, what)!r}")
         if self.session.startswith(RESERVED):
-            raise ConfigurationError(
-                f"the session {self.session!r} is a log of facts; give the run another name"
-            )
+            raise ConfigurationError(f"the session {self.session!r} is a log of facts; give the run another name")
         for part in (self.session, self.user or "", self.project or "", self.task or ""):
             try:
                 part.encode()
@@ -74,9 +72,7 @@ class Owners:
         if not self._has(scope):
             from pagein.facts.fact import FactError  # noqa: PLC0415
 
-            raise FactError(
-                f"no {scope} is known here: open the memory with {scope}=... Nothing was recorded."
-            )
+            raise FactError(f"no {scope} is known here: open the memory with {scope}=... Nothing was recorded.")
         name: str = getattr(self, scope)
         return name
 

@@ -120,9 +120,7 @@ def place_head_block(
 
 
 def _all_hold(lines: Mapping[str, str], current_fact: Callable[[str], Fact | None]) -> bool:
-    return all(
-        (fact := current_fact(id)) is not None and render_line(fact) == line for id, line in lines.items()
-    )
+    return all((fact := current_fact(id)) is not None and render_line(fact) == line for id, line in lines.items())
 
 
 def _is_better(
@@ -142,8 +140,7 @@ def _is_better(
     least = lowest + ADDED_SCORE_MARGIN
     new = {id for block in afresh for id, _ in block.lines}
     return any(
-        item.fact.category in sure and item.fact.id in new and (others or item.score >= least)
-        for item in missing
+        item.fact.category in sure and item.fact.id in new and (others or item.score >= least) for item in missing
     )
 
 
@@ -159,12 +156,7 @@ def _rebuild_blocks(
 
 
 def _build_block(
-    ranked: Sequence[RankedFact],
-    limits: PlacementLimits,
-    tokens: int,
-    settings: Settings,
-    *,
-    about: str = ABOUT,
+    ranked: Sequence[RankedFact], limits: PlacementLimits, tokens: int, settings: Settings, *, about: str = ABOUT
 ) -> Block:
     return build_block(
         [item.fact for item in ranked], counter=limits.counter, max_tokens=max(0, tokens),

@@ -38,9 +38,7 @@ class Weights:
 
     similarity: Annotated[float, ANY_SHARE, "Weight of similarity. With `confidence`: 1."] = 0.6
     confidence: Annotated[float, ANY_SHARE, "Weight of confidence."] = 0.4
-    recency: Annotated[float, Constraint(most=0.5), "Maximum bonus of a recent confirmation, as a share."] = (
-        0.05
-    )
+    recency: Annotated[float, Constraint(most=0.5), "Maximum bonus of a recent confirmation, as a share."] = 0.05
     use: Annotated[float, Constraint(most=0.5), "Maximum bonus of frequent look-ups, as a share."] = 0.05
     half_life: Annotated[float, HALF_LIFE_DAYS, "Days after which a confirmation counts half."] = 90.0
 
@@ -146,9 +144,7 @@ class Ranking:
 
     def _weigh(self, number: int, fact: Fact) -> None:
         factor = self.weights.factor(fact, self._day * DAY)
-        self._index.weigh(
-            number, self.weights.similarity * factor, self.weights.confidence * fact.confidence * factor
-        )
+        self._index.weigh(number, self.weights.similarity * factor, self.weights.confidence * fact.confidence * factor)
 
 
 def context_of(items: Iterable[object], turns: int = CONTEXT_TURNS) -> str:

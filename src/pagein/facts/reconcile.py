@@ -41,9 +41,7 @@ class Judgement:
     disputes: tuple[str, ...] = ()
 
 
-def judge(
-    draft: FactDraft, facts: Iterable[Fact], embed: Callable[[str], Sequence[float]] | None = None
-) -> Judgement:
+def judge(draft: FactDraft, facts: Iterable[Fact], embed: Callable[[str], Sequence[float]] | None = None) -> Judgement:
     """Compare a draft with similar facts; ``embed`` returns a text's embedding, if there is an embedder.
 
     A fact that says the same is confirmed. A contrary one is disputed, and stays: without a model it is safer to keep both.
@@ -62,11 +60,7 @@ def judge(
 def _is_same(one: str, other: str, embed: Callable[[str], Sequence[float]] | None) -> bool:
     if content_key(one) == content_key(other):
         return True
-    return (
-        embed is not None
-        and specifics(one) == specifics(other)
-        and cosine(embed(one), embed(other)) >= SAME_COSINE
-    )
+    return embed is not None and specifics(one) == specifics(other) and cosine(embed(one), embed(other)) >= SAME_COSINE
 
 
 def cosine(one: Sequence[float], other: Sequence[float]) -> float:
@@ -114,9 +108,7 @@ def build_bodies(
             continue
         keys.add(key)
         judgement = judgements.get(draft.content, NO_JUDGEMENT)
-        places = _superseded_positions(
-            (*draft.supersedes, *judgement.supersedes), ledger, draft, strict=strict
-        )
+        places = _superseded_positions((*draft.supersedes, *judgement.supersedes), ledger, draft, strict=strict)
         same_position = _same_fact_position(draft, ledger, judgement)
         if same_position is not None and same_position not in places:
             bodies.append(_confirmation(draft, same_position, ledger.facts[same_position]))
@@ -126,9 +118,7 @@ def build_bodies(
             )
         else:
             disputes = tuple(
-                at
-                for id in judgement.disputes
-                if (at := parse_fact_id(id)[1]) in ledger.facts and at not in places
+                at for id in judgement.disputes if (at := parse_fact_id(id)[1]) in ledger.facts and at not in places
             )
             bodies.append(_statement(draft, owner, places, disputes))
         going.update(places)
@@ -143,9 +133,7 @@ def build_bodies(
     return bodies
 
 
-def _superseded_positions(
-    ids: Sequence[str], ledger: Ledger, draft: FactDraft, *, strict: bool
-) -> tuple[int, ...]:
+def _superseded_positions(ids: Sequence[str], ledger: Ledger, draft: FactDraft, *, strict: bool) -> tuple[int, ...]:
     positions = []
     for id in dict.fromkeys(ids):
         scope, position = parse_fact_id(id)
@@ -181,9 +169,7 @@ def _confirmation(draft: FactDraft, position: int, fact: Fact) -> FactConfirmed:
     return FactConfirmed(position, confidence, new, draft.author, draft.reason or "said again")
 
 
-def _statement(
-    draft: FactDraft, owner: str, places: tuple[int, ...], disputes: tuple[int, ...]
-) -> FactStated:
+def _statement(draft: FactDraft, owner: str, places: tuple[int, ...], disputes: tuple[int, ...]) -> FactStated:
     return FactStated(
         draft.content, draft.category, draft.confidence, draft.scope, owner, draft.valid_from, draft.valid_until,
         draft.sources, places, disputes, draft.author, draft.reason,

@@ -29,9 +29,9 @@ class Capacity:
     freshness: Annotated[float, ANY_SHARE, "Weight of freshness."] = 0.25
     use: Annotated[float, ANY_SHARE, "Weight of frequent look-ups."] = 0.10
     half_life: Annotated[float, HALF_LIFE_DAYS, "Days after which freshness counts half."] = 90.0
-    protected: Annotated[
-        float, ANY_SHARE, "Share of all facts up to which corrections and constraints leave last."
-    ] = 0.5
+    protected: Annotated[float, ANY_SHARE, "Share of all facts up to which corrections and constraints leave last."] = (
+        0.5
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -56,8 +56,7 @@ def select_evictions(facts: Sequence[Fact], coming: int, capacity: Capacity, now
         return []
     most = int(capacity.max_facts * capacity.protected)
     guaranteed = sorted(
-        (item for item in facts if item.category in GUARANTEED),
-        key=lambda item: -capacity.worth(item, now),
+        (item for item in facts if item.category in GUARANTEED), key=lambda item: -capacity.worth(item, now)
     )
     safe = {item.id for item in guaranteed[:most]}
 

@@ -38,12 +38,10 @@ class Settings:
         Extract, "Extract facts by a model, by rules, or not. auto: a model where there is one, else rules."
     ] = "auto"
     min_confidence: Annotated[float, ANY_SHARE, "Drop candidates below this confidence."] = 0.7
-    debounce: Annotated[
-        float, Constraint(most=3_600), "Seconds without a new turn before a model is called."
-    ] = 30.0
-    close_wait: Annotated[
-        float, Constraint(most=3_600), "Seconds that closing a memory waits for the extraction."
-    ] = 5.0
+    debounce: Annotated[float, Constraint(most=3_600), "Seconds without a new turn before a model is called."] = 30.0
+    close_wait: Annotated[float, Constraint(most=3_600), "Seconds that closing a memory waits for the extraction."] = (
+        5.0
+    )
     tools: Annotated[bool, "Read the results of tools too."] = False
     scopes: Annotated[
         tuple[FactScope, ...], Constraint(choices=_SCOPES), "Scopes in which extraction may state facts."

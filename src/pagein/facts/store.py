@@ -79,8 +79,7 @@ class Facts:
         self._clock = clock
         self._lock = threading.RLock()
         self._fact_logs = {
-            scope: FactLog(scope, owners.owner(scope), store, owners.log_name(scope))
-            for scope in owners.scopes
+            scope: FactLog(scope, owners.owner(scope), store, owners.log_name(scope)) for scope in owners.scopes
         }
         self._ranking = Ranking(self.settings.weights)
         self._used: dict[str, None] = {}
@@ -247,9 +246,7 @@ class Facts:
         return tuple(
             fact
             for fact in facts
-            if (checked in (None, fact.scope))
-            and (kind in (None, fact.category))
-            and (all or fact.holds(now))
+            if (checked in (None, fact.scope)) and (kind in (None, fact.category)) and (all or fact.holds(now))
         )
 
     def search(self, query: str, *, limit: int = 10) -> tuple[RankedFact, ...]:
@@ -281,13 +278,7 @@ class Facts:
             )  # fmt: skip
 
     def place_blocks(
-        self,
-        blocks: tuple[PlacedBlock, ...],
-        context: str,
-        *,
-        position: int,
-        counter: TokenCounter,
-        max_tokens: int,
+        self, blocks: tuple[PlacedBlock, ...], context: str, *, position: int, counter: TokenCounter, max_tokens: int
     ) -> tuple[PlacedBlock, ...]:
         """Place the blocks of a view that has come to ``position``: ``blocks`` stays while its facts hold.
 
@@ -345,9 +336,7 @@ class Facts:
         """Every change of every fact this memory may see, with author and reason, oldest first."""
         with self._lock:
             self.refresh()
-            changes = [
-                change for fact_log in self._fact_logs.values() for change in fact_log.ledger.changes()
-            ]
+            changes = [change for fact_log in self._fact_logs.values() for change in fact_log.ledger.changes()]
         return tuple(sorted(changes, key=lambda change: change.at))
 
     def export(self) -> dict[str, Any]:
@@ -358,9 +347,7 @@ class Facts:
 
     def stale(self, days: float | None = None) -> tuple[Fact, ...]:
         """The facts to review: expired, or not stated for so many days. Nothing is removed."""
-        return stale_facts(
-            self.list(all=True), self._clock(), self.settings.stale_days if days is None else days
-        )
+        return stale_facts(self.list(all=True), self._clock(), self.settings.stale_days if days is None else days)
 
     def tidy(self) -> tuple[Change, ...]:
         """Merge near-duplicates and remove expired facts; return the changes, each with its reason."""
@@ -448,9 +435,7 @@ class Facts:
 
         with self._lock:
             self.write(fact_log, decide)
-            facts = (
-                self._resulting_fact(draft, judgements[draft.content], fact_log.ledger) for draft in drafts
-            )
+            facts = (self._resulting_fact(draft, judgements[draft.content], fact_log.ledger) for draft in drafts)
             return tuple(dict.fromkeys(draft for draft in facts if draft is not None))
 
     def _resulting_fact(self, draft: FactDraft, judgement: Judgement, ledger: Ledger) -> Fact | None:
@@ -494,8 +479,7 @@ class Facts:
         if isinstance(handles, str) or not all(isinstance(handle, str | Source) for handle in handles):
             raise FactError(f"sources are a list of handles such as 's12', not {handles!r}")
         return tuple(
-            handle if isinstance(handle, Source) else Source(self.owners.session, handle)
-            for handle in handles
+            handle if isinstance(handle, Source) else Source(self.owners.session, handle) for handle in handles
         )
 
     def fact_log(self, scope: FactScope) -> FactLog:
@@ -529,33 +513,21 @@ class Facts:
             if ranked.similarity >= MIN_COMPARED_COSINE
         ]
         if words := slot_terms(content.strip()):
-            near += [
-                ranked for ranked in self.nearest(words, 4 * MAX_COMPARED_FACTS) if ranked.similarity > 0
-            ]
-        return list(dict.fromkeys(ranked.fact for ranked in near if ranked.fact.scope == scope))[
-            :MAX_COMPARED_FACTS
-        ]
+            near += [ranked for ranked in self.nearest(words, 4 * MAX_COMPARED_FACTS) if ranked.similarity > 0]
+        return list(dict.fromkeys(ranked.fact for ranked in near if ranked.fact.scope == scope))[:MAX_COMPARED_FACTS]
 
     def _judge(self, draft: FactDraft) -> Judgement:
         with self._lock:
             if self.fact_log(draft.scope).ledger.find(draft.content) is not None:
                 return Judgement()
-        alike = [
-            fact
-            for fact in self._similar_facts(draft.content, draft.scope)
-            if fact.id not in draft.supersedes
-        ]
+        alike = [fact for fact in self._similar_facts(draft.content, draft.scope) if fact.id not in draft.supersedes]
         if not alike:
             return Judgement()
         judgement = judge(draft, alike, self._embed if self._embedder is not None else None)
         if self.model is None or judgement.same:
             return judgement
         contradicted_ids = find_contradicted(self.model, draft, alike)
-        return (
-            judgement
-            if contradicted_ids is None
-            else replace(judgement, supersedes=contradicted_ids, disputes=())
-        )
+        return judgement if contradicted_ids is None else replace(judgement, supersedes=contradicted_ids, disputes=())
 
     def _embed(self, text: str) -> Sequence[float]:
         if self._embedder is None:

@@ -73,9 +73,7 @@ def _convert(value: Any, path: str, depth: int) -> Any:
             raise FormatError(f"{value} is not a JSON number", path=path)
         return float(value)
     if isinstance(value, Mapping):
-        return {
-            _convert_key(key, path): _convert(item, f"{path}.{key}", depth + 1) for key, item in value.items()
-        }
+        return {_convert_key(key, path): _convert(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_convert(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
     return _convert(_dump_model(value, path), path, depth + 1)
@@ -147,9 +145,7 @@ def _input_rows(request: Mapping[str, Any]) -> list[Any]:
         raise FormatError(f"expected text or a list, not {type_name(rows)}", path="input")
     instructions = to_plain_json(request.get("instructions"), "instructions")
     return (
-        [{"role": "system", "content": instructions}, *rows]
-        if isinstance(instructions, str) and instructions
-        else rows
+        [{"role": "system", "content": instructions}, *rows] if isinstance(instructions, str) and instructions else rows
     )
 
 
@@ -245,11 +241,7 @@ def _has_encoded(value: Any, key: str = "") -> bool:
     """Return True if the value has more than ids, types and readable text: files, ciphers, code to run."""
     match value:
         case str():
-            return len(value) > _LABEL_MAX_CHARS and key not in (
-                *_READABLE_KEYS,
-                *_NESTED_KEYS,
-                *_SIGNATURE_KEYS,
-            )
+            return len(value) > _LABEL_MAX_CHARS and key not in (*_READABLE_KEYS, *_NESTED_KEYS, *_SIGNATURE_KEYS)
         case list():
             return any(_has_encoded(item, key) for item in value)
         case dict():

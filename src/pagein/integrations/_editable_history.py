@@ -129,8 +129,7 @@ class EditedLog(BareLog):
     def _hide_compactions(self, at: int) -> None:
         """Hide the first compaction that covers the position, and all after it."""
         first_hidden = next(
-            (i for i, (_, first, last) in enumerate(self._compactions) if first <= at < last),
-            len(self._compactions),
+            (i for i, (_, first, last) in enumerate(self._compactions) if first <= at < last), len(self._compactions)
         )
         self._hidden.update(position for position, _, _ in self._compactions[first_hidden:])
         del self._compactions[first_hidden:]
@@ -153,12 +152,7 @@ class EditableHistory:
 
     @classmethod
     def open(
-        cls,
-        url: str | os.PathLike[str],
-        *,
-        session: str = "default",
-        tenant: str = "",
-        **options: Unpack[Options],
+        cls, url: str | os.PathLike[str], *, session: str = "default", tenant: str = "", **options: Unpack[Options]
     ) -> Self:
         """Open the history of one session in a store. See ``AgentMemory.open``."""
         memory = EditedMemory.open(url, session=session, tenant=tenant, **options)
@@ -257,19 +251,11 @@ def to_json(value: Mapping[str, Any]) -> str:
 def _encode_step(step: Step) -> dict[str, Any]:
     record = encode(step)
     blobs = {blob.name: base64.b64encode(blob.data).decode() for blob in record.blobs}
-    return {
-        "kind": record.kind,
-        "version": record.version,
-        "json": record.body.decode("utf-8"),
-        "blobs": blobs,
-    }
+    return {"kind": record.kind, "version": record.version, "json": record.body.decode("utf-8"), "blobs": blobs}
 
 
 def _decode_body(stored: Mapping[str, Any]) -> Body:
     blobs: Mapping[str, str] = stored["blobs"]
     return decode(
-        stored["kind"],
-        stored["version"],
-        stored["json"].encode("utf-8"),
-        lambda name: base64.b64decode(blobs[name]),
+        stored["kind"], stored["version"], stored["json"].encode("utf-8"), lambda name: base64.b64decode(blobs[name])
     )

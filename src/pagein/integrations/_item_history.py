@@ -19,13 +19,7 @@ from pagein.events.entries import Checkpoint
 from pagein.events.steps import SystemPromptStep
 from pagein.formats import Item, format_named
 from pagein.formats.parsing import to_plain_json
-from pagein.integrations._editable_history import (
-    EDIT_CHECKPOINT,
-    EditableHistory,
-    EditedLog,
-    EditedMemory,
-    to_json,
-)
+from pagein.integrations._editable_history import EDIT_CHECKPOINT, EditableHistory, EditedLog, EditedMemory, to_json
 from pagein.integrations._threads import count_instructions
 from pagein.log.base import Entry
 from pagein.memory.branches import MAIN

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 from pagein.errors import ConfigurationError, FormatError
-from pagein.events.fingerprints import fingerprint
+from pagein.events.protocol import fingerprint
 from pagein.events.steps import ActionStep, Step, SystemPromptStep, as_text
 from pagein.formats.base import Item
 from pagein.formats.langchain.wire import NAME, LangChain
@@ -92,9 +92,7 @@ class ThreadConversation:
         """The view without instructions, in the tokens that this turn's instructions leave. Raises OverBudget."""
         max_tokens, reserved = None, reserve
         if system != self.system:
-            counter = (
-                self.memory.view().counter
-            )  # a view within ``max_tokens`` records no compaction, this one does
+            counter = self.memory.view().counter  # a view within ``max_tokens`` records no compaction, this one does
             reserved += max(0, count_instructions(system, counter) - count_instructions(self.system, counter))
         if reserved:
             max_tokens = max(1, self.memory.budget.limit - reserved)
@@ -107,8 +105,7 @@ def _is_same_message(message: Any, record: Record) -> bool:
     other, content = record
     return (
         bool(message.content == content)
-        and message.type.removesuffix("MessageChunk").lower()
-        == other.type.removesuffix("MessageChunk").lower()
+        and message.type.removesuffix("MessageChunk").lower() == other.type.removesuffix("MessageChunk").lower()
         and all(getattr(message, name, None) == getattr(other, name, None) for name in _COMPARED_FIELDS)
     )
 
@@ -153,9 +150,7 @@ class Threads:
         with self._lock:
             sessions = self._open.get(thread) or self._open_thread(thread, messages)
             self._open.move_to_end(thread)
-            longest_first = sorted(
-                sessions.conversations, key=lambda conversation: -len(conversation.tracker)
-            )
+            longest_first = sorted(sessions.conversations, key=lambda conversation: -len(conversation.tracker))
             for conversation in longest_first:
                 fresh = conversation.new_messages(messages) if conversation.tracker.records else None
                 if fresh is not None:
@@ -168,11 +163,7 @@ class Threads:
             return conversation
 
     def record_answer(
-        self,
-        thread: str,
-        conversation: ThreadConversation,
-        request: Sequence[Any],
-        response: Sequence[Any],
+        self, thread: str, conversation: ThreadConversation, request: Sequence[Any], response: Sequence[Any]
     ) -> ThreadConversation:
         """Record the model's messages behind those of its request. Raises FormatError, LogError."""
         with self._lock:
@@ -238,9 +229,7 @@ class Threads:
         self._open[thread] = sessions
         return sessions
 
-    def _start_conversation(
-        self, thread: str, sessions: ThreadSessions, system: str | None
-    ) -> ThreadConversation:
+    def _start_conversation(self, thread: str, sessions: ThreadSessions, system: str | None) -> ThreadConversation:
         if isinstance(self._source, AgentMemory) and sessions.count:
             raise FormatError(
                 "the state is not the conversation that this memory holds: it was edited, or another agent records "
@@ -270,9 +259,7 @@ class Threads:
             conversation.memory.close()
 
 
-def _count_recorded(
-    conversation: ThreadConversation, steps: Sequence[Step], items: Sequence[Item]
-) -> int | None:
+def _count_recorded(conversation: ThreadConversation, steps: Sequence[Step], items: Sequence[Item]) -> int | None:
     """Count the items that a recorded conversation has, or return None where it is another one.
 
     A call without a result may stand in the log alone: the run ended before the state that had it was saved.

@@ -81,9 +81,7 @@ class BranchPiece:
             if problem.position is None or self.first <= problem.position + self.offset < self.last:
                 yield _shift_problem(problem, self.offset)
         if verification.entries + self.offset < self.last:
-            yield Problem(
-                verification.entries + self.offset, "the run that this branch was forked from ends here"
-            )
+            yield Problem(verification.entries + self.offset, "the run that this branch was forked from ends here")
             return
         last = next(self.log.read(self.last - 1 - self.offset, self.last - self.offset), None)
         if self.digest and last is not None and last.digest != self.digest:

@@ -59,9 +59,9 @@ from pagein.log.blobs import (
     deflate,
     inflate,
     pack,
+    remaining_body,
     unpack,
 )
-from pagein.log.tombstones import remaining_body
 
 Upcasters = Mapping[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]]
 """For a kind and a version, the pure function to the next version: the body's fields before, and after."""
@@ -178,21 +178,13 @@ def _part_in(part: _Text | _Image | _Opaque) -> Text | Image | Opaque:
 
 def _observation_out(observation: Observation) -> _Observation:
     return _Observation(
-        observation.call_id,
-        _content_out(observation.content),
-        observation.status,
-        observation.index,
-        observation.extra,
+        observation.call_id, _content_out(observation.content), observation.status, observation.index, observation.extra
     )
 
 
 def _observation_in(observation: _Observation) -> Observation:
     return Observation(
-        observation.call_id,
-        _content_in(observation.content),
-        observation.status,
-        observation.index,
-        observation.extra,
+        observation.call_id, _content_in(observation.content), observation.status, observation.index, observation.extra
     )
 
 
@@ -204,10 +196,7 @@ def _action_out(step: ActionStep) -> _Action:
     return _Action(
         None if step.content is None else _content_out(step.content),
         step.tool_calls,
-        tuple(
-            None if observation is None else _observation_out(observation)
-            for observation in step.observations
-        ),
+        tuple(None if observation is None else _observation_out(observation) for observation in step.observations),
         step.model,
         step.usage,
         step.extra,
@@ -218,9 +207,7 @@ def _action_in(step: _Action) -> ActionStep:
     return ActionStep(
         None if step.content is None else _content_in(step.content),
         step.tool_calls,
-        tuple(
-            None if observation is None else _observation_in(observation) for observation in step.observations
-        ),
+        tuple(None if observation is None else _observation_in(observation) for observation in step.observations),
         step.model,
         step.usage,
         step.extra,
@@ -255,13 +242,7 @@ class Kind:
 def _content_kind(name: str, version: int, step: type[Any]) -> Kind:
     decoder = msgspec.json.Decoder(_Said)
     return Kind(
-        name,
-        version,
-        step,
-        _Said,
-        _said_out,
-        lambda stored: step(_content_in(stored.content), stored.extra),
-        decoder,
+        name, version, step, _Said, _said_out, lambda stored: step(_content_in(stored.content), stored.extra), decoder
     )
 
 
@@ -317,12 +298,8 @@ def encode(body: Body) -> Record:
     except (*_MISFITS, LogUnreadable) as error:
         raise LogError(f"this {kind.name} cannot be stored: {error}. Nothing was written.") from error
     if not same:
-        differing = [
-            field.name for field in fields(kind.of) if getattr(value, field.name) != getattr(body, field.name)
-        ]
-        raise LogError(
-            f"this {kind.name} would not come back as it is: {', '.join(differing)}. Nothing was written."
-        )
+        differing = [field.name for field in fields(kind.of) if getattr(value, field.name) != getattr(body, field.name)]
+        raise LogError(f"this {kind.name} would not come back as it is: {', '.join(differing)}. Nothing was written.")
     return Record(kind.name, kind.version, encoded, tuple(Blob(*item) for item in blobs.items()), value)
 
 
@@ -379,9 +356,7 @@ def _holds_image(body: Any) -> bool:
             contents = [body.observation.content]
         case _:
             contents = [getattr(body, "content", None)]
-    return any(
-        isinstance(content, tuple) and any(type(part) is Image for part in content) for content in contents
-    )
+    return any(isinstance(content, tuple) and any(type(part) is Image for part in content) for content in contents)
 
 
 def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]:
@@ -393,17 +368,12 @@ def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]
             pass  # a lone surrogate
         else:
             # A text is never shorter in JSON than in UTF-8: in so few bytes there is none that must leave.
-            if len(encoded) <= (
-                INLINE_COMPACTION_MAX_BYTES if type(shaped) is Compaction else INLINE_TEXT_MAX_BYTES
-            ):
+            if len(encoded) <= (INLINE_COMPACTION_MAX_BYTES if type(shaped) is Compaction else INLINE_TEXT_MAX_BYTES):
                 return encoded, {}
     blobs: dict[str, bytes] = {}
     plain = msgspec.to_builtins(shaped, builtin_types=(bytes,))
     body = pack(plain, blobs)
-    if (
-        type(shaped) is Compaction
-        and INLINE_COMPACTION_MAX_BYTES < len(encoded := _ENCODE(body)) <= INFLATED_MAX_BYTES
-    ):
+    if type(shaped) is Compaction and INLINE_COMPACTION_MAX_BYTES < len(encoded := _ENCODE(body)) <= INFLATED_MAX_BYTES:
         body = deflate(encoded, blobs)
     elif body == plain:
         return _ENCODE(shaped), {}

@@ -27,9 +27,7 @@ Key = bytes | str | Callable[[], bytes | str]
 """32 bytes, the same in URL-safe base64, or what gives either."""
 
 _BODY, _TEXT = b'{"sealed":"', "e1:"
-_KEY_FORM = (
-    f"a key is {KEY_BYTES} bytes, or those in URL-safe base64 (44 characters); it is not repeated here"
-)
+_KEY_FORM = f"a key is {KEY_BYTES} bytes, or those in URL-safe base64 (44 characters); it is not repeated here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +170,7 @@ def encryption_for(key: Key | None, tenant: str, session: str) -> Encryption:
         from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
     except ImportError:
-        raise ConfigurationError(
-            "encryption at rest needs cryptography: pip install 'pagein[encryption]'"
-        ) from None
+        raise ConfigurationError("encryption at rest needs cryptography: pip install 'pagein[encryption]'") from None
     derived = HKDF(algorithm=SHA256(), length=64, salt=None, info=b"pagein log 1").derive(raw)
     return Encrypted(AESSIV(derived), tenant, session)
 
@@ -182,11 +178,7 @@ def encryption_for(key: Key | None, tenant: str, session: str) -> Encryption:
 def _key_bytes(key: Key) -> bytes:
     try:
         value = key() if callable(key) else key
-        raw = (
-            base64.b64decode(value.encode(), altchars=b"-_", validate=True)
-            if isinstance(value, str)
-            else value
-        )
+        raw = base64.b64decode(value.encode(), altchars=b"-_", validate=True) if isinstance(value, str) else value
     except (binascii.Error, ValueError):
         raw = b""
     if not isinstance(raw, bytes) or len(raw) != KEY_BYTES:

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from pagein.errors import Conflict, LogErased, LogError
+from pagein.errors import Conflict, LogError
 from pagein.events.entries import Body, Erased
+from pagein.log.blobs import make_tombstone
 from pagein.log.codec import Record, blob_names, encode
 from pagein.log.hash_chain import chain_rows, origin
 from pagein.log.raw_rows import Row, Tip
-from pagein.log.tombstones import make_tombstone
 
 TRACE_KIND = "erased"
 """The kind of the one entry that is left of a session."""
@@ -149,9 +149,7 @@ def make_cut(rows: SessionRows, cut: Cut, at: float) -> None:
     tip = rows.tip()
     if tip.head != cut.after:
         raise Conflict(cut.after, tip.head)
-    before = {
-        row.position: row for start, stop in ranges_to_read(cut) for row in rows.read_range(start, stop)
-    }
+    before = {row.position: row for start, stop in ranges_to_read(cut) for row in rows.read_range(start, stop)}
     changes = apply_cut(cut, before, origin(*rows.key))
     rows.add(chain_rows((changes.note,), after=tip.head, at=at, previous=tip.digest), changes.blobs.items())
     for row in changes.rows:
@@ -175,33 +173,3 @@ def remove_session(rows: SessionRows, removal: Removal, at: float) -> None:
 def removal_note(removal: Removal, entries: int) -> Erased:
     """The entry that records the erasure of a session."""
     return Erased(((0, entries),), removal.reason, entries)
-
-
-def later_tip(tip: Tip | None, head: int, digest: str) -> Tip:
-    """The tip known after the session was read up to ``head``."""
-    return Tip(head, digest) if tip is None or head > tip.head else tip
-
-
-def refuse_erased(last: Tip | None, tip: Tip, after: int) -> None:
-    """Raise LogErased where the entries behind which a writer would append, its ``last`` tip, are gone.
-
-    A session that was erased and has begun again may have as many entries as before: the digest tells them
-    apart.
-    """
-    if last is None or last.head != after or tip.head > after:
-        return
-    if tip.head < after or tip.digest != last.digest:
-        raise LogErased(
-            f"this session had {after} entries when this log last looked, and they are not there any more: it was "
-            "erased, or its store replaced. Nothing was written; open it again."
-        )
-
-
-def may_keep_snapshot(last: Tip | None, tip: Tip) -> bool:
-    """True where a snapshot may be kept of a session that ends at ``tip``. Raises LogErased as
-    ``refuse_erased`` does.
-
-    Not for a branch without own entries: nothing would show that it was erased.
-    """
-    refuse_erased(last, tip, tip.head if last is None else last.head)
-    return tip.head > 0

@@ -95,9 +95,7 @@ def export_lines(log: StoredLog) -> Iterator[bytes]:
             if name not in exported:
                 exported.add(name)
                 yield _encode_line(_BlobLine(name, log.blob(name)))
-        yield _encode_line(
-            _RowLine(row.position, row.at, row.kind, row.version, msgspec.Raw(row.body), row.digest)
-        )
+        yield _encode_line(_RowLine(row.position, row.at, row.kind, row.version, msgspec.Raw(row.body), row.digest))
         entries, digest = entries + 1, row.digest
     yield _encode_line(_TrailerLine(True, entries, len(exported), digest))
 
@@ -203,9 +201,7 @@ class _SessionReader:
                 missing = [name for name in self._names(body) if name not in self._blobs]
                 if missing:
                     raise self._error(f"the blob {missing[0]} does not stand before the entry that names it")
-                self._rows.append(
-                    Row(value.position, value.at, value.kind, value.version, body, value.digest)
-                )
+                self._rows.append(Row(value.position, value.at, value.kind, value.version, body, value.digest))
             case _BlobLine():
                 if value.blob in self._blobs or hash_bytes(value.data) != value.blob:
                     raise self._error(f"the blob {value.blob} was changed, or stands twice")

@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from pagein.errors import ConfigurationError, LogError, LogUnreadable
+from pagein.errors import ConfigurationError, LogErased, LogError, LogUnreadable
 from pagein.events.entries import Erased
 from pagein.log.base import Entry, Problem, Verification
-from pagein.log.blobs import hash_bytes
+from pagein.log.blobs import hash_bytes, is_proven, is_tombstone, parse_tombstone
 from pagein.log.codec import Record, blob_names, decode
-from pagein.log.raw_rows import Row
-from pagein.log.tombstones import is_proven, is_tombstone, parse_tombstone
+from pagein.log.raw_rows import Row, Tip
 
 
 def origin(tenant: str, session: str) -> str:
@@ -47,9 +46,7 @@ def _is_utf8(text: str) -> bool:
 def check_time(at: float) -> float:
     """The time as a float. Raises LogError for a value that is no number of seconds."""
     if not isinstance(at, int | float) or not math.isfinite(at):
-        raise LogError(
-            f"the time of an entry is in seconds since the epoch, not {at!r}. Nothing was written."
-        )
+        raise LogError(f"the time of an entry is in seconds since the epoch, not {at!r}. Nothing was written.")
     return float(at)
 
 
@@ -57,9 +54,7 @@ def chain_rows(records: Sequence[Record], *, after: int, at: float, previous: st
     """Make rows of records at positions ``after`` and on, each digest covering the one before it."""
     rows = []
     for position, record in enumerate(records, after):
-        previous = link(
-            previous, position=position, at=at, kind=record.kind, version=record.version, body=record.body
-        )
+        previous = link(previous, position=position, at=at, kind=record.kind, version=record.version, body=record.body)
         rows.append(Row(position, at, record.kind, record.version, record.body, previous))
     return tuple(rows)
 
@@ -83,8 +78,7 @@ def rechain_rows(rows: Iterable[Row], previous: str) -> tuple[Row, ...]:
 def make_entries(rows: Iterable[Row], records: Iterable[Record]) -> tuple[Entry, ...]:
     """Make the entries that reading these rows would give."""
     return tuple(
-        Entry(row.position, row.at, record.value, row.digest)
-        for row, record in zip(rows, records, strict=True)
+        Entry(row.position, row.at, record.value, row.digest) for row, record in zip(rows, records, strict=True)
     )
 
 
@@ -168,9 +162,7 @@ class ChainVerifier:
         if position == self._next:
             return
         missing = (
-            f"entry {self._next} is"
-            if position == self._next + 1
-            else f"entries {self._next} to {position - 1} are"
+            f"entry {self._next} is" if position == self._next + 1 else f"entries {self._next} to {position - 1} are"
         )
         self._problems.append(Problem(self._next, f"{missing} missing"))
         self._previous, self._suspect = (), None
@@ -178,8 +170,7 @@ class ChainVerifier:
     def _check_digest(self, row: Row) -> None:
         erased = is_tombstone(row.body)
         derived = tuple(
-            _proven_digest(previous, row) if erased else _derive_digest(previous, row)
-            for previous in self._previous
+            _proven_digest(previous, row) if erased else _derive_digest(previous, row) for previous in self._previous
         )
         if row.digest in derived or not derived:
             self._refine_problem(by_stored=not derived or row.digest == derived[0])
@@ -188,17 +179,13 @@ class ChainVerifier:
         # Either the row or its digest was changed; the next row was chained to the true digest, and will tell.
         self._suspect = len(self._problems)
         self._previous = (row.digest,) if erased else (row.digest, derived[0])
-        self._problems.append(
-            Problem(row.position, "the digest does not match: the entry or its digest was changed")
-        )
+        self._problems.append(Problem(row.position, "the digest does not match: the entry or its digest was changed"))
 
     def _refine_problem(self, *, by_stored: bool) -> None:
         if self._suspect is None:
             return
         position = self._problems[self._suspect].position
-        what = (
-            "the entry was changed: its digest is of other content" if by_stored else "the digest was changed"
-        )
+        what = "the entry was changed: its digest is of other content" if by_stored else "the digest was changed"
         self._problems[self._suspect] = Problem(position, what)
 
     def _check_body(self, row: Row) -> None:
@@ -227,3 +214,33 @@ class ChainVerifier:
             return f"the blob {name} was changed"
         blobs[name] = data
         return ""
+
+
+def later_tip(tip: Tip | None, head: int, digest: str) -> Tip:
+    """The tip known after the session was read up to ``head``."""
+    return Tip(head, digest) if tip is None or head > tip.head else tip
+
+
+def refuse_erased(last: Tip | None, tip: Tip, after: int) -> None:
+    """Raise LogErased where the entries behind which a writer would append, its ``last`` tip, are gone.
+
+    A session that was erased and has begun again may have as many entries as before: the digest tells them
+    apart.
+    """
+    if last is None or last.head != after or tip.head > after:
+        return
+    if tip.head < after or tip.digest != last.digest:
+        raise LogErased(
+            f"this session had {after} entries when this log last looked, and they are not there any more: it was "
+            "erased, or its store replaced. Nothing was written; open it again."
+        )
+
+
+def may_keep_snapshot(last: Tip | None, tip: Tip) -> bool:
+    """True where a snapshot may be kept of a session that ends at ``tip``. Raises LogErased as
+    ``refuse_erased`` does.
+
+    Not for a branch without own entries: nothing would show that it was erased.
+    """
+    refuse_erased(last, tip, tip.head if last is None else last.head)
+    return tip.head > 0

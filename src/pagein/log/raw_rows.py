@@ -68,9 +68,7 @@ class RowLogBase:
         return data
 
 
-def read_pages(
-    page: Callable[[int, int], Sequence[Row]], start: int, stop: int, path: str
-) -> Iterator[Sequence[Row]]:
+def read_pages(page: Callable[[int, int], Sequence[Row]], start: int, stop: int, path: str) -> Iterator[Sequence[Row]]:
     """The rows ``[start, stop)`` in pages; ``page`` gives the first rows of a range. Raises LogUnreadable where
     one is missing.
     """

@@ -65,9 +65,7 @@ class SnapshotSlot:
 
 def encrypt_snapshot(snapshot: Snapshot, seal: Encryption) -> Snapshot:
     """Encrypt a snapshot as the entries are encrypted."""
-    return replace(
-        snapshot, digest=seal.encrypt_digest(snapshot.digest), body=seal.encrypt_blob(_NAME, snapshot.body)
-    )
+    return replace(snapshot, digest=seal.encrypt_digest(snapshot.digest), body=seal.encrypt_blob(_NAME, snapshot.body))
 
 
 def decrypt_slot(slot: SnapshotSlot, seal: Encryption) -> SnapshotSlot:
@@ -77,9 +75,7 @@ def decrypt_slot(slot: SnapshotSlot, seal: Encryption) -> SnapshotSlot:
         return slot
     try:
         snapshot = replace(
-            snapshot,
-            digest=seal.decrypt_digest(snapshot.digest),
-            body=seal.decrypt_blob(_NAME, snapshot.body),
+            snapshot, digest=seal.decrypt_digest(snapshot.digest), body=seal.decrypt_blob(_NAME, snapshot.body)
         )
     except LogError:
         snapshot = None

@@ -70,10 +70,7 @@ class MemoryRuntime:
     """
 
     def __init__(
-        self,
-        source: Log | OpenedRun,
-        options: Options,
-        wrap_log: Callable[[StoredLog], StoredLog] = lambda log: log,
+        self, source: Log | OpenedRun, options: Options, wrap_log: Callable[[StoredLog], StoredLog] = lambda log: log
     ) -> None:
         self._wrap_log = wrap_log
         if isinstance(source, OpenedRun):
@@ -89,18 +86,9 @@ class MemoryRuntime:
         self.search = SearchRuntime(log, embedder)
         names = {"user": options.get("user"), "project": options.get("project"), "task": options.get("task")}
         self.facts = FactsRuntime(
-            log,
-            names,
-            options.get("facts"),
-            store=facts_store,
-            model=self.model,
-            embedder=embedder,
-            clock=self.clock,
+            log, names, options.get("facts"), store=facts_store, model=self.model, embedder=embedder, clock=self.clock
         )
-        self.state.facts_block.is_on, self.state.facts_block.placement = (
-            self.facts.is_on,
-            self.facts.placement,
-        )
+        self.state.facts_block.is_on, self.state.facts_block.placement = (self.facts.is_on, self.facts.placement)
         self.format = format_named(options.get("format", "openai"))
         self.schedule = CheckpointSchedule.from_options(log, options)
         self.summary_writer: SummaryThread | SummaryTask | None = None
@@ -297,9 +285,7 @@ def open_run(
 
     state, model = build_state(options)  # a bad option leaves no file behind
     check_session(session)
-    store = open_store(
-        url, tenant=tenant, readonly=readonly, timeout=timeout, synchronous=synchronous, key=key
-    )
+    store = open_store(url, tenant=tenant, readonly=readonly, timeout=timeout, synchronous=synchronous, key=key)
     branches = Branches(store.log(session))
     try:
         branches.select(branch)

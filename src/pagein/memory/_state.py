@@ -17,7 +17,7 @@ from pagein.context.view.view import View, ViewEntry
 from pagein.errors import PageinError
 from pagein.events.callbacks import CallbackRegistry
 from pagein.events.entries import Compaction, Observed
-from pagein.events.fingerprints import body_fingerprints
+from pagein.events.protocol import body_fingerprints
 from pagein.events.steps import ActionStep, MemoryStep, Observation, TaskStep, as_text
 from pagein.log.base import Entry
 from pagein.memory.operations.ingest import LastRequest

@@ -79,12 +79,12 @@ def refresh(run: RunState) -> Flow[None]:
     Entries of another host stay unread until a write meets them as a Conflict. So does a log that got shorter without
     a trace.
     """
-    known = head = run.fold.head - run.log.unwritten
+    folded_head = head = run.fold.head - run.log.unwritten
     with suppress(LogError):  # the operation that needs the store reports it
         head = yield from Head()
-    if head == known:
+    if head == folded_head:
         return
-    entries = None if head < known else (yield from read_new_entries(run))
+    entries = None if head < folded_head else (yield from read_new_entries(run))
     if entries is None:
         yield from restart_if_erased(run)
     elif any(isinstance(entry.body, Erased) for entry in entries):

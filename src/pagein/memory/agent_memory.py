@@ -167,12 +167,7 @@ class AgentMemory:
         return self._take_turn(record, items, strict=True)
 
     def record_messages(
-        self,
-        messages: Any,
-        format: str | None = None,
-        *,
-        whole: bool | None = None,
-        usage: Usage | None = None,
+        self, messages: Any, format: str | None = None, *, whole: bool | None = None, usage: Usage | None = None
     ) -> RecordResult:
         """Record what is new in a provider's messages: a list, or a whole request.
 

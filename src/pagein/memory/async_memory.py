@@ -177,12 +177,7 @@ class AsyncAgentMemory:
         return await self._take_turn(record, items, strict=True)
 
     async def record_messages(
-        self,
-        messages: Any,
-        format: str | None = None,
-        *,
-        whole: bool | None = None,
-        usage: Usage | None = None,
+        self, messages: Any, format: str | None = None, *, whole: bool | None = None, usage: Usage | None = None
     ) -> RecordResult:
         """See AgentMemory.record_messages."""
         transcript = self._runtime.read_transcript(messages, format, usage)

@@ -75,16 +75,12 @@ class BranchRegistry:
             return replace(self, branches=self.branches | {dropped.name: replace(dropped, is_dropped=True)})
         if body.name != FORK:
             return self  # of a later release
-        branch = Branch(
-            str(state["name"]), str(state["parent"]), int(state["at"]), digest=str(state["digest"])
-        )
+        branch = Branch(str(state["name"]), str(state["parent"]), int(state["at"]), digest=str(state["digest"]))
         if branch.name in self.branches or branch.parent not in self.branches:
             raise ValueError(f"the branch {branch.name!r} of {branch.parent!r}")
         session = f"{OWN}{entry.position}:{run_session}"
         return replace(
-            self,
-            branches=self.branches | {branch.name: branch},
-            sessions=self.sessions | {branch.name: session},
+            self, branches=self.branches | {branch.name: branch}, sessions=self.sessions | {branch.name: session}
         )
 
 
@@ -210,9 +206,7 @@ class Branches:
             try:
                 registry = registry.apply(entry, self._session)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise LogUnreadable(
-                    f"entry {entry.position} of the branches cannot be read: {error!r}"
-                ) from error
+                raise LogUnreadable(f"entry {entry.position} of the branches cannot be read: {error!r}") from error
         return registry
 
     def _open_session(self, session: str) -> StoredLog:

@@ -50,9 +50,7 @@ class FactsRuntime:
         self.loop: asyncio.AbstractEventLoop | None = None
         """The loop in which a model is awaited, in async code."""
         self.is_on = settings is not False and (bool(settings) or any(names.values()))
-        self.placement: Placement | None = (
-            None if settings is False else getattr(settings, "placement", "tail")
-        )
+        self.placement: Placement | None = None if settings is False else getattr(settings, "placement", "tail")
 
     @property
     def is_open(self) -> bool:
@@ -168,8 +166,6 @@ class FactsRuntime:
         if error is None:
             self.problems.reported.clear()
         # A cancelled reading is no failure, and an open circuit follows from a failure that was reported.
-        elif not isinstance(error, ModelCancelled) and not (
-            isinstance(error, CircuitOpen) and self.problems.reported
-        ):
+        elif not isinstance(error, ModelCancelled) and not (isinstance(error, CircuitOpen) and self.problems.reported):
             kind = type(error).__name__
             self.problems.report(kind, f"nothing was read for facts, it is read later: {kind}: {error}")

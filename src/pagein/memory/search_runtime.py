@@ -115,9 +115,7 @@ class SearchRuntime:
         except Exception as error:  # noqa: BLE001 - anyone's embedder; recall goes on by words
             import logging  # noqa: PLC0415 - loads where something went wrong
 
-            logging.getLogger("pagein").warning(
-                "nothing more is embedded, recall goes on by words: %s", error
-            )
+            logging.getLogger("pagein").warning("nothing more is embedded, recall goes on by words: %s", error)
 
 
 def index_sessions(
@@ -130,9 +128,9 @@ def index_sessions(
     watermarks = index.watermarks()
     names = tuple(names)
     new = [name for name in names if name not in watermarks]
-    known = [name for name in names if name in watermarks]
+    indexed = [name for name in names if name in watermarks]
     waiting, unread = 0, list[str]()
-    for name in (*new, *known[:MAX_KNOWN_SESSIONS]):
+    for name in (*new, *indexed[:MAX_KNOWN_SESSIONS]):
         start = watermarks.get(name, 0)
         if name in watermarks and store.head(name) == start:
             continue

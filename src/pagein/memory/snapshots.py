@@ -29,16 +29,7 @@ VERSION = 4
 _FINGERPRINT_BYTES = 17
 """Bytes of a fingerprint: its kind, and the hash."""
 
-RESTORE_ERRORS = (
-    ValueError,
-    KeyError,
-    TypeError,
-    IndexError,
-    AttributeError,
-    zlib.error,
-    FormatError,
-    LogUnreadable,
-)
+RESTORE_ERRORS = (ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error, FormatError, LogUnreadable)
 """Errors that decoding a damaged snapshot may raise."""
 
 
@@ -75,11 +66,7 @@ def encode_snapshot(log: FoldedLog, page_in: PageInState) -> bytes:
         "heard_at": delta_encode(log.fingerprint_positions),
         "recorded": [[record.first, encode_record(record)] for record in log.summaries],
         "ends": log.fold.counter.cached_counts((CONTINUE, EARLIER)),
-        "part": [
-            page_in.search_share.share,
-            sorted(page_in.search_share.showed),
-            page_in.search_share.actions,
-        ],
+        "part": [page_in.search_share.share, sorted(page_in.search_share.showed), page_in.search_share.actions],
         "tail": None if page_in.cache is None else _encode_cache(page_in.cache),
     }
     return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
@@ -96,9 +83,7 @@ def needed_positions(value: Mapping[str, Any]) -> frozenset[int]:
     return Fold.required_positions(value["fold"])
 
 
-def restore(
-    value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int, object]
-) -> RestoredSnapshot:
+def restore(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int, object]) -> RestoredSnapshot:
     """Rebuild the state from a snapshot and the entries it needs. Raises one of ``RESTORE_ERRORS``."""
     from pagein.summaries.records import decode_record  # noqa: PLC0415 - loads where a snapshot is read
 
@@ -140,9 +125,7 @@ def _decode_cache(value: Mapping[str, Any]) -> PageInCache:
     rendered = None
     if place is not None:
         head, room = place
-        rendered = RenderedPageIn(
-            head, room, None if entry is None else restore_entry(entry[0], head, entry[1])
-        )
+        rendered = RenderedPageIn(head, room, None if entry is None else restore_entry(entry[0], head, entry[1]))
     page_in = PageIn(tuple(blocks), tuple(costs), frozenset(new_names), index, names_tokens)
     head, compactions = value["at"]
     return PageInCache(head, compactions, page_in, rendered)

@@ -1,4 +1,4 @@
-"""What a model can do with its memory: tools in every provider's spelling, and the one call that runs any of them."""
+"""The tools with which a model uses its memory: their definitions, and the call that runs any of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pagein.search.base import Hit
 
 RESULT_MAX_TOKENS = 2_000
-"""Tokens a tool's result may have; the rest is a call away."""
+"""Tokens that a tool's result may have; another call gives the rest."""
 
 MAX_HITS = 20
 
@@ -59,9 +59,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
         lines={"type": "string", "description": "First and last line, as 40-80."},
     ),
     _tool("pin", "Keep a text in sight, word for word, for the rest of the run.", ("text",), text=_TEXT),
-    _tool(
-        "note", "Write something down for later in this run; it shows when it matters.", ("text",), text=_TEXT
-    ),
+    _tool("note", "Write something down for later in this run; it shows when it matters.", ("text",), text=_TEXT),
     _tool(
         "forget",
         "Let a pin (by its handle) or a fact or note (by its id) go.",
@@ -101,10 +99,10 @@ def tools(form: str = "openai") -> list[dict[str, Any]]:
 
 
 def call_tool(run: RunState, name: str, arguments: str | Mapping[str, Any], now: float) -> Flow[str]:
-    """Run a tool the model called, and give the text it gets back, of at most ``MOST`` tokens.
+    """Run a tool that the model called; return its text of at most ``RESULT_MAX_TOKENS`` tokens.
 
-    What the model did wrong is told it, in a text that begins with ``error:``; nothing changed then. Raises
-    ConfigurationError for a tool there is not, LogError.
+    A wrong call changes nothing, and its text begins with ``error:``. Raises ConfigurationError for an unknown tool,
+    LogError.
     """
     function = _TOOL_FUNCTIONS.get(name)
     if function is None:
@@ -126,44 +124,44 @@ class _ToolMisuse(Exception):
 
 def _parse_arguments(name: str, arguments: str | Mapping[str, Any]) -> dict[str, Any]:
     try:
-        given = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
+        values = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
     except (ValueError, TypeError, RecursionError) as error:
         raise _ToolMisuse(f"the arguments are not JSON: {str(error)[:200]}") from error
-    schema = next(each["parameters"] for each in TOOLS if each["name"] == name)
-    known = schema["properties"]
-    if not isinstance(given, dict) or not set(given) <= set(known):
-        raise _ToolMisuse(f"{name} takes {', '.join(known)}")
-    given = {key: value for key, value in given.items() if value is not None}
-    if missing := [each for each in schema["required"] if each not in given]:
+    schema = next(tool["parameters"] for tool in TOOLS if tool["name"] == name)
+    properties = schema["properties"]
+    if not isinstance(values, dict) or not set(values) <= set(properties):
+        raise _ToolMisuse(f"{name} takes {', '.join(properties)}")
+    values = {key: value for key, value in values.items() if value is not None}
+    if missing := [key for key in schema["required"] if key not in values]:
         raise _ToolMisuse(f"{name} needs {', '.join(missing)}")
-    for key, value in given.items():
-        kind = int if known[key].get("type") == "integer" else str
+    for key, value in values.items():
+        kind = int if properties[key].get("type") == "integer" else str
         if not isinstance(value, kind) or isinstance(value, bool):
             raise _ToolMisuse(f"{key} is {'a whole number' if kind is int else 'text'}, not {value!r:.100}")
-        if value not in known[key].get("enum", [value]):
-            raise _ToolMisuse(f"{key} is one of {', '.join(known[key]['enum'])}")
-    return given
+        if value not in properties[key].get("enum", [value]):
+            raise _ToolMisuse(f"{key} is one of {', '.join(properties[key]['enum'])}")
+    return values
 
 
-def _recall(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
+def _recall(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
     del run
-    limit = min(MAX_HITS, max(1, given.get("limit", 5)))
+    limit = min(MAX_HITS, max(1, arguments.get("limit", 5)))
     query = Query(
-        given["query"],
+        arguments["query"],
         limit,
-        _time(given.get("since")),
-        _time(given.get("until")),
-        given.get("role"),
+        _time(arguments.get("since")),
+        _time(arguments.get("until")),
+        arguments.get("role"),
         now=now,
     )
     hits = yield from Recall(query)
     if query.role is None:
-        # A model's earlier questions match its question best, and hold no answer: every other hit is what a tool said.
-        told = yield from Recall(replace(query, role="tool"))
-        both = chain.from_iterable(zip_longest(hits, told))
-        hits = tuple({hit.handle: hit for hit in both if hit is not None}.values())[:limit]
+        # A model's earlier questions match its query best, and hold no answer. So every other hit is a tool's result.
+        results = yield from Recall(replace(query, role="tool"))
+        mixed = chain.from_iterable(zip_longest(hits, results))
+        hits = tuple({hit.handle: hit for hit in mixed if hit is not None}.values())[:limit]
     return "\n\n".join(map(_render_hit, hits)) or "Nothing in this run matches."
 
 
@@ -183,76 +181,76 @@ def _time(text: str | None) -> float | None:
         raise _ToolMisuse(f"{text!r:.60} is no date; write it as 2026-11-21") from None
 
 
-def _expand(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
+def _expand(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del now
-    text = str((yield from expand(run, given["handle"])))
+    text = str((yield from expand(run, arguments["handle"])))
     lines = text.splitlines()
     first, last = 1, len(lines)
-    if "lines" in given:
-        parts = given["lines"].replace(" ", "").split("-")
+    if "lines" in arguments:
+        parts = arguments["lines"].replace(" ", "").split("-")
         if len(parts) > 2 or not all(part.isdigit() for part in parts):
             raise _ToolMisuse("lines are a first and a last line, as 40-80")
         first, last = int(parts[0]), min(len(lines), int(parts[-1]))
         if not 1 <= first <= last:
             raise _ToolMisuse(f"it has lines 1-{len(lines)}")
-    kept: list[str] = []
-    left = RESULT_MAX_TOKENS - 60
+    fitting: list[str] = []
+    room = RESULT_MAX_TOKENS - 60
     for line in lines[first - 1 : last]:
-        left -= run.counter.text(line) + 1
-        if left < 0 and kept:
+        room -= run.counter.text(line) + 1
+        if room < 0 and fitting:
             break
-        kept.append(line)
-    if len(kept) == len(lines):
+        fitting.append(line)
+    if len(fitting) == len(lines):
         return text
-    end = first + len(kept) - 1
-    return "\n".join((f"(lines {first}-{end} of {len(lines)}; ask for others with lines)", *kept))
+    end = first + len(fitting) - 1
+    return "\n".join((f"(lines {first}-{end} of {len(lines)}; ask for others with lines)", *fitting))
 
 
-def _pin(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
+def _pin(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del now
-    if not given["text"].strip():
+    if not arguments["text"].strip():
         raise _ToolMisuse("there is nothing to pin")
-    return f"Pinned as {(yield from pins.pin(run, given['text']))}."
+    return f"Pinned as {(yield from pins.pin(run, arguments['text']))}."
 
 
-def _note(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
+def _note(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del run, now
     fact = yield from Call(
-        lambda runtime: runtime.use_facts().add(content=given["text"], scope="session", author="model")
+        lambda runtime: runtime.use_facts().add(content=arguments["text"], scope="session", author="model")
     )
     return f"Noted as {fact.id}."
 
 
-def _forget(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
+def _forget(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del now
-    named = given["id"].strip()
-    if named.startswith("s"):
-        yield from pins.unpin(run, named)
-        return f"{named} is no longer pinned."
-    _check_not_shared(named)
+    id = arguments["id"].strip()
+    if id.startswith("s"):
+        yield from pins.unpin(run, id)
+        return f"{id} is no longer pinned."
+    _check_not_shared(id)
     yield from Call(
-        lambda runtime: runtime.use_facts().remove(id=named, reason=given.get("reason", ""), author="model")
+        lambda runtime: runtime.use_facts().remove(id=id, reason=arguments.get("reason", ""), author="model")
     )
-    return f"{named} is forgotten."
+    return f"{id} is forgotten."
 
 
-def _remember(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
+def _remember(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del run, now
     fact = yield from Call(
-        lambda runtime: runtime.use_facts().add(**{**given, "author": "model", "confidence": 0.9})
+        lambda runtime: runtime.use_facts().add(**{**arguments, "author": "model", "confidence": 0.9})
     )
     return f"Remembered as {fact.id}."
 
 
-def _update(run: RunState, given: dict[str, Any], now: float) -> Flow[str]:
+def _update(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del run, now
-    _check_not_shared(given["id"])
-    fact = yield from Call(lambda runtime: runtime.use_facts().update(**{**given, "author": "model"}))
+    _check_not_shared(arguments["id"])
+    fact = yield from Call(lambda runtime: runtime.use_facts().update(**{**arguments, "author": "model"}))
     return f"Remembered as {fact.id}."
 
 
-def _check_not_shared(named: str) -> None:
-    if named.strip("[] \n").startswith("fa"):
+def _check_not_shared(id: str) -> None:
+    if id.strip("[] \n").startswith("fa"):
         raise _ToolMisuse("a fact for everybody is changed by the host")
 
 

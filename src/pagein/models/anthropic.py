@@ -52,11 +52,7 @@ class AnthropicModel(SdkModel):
         self._raise_if_withheld(reason, usage)
         text = "".join(block.text for block in blocks if block.type == "text")
         return build_response(
-            text,
-            _FINISH_REASONS.get(reason or "end_turn", "other"),
-            usage,
-            model=self.name,
-            window=self.window,
+            text, _FINISH_REASONS.get(reason or "end_turn", "other"), usage, model=self.name, window=self.window
         )
 
     def _add_event(self, partial: PartialResponse, event: Any) -> None:

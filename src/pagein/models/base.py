@@ -38,9 +38,7 @@ class ModelRequest:
             raise ConfigurationError("a request needs a user message with text in it")
 
     @staticmethod
-    def from_text(
-        text: str, *, system: str = "", max_tokens: int = 2_048, timeout: float = 120.0
-    ) -> ModelRequest:
+    def from_text(text: str, *, system: str = "", max_tokens: int = 2_048, timeout: float = 120.0) -> ModelRequest:
         """Build a request of one user message, after a system message if ``system`` is not empty."""
         messages = (*([Message("system", system)] if system else []), Message("user", text))
         return ModelRequest(messages, max_tokens, timeout)

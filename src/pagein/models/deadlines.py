@@ -23,9 +23,7 @@ _POLL_SECONDS = 0.05
 """Seconds between two checks for cancellation."""
 
 
-_IS_CANCELLED: contextvars.ContextVar[Callable[[], bool] | None] = contextvars.ContextVar(
-    "is_cancelled", default=None
-)
+_IS_CANCELLED: contextvars.ContextVar[Callable[[], bool] | None] = contextvars.ContextVar("is_cancelled", default=None)
 """Cancellation check of the enclosing wait: nested waits end with it."""
 
 
@@ -91,9 +89,7 @@ def _wait_for_outcome(
     while True:
         seconds_left = deadline - time.monotonic()
         try:
-            return outcomes.get(
-                timeout=max(0.0, min(seconds_left, _POLL_SECONDS) if is_cancelled else seconds_left)
-            )
+            return outcomes.get(timeout=max(0.0, min(seconds_left, _POLL_SECONDS) if is_cancelled else seconds_left))
         except queue.Empty:
             pass
         if is_cancelled is not None and is_cancelled():

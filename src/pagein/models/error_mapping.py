@@ -43,17 +43,13 @@ def map_error(error: BaseException, model: str, keys: Iterable[str] = ()) -> Pag
     text = error_text(error)
     summary = redact_keys(f"{type(error).__name__}: {_error_message(error, text)}", keys)
     status, wait = http_status(error) or 0, _retry_after(error, text)
-    return _classify_failure(
-        model, status, text, summary, is_transient=_is_transient(error), retry_after=wait
-    )
+    return _classify_failure(model, status, text, summary, is_transient=_is_transient(error), retry_after=wait)
 
 
 def map_error_answer(model: str, status: int, text: str, keys: Iterable[str] = ()) -> PageinError:
     """Return the error for an answer with status 200 that reports a failure, as OpenRouter and MiniMax send."""
     summary = redact_keys(text, keys)
-    return _classify_failure(
-        model, status, text, summary, is_transient=False, retry_after=_wait_in_text(text)
-    )
+    return _classify_failure(model, status, text, summary, is_transient=False, retry_after=_wait_in_text(text))
 
 
 def build_response(
@@ -109,9 +105,7 @@ def _error_message(error: BaseException, text: str) -> str:
 
 
 def _is_transient(error: BaseException) -> bool:
-    return isinstance(error, OSError) or any(
-        _TRANSIENT_NAMES.search(kind.__name__) for kind in type(error).__mro__
-    )
+    return isinstance(error, OSError) or any(_TRANSIENT_NAMES.search(kind.__name__) for kind in type(error).__mro__)
 
 
 def _retry_after(error: BaseException, text: str) -> float | None:
@@ -122,9 +116,7 @@ def _retry_after(error: BaseException, text: str) -> float | None:
 
 def _wait_in_headers(headers: Any) -> float | None:
     try:
-        exact, standard, date = (
-            str(headers.get(name) or "") for name in ("retry-after-ms", "retry-after", "date")
-        )
+        exact, standard, date = (str(headers.get(name) or "") for name in ("retry-after-ms", "retry-after", "date"))
     except Exception:  # noqa: BLE001 - not a mapping
         return None
     for text, unit in ((exact, 0.001), (standard, 1.0)):

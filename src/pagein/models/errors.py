@@ -81,12 +81,7 @@ class ModelOverflow(ModelError):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        window: int | None = None,
-        requested: int | None = None,
-        usage: Usage | None = None,
+        self, message: str, *, window: int | None = None, requested: int | None = None, usage: Usage | None = None
     ) -> None:
         self.window, self.requested = window, requested
         super().__init__(message, usage=usage)

@@ -47,9 +47,7 @@ class LangChainModel:
         """Return the answer. Raises ModelError, or Illegal for messages no provider would accept."""
         messages, limits = self._render_request(request)
         try:
-            answer = call_with_deadline(
-                request.timeout, lambda: self.chat.invoke(messages, **limits), name=self.name
-            )
+            answer = call_with_deadline(request.timeout, lambda: self.chat.invoke(messages, **limits), name=self.name)
             return self._read_response(answer)
         except Exception as error:  # noqa: BLE001 - any provider's SDK
             fault = map_error(error, self.name)
@@ -59,9 +57,7 @@ class LangChainModel:
         """Async variant of ``write``."""
         messages, limits = self._render_request(request)
         try:
-            answer = await await_with_deadline(
-                request.timeout, self.chat.ainvoke(messages, **limits), name=self.name
-            )
+            answer = await await_with_deadline(request.timeout, self.chat.ainvoke(messages, **limits), name=self.name)
             return self._read_response(answer)
         except Exception as error:  # noqa: BLE001 - any provider's SDK
             fault = map_error(error, self.name)
@@ -79,8 +75,7 @@ class LangChainModel:
     def _read_response(self, answer: Any) -> ModelResponse:
         metadata = getattr(answer, "response_metadata", None) or {}
         reason = next(
-            (metadata[key] for key in ("finish_reason", "stop_reason", "done_reason") if metadata.get(key)),
-            "stop",
+            (metadata[key] for key in ("finish_reason", "stop_reason", "done_reason") if metadata.get(key)), "stop"
         )
         usage = _usage(getattr(answer, "usage_metadata", None))
         if reason in _WITHHELD_REASONS:
@@ -96,9 +91,7 @@ def _text(answer: Any) -> str:
         return content
     blocks = content if isinstance(content, list) else []
     texts = (
-        block if isinstance(block, str) else block.get("text")
-        for block in blocks
-        if isinstance(block, str | dict)
+        block if isinstance(block, str) else block.get("text") for block in blocks if isinstance(block, str | dict)
     )
     return "".join(text for text in texts if isinstance(text, str))
 
@@ -108,6 +101,4 @@ def _usage(reported: Any) -> Usage | None:
         return None
     details = reported.get("input_token_details")
     cached = details.get("cache_read") if isinstance(details, Mapping) else 0
-    return Usage(
-        reported["input_tokens"], count_or_zero(reported.get("output_tokens")), count_or_zero(cached)
-    )
+    return Usage(reported["input_tokens"], count_or_zero(reported.get("output_tokens")), count_or_zero(cached))

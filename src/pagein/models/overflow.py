@@ -86,9 +86,7 @@ _RATE_LIMITED = re.compile(
     r"(?i)too many (?:tokens|requests)[^.]{0,20}?(?:, please wait| per (?:minute|day|hour|second))|"
     r"throttl|rate limit reached|quota exceeded|exceeded your current quota"
 )
-_BARE_STATUS_400 = re.compile(
-    r"(?i)\s*(?:error code: ?)?400(?: status code)?(?: bad request)?(?: \(no body\))?\s*"
-)
+_BARE_STATUS_400 = re.compile(r"(?i)\s*(?:error code: ?)?400(?: status code)?(?: bad request)?(?: \(no body\))?\s*")
 _PLAUSIBLE_TOKENS = range(128, 1_000_000_000)
 _MAX_TEXT_CHARS = 8_000
 

@@ -26,14 +26,7 @@ from pagein.models.deadlines import (
     is_wait_cancelled,
     sleep_unless_cancelled,
 )
-from pagein.models.errors import (
-    CircuitOpen,
-    ModelCancelled,
-    ModelError,
-    ModelOverflow,
-    ModelUnavailable,
-    SpendLimit,
-)
+from pagein.models.errors import CircuitOpen, ModelCancelled, ModelError, ModelOverflow, ModelUnavailable, SpendLimit
 from pagein.models.overflow import Overflow
 from pagein.models.spending import Spending, max_usage_of
 from pagein.tokens import TokenCounter
@@ -53,13 +46,9 @@ class RetryPolicy:
 
     attempts: Annotated[int, Constraint(1, cap=100), "Attempts in all."] = 4
     first: Annotated[float, SECONDS, "Seconds of the first pause."] = 0.5
-    factor: Annotated[
-        float, Constraint(1, cap=100), "Factor by which each pause is longer than the one before."
-    ] = 2.0
+    factor: Annotated[float, Constraint(1, cap=100), "Factor by which each pause is longer than the one before."] = 2.0
     most: Annotated[float, SECONDS, "Maximum seconds of a pause."] = 20.0
-    longest: Annotated[float, SECONDS, "Longest Retry-After in seconds. A longer one ends the request."] = (
-        60.0
-    )
+    longest: Annotated[float, SECONDS, "Longest Retry-After in seconds. A longer one ends the request."] = 60.0
     attempt: Annotated[
         float | None,
         Constraint(exclusive=True, cap=86_400),
@@ -84,9 +73,7 @@ class Breaker:
 
     def __init__(
         self,
-        failures: Annotated[
-            int, POSITIVE_COUNT, "Failed requests in a row after which the model is paused."
-        ] = 3,
+        failures: Annotated[int, POSITIVE_COUNT, "Failed requests in a row after which the model is paused."] = 3,
         cool_down: Annotated[float, SECONDS, "Seconds of that pause."] = 60.0,
         *,
         clock: Callable[[], float] = time.monotonic,

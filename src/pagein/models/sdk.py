@@ -37,18 +37,14 @@ class SdkModel:
     name: str
     base_url: Annotated[
         str,
-        Constraint(
-            form="an address that begins with http:// or https://", pattern=r"https?://\S+", guarded="."
-        ),
+        Constraint(form="an address that begins with http:// or https://", pattern=r"https?://\S+", guarded="."),
         "Address of another server.",
     ] = ""
     window: Annotated[int, TOKENS, "Tokens of its window. 0: looked up by its name."] = 0
     key_variable: Annotated[
         str,
         Constraint(
-            form="the name of an environment variable, in capitals",
-            pattern=r"[A-Z_][A-Z0-9_]{0,99}",
-            guarded=".",
+            form="the name of an environment variable, in capitals", pattern=r"[A-Z_][A-Z0-9_]{0,99}", guarded="."
         ),
         "Environment variable that holds its key. Never the key.",
     ] = ""
@@ -197,7 +193,5 @@ class PartialResponse:
     def _check_complete(self) -> PartialResponse:
         # A stream without a finish reason was cut, or overflowed on some servers: the text is incomplete.
         if self.finish is None and self.text:
-            raise ModelTruncated(
-                f"{self.model} broke off within its answer", text=self.text, usage=self.usage
-            )
+            raise ModelTruncated(f"{self.model} broke off within its answer", text=self.text, usage=self.usage)
         return self

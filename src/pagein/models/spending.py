@@ -12,7 +12,7 @@ from pagein.events.steps import Usage
 from pagein.models.base import ModelRequest
 from pagein.models.errors import SpendLimit
 from pagein.tokens import TokenCounter
-from pagein.tokens.requests import request_tokens
+from pagein.tokens.counter import request_tokens
 from pagein.tokens.windows import MODELS
 
 
@@ -22,9 +22,7 @@ class Price:
 
     input: Annotated[float, COUNT, "Money for a million input tokens."]
     output: Annotated[float, COUNT, "Money for a million output tokens."]
-    cached: Annotated[
-        float | None, COUNT, "Money for a million cached input tokens. Default: as other input."
-    ] = None
+    cached: Annotated[float | None, COUNT, "Money for a million cached input tokens. Default: as other input."] = None
 
     def cost_of(self, usage: Usage) -> float:
         """Cost of a request with this usage."""
@@ -45,19 +43,13 @@ class Spending:
     def __init__(
         self,
         *,
-        tokens: Annotated[
-            int | None, Constraint(cap=10**12), "Maximum tokens a memory spends, in and out."
-        ] = None,
-        money: Annotated[
-            float | None, Constraint(cap=10**9), "Maximum money, in the currency of `price`."
-        ] = None,
+        tokens: Annotated[int | None, Constraint(cap=10**12), "Maximum tokens a memory spends, in and out."] = None,
+        money: Annotated[float | None, Constraint(cap=10**9), "Maximum money, in the currency of `price`."] = None,
         price: Price | None = None,
     ) -> None:
         check_arguments(Spending, {"tokens": tokens, "money": money})
         if money is not None and price is None:
-            raise ConfigurationError(
-                "a limit in money needs a price: Spending(money=1.0, price=Price(0.15, 0.60))"
-            )
+            raise ConfigurationError("a limit in money needs a price: Spending(money=1.0, price=Price(0.15, 0.60))")
         self.limits = (tokens, money)
         self._price = price or Price(0, 0)
         self._tokens, self._money = 0, 0.0

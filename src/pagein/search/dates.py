@@ -100,9 +100,7 @@ def _calendar_windows(text: str, now: float | None) -> Iterator[DateWindow]:
 
 def _calendar_window(match: re.Match[str], now: float | None) -> DateWindow | None:
     parts = match.groupdict()
-    month = (
-        int(parts["number"]) if parts.get("number") else _MONTH.get((parts.get("month") or "")[:3].lower())
-    )
+    month = int(parts["number"]) if parts.get("number") else _MONTH.get((parts.get("month") or "")[:3].lower())
     year = int(parts["year"]) if parts.get("year") else None
     day = int(parts["day"]) if parts.get("day") else None
     try:

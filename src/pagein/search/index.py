@@ -69,9 +69,7 @@ class SearchIndex:
     ``LogError`` or ``ConfigurationError``, never a driver's error.
     """
 
-    def __init__(
-        self, store: IndexStore, *, session: str = "default", own_tools: Collection[str] = ()
-    ) -> None:
+    def __init__(self, store: IndexStore, *, session: str = "default", own_tools: Collection[str] = ()) -> None:
         self.session = session
         self._store = store
         self._own_tools = frozenset(own_tools)
@@ -121,9 +119,7 @@ class SearchIndex:
 
     def watermarks(self) -> dict[str, int]:
         """The position up to which each session is indexed, for all indexed sessions of the tenant."""
-        return self._store.run_read(
-            lambda reader: {indexed.name: indexed.position for indexed in reader.sessions()}
-        )
+        return self._store.run_read(lambda reader: {indexed.name: indexed.position for indexed in reader.sessions()})
 
     def search(self, query: Query | str) -> tuple[Hit, ...]:
         """The best hits, best first, at most ``limit``. There is no query syntax: any text is searched as it is.
@@ -148,9 +144,7 @@ class SearchIndex:
         """Remove passages that these entries no longer contain, as after an erasure; return how many there were."""
         session = self._session_name(session)
         batch = tuple(entries)
-        return self._with_rebuild(
-            lambda: self._store.run_write(lambda writer: remove_stale(writer, session, batch))
-        )
+        return self._with_rebuild(lambda: self._store.run_write(lambda writer: remove_stale(writer, session, batch)))
 
     def clear(self, session: str | None = None) -> None:
         """Drop the index of one session; the next ``catch_up`` builds it again."""
@@ -165,11 +159,7 @@ class SearchIndex:
     def pending(self) -> int:
         """The number of the tenant's passages without a vector; 0 without an embedder."""
         vectors = self._store.vectors
-        return (
-            0
-            if vectors is None
-            else max(0, self._store.run_read(lambda reader: vectors.pending(reader, 1)[1]))
-        )
+        return 0 if vectors is None else max(0, self._store.run_read(lambda reader: vectors.pending(reader, 1)[1]))
 
     def embed_pending(self, limit: int = 64) -> int:
         """Embed at most ``limit`` passages that have no vector, newest first; return how many remain.
@@ -206,9 +196,7 @@ class SearchIndex:
     def _index(self, entries: Iterator[Entry], session: str) -> int:
         total = 0
         while batch := tuple(islice(entries, _BATCH_ENTRIES)):
-            total += self._store.run_write(
-                lambda writer: add_entries(writer, session, batch, self._own_tools)
-            )
+            total += self._store.run_write(lambda writer: add_entries(writer, session, batch, self._own_tools))
             for entry in batch:
                 if isinstance(entry.body, Erased):
                     self._forget_erased(entry.body, entry.position, session)
@@ -262,9 +250,7 @@ class SearchIndex:
     def _forget(self, positions: Collection[int], session: str) -> int:
         def forget(writing: IndexWriter) -> int:
             indexed = writing.find_session(session)
-            return (
-                0 if indexed is None else writing.remove_passages(indexed, writing.ids_at(indexed, positions))
-            )
+            return 0 if indexed is None else writing.remove_passages(indexed, writing.ids_at(indexed, positions))
 
         return self._store.run_write(forget)
 
@@ -363,9 +349,7 @@ def find_candidates(
     rows = {row.id: row for row in reader.rows(ids) if _matches_filters(row, query)}
     similarities = {} if vector_scores is None else vector_scores.similarities(rows)
     word_scores = _word_scores(reader, rows, matches)
-    candidates = [
-        _build_candidate(row, word_scores[row.id], similarities.get(row.id)) for row in rows.values()
-    ]
+    candidates = [_build_candidate(row, word_scores[row.id], similarities.get(row.id)) for row in rows.values()]
     times = date_windows(query.text, query.now)
     return SearchCandidates(tuple(fuse(candidates, times)), rows, query_words)
 
@@ -421,9 +405,7 @@ def _matches_filters(row: PassageRow, query: Query) -> bool:
     return not early and not late and (not query.roles or row.role in query.roles)
 
 
-def _word_scores(
-    reader: IndexReader, rows: Mapping[int, PassageRow], matches: TermMatches
-) -> dict[int, float]:
+def _word_scores(reader: IndexReader, rows: Mapping[int, PassageRow], matches: TermMatches) -> dict[int, float]:
     """BM25F of each passage, with its neighbours in the session."""
     ids = {id + offset for id in rows for offset in (0, *NEIGHBOUR_WEIGHTS)}
     # The postings of a rare term are complete. Those of a common one are not, so its occurrences are counted in the texts.

@@ -76,9 +76,7 @@ class IndexReader(Protocol):
         """The first and the last possible id of the tenant's passages."""
         ...
 
-    def ranges_between(
-        self, sessions: Collection[int], early: float, late: float
-    ) -> Sequence[tuple[int, int]]:
+    def ranges_between(self, sessions: Collection[int], early: float, late: float) -> Sequence[tuple[int, int]]:
         """Ids of passages recorded from ``early`` to ``late``: one range for each session that has any."""
         ...
 

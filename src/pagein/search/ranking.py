@@ -71,10 +71,7 @@ def top_ids(sums: Mapping[int, float], limit: int) -> list[int]:
 
 
 def bm25f_scores(
-    ids: Collection[int],
-    sizes: Mapping[int, int],
-    counts: Mapping[str, Mapping[int, int]],
-    statistics: TermStatistics,
+    ids: Collection[int], sizes: Mapping[int, int], counts: Mapping[str, Mapping[int, int]], statistics: TermStatistics
 ) -> dict[int, float]:
     """BM25F of each passage: its neighbours are weaker fields, each normalized by its own length.
 
@@ -86,9 +83,7 @@ def bm25f_scores(
     totals = dict.fromkeys(ids, 0.0)
     around = ((0, 1.0), *NEIGHBOUR_WEIGHTS.items())
     # By passage, the passages that it counts in, with its weight there.
-    neighbours = {
-        id: [(id - offset, share) for offset, share in around if id - offset in totals] for id in norms
-    }
+    neighbours = {id: [(id - offset, share) for offset, share in around if id - offset in totals] for id in norms}
     for term, holders in counts.items():
         worth = statistics.rarity[term] * (BM25_K1 + 1)
         for id, count in _weighted_counts(holders, norms, neighbours).items():
@@ -97,9 +92,7 @@ def bm25f_scores(
 
 
 def _weighted_counts(
-    holders: Mapping[int, int],
-    norms: Mapping[int, float],
-    neighbours: Mapping[int, Iterable[tuple[int, float]]],
+    holders: Mapping[int, int], norms: Mapping[int, float], neighbours: Mapping[int, Iterable[tuple[int, float]]]
 ) -> dict[int, float]:
     """The weighted count of one term in each passage: its own, and its neighbours'."""
     weighted: dict[int, float] = {}
@@ -119,10 +112,7 @@ def count_occurrences(stored_terms: Collection[str], terms: frozenset[str]) -> l
     """
     if len(stored_terms) > MAX_CACHED_SEARCH:
         return [count_terms(filter(terms.__contains__, text.split(" "))) for text in stored_terms]
-    return [
-        {term: counts[term] for term in terms if term in counts}
-        for counts in map(_count_stored, stored_terms)
-    ]
+    return [{term: counts[term] for term in terms if term in counts} for counts in map(_count_stored, stored_terms)]
 
 
 @functools.lru_cache(maxsize=CACHED_PASSAGES)
@@ -188,13 +178,9 @@ def match_terms(
     present = {term: holders for term, holders in zip(terms, id_sets, strict=True) if holders}
     complete = {term for term, holders in present.items() if len(holders) <= share}
     frequencies = {term: len(present[term]) for term in complete}
-    frequencies |= _count_common(
-        reader, [term for term in present if term not in complete], scope, counts, passages
-    )
+    frequencies |= _count_common(reader, [term for term in present if term not in complete], scope, counts, passages)
     rarities = {term: rarity(passages, min(frequencies[term], passages)) for term in present}
-    matches = TermMatches(
-        TermStatistics(passages, size / passages if passages else 0.0, rarities), present, complete
-    )
+    matches = TermMatches(TermStatistics(passages, size / passages if passages else 0.0, rarities), present, complete)
     _match_groups(reader, scope, matches, share)
     return matches
 
@@ -247,13 +233,7 @@ RECENCY_BOOST = 0.02
 DATE_BOOST = 0.1
 """The share by which a hit within a date of the query is raised."""
 
-ROLE_CONFIDENCE: Mapping[str, float] = {
-    "user": 1.0,
-    "note": 1.0,
-    "assistant": 0.85,
-    "tool": 0.9,
-    "system": 0.85,
-}
+ROLE_CONFIDENCE: Mapping[str, float] = {"user": 1.0, "note": 1.0, "assistant": 0.85, "tool": 0.9, "system": 0.85}
 """The weight of each role. On LongMemEval's development questions, packed by score alone, the assistant at .8 instead
 of 1 finds .864 instead of .770 of the evidence within 1,000 tokens."""
 
@@ -302,11 +282,7 @@ def fuse(candidates: Sequence[PassageCandidate], windows: Sequence[DateWindow] =
 
 
 def _score_candidate(
-    candidate: PassageCandidate,
-    words: float,
-    meaning: float,
-    span: tuple[float, float],
-    windows: Sequence[DateWindow],
+    candidate: PassageCandidate, words: float, meaning: float, span: tuple[float, float], windows: Sequence[DateWindow]
 ) -> ScoredCandidate:
     by_words = candidate.words / words
     near = max(0.0, candidate.meaning or 0.0) / meaning
@@ -315,9 +291,7 @@ def _score_candidate(
     recency = 1 + RECENCY_BOOST * (2 * age - 1)
     confidence = ROLE_CONFIDENCE.get(candidate.role, 1.0)
     times = (candidate.at,) if candidate.mentioned_at is None else (candidate.at, candidate.mentioned_at)
-    date_boost = 1 + DATE_BOOST * (
-        bool(windows) and any(window.contains(at) for window in windows for at in times)
-    )
+    date_boost = 1 + DATE_BOOST * (bool(windows) and any(window.contains(at) for window in windows for at in times))
     score = (by_words + VECTOR_WEIGHT * near) * recency * confidence * date_boost
     scores = {"words": by_words} | ({} if candidate.meaning is None else {"meaning": near})
     scores |= {"recency": recency, "confidence": confidence, "time": date_boost}
@@ -333,9 +307,7 @@ def select_hits(ranked: Sequence[ScoredCandidate], limit: int) -> list[ScoredCan
     hits = diverse[:limit]
     if limit >= MIN_HITS_TO_SEED:
         for kind in ("words", "meaning"):
-            _include_best(
-                hits, max(diverse, key=lambda scored: scored.scores.get(kind, 0.0), default=None), kind
-            )
+            _include_best(hits, max(diverse, key=lambda scored: scored.scores.get(kind, 0.0), default=None), kind)
     return hits
 
 

@@ -49,9 +49,7 @@ def _session_word_scores(
     reader: IndexReader, scope: Scope, counts: TermCounts, terms: Sequence[str]
 ) -> dict[int, float]:
     matches = match_terms(reader, terms, scope, counts, postings=_MAX_POSTINGS, term_postings=_MAX_HOLDERS)
-    holders = sorted({passage for ids in matches.present.values() for passage in ids}, reverse=True)[
-        :_MAX_HOLDERS
-    ]
+    holders = sorted({passage for ids in matches.present.values() for passage in ids}, reverse=True)[:_MAX_HOLDERS]
     occurrences: dict[int, dict[str, int]] = {}
     for id, _, stored in reader.terms(holders):
         session = occurrences.setdefault(session_of(id), {})
@@ -76,7 +74,5 @@ def bm25(occurrences: Mapping[int, Mapping[str, int]], sizes: Mapping[int, int])
     scores = {}
     for key, counts in occurrences.items():
         norm = BM25_K1 * (1 - BM25_B + BM25_B * sizes[key] / average)
-        scores[key] = sum(
-            worth[term] * count * (BM25_K1 + 1) / (count + norm) for term, count in counts.items()
-        )
+        scores[key] = sum(worth[term] * count * (BM25_K1 + 1) / (count + norm) for term, count in counts.items())
     return scores

@@ -185,11 +185,7 @@ def stem(word: str) -> str:
     >>> stem("failures"), stem("e1234"), stem("id")
     ('failur', 'e1234', 'id')
     """
-    return (
-        _stem_word(word)
-        if 3 < len(word) <= 40 and word.isalpha() and word.isascii()
-        else word[:MAX_TERM_CHARS]
-    )
+    return _stem_word(word) if 3 < len(word) <= 40 and word.isalpha() and word.isascii() else word[:MAX_TERM_CHARS]
 
 
 @functools.lru_cache(maxsize=65_536)

@@ -29,23 +29,14 @@ class VectorStoreBase:
         self.embedder = embedder
         _check_numpy_version()
         name, dimension = embedder.name, embedder.dimension
-        if (
-            not isinstance(name, str)
-            or isinstance(dimension, bool)
-            or not isinstance(dimension, int)
-            or dimension < 1
-        ):
-            raise ConfigurationError(
-                f"an embedder has a name and a dimension above 0, not {name!r} and {dimension!r}"
-            )
+        if not isinstance(name, str) or isinstance(dimension, bool) or not isinstance(dimension, int) or dimension < 1:
+            raise ConfigurationError(f"an embedder has a name and a dimension above 0, not {name!r} and {dimension!r}")
         self.failure: Exception | None = None
         """The error of the embedder at the last query, or None."""
 
     def embed_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The texts' vectors, each of length 1. Raises ConfigurationError for vectors of a wrong dimension."""
-        vectors = np.asarray(
-            self.embedder.embed([text[:_MAX_EMBED_CHARS] for text in texts]), dtype=np.float32
-        )
+        vectors = np.asarray(self.embedder.embed([text[:_MAX_EMBED_CHARS] for text in texts]), dtype=np.float32)
         shape = (len(texts), self.embedder.dimension)
         if vectors.shape != shape or not np.isfinite(vectors).all():
             raise ConfigurationError(
@@ -72,15 +63,11 @@ class VectorStoreBase:
         """The exact similarities of the nearest passages of a scope."""
         raise NotImplementedError
 
-    def score_passages(
-        self, reader: Any, vector: NDArray[np.float32], ids: Collection[int]
-    ) -> dict[int, float]:
+    def score_passages(self, reader: Any, vector: NDArray[np.float32], ids: Collection[int]) -> dict[int, float]:
         """The exact similarities of these passages; those without a vector are left out."""
         raise NotImplementedError
 
-    def similarities(
-        self, stored: Sequence[tuple[int, bytes]], vector: NDArray[np.float32]
-    ) -> dict[int, float]:
+    def similarities(self, stored: Sequence[tuple[int, bytes]], vector: NDArray[np.float32]) -> dict[int, float]:
         """The similarities of stored vectors of half floats; those of another length are left out."""
         good = [row for row in stored if len(row[1]) == 2 * self.embedder.dimension]
         if not good:
@@ -117,6 +104,4 @@ class EmbeddingScores:
 
 def _check_numpy_version() -> None:
     if not hasattr(np, "bitwise_count"):
-        raise ConfigurationError(
-            f"vectors need NumPy 2 or later, this is {np.__version__}: pip install -U numpy"
-        )
+        raise ConfigurationError(f"vectors need NumPy 2 or later, this is {np.__version__}: pip install -U numpy")

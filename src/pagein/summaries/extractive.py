@@ -66,11 +66,7 @@ def _quote(quoted: QuotedText, max_chars: int) -> SummaryItem:
 
 def _objective(span: Span) -> SummaryItem | None:
     """The user's newest text that is long enough for an objective."""
-    requests = [
-        text
-        for text in span.texts
-        if text.speaker == "user" and len(text.text.strip()) >= MIN_OBJECTIVE_CHARS
-    ]
+    requests = [text for text in span.texts if text.speaker == "user" and len(text.text.strip()) >= MIN_OBJECTIVE_CHARS]
     return _quote(requests[-1], OBJECTIVE_MAX_CHARS) if requests else None
 
 

@@ -70,9 +70,7 @@ class Fidelity:
     def score(self) -> float:
         """Share in sight over all kinds, by ``KIND_WEIGHTS``; 1 without key items."""
         total = sum(KIND_WEIGHTS[kind] * self.score_of(kind).total for kind in KINDS)
-        return (
-            sum(KIND_WEIGHTS[kind] * self.score_of(kind).in_sight for kind in KINDS) / total if total else 1.0
-        )
+        return sum(KIND_WEIGHTS[kind] * self.score_of(kind).in_sight for kind in KINDS) / total if total else 1.0
 
     def score_for_length(self, tokens: int) -> float:
         """Weight in sight as a share of what a text of ``tokens`` tokens could show; at most 1."""
@@ -97,10 +95,7 @@ def measure_fidelity(
     total = Counter(item.kind for item in items)
     in_sight = total - Counter(item.kind for item in missing)
     recoverable = Counter(item.kind for item in missing if item.handle in reachable)
-    scores = (
-        RetentionScore(kind, total[kind], in_sight[kind], in_sight[kind] + recoverable[kind])
-        for kind in KINDS
-    )
+    scores = (RetentionScore(kind, total[kind], in_sight[kind], in_sight[kind] + recoverable[kind]) for kind in KINDS)
     return Fidelity(tuple(scores), missing)
 
 
@@ -164,9 +159,7 @@ def _is_reachable(handle: str, handles: Sequence[Handle]) -> bool:
     )
 
 
-def repair_summary(
-    summary: Summary, span: Span, report: Fidelity, tokens: int, *, counter: TokenCounter
-) -> Summary:
+def repair_summary(summary: Summary, span: Span, report: Fidelity, tokens: int, *, counter: TokenCounter) -> Summary:
     """Add missing key items from the source: every rule, and others in at most ``tokens`` tokens.
 
     The most important kinds come first, within a kind the newest. Items without room are counted by kind under
@@ -184,10 +177,7 @@ def repair_summary(
                 continue
             tokens -= cost if kind != "constraint" else 0
             added.setdefault(section, []).append(item)
-    notes = [
-        SummaryItem(f"{count} of the run's {kind}s", handles=(span.handle,))
-        for kind, count in omitted.items()
-    ]
+    notes = [SummaryItem(f"{count} of the run's {kind}s", handles=(span.handle,)) for kind, count in omitted.items()]
     copies = {section: tuple(reversed(items)) for section, items in added.items()}
     # The copies are the older side: the summary's own text on the same thing wins.
     repaired = merge_summaries(Summary(**copies), summary)  # type: ignore[arg-type]  # no copy is a task

@@ -58,8 +58,7 @@ _RULE = re.compile(
 """Words of a rule in English, German, French, Spanish, Italian, Portuguese, Russian, Chinese, Japanese, Korean."""
 
 _FAILURE = re.compile(
-    r"\b(?:\w*error|\w*exception|traceback|fail(?:ed|ure)|fatal|denied|refused|no such|not found)\b",
-    re.IGNORECASE,
+    r"\b(?:\w*error|\w*exception|traceback|fail(?:ed|ure)|fatal|denied|refused|no such|not found)\b", re.IGNORECASE
 )
 _FAILURE_WORDS = (
     "error", "exception", "traceback", "failed", "failure", "fatal", "denied", "refused", "no such", "not found"
@@ -76,9 +75,7 @@ _NO_ERROR = re.compile(r"\b(?:0|no) (?:errors?|failures?|failed)\b", re.IGNORECA
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])|(?<=[\u3002\uff01\uff1f])|\n+")
 _BULLET = re.compile(r"^(?:[-*\u2022]|\d{1,3}[.)])\s+")
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-_FIGURE = re.compile(
-    r"(?<![\w.,/-])[$\u20ac]?\d{1,9}(?:[.,]\d{1,9}){1,4}%?(?![\w/-])|(?<![\w.,/-])[$\u20ac]\d{1,9}\b"
-)
+_FIGURE = re.compile(r"(?<![\w.,/-])[$\u20ac]?\d{1,9}(?:[.,]\d{1,9}){1,4}%?(?![\w/-])|(?<![\w.,/-])[$\u20ac]\d{1,9}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +148,7 @@ def split_sentences(text: str) -> Iterator[str]:
 def error_lines(quoted: QuotedText) -> tuple[str, ...]:
     """The last lines of a result that report a failure, verbatim; without any, the last line of a failed result."""
     lines = _both_ends(quoted.text).splitlines()
-    failing = islice(
-        (line for line in reversed(lines) if _is_error(line, quoted.failed)), MAX_ERRORS_PER_RESULT
-    )
+    failing = islice((line for line in reversed(lines) if _is_error(line, quoted.failed)), MAX_ERRORS_PER_RESULT)
     lines_shown = list(failing)[::-1]
     if quoted.failed and not lines_shown:
         lines_shown = [line for line in lines if not _NOISE.fullmatch(line)][-1:]

@@ -29,9 +29,7 @@ _LABELLED_ID = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _ENDING_TOOL = re.compile(r"kill|stop|close|terminate|cancel|shut_?down|delete|remove", re.IGNORECASE)
-_FINISHED = re.compile(
-    r"\b(?:exited|completed|finished|terminated|killed|stopped|done|closed)\b", re.IGNORECASE
-)
+_FINISHED = re.compile(r"\b(?:exited|completed|finished|terminated|killed|stopped|done|closed)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

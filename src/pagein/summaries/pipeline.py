@@ -16,7 +16,7 @@ from pagein.summaries.reply_parser import parse_reply
 from pagein.summaries.requests import PromptSettings, SummaryRequest, build_requests, build_resume_message
 from pagein.summaries.spans import Span
 from pagein.summaries.summary import Summary
-from pagein.tokens.requests import request_tokens
+from pagein.tokens.counter import request_tokens
 
 MAX_SHRINKS = 3
 """Times a request that overflowed is repeated in smaller pieces."""
@@ -56,9 +56,7 @@ def _summarize_range(
         summaries: list[Summary] = []
         try:
             for request in requests:
-                response = yield ModelRequest(
-                    request.messages, summarizer.settings.output_tokens, summarizer.timeout
-                )
+                response = yield ModelRequest(request.messages, summarizer.settings.output_tokens, summarizer.timeout)
                 summaries.append(parse_reply(
                     response.text, request.span, author=summarizer.name, counter=job.counter,
                     trusted_texts=job.trusted_texts, truncated=response.finish == "length", first=part.first,
@@ -75,9 +73,7 @@ def _summarize_range(
     return SummaryRecord(part.first, part.last, verified.summary)
 
 
-def _shrink_settings(
-    settings: PromptSettings, request: SummaryRequest, error: ModelOverflow
-) -> PromptSettings:
+def _shrink_settings(settings: PromptSettings, request: SummaryRequest, error: ModelOverflow) -> PromptSettings:
     """Return settings for requests shorter than the one that overflowed, whatever the provider counted."""
     request_size = request_tokens(request.messages, settings.counter)
     window_named, requested = error.window or 0, error.requested or 0

@@ -44,9 +44,7 @@ def decode_record(first: int, record: str) -> SummaryRecord:
     return SummaryRecord(first, int(value["last"]), summary_from_dict(value["summary"]))
 
 
-def iter_records(
-    compactions: Iterable[Compaction], newer: Iterable[SummaryRecord] = ()
-) -> Iterator[SummaryRecord]:
+def iter_records(compactions: Iterable[Compaction], newer: Iterable[SummaryRecord] = ()) -> Iterator[SummaryRecord]:
     """Yield all records, newest last. Records in another format, such as a later release's, are skipped."""
     for compaction in compactions:
         for replacement in compaction.replacements:
@@ -83,11 +81,7 @@ def merge_records(links: Sequence[SummaryRecord]) -> SummaryRecord:
 
 def is_long_summary(text: str | None, counter: TokenCounter) -> bool:
     """True for a summary that is more than a line with a handle."""
-    return (
-        text is not None
-        and len(text) > LONG_SUMMARY_MIN_TOKENS
-        and counter.text(text) >= LONG_SUMMARY_MIN_TOKENS
-    )
+    return text is not None and len(text) > LONG_SUMMARY_MIN_TOKENS and counter.text(text) >= LONG_SUMMARY_MIN_TOKENS
 
 
 def long_summaries(view: View, replacements: Iterable[Replacement] = ()) -> Iterator[Replacement]:
@@ -112,10 +106,7 @@ def compose_replacement(
     """
     tokens = view.counter.text(replacement.summary or "")
     head = render_summary(
-        record.summary,
-        int(tokens * RECORD_SHARE),
-        view.counter,
-        handle=range_handle(record.first, record.last),
+        record.summary, int(tokens * RECORD_SHARE), view.counter, handle=range_handle(record.first, record.last)
     )
     entries = tuple(entry for entry in view.run if replacement.first <= entry.first < replacement.last)
     tokens_left = tokens - view.counter.text(head) - 2

@@ -97,9 +97,7 @@ def _drop_to_fit(
             last.included.popitem()
         else:
             break
-    return next(
-        (line for line in (f"Out of view: {handle}.", handle, "") if counter.text(line) <= tokens), ""
-    )
+    return next((line for line in (f"Out of view: {handle}.", handle, "") if counter.text(line) <= tokens), "")
 
 
 def _join_lines(sections: dict[str, _Section], bare: Sequence[str], head: str, handle: str) -> str:
@@ -136,15 +134,11 @@ def _sections(summary: Summary, handle: str) -> dict[str, _Section]:
         name: _Section(TITLES[name], list(_preferred_lines(items, handle, keep_first=name == "constraints")))
         for name, items in items_by_section.items()
     }
-    sections["artifacts"].names = {
-        place: one_line(item.text, 200) for place, item in enumerate(summary.artifacts)
-    }
+    sections["artifacts"].names = {place: one_line(item.text, 200) for place, item in enumerate(summary.artifacts)}
     return sections
 
 
-def _preferred_lines(
-    items: Sequence[SummaryItem], handle: str, *, keep_first: bool
-) -> Iterator[tuple[int, str]]:
+def _preferred_lines(items: Sequence[SummaryItem], handle: str, *, keep_first: bool) -> Iterator[tuple[int, str]]:
     """The lines, newest first; rules oldest first, as the first ones came with the task."""
     places = range(len(items)) if keep_first else reversed(range(len(items)))
     for place in places:
@@ -160,9 +154,7 @@ def render_item(item: SummaryItem, whole: str = "") -> str:
     """
     text, note = one_line(item.text, 2_000), one_line(item.note)
     if isinstance(item, TaskItem) and (item.id or item.status == "blocked"):
-        state = (
-            f"{one_line(item.id, 100)} ({item.status})" if item.status != "open" else one_line(item.id, 100)
-        )
+        state = f"{one_line(item.id, 100)} ({item.status})" if item.status != "open" else one_line(item.id, 100)
         text = f"{state.strip()}: {text}"
     if item.author == EXTRACTIVE and text and text in note:
         text = note  # a copied line contains its name
@@ -227,14 +219,10 @@ def _bare_names(section: _Section, tokens_left: int, counter: TokenCounter, name
 
 def _omission_line(sections: dict[str, _Section], handle: str, *, bare_names: int = 0) -> str:
     """The last line, which counts by section what did not fit; empty if everything did."""
-    counts = {
-        name: len(part.lines) - len(part.included) - len(part.covered) for name, part in sections.items()
-    }
+    counts = {name: len(part.lines) - len(part.included) - len(part.covered) for name, part in sections.items()}
     counts["artifacts"] -= bare_names
     omissions = [
-        f"{count} of {TITLES[name].split(',')[0].split(' (')[0].lower()}"
-        for name, count in counts.items()
-        if count
+        f"{count} of {TITLES[name].split(',')[0].split(' (')[0].lower()}" for name, count in counts.items() if count
     ]
     return f"Left out here, and back by expand({handle}): {', '.join(omissions)}." if omissions else ""
 

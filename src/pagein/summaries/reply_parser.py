@@ -81,9 +81,7 @@ def parse_reply(
     )
     if summary.is_empty:
         raise SummaryRejected("empty", "it says nothing")
-    source = "\n".join(
-        argument_text(quoted.text) if quoted.speaker == "call" else quoted.text for quoted in span.texts
-    )
+    source = "\n".join(argument_text(quoted.text) if quoted.speaker == "call" else quoted.text for quoted in span.texts)
     share = overlap_share(summary, source)
     if share > ECHO_SHARE:
         raise SummaryRejected("echo", f"{share:.0%} of it is copied from the run")
@@ -103,9 +101,7 @@ def _strip_fence(reply: str) -> str:
     if text.startswith("```"):
         match = _FENCE.fullmatch(text)
         if match is None:
-            raise SummaryRejected(
-                "truncated" if text.count("```") == 1 else "not json", "the code fence is not closed"
-            )
+            raise SummaryRejected("truncated" if text.count("```") == 1 else "not json", "the code fence is not closed")
         return match[1].strip()
     return text
 
@@ -191,16 +187,11 @@ def _sanitize_items(items: Iterable[ItemT], span: Span, first: int) -> tuple[Ite
 def _sanitize_item(item: ItemT, span: Span, first: int) -> ItemT:
     parsed = (parse_handle(handle) for handle in item.handles)
     valid = (
-        handle
-        for handle in parsed
-        if handle and min(first, span.first) <= handle.first and handle.last <= span.last
+        handle for handle in parsed if handle and min(first, span.first) <= handle.first and handle.last <= span.last
     )
     handles = tuple(dict.fromkeys(map(str, valid))) or (span.handle,)
     tidy = replace(
-        item,
-        text=one_line(item.text, MAX_TEXT_CHARS),
-        note=one_line(item.note, MAX_NOTE_CHARS),
-        handles=handles,
+        item, text=one_line(item.text, MAX_TEXT_CHARS), note=one_line(item.note, MAX_NOTE_CHARS), handles=handles
     )
     return replace(tidy, id=one_line(tidy.id, MAX_ID_CHARS)) if isinstance(tidy, TaskItem) else tidy
 

@@ -21,7 +21,7 @@ from pagein.summaries.spans import QuotedText, Span
 from pagein.summaries.summary import Summary
 from pagein.summaries.templates import Prompts, fill_template
 from pagein.tokens import TokenCounter
-from pagein.tokens.requests import request_tokens
+from pagein.tokens.counter import request_tokens
 
 PREVIOUS_SHARE = 0.3
 """Share of the tokens for the run that the previous record may use in the prompt; code merges all of it."""
@@ -63,9 +63,7 @@ class SummaryRequest:
     span: Span
 
 
-def build_requests(
-    span: Span, settings: PromptSettings, previous: Summary | None = None
-) -> tuple[SummaryRequest, ...]:
+def build_requests(span: Span, settings: PromptSettings, previous: Summary | None = None) -> tuple[SummaryRequest, ...]:
     """Build the requests whose merged answers summarize the span: one if it fits the window, else one for each piece.
 
     Each has at most ``settings.max_request_tokens`` tokens. Raises ConfigurationError if the window leaves no room for
@@ -110,13 +108,7 @@ def build_resume_message(span: Span, settings: PromptSettings) -> Message:
 
 
 def _render_messages(
-    settings: PromptSettings,
-    name: str,
-    run: str,
-    handle: str,
-    previous: str = "",
-    part: str = "1",
-    parts: str = "1",
+    settings: PromptSettings, name: str, run: str, handle: str, previous: str = "", part: str = "1", parts: str = "1"
 ) -> tuple[Message, ...]:
     words = str(max(50, int(settings.output_tokens * WORDS_PER_TOKEN)))
     values = {
@@ -134,9 +126,7 @@ def _render_messages(
 
 def _tokens_for_run(settings: PromptSettings, previous: str) -> int:
     """Tokens that a request leaves for the run, with the longest handle and numbers."""
-    empty = _render_messages(
-        settings, "summarise", "", "s" + "9" * 9 + "-" + "9" * 9, previous, "9999", "9999"
-    )
+    empty = _render_messages(settings, "summarise", "", "s" + "9" * 9 + "-" + "9" * 9, previous, "9999", "9999")
     tokens_left = settings.max_request_tokens - request_tokens(empty, settings.counter) - 8
     if tokens_left < MIN_RUN_TOKENS:
         raise ConfigurationError(
@@ -213,9 +203,7 @@ def _render_quote(quoted: QuotedText) -> str:
         else ""
     )
     tool = (
-        f' tool="{escape(_UNSAFE_CHARS.sub(" ", quoted.about.split(":")[0])[:60])}"'
-        if quoted.speaker == "call"
-        else ""
+        f' tool="{escape(_UNSAFE_CHARS.sub(" ", quoted.about.split(":")[0])[:60])}"' if quoted.speaker == "call" else ""
     )
     failed = ' failed="yes"' if quoted.failed else ""
     more = ' continued="yes"' if quoted.offset else ""

@@ -8,9 +8,7 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_PAGEIN_TAG = re.compile(
-    r"<(?=\s*(?:/\s*)?(?:memory|pinned|system-notice|late-result|pagein-))", re.IGNORECASE
-)
+_PAGEIN_TAG = re.compile(r"<(?=\s*(?:/\s*)?(?:memory|pinned|system-notice|late-result|pagein-))", re.IGNORECASE)
 _CHAT_TEMPLATE = re.compile(
     r"""
       <(?=[|\uff5c][^<>\n]{1,40}[|\uff5c]>)     # <|im_start|> and the like

@@ -118,8 +118,4 @@ def describe_call(call: ToolCall) -> str:
     """
     lines = (line.strip() for line in argument_text(call.arguments).splitlines())
     first = next((line for line in lines if line), "")
-    return (
-        f"{call.name}: {first}"[:CALL_LINE_MAX_CHARS]
-        if first and first != "{}"
-        else call.name[:CALL_LINE_MAX_CHARS]
-    )
+    return f"{call.name}: {first}"[:CALL_LINE_MAX_CHARS] if first and first != "{}" else call.name[:CALL_LINE_MAX_CHARS]

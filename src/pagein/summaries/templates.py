@@ -18,10 +18,7 @@ from pagein.errors import ConfigurationError
 TEMPLATE_VARIABLES: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
     "system": (frozenset(), frozenset()),
     "shape": (frozenset({"words"}), frozenset()),
-    "summarise": (
-        frozenset({"shape", "previous", "handle", "part", "parts", "run", "words"}),
-        frozenset({"run"}),
-    ),
+    "summarise": (frozenset({"shape", "previous", "handle", "part", "parts", "run", "words"}), frozenset({"run"})),
     "resume": (frozenset({"shape", "handle", "words"}), frozenset()),
 }
 """For each template its allowed variables, and its required ones."""
@@ -52,9 +49,7 @@ def load_prompts(override: str | os.PathLike[str] | Mapping[str, str] | None = N
     Raises ConfigurationError for an unknown name, a missing folder, and an invalid template.
     """
     names = [field.name for field in fields(Prompts)]
-    overrides = (
-        _read_folder(Path(override)) if isinstance(override, str | os.PathLike) else dict(override or {})
-    )
+    overrides = _read_folder(Path(override)) if isinstance(override, str | os.PathLike) else dict(override or {})
     unknown = sorted(set(overrides) - set(names))
     if unknown:
         raise ConfigurationError(f"no prompt {', '.join(map(repr, unknown))}; there are {', '.join(names)}")
@@ -76,9 +71,7 @@ def _read_folder(folder: Path) -> dict[str, str]:
 def _check_template(name: str, text: str) -> None:
     template = Template(text)
     if not template.is_valid():
-        raise ConfigurationError(
-            f"the prompt {name!r} has a $ that begins no name; write $$ for a dollar sign"
-        )
+        raise ConfigurationError(f"the prompt {name!r} has a $ that begins no name; write $$ for a dollar sign")
     may, must = TEMPLATE_VARIABLES[name]
     used = set(template.get_identifiers())
     if used - may:

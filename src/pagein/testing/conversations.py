@@ -92,16 +92,12 @@ def items_to_messages(items: Iterable[Item]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _pair_results(
-    step: ActionStep | None, answers: list[Observation], used_ids: set[str]
-) -> Iterator[Message]:
+def _pair_results(step: ActionStep | None, answers: list[Observation], used_ids: set[str]) -> Iterator[Message]:
     if step is not None:
         fresh = [_with_unique_id(call, used_ids) for call in step.tool_calls]
         yield Message("assistant", step.content, tuple(fresh), extra=step.extra)
         for index, (call, renamed) in enumerate(zip(step.tool_calls, fresh, strict=True)):
-            answer = next(
-                (a for a in answers if a.index == index or (a.index is None and a.call_id == call.id)), None
-            )
+            answer = next((a for a in answers if a.index == index or (a.index is None and a.call_id == call.id)), None)
             if answer is None:
                 raise ValueError(f"call {call.id!r} has no result")
             answers.remove(answer)
@@ -148,9 +144,7 @@ def statements(messages: Sequence[Message], provider: str) -> Iterator[Statement
         for call in message.tool_calls:
             ordinals[call.id] = len(ordinals)
             yield from _call(call, provider)
-            yield Statement(
-                ("place", statement_count + sum(lossless_counts[: call.at])), frozenset({"call place"})
-            )
+            yield Statement(("place", statement_count + sum(lossless_counts[: call.at])), frozenset({"call place"}))
         statement_count += sum(lossless_counts)
 
 
@@ -191,11 +185,7 @@ def _text(text: str) -> Iterator[Statement]:
 
 
 def _image(image: Image, role: str, provider: str) -> Iterator[Statement]:
-    places = {
-        "tool": "image in a result",
-        "assistant": "image from the assistant",
-        "system": "image in instructions",
-    }
+    places = {"tool": "image in a result", "assistant": "image from the assistant", "system": "image in instructions"}
     losses = {places[role]} if role in places else set()
     if not (image.url.startswith("https://") or image.media_type in _COMMON_IMAGES):
         losses.add("image type")
@@ -251,8 +241,7 @@ _IMAGES = (
     Image(b"GIF89a", "image/gif"),
     Image(b"BM", "image/bmp"),
     Image(
-        url="https://example.org/a.png",
-        extra=Opaque("openai", "image_url", '{"cache_control":{"type":"ephemeral"}}'),
+        url="https://example.org/a.png", extra=Opaque("openai", "image_url", '{"cache_control":{"type":"ephemeral"}}')
     ),
     Image(url="http://example.org/a.png", detail="low"),
 )
@@ -269,11 +258,7 @@ _USER_PARTS = (
     Opaque("openai", "video_url", '{"type":"video_url","video_url":{"url":"https://example.org/v"}}'),
     Opaque("anthropic", "document", '{"type":"document","source":{"type":"text","media_type":"text/plain","data":"d"}}', "d"),
 )  # fmt: skip
-_TEXT_EXTRAS = (
-    None,
-    Opaque("anthropic", "text", '{"citations":[]}'),
-    Opaque("openai", "text", '{"mark":{"a":1}}'),
-)
+_TEXT_EXTRAS = (None, Opaque("anthropic", "text", '{"citations":[]}'), Opaque("openai", "text", '{"mark":{"a":1}}'))
 _MESSAGE_EXTRAS = (
     None,
     Opaque("openai", "message", '{"name":"ann"}'),
@@ -301,12 +286,8 @@ def _contents(*others: Part) -> st.SearchStrategy[Content]:
     return _texts | st.lists(parts, max_size=3).map(tuple)
 
 
-_system = st.builds(
-    Message, st.just("system"), _contents(*_IMAGES[:1]), extra=st.sampled_from((None, _DEVELOPER))
-)
-_user = st.builds(
-    Message, st.just("user"), _contents(*_IMAGES, *_USER_PARTS), extra=st.sampled_from(_MESSAGE_EXTRAS)
-)
+_system = st.builds(Message, st.just("system"), _contents(*_IMAGES[:1]), extra=st.sampled_from((None, _DEVELOPER)))
+_user = st.builds(Message, st.just("user"), _contents(*_IMAGES, *_USER_PARTS), extra=st.sampled_from(_MESSAGE_EXTRAS))
 
 
 @st.composite
@@ -329,15 +310,11 @@ def legal_conversations(draw: st.DrawFn) -> tuple[Message, ...]:
 
 @st.composite
 def _assistants(draw: st.DrawFn, key: str, calls: int) -> Message:
-    leading: list[Part] = draw(
-        st.sampled_from(([], [_REASONING], [_THINKING], [_REASONING, _THINKING, _REDACTED]))
-    )
+    leading: list[Part] = draw(st.sampled_from(([], [_REASONING], [_THINKING], [_REASONING, _THINKING, _REDACTED])))
     parts: list[Part] = draw(st.lists(_text_parts | st.sampled_from((_DECLINED, *_IMAGES[:2])), max_size=3))
     if draw(st.booleans()):
         parts += [Opaque("anthropic", kind, body % f"srv_{key}") for kind, body in _SERVER_PAIR.items()]
-    content: Content | None = (
-        (*leading, *parts) if leading or parts else draw(st.sampled_from((None, "", "Done.")))
-    )
+    content: Content | None = (*leading, *parts) if leading or parts else draw(st.sampled_from((None, "", "Done.")))
     # Thinking comes first in its turn, so no call precedes it.
     places = st.none() | st.integers(len(leading), len(leading) + len(parts))
     tool_calls = [draw(_calls(f"{key}{number}", places)) for number in range(calls)]
@@ -347,19 +324,15 @@ def _assistants(draw: st.DrawFn, key: str, calls: int) -> Message:
 
 def _calls(key: str, places: st.SearchStrategy[int | None]) -> st.SearchStrategy[ToolCall]:
     ids = st.sampled_from((f"call_{key}", f"functions.bash:{key}", f"\ud800{key}", f"pagein-{key}"))
-    arguments = st.sampled_from(_ODD_ARGUMENTS) | st.dictionaries(
-        _texts, st.integers() | _texts, max_size=2
-    ).map(json.dumps)
-    return st.builds(
-        ToolCall, ids, st.sampled_from(_ODD_NAMES), arguments, places, st.sampled_from(_CALL_EXTRAS)
+    arguments = st.sampled_from(_ODD_ARGUMENTS) | st.dictionaries(_texts, st.integers() | _texts, max_size=2).map(
+        json.dumps
     )
+    return st.builds(ToolCall, ids, st.sampled_from(_ODD_NAMES), arguments, places, st.sampled_from(_CALL_EXTRAS))
 
 
 def _results(call_id: str) -> st.SearchStrategy[Message]:
     contents, extras = _contents(*_IMAGES[:2]), st.sampled_from(_RESULT_EXTRAS)
-    return st.builds(
-        Message, st.just("tool"), contents, call_id=st.just(call_id), is_error=st.booleans(), extra=extras
-    )
+    return st.builds(Message, st.just("tool"), contents, call_id=st.just(call_id), is_error=st.booleans(), extra=extras)
 
 
 def every_feature() -> tuple[Message, ...]:

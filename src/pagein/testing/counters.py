@@ -21,22 +21,15 @@ import pytest
 
 from pagein.events.messages import Message
 from pagein.events.steps import Image, Opaque, Text, ToolCall
-from pagein.testing._helpers import run_in_threads
+from pagein.testing._threads import run_in_threads
 from pagein.tokens import TokenCounter
-from pagein.tokens.requests import request_tokens
+from pagein.tokens.counter import request_tokens
 
 PROSE = (
     "The build failed on line 42 of settings.py, because DATABASE_URL was empty; "
     "we set it in the environment and ran the 17 tests again. "
 )
-SPECIALS = (
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|eot_id|>",
-    "<|start_header_id|>",
-    "<end_of_turn>",
-    "<|fim_prefix|>",
-)
+SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|eot_id|>", "<|start_header_id|>", "<end_of_turn>", "<|fim_prefix|>")
 
 
 def hazards() -> Iterator[tuple[str, str]]:
@@ -139,21 +132,10 @@ class CounterTests:
         assert counter.image(fat) <= counter.image(Image(png(800, 600), "image/png"))
 
     def test_any_image_has_a_price(self, counter: TokenCounter) -> None:
-        odd = (
-            b"",
-            b"\xff\xd8\xff",
-            b"GIF89a",
-            b"RIFF\0\0\0\0WEBPVP8 ",
-            b"BM",
-            b"not an image at all",
-            png(0, 0),
-        )
+        odd = (b"", b"\xff\xd8\xff", b"GIF89a", b"RIFF\0\0\0\0WEBPVP8 ", b"BM", b"not an image at all", png(0, 0))
         images = [Image(data, "image/png") for data in odd]
         images += [Image(url="https://example.org/a.png"), Image(url="data:image/png;base64,%%%")]
-        images += [
-            Image(png(4_000_000_000, 1), "image/png", detail=detail)
-            for detail in ("low", "high", "auto", "?")
-        ]
+        images += [Image(png(4_000_000_000, 1), "image/png", detail=detail) for detail in ("low", "high", "auto", "?")]
         for image in images:
             assert counter.image(image) > 0, image
 
@@ -170,9 +152,7 @@ class CounterTests:
         texts = [PROSE, PROSE, thought.text, "read_file", arguments, PROSE * 3]
         parts = sum(map(counter.text, texts)) + counter.image(image)
         assert request_tokens(messages, counter) >= parts + len(messages)
-        longer = Message(
-            "assistant", None, (ToolCall("call_1", "read_file", f'{{"text": "{PROSE * 100}"}}'),)
-        )
+        longer = Message("assistant", None, (ToolCall("call_1", "read_file", f'{{"text": "{PROSE * 100}"}}'),))
         shorter = Message("assistant", None, (ToolCall("call_1", "read_file", "{}"),))
         grown = request_tokens([longer], counter) - request_tokens([shorter], counter)
         assert grown > 75 * counter.text(PROSE), "the arguments of a tool call are not free"

@@ -20,10 +20,9 @@ from pagein.errors import Conflict, LogClosed, LogErased, LogError
 from pagein.events.entries import Body, Erased, Observed, Pin
 from pagein.events.steps import ActionStep, Image, Observation, TaskStep, ToolCall
 from pagein.log.base import Entry, StoredLog
-from pagein.log.blobs import hash_bytes
+from pagein.log.blobs import hash_bytes, make_tombstone
 from pagein.log.erasure import Cut, Removal
-from pagein.log.tombstones import make_tombstone
-from pagein.testing._helpers import require
+from pagein.testing._threads import require
 from pagein.testing.logs import NOON, OpenLog, open_stored
 
 UNIQUE_WORD = "xanthippe-4711"
@@ -165,9 +164,7 @@ class ErasingTests:
             with pytest.raises(Conflict):
                 log.erase(bad, at=NOON)
             assert log.verify().erased == 0
-            log.erase(
-                [_make_cut("default", 3, {1: ERASED_STEP}), _make_cut("other", 3, {1: ERASED_STEP})], at=NOON
-            )
+            log.erase([_make_cut("default", 3, {1: ERASED_STEP}), _make_cut("other", 3, {1: ERASED_STEP})], at=NOON)
             for session_log in (log, other):
                 verification = session_log.verify()
                 assert (verification.problems, verification.erased) == ((), 1)
@@ -237,9 +234,7 @@ class ErasingTests:
 
 
 def _append_steps(log: StoredLog, count: int) -> Sequence[Entry]:
-    steps = [
-        TaskStep(f"{UNIQUE_WORD} and {number}" if number == 1 else str(number)) for number in range(count)
-    ]
+    steps = [TaskStep(f"{UNIQUE_WORD} and {number}" if number == 1 else str(number)) for number in range(count)]
     return log.append(steps, after=0, at=NOON)
 
 

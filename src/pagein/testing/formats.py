@@ -80,9 +80,9 @@ class FormatTests:
         after = items_to_messages(format.parse(format.render(before)))
         for loss in self.cannot_carry:
             others = self.cannot_carry - {loss}
-            assert _carried_statements(before, format, others) != _carried_statements(
-                after, format, others
-            ), f"{loss!r} is carried after all"
+            assert _carried_statements(before, format, others) != _carried_statements(after, format, others), (
+                f"{loss!r} is carried after all"
+            )
 
     @_checked
     @hypothesis.given(messages=legal_conversations())
@@ -113,9 +113,7 @@ class FormatTests:
 
     @_checked
     @hypothesis.given(messages=legal_conversations())
-    def test_equal_messages_are_equal_bytes_and_new_values(
-        self, format: Format, messages: tuple[Message, ...]
-    ) -> None:
+    def test_equal_messages_are_equal_bytes_and_new_values(self, format: Format, messages: tuple[Message, ...]) -> None:
         first, second = format.render(messages), format.render(copy.deepcopy(messages))
         spelled = json.dumps(second)
         assert json.dumps(first) == spelled
@@ -126,9 +124,7 @@ class FormatTests:
 
     @_checked
     @hypothesis.given(messages=legal_conversations())
-    def test_one_more_message_only_lengthens_the_end(
-        self, format: Format, messages: tuple[Message, ...]
-    ) -> None:
+    def test_one_more_message_only_lengthens_the_end(self, format: Format, messages: tuple[Message, ...]) -> None:
         for length in range(1, len(messages)):
             shorter, longer = format.render(messages[:length]), format.render(messages[: length + 1])
             for part in ("system", "messages"):
@@ -145,9 +141,7 @@ class FormatTests:
             body = json.dumps({"type": "kept", "secret": "s3cret", "signature": "c2ln"})
             content = (Text("Hello."), Opaque(provider, "kept", body, "s3cret"))
             marked = Text("Hello.", Opaque(provider, "text", '{"beside": "b3side"}'))
-            request = json.dumps(
-                format.render((Message("user", content), Message("user", (marked, Text(".")))))
-            )
+            request = json.dumps(format.render((Message("user", content), Message("user", (marked, Text("."))))))
             assert ("s3cret" in request, "b3side" in request) == (expected, expected)
 
     @_checked
@@ -187,7 +181,5 @@ class FormatTests:
             assert format.count_signs(rows, rows) == 0
 
 
-def _carried_statements(
-    messages: Sequence[Message], format: Format, losses: frozenset[str]
-) -> list[Statement]:
+def _carried_statements(messages: Sequence[Message], format: Format, losses: frozenset[str]) -> list[Statement]:
     return [fact for fact in statements(messages, format.name) if not fact.losses & losses]

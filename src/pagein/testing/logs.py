@@ -26,18 +26,11 @@ from hypothesis import strategies as st
 
 from pagein.errors import Conflict, LogClosed, LogError
 from pagein.events.entries import Body, Observed, Pin
-from pagein.events.steps import (
-    ActionStep,
-    Image,
-    Observation,
-    TaskStep,
-    Text,
-    ToolCall,
-)
+from pagein.events.steps import ActionStep, Image, Observation, TaskStep, Text, ToolCall
 from pagein.log.base import Entry, Log, StoredLog
 from pagein.log.codec import encode
 from pagein.log.hash_chain import link, origin
-from pagein.testing._helpers import require, run_in_threads
+from pagein.testing._threads import require, run_in_threads
 from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, PICTURE, bodies, bodies_with_text_everywhere
 
 NOON = 1_700_000_000.123456
@@ -154,9 +147,7 @@ class LogTests:
                 assert _bodies(log, head) == batch, f"{hazard[:20]!r} was changed"
 
     def test_plain_text_parts_and_nothing_stay_apart(self, open_log: OpenLog) -> None:
-        batch: list[Body] = [
-            ActionStep(content) for content in (None, "", (), (Text(""),), "a", (Text("a"),))
-        ]
+        batch: list[Body] = [ActionStep(content) for content in (None, "", (), (Text(""),), "a", (Text("a"),))]
         with open_and_close(open_log) as log:
             log.append(batch, after=0, at=NOON)
             assert _bodies(log) == batch
@@ -180,9 +171,7 @@ class LogTests:
             for start in range(-2, 7):
                 for stop in (*range(-2, 8), None, 2**70):
                     positions = [entry.position for entry in log.read(start, stop)]
-                    inside = [
-                        number for number in range(5) if start <= number and (stop is None or number < stop)
-                    ]
+                    inside = [number for number in range(5) if start <= number and (stop is None or number < stop)]
                     assert positions == inside, f"[{start}, {stop})"
             assert list(log.read(2**70)) == []
 
@@ -286,12 +275,7 @@ class LogTests:
         log.append(_tasks(2), after=0, at=NOON)
         log.close()
         log.close()
-        for use in (
-            log.head,
-            lambda: list(log.read()),
-            log.verify,
-            lambda: log.append([Pin("a")], after=2, at=NOON),
-        ):
+        for use in (log.head, lambda: list(log.read()), log.verify, lambda: log.append([Pin("a")], after=2, at=NOON)):
             with pytest.raises(LogClosed):
                 use()
 
@@ -359,9 +343,7 @@ class LogTests:
             TaskStep((Image(PICTURE, "image/png"), Text("between"), Image(PICTURE[::-1]), Image(b"\0"))),
             Observed(0, 0, Observation("c", (Image(PICTURE),))),
             ActionStep(
-                "e\u0301" * 30_000,
-                (ToolCall("c", "write", "{" + "\0" * 40_000),),
-                (Observation("c", "x" * 2**20),),
+                "e\u0301" * 30_000, (ToolCall("c", "write", "{" + "\0" * 40_000),), (Observation("c", "x" * 2**20),)
             ),
         ]
         with open_and_close(open_log) as log:
@@ -400,9 +382,7 @@ class LogTests:
             assert failures == []
             texts = [body.text for body in _bodies(log) if isinstance(body, Pin)]
             assert sorted(texts) == sorted(f"{name}{number}" for name in "abcd" for number in range(10))
-            assert all(
-                [t for t in texts if t[0] == name] == [f"{name}{n}" for n in range(10)] for name in "abcd"
-            )
+            assert all([t for t in texts if t[0] == name] == [f"{name}{n}" for n in range(10)] for name in "abcd")
             assert log.verify().ok
 
     def test_a_log_opened_again_is_the_same(self, open_log: OpenLog) -> None:

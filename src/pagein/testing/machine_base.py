@@ -32,8 +32,8 @@ from pagein.testing import promises
 from pagein.testing.machine_inputs import LogDisk, UnreliableLog
 from pagein.testing.oracle import Oracle
 from pagein.tokens import Budget, TokenCounter
+from pagein.tokens.counter import message_tokens
 from pagein.tokens.encodings import Encoding
-from pagein.tokens.requests import message_tokens
 
 LIBRARY_ENTRIES = (Compaction, Checkpoint, FactsShown)
 """Entries that the library writes, and may rewrite without erased text."""
@@ -102,9 +102,7 @@ class WatchedMemory(RuleBasedStateMachine):
 
     def _open(self) -> AgentMemory:
         self._smallest_limit = min(self._smallest_limit, self.budget.limit)
-        return self._open_another(
-            **Options(policy=self.policy(), summarizer=self.summary_model()) | self.options()
-        )
+        return self._open_another(**Options(policy=self.policy(), summarizer=self.summary_model()) | self.options())
 
     def _open_another(self, *, quick: bool = True, **options: Unpack[Options]) -> AgentMemory:
         """Open another memory of the run, on its current branch; without ``quick``, without a snapshot."""
@@ -142,9 +140,7 @@ class WatchedMemory(RuleBasedStateMachine):
         assert len(entries) == len(expected), f"the log has {len(entries)} entries, not {len(expected)}"
         for entry, body in zip(entries, expected, strict=True):
             assert entry.body == body, f"entry {entry.position} is {entry.body!r}, and was {body!r}"
-        promises.check_lossless(
-            self.memory.steps, [self.oracle.steps[at] for at in sorted(self.oracle.steps)]
-        )
+        promises.check_lossless(self.memory.steps, [self.oracle.steps[at] for at in sorted(self.oracle.steps)])
 
     def _check_next_view(self) -> None:
         before = self._state()
@@ -277,9 +273,7 @@ class BranchingMachine(WatchedMemory):
 
     def _check_snapshot_state(self) -> None:
         """Check that opening from a snapshot gives the same state as the whole log."""
-        quick, whole = (
-            memory_state(self._open_another(quick=use_snapshot)) for use_snapshot in (True, False)
-        )
+        quick, whole = (memory_state(self._open_another(quick=use_snapshot)) for use_snapshot in (True, False))
         for part, value in whole.items():
             assert quick[part] == value, f"{part} is {quick[part]} from a snapshot, and {value} from the log"
 
@@ -338,9 +332,7 @@ class ErasingMachine(BranchingMachine):
                     f"entry {entry.position} was {expected!r}"
                 )
                 assert type(entry.body) is type(expected)
-                assert entry.erased is not None, (
-                    f"entry {entry.position} changed, and is not marked as erased"
-                )
+                assert entry.erased is not None, f"entry {entry.position} changed, and is not marked as erased"
         assert all(isinstance(row, Erased) for row in rows[oracle.head :])
         return Oracle.from_rows(rows)
 

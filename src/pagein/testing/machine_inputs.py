@@ -45,20 +45,11 @@ _IMAGE = Image(b"\x89PNG\r\n\x1a\n" + bytes(64), "image/png")
 plain_lines = st.lists(st.sampled_from(_WORDS), min_size=1, max_size=9).map(" ".join)
 short_texts = plain_lines | st.sampled_from(_ODD)
 long_texts = st.builds(
-    lambda line, count: "\n".join(f"{n}: {line} {n * 37}" for n in range(count)),
-    plain_lines,
-    st.integers(8, 120),
+    lambda line, count: "\n".join(f"{n}: {line} {n * 37}" for n in range(count)), plain_lines, st.integers(8, 120)
 )
-huge_texts = st.builds(
-    lambda word, count: word * count, st.sampled_from(("ab ", "漢", "x", "9\n")), st.just(9_000)
-)
+huge_texts = st.builds(lambda word, count: word * count, st.sampled_from(("ab ", "漢", "x", "9\n")), st.just(9_000))
 result_contents: st.SearchStrategy[Content] = st.one_of(
-    short_texts,
-    long_texts,
-    long_texts,
-    huge_texts,
-    st.tuples(short_texts.map(Text), st.just(_IMAGE)),
-    st.just(()),
+    short_texts, long_texts, long_texts, huge_texts, st.tuples(short_texts.map(Text), st.just(_IMAGE)), st.just(())
 )
 user_contents: st.SearchStrategy[Content] = st.one_of(
     plain_lines, plain_lines, short_texts, long_texts, st.tuples(plain_lines.map(Text), st.just(_IMAGE))
@@ -195,11 +186,7 @@ def to_openai(item: Step | Observation) -> dict[str, Any]:
             return {"role": "tool", "tool_call_id": item.call_id, "content": item.content}
         case ActionStep(tool_calls=calls) if calls:
             tool_calls = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": call.arguments},
-                }
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
                 for call in calls
             ]
             return {"role": "assistant", "content": item.content, "tool_calls": tool_calls}

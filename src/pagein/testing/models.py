@@ -22,7 +22,7 @@ from pagein.events.messages import Message
 from pagein.events.steps import ToolCall
 from pagein.models.base import ModelRequest, ModelResponse
 from pagein.models.errors import ModelEmpty, ModelError, ModelOverflow, ModelRefused, ModelUnavailable
-from pagein.testing._helpers import run_in_threads
+from pagein.testing._threads import run_in_threads
 
 Outcome = Literal["\0down", "\0hang", "\0empty", "\0overflow", "\0refused", "\0leak"]
 """Unavailable; no answer; an answer without text; 'prompt is too long: 9000 tokens > 8192 maximum'; a permanent

@@ -27,9 +27,7 @@ class OracleCall:
 
     def is_answered_by(self, observation: Observation) -> bool:
         """Report whether the observation can be this call's result."""
-        return self.id == observation.call_id and (
-            observation.index is None or observation.index == self.index
-        )
+        return self.id == observation.call_id and (observation.index is None or observation.index == self.index)
 
 
 @dataclass(slots=True)
@@ -116,9 +114,7 @@ class Oracle:
         call.fate = fate
         self.rows.append(Observed(call.action, call.index, observation))
         self.steps[call.action] = _with_observation(self.steps[call.action], call.index, observation)
-        self.shown_steps[call.action] = _with_observation(
-            self.shown_steps[call.action], call.index, observation
-        )
+        self.shown_steps[call.action] = _with_observation(self.shown_steps[call.action], call.index, observation)
 
     def pin(self, text: str) -> None:
         """Add a pin."""
@@ -169,9 +165,7 @@ class Oracle:
 
     def _add_observed(self, row: Observed) -> None:
         observation, place = row.observation, (row.action, row.index)
-        call = next(
-            (candidate for candidate in self.calls if (candidate.action, candidate.index) == place), None
-        )
+        call = next((candidate for candidate in self.calls if (candidate.action, candidate.index) == place), None)
         if not row.late:
             assert call is not None
             self._answer(call, observation, fate="unknown" if observation.status == "unknown" else "answered")

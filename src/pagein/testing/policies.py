@@ -45,16 +45,12 @@ from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.encodings import Encoding
 
 THINKING = Opaque("anthropic", "thinking", '{"type":"thinking","thinking":"hm","signature":"c2ln"}', "hm, hm")
-OUTPUT = "\n".join(
-    f"{n}: def handler_{n}(request): raise ValueError('src/app/views.py', {n * 101})" for n in range(30)
-)
+OUTPUT = "\n".join(f"{n}: def handler_{n}(request): raise ValueError('src/app/views.py', {n * 101})" for n in range(30))
 
 
 def turn(number: int, *, calls: int = 1, thinking: bool = False, size: int = 30) -> list[Body]:
     """Return an action with its results."""
-    tool_calls = tuple(
-        ToolCall(f"c{n}", "bash", f'{{"command": "cat src/app_{number}.py"}}') for n in range(calls)
-    )
+    tool_calls = tuple(ToolCall(f"c{n}", "bash", f'{{"command": "cat src/app_{number}.py"}}') for n in range(calls))
     text = Text(f"I look at part {number} of the application now.")
     output = "\n".join(OUTPUT.splitlines()[:size])
     observations = tuple(Observation(f"c{n}", f"{output}\n# {number}.{n}", "ok", n) for n in range(calls))
@@ -134,9 +130,7 @@ def _run_entries(number: int, counter: TokenCounter) -> tuple[tuple[Entry, ...],
 
 def _tracker_state(memo: SalienceTracker) -> object:
     """Return the state of a tracker without its caches."""
-    lines = {
-        key: (line.text, line.position, line.order, line.names, line.use) for key, line in memo.lines.items()
-    }
+    lines = {key: (line.text, line.position, line.order, line.names, line.use) for key, line in memo.lines.items()}
     return copy.deepcopy((memo.turn, memo.names, lines))
 
 

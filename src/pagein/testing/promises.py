@@ -38,7 +38,7 @@ from pagein.events.steps import (
 from pagein.formats import format_named
 from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
-from pagein.tokens.requests import message_tokens, request_tokens
+from pagein.tokens.counter import message_tokens, request_tokens
 
 if TYPE_CHECKING:
     from pagein.memory.agent_memory import AgentMemory
@@ -113,13 +113,9 @@ def check_tiling(view: View, shown_steps: Mapping[int, Step], notes: Mapping[int
     for position, entry in whole.items():
         expected: object = shown_steps.get(position)
         if not entry.stubs and isinstance(entry.item, Step):
-            assert entry.item == expected, (
-                f"s{position} is shown as {entry.item!r}, and was recorded as {expected!r}"
-            )
+            assert entry.item == expected, f"s{position} is shown as {entry.item!r}, and was recorded as {expected!r}"
         elif not entry.stubs and isinstance(entry.item, Observed):
-            assert entry.item.observation == notes.get(position), (
-                f"the note at {position} is not what was recorded"
-            )
+            assert entry.item.observation == notes.get(position), f"the note at {position} is not what was recorded"
 
 
 def check_replay(entries: Sequence[Entry], view: View, counter: TokenCounter) -> None:
@@ -139,10 +135,7 @@ def fold_entries(entries: Sequence[Entry], counter: TokenCounter) -> Fold:
 
 
 def check_retrievable(
-    expand: Callable[[str | int], Any],
-    view: View,
-    steps: Mapping[int, Step],
-    notes: Mapping[int, Observation],
+    expand: Callable[[str | int], Any], view: View, steps: Mapping[int, Step], notes: Mapping[int, Observation]
 ) -> None:
     """Check that replaced content expands by its handle, by the handles in the text, and by position."""
     for entry in view.entries:
@@ -168,10 +161,7 @@ def library_handles(view: View) -> set[str]:
 
 
 def _check_range(
-    expand: Callable[[str | int], Any],
-    entry: ViewEntry,
-    steps: Mapping[int, Step],
-    notes: Mapping[int, Observation],
+    expand: Callable[[str | int], Any], entry: ViewEntry, steps: Mapping[int, Step], notes: Mapping[int, Observation]
 ) -> None:
     expansion = expand(entry.handle)
     inside = [steps[at] for at in sorted(steps) if entry.first <= at < entry.last]
@@ -204,9 +194,7 @@ def _check_slot(
     if slot == "observation" and isinstance(step, ActionStep):
         observation = step.observations[index]
         assert observation is not None
-        assert str(expand(f"s{position}.{index}")) == as_text(observation.content), (
-            f"s{position}.{index} is lost"
-        )
+        assert str(expand(f"s{position}.{index}")) == as_text(observation.content), f"s{position}.{index} is lost"
 
 
 def settled_prefix(view: View) -> tuple[Message, ...]:
@@ -221,10 +209,7 @@ def settled_prefix(view: View) -> tuple[Message, ...]:
         settled.extend(entry.messages)
     front = [message for message in view.messages() if message != Message("user", CONTINUE)]
     start = next((i for i, message in enumerate(front) if message.role != "system"), len(front))
-    if (
-        settled[start:]
-        and front[start : start + 1] == [Message("user", EARLIER)] != settled[start : start + 1]
-    ):
+    if settled[start:] and front[start : start + 1] == [Message("user", EARLIER)] != settled[start : start + 1]:
         settled.insert(start, front[start])
     return tuple(settled)
 
@@ -268,9 +253,7 @@ def check_verbatim(
     for name in formats:
         wire_lines = [_safe(text) for text in wire_texts(format_named(name).render(view.messages()), "user")]
         for text in pins:
-            assert any(_holds_pin(_safe(text), line) for line in wire_lines), (
-                f"the pin {text!r} is not in the request"
-            )
+            assert any(_holds_pin(_safe(text), line) for line in wire_lines), f"the pin {text!r} is not in the request"
         for parts in required:
             for text in parts:
                 assert _safe(text) in wire_lines or not text.strip(), (
@@ -292,9 +275,7 @@ def _holds_pin(pin: str, text: str) -> bool:
 
 
 def _safe(text: str) -> str:
-    return re.sub(
-        "[\ud800-\udfff]", "\ufffd", text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    )
+    return re.sub("[\ud800-\udfff]", "\ufffd", text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def check_data_framing(view: View, systems: Sequence[SystemPromptStep]) -> None:
@@ -302,9 +283,7 @@ def check_data_framing(view: View, systems: Sequence[SystemPromptStep]) -> None:
     messages = view.messages()
     system_contents = [message.content for message in messages if message.role == "system"]
     expected = [entry.content for entry in systems]
-    assert system_contents == expected, (
-        f"the system role holds {system_contents!r}, the host said {expected!r}"
-    )
+    assert system_contents == expected, f"the system role holds {system_contents!r}, the application said {expected!r}"
     for entry in (*view.entries, *view.tail):
         if isinstance(entry.item, SummaryStep | Pin | Observed | ContextBlock) or entry.tier == "note":
             for message in entry.messages:

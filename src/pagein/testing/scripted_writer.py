@@ -38,9 +38,9 @@ class _QuotedStep:
     text: str
 
 
-def plain_record(ask: ModelRequest) -> str:
+def plain_record(request: ModelRequest) -> str:
     """Write the JSON summary that the request asks for, from the steps it quotes."""
-    quoted_steps = tuple(_quoted_steps(ask.messages))
+    quoted_steps = tuple(_quoted_steps(request.messages))
     record: dict[str, Any] = {
         "done": [
             {"text": f"ran {_first_words(argument_text(step.text))}", "handles": [step.handle]}
@@ -122,12 +122,12 @@ class ScriptedModel:
     name: str = "scripted"
     requests: list[ModelRequest] = field(default_factory=list)
 
-    def write(self, ask: ModelRequest) -> ModelResponse:
+    def write(self, request: ModelRequest) -> ModelResponse:
         """Return the next answer."""
-        self.requests.append(ask)
-        if self.gate is not None and not self.gate.wait(min(self.timeout, ask.timeout)):
+        self.requests.append(request)
+        if self.gate is not None and not self.gate.wait(min(self.timeout, request.timeout)):
             raise ModelUnavailable(f"{self.name} did not answer within {self.timeout:g} s")
         answer = self.answers.pop(0) if self.answers else plain_record
         if isinstance(answer, Exception):
             raise answer
-        return ModelResponse(answer if isinstance(answer, str) else answer(ask))
+        return ModelResponse(answer if isinstance(answer, str) else answer(request))

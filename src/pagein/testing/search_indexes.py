@@ -19,16 +19,9 @@ import pytest
 from pagein.backends.memory import InMemoryLog
 from pagein.errors import ConfigurationError, LogClosed, LogError
 from pagein.events.entries import Compaction, Observed, Pin, Undo, Unpin
-from pagein.events.steps import (
-    ActionStep,
-    Observation,
-    Opaque,
-    TaskStep,
-    Text,
-    ToolCall,
-)
+from pagein.events.steps import ActionStep, Observation, Opaque, TaskStep, Text, ToolCall
 from pagein.search import Query, SearchIndex, pack
-from pagein.testing._helpers import run_in_threads
+from pagein.testing._threads import run_in_threads
 from pagein.testing.search_index_material import (
     HOSTILE_QUERIES,
     RUN,
@@ -116,9 +109,7 @@ class SearchIndexTests:
 
     def test_what_is_about_the_record_itself_is_not_indexed(self, opener: OpenSearchIndex) -> None:
         index = opener()
-        log = record_bodies(
-            TaskStep("one"), Compaction((), "policy", "reason", 2, 1), Undo(1), Pin("hawser"), Unpin(3)
-        )
+        log = record_bodies(TaskStep("one"), Compaction((), "policy", "reason", 2, 1), Undo(1), Pin("hawser"), Unpin(3))
         index.catch_up(log)
         assert index.watermark() == 5
         assert hit_handles(index, "policy reason") == []
@@ -145,8 +136,7 @@ class SearchIndexTests:
     def test_few_steps_are_ranked_sensibly(self, opener: OpenSearchIndex, count: int) -> None:
         index = opener()
         texts = [
-            f"pilot report {number}: the tide is {'rising' if number else 'falling fast'}"
-            for number in range(count)
+            f"pilot report {number}: the tide is {'rising' if number else 'falling fast'}" for number in range(count)
         ]
         index.catch_up(record_bodies(*map(TaskStep, texts)))
         hits = index.search("is the tide falling fast?")
@@ -173,13 +163,7 @@ class SearchIndexTests:
 
     def test_a_hit_says_where_it_is_from_and_why(self, index: SearchIndex) -> None:
         hit = index.search("E4711 export_rows")[0]
-        assert (hit.session, hit.position, hit.role, hit.at, hit.whole) == (
-            "default",
-            3,
-            "tool",
-            1180.0,
-            True,
-        )
+        assert (hit.session, hit.position, hit.role, hit.at, hit.whole) == ("default", 3, "tool", 1180.0, True)
         assert hit.text.startswith("def export_rows")
         assert "e4711" in hit.why
         assert hit.scores["words"] == 1.0
@@ -193,10 +177,7 @@ class SearchIndexTests:
     def test_what_was_said_twice_is_shown_once(self, opener: OpenSearchIndex) -> None:
         index = opener()
         index.catch_up(record_bodies(*[TaskStep("Pump the bilge!")] * 5, TaskStep("The bilge pump is dry.")))
-        assert sorted(hit.text for hit in index.search("bilge pump")) == [
-            "Pump the bilge!",
-            "The bilge pump is dry.",
-        ]
+        assert sorted(hit.text for hit in index.search("bilge pump")) == ["Pump the bilge!", "The bilge pump is dry."]
 
     # Filters
 
@@ -237,9 +218,7 @@ class SearchIndexTests:
         ours.catch_up(record_bodies(TaskStep("the keel of ours")))
         theirs.catch_up(record_bodies(TaskStep("the keel of theirs")))
         assert [hit.text for hit in ours.search("keel theirs")] == ["the keel of ours"]
-        assert [hit.text for hit in theirs.search(Query("keel", sessions=("default",)))] == [
-            "the keel of theirs"
-        ]
+        assert [hit.text for hit in theirs.search(Query("keel", sessions=("default",)))] == ["the keel of theirs"]
         ours.clear()
         assert ours.search("keel") == ()
         assert len(theirs.search("keel")) == 1
@@ -248,15 +227,11 @@ class SearchIndexTests:
         index = opener()
         log = InMemoryLog()
         for at in (1_683_500_000.0, 1_691_500_000.0):  # in May and in August 2023
-            log.append(
-                [TaskStep(f"the hull was scraped {'again ' * (at > 1.69e9)}today")], after=log.head(), at=at
-            )
+            log.append([TaskStep(f"the hull was scraped {'again ' * (at > 1.69e9)}today")], after=log.head(), at=at)
         index.catch_up(log)
         assert hit_handles(index, "hull scraped in May 2023")[0] == "s0"
         assert hit_handles(index, "hull scraped in August 2023")[0] == "s1"
-        assert len(hit_handles(index, "hull scraped in August 2023")) == 2, (
-            "a window lifts, it does not filter"
-        )
+        assert len(hit_handles(index, "hull scraped in August 2023")) == 2, "a window lifts, it does not filter"
 
     # Bad input
 
@@ -282,10 +257,7 @@ class SearchIndexTests:
         index = opener()
         index.catch_up(
             record_bodies(
-                TaskStep("a\0b davit"),
-                TaskStep("\ud83d fender"),
-                TaskStep(""),
-                TaskStep("\u2028\x1b[2J oakum"),
+                TaskStep("a\0b davit"), TaskStep("\ud83d fender"), TaskStep(""), TaskStep("\u2028\x1b[2J oakum")
             )
         )
         assert [hit_handles(index, word)[0] for word in ("davit", "fender", "oakum")] == ["s0", "s1", "s3"]
@@ -363,9 +335,7 @@ class SearchIndexTests:
         embedder = CountingEmbedder()
         index = opener(embedder=embedder)
         index.catch_up(record_bodies(*RUN))
-        assert "meaning" not in index.search("quay was missing")[0].scores, (
-            "found before anything is embedded"
-        )
+        assert "meaning" not in index.search("quay was missing")[0].scores, "found before anything is embedded"
         while index.embed_pending(3):
             pass
         hit = index.search("quay was missing")[0]

@@ -21,7 +21,7 @@ from pagein.log.base import StoredLog
 from pagein.log.branch_log import OWN
 from pagein.log.erasure import Cut, Removal
 from pagein.log.snapshots import Snapshot
-from pagein.testing._helpers import require
+from pagein.testing._threads import require
 from pagein.testing.logs import NOON, LogTests, OpenLog, open_stored
 
 BODY = bytes(range(256)) * 40
@@ -98,10 +98,7 @@ class SnapshotTests:
             _keep_sample(log), _keep_sample(branch)
             branch.drop_snapshots()
             for session_log in (log, branch):
-                assert (session_log.snapshot_slot().snapshot, session_log.snapshot_slot().dropped) == (
-                    None,
-                    1,
-                )
+                assert (session_log.snapshot_slot().snapshot, session_log.snapshot_slot().dropped) == (None, 1)
             log.drop_snapshots()
             assert branch.snapshot_slot().dropped == 2
 
@@ -119,10 +116,7 @@ class SnapshotTests:
             _keep_sample(log), _keep_sample(branch)
             log.erase([Cut("default", 3, Erased(((1, 2),), "asked"), {1: Pin("")})], at=NOON)
             for session_log in (log, branch):
-                assert (session_log.snapshot_slot().snapshot, session_log.snapshot_slot().dropped) == (
-                    None,
-                    1,
-                )
+                assert (session_log.snapshot_slot().snapshot, session_log.snapshot_slot().dropped) == (None, 1)
 
     def test_an_erasing_that_fails_drops_nothing(self, open_log: OpenLog) -> None:
         with open_stored(open_log) as log:

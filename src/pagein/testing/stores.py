@@ -22,7 +22,7 @@ from pagein.events.entries import Erased, Pin
 from pagein.events.steps import TaskStep
 from pagein.log.base import StoredLog
 from pagein.log.erasure import Cut, Removal
-from pagein.testing._helpers import require
+from pagein.testing._threads import require
 
 NOW = 1_700_000_000.0
 

@@ -94,9 +94,7 @@ ONE_OF_EACH: tuple[Body, ...] = (
     Compaction(
         (
             Replacement(1, 4, (), "They asked.", "some-model", '{"objective": "asked"}'),
-            Replacement(
-                4, 5, (Stub("observation", 1, "[a.py ...]", "mask"), Stub("thinking", 0, "", "reasoning"))
-            ),
+            Replacement(4, 5, (Stub("observation", 1, "[a.py ...]", "mask"), Stub("thinking", 0, "", "reasoning"))),
         ),
         "tiers",
         "over the high mark",
@@ -143,9 +141,7 @@ def texts(*, max_size: int = 40) -> st.SearchStrategy[str]:
 def opaques() -> st.SearchStrategy[Opaque]:
     """Draw opaque provider content with a JSON body."""
     bodies = st.dictionaries(st.text(max_size=5), st.text(max_size=10), max_size=3).map(json.dumps)
-    return st.builds(
-        Opaque, provider=st.sampled_from(("openai", "anthropic")), kind=texts(), body=bodies, text=texts()
-    )
+    return st.builds(Opaque, provider=st.sampled_from(("openai", "anthropic")), kind=texts(), body=bodies, text=texts())
 
 
 def _extras() -> st.SearchStrategy[Opaque | None]:
@@ -154,9 +150,7 @@ def _extras() -> st.SearchStrategy[Opaque | None]:
 
 def images() -> st.SearchStrategy[Image]:
     """Draw images by their bytes, small and large, and by URL."""
-    data = st.binary(min_size=1, max_size=2_000) | st.binary(min_size=1, max_size=64).map(
-        lambda seed: seed * 300
-    )
+    data = st.binary(min_size=1, max_size=2_000) | st.binary(min_size=1, max_size=64).map(lambda seed: seed * 300)
     media = st.sampled_from(("image/png", "image/jpeg", ""))
     return st.builds(Image, data=data, media_type=media, extra=_extras()) | st.builds(
         Image,
@@ -197,16 +191,9 @@ def actions(draw: st.DrawFn) -> ActionStep:
     """Draw actions with none, some or all of their calls answered."""
     calls = draw(st.lists(tool_calls(), max_size=4).map(tuple))
     observations_drawn = draw(st.lists(st.none() | observations(), max_size=len(calls)).map(tuple))
-    usage = st.none() | st.builds(
-        Usage, input_tokens=_NUMBERS, output_tokens=_NUMBERS, cached_tokens=_NUMBERS
-    )
+    usage = st.none() | st.builds(Usage, input_tokens=_NUMBERS, output_tokens=_NUMBERS, cached_tokens=_NUMBERS)
     return ActionStep(
-        draw(st.none() | contents()),
-        calls,
-        observations_drawn,
-        draw(texts(max_size=8)),
-        draw(usage),
-        draw(_extras()),
+        draw(st.none() | contents()), calls, observations_drawn, draw(texts(max_size=8)), draw(usage), draw(_extras())
     )
 
 
@@ -232,9 +219,7 @@ def compactions() -> st.SearchStrategy[Compaction]:
         Replacement, first=_NUMBERS, last=_NUMBERS, stubs=st.lists(stubs, max_size=3).map(tuple),
         summary=st.none() | texts(), author=texts(max_size=8), record=texts(),
     )  # fmt: skip
-    survivals = st.builds(
-        RetentionScore, kind=texts(max_size=8), total=_NUMBERS, in_sight=_NUMBERS, reachable=_NUMBERS
-    )
+    survivals = st.builds(RetentionScore, kind=texts(max_size=8), total=_NUMBERS, in_sight=_NUMBERS, reachable=_NUMBERS)
     return st.builds(
         Compaction, replacements=st.lists(replacements, max_size=3).map(tuple), policy=texts(max_size=8),
         reason=texts(), tokens_before=_NUMBERS, tokens_after=_NUMBERS, fidelity=st.lists(survivals, max_size=2).map(tuple),
@@ -245,9 +230,7 @@ def bodies() -> st.SearchStrategy[Body]:
     """Draw every kind of body."""
     return st.one_of(
         steps(),
-        st.builds(
-            Observed, action=_NUMBERS, index=st.integers(0, 9), observation=observations(), late=st.booleans()
-        ),
+        st.builds(Observed, action=_NUMBERS, index=st.integers(0, 9), observation=observations(), late=st.booleans()),
         compactions(),
         st.builds(Pin, text=texts()),
         st.builds(Unpin, position=_NUMBERS),
@@ -260,9 +243,7 @@ def bodies() -> st.SearchStrategy[Body]:
 def facts() -> tuple[st.SearchStrategy[Body], ...]:
     """Return a strategy for each entry about facts, and for Erased."""
     times, shares = st.none() | st.floats(0, 4e9), st.floats(0, 1)
-    sources = st.lists(
-        st.builds(Source, session=texts(max_size=8), handle=texts(max_size=8)), max_size=2
-    ).map(tuple)
+    sources = st.lists(st.builds(Source, session=texts(max_size=8), handle=texts(max_size=8)), max_size=2).map(tuple)
     positions = st.lists(_NUMBERS, max_size=2).map(tuple)
     return (
         st.builds(

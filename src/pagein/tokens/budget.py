@@ -24,9 +24,7 @@ class Budget:
     window: Annotated[int, POSITIVE_TOKENS, "Tokens of the model's window."]
     output: Annotated[int, TOKENS, "Tokens reserved for the answer."] = 0
     tools: Annotated[int, TOKENS, "Tokens reserved for the tools' schemas."] = 0
-    margin: Annotated[
-        float, Constraint(most=1, cap=0.99), "Share reserved because token counts are estimates."
-    ] = 0.0
+    margin: Annotated[float, Constraint(most=1, cap=0.99), "Share reserved because token counts are estimates."] = 0.0
     high: Annotated[float, POSITIVE_SHARE, "Share of the limit above which a view is compacted."] = 1.0
     low: Annotated[
         float | None, POSITIVE_SHARE, "Share of the limit to compact down to. Default: depends on the limit."
@@ -40,9 +38,7 @@ class Budget:
     def __post_init__(self) -> None:
         check_fields(self, BudgetError)
         if not 0 < self.low_share <= self.high <= 1:
-            raise BudgetError(
-                f"marks must be 0 < low <= high <= 1; they are low={self.low}, high={self.high}"
-            )
+            raise BudgetError(f"marks must be 0 < low <= high <= 1; they are low={self.low}, high={self.high}")
         if not 0 < self.soft_share <= self.high:
             raise BudgetError(f"the soft mark must be 0 < soft <= high; it is {self.soft}, high={self.high}")
         if self.limit <= 0:

@@ -61,9 +61,7 @@ class Calibration:
         if self._is_stale(estimated, reported):
             return observed
         return (
-            _with_overhead(observed, estimated, reported)
-            if self.exact
-            else _with_ratio(observed, reported / estimated)
+            _with_overhead(observed, estimated, reported) if self.exact else _with_ratio(observed, reported / estimated)
         )
 
     def apply(self, estimated: int) -> int:

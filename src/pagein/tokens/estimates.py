@@ -32,16 +32,7 @@ from typing import Literal
 
 from pagein.events.steps import Image
 from pagein.tokens.encodings import Encoding, load_tokenizer, token_ids
-from pagein.tokens.images import (
-    CLAUDE,
-    CLAUDE_HIGH,
-    GEMINI_2,
-    GEMINI_3,
-    GROK,
-    UNKNOWN,
-    ImageRule,
-    image_tokens,
-)
+from pagein.tokens.images import CLAUDE, CLAUDE_HIGH, GEMINI_2, GEMINI_3, GROK, UNKNOWN, ImageRule, image_tokens
 
 TokenClass = Literal[
     "word", "inner", "capitals", "digits", "mixed", "marks", "spaces", "lines",

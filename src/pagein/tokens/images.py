@@ -199,9 +199,7 @@ def _bmp_size(data: bytes) -> tuple[int, int]:
 def _webp_size(data: bytes) -> tuple[int, int]:
     match data[8:16]:
         case b"WEBPVP8X":
-            return 1 + _little_endian(data, 24, 3), (1 + _little_endian(data, 27, 3)) if len(
-                data
-            ) >= 30 else 0
+            return 1 + _little_endian(data, 24, 3), (1 + _little_endian(data, 27, 3)) if len(data) >= 30 else 0
         case b"WEBPVP8L" if data[20:21] == b"\x2f" and len(data) >= 25:
             bits = _little_endian(data, 21, 4)
             return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)

@@ -82,9 +82,7 @@ class ModelTable:
 
     def with_models(self, models: Mapping[str, ModelLimits]) -> ModelTable:
         """Return a table with these models added; an existing pattern is replaced."""
-        return replace(
-            self, rows=(*self.rows, *((plain_name(name), model) for name, model in models.items()))
-        )
+        return replace(self, rows=(*self.rows, *((plain_name(name), model) for name, model in models.items())))
 
 
 # Not deepseek: Bedrock's "deepseek.r1" has its maker's name nowhere else.

@@ -115,11 +115,7 @@ class WorkQueue:
     def _do(self, job: Job, stop: threading.Event) -> int:
         match job.kind:
             case "index":
-                with (
-                    self._open_store() as store,
-                    closing(store.log(job.session)) as log,
-                    self._index(store) as index,
-                ):
+                with self._open_store() as store, closing(store.log(job.session)) as log, self._index(store) as index:
                     return index.catch_up(log, session=job.session)
             case "embed":
                 return self._embed(stop)
@@ -143,11 +139,7 @@ class WorkQueue:
             return first - remaining
 
     def _extract_facts(self, session: str) -> int:
-        with (
-            self._open_store() as store,
-            closing(store.log(session)) as log,
-            self._facts(store, session) as facts,
-        ):
+        with self._open_store() as store, closing(store.log(session)) as log, self._facts(store, session) as facts:
             new = facts.flush(log.read, log.head())
             if facts.last_error is not None:
                 raise facts.last_error

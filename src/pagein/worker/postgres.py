@@ -21,18 +21,10 @@ try:
     from procrastinate.jobs import Status
     from procrastinate.schema import SchemaManager
 
-    from pagein.backends.postgres.connection import (
-        Connection,
-        RetryingConnection,
-        address_of,
-        source_of,
-        to_log_error,
-    )
+    from pagein.backends.postgres.connection import Connection, RetryingConnection, address_of, source_of, to_log_error
     from pagein.backends.postgres.migrations import create_worker_tables
 except ImportError as error:
-    raise ConfigurationError(
-        "a worker on PostgreSQL needs procrastinate: pip install 'pagein[worker]'"
-    ) from error
+    raise ConfigurationError("a worker on PostgreSQL needs procrastinate: pip install 'pagein[worker]'") from error
 
 SCHEMA = "pagein"
 """Where procrastinate's tables are made: beside the log's."""

@@ -41,9 +41,7 @@ def work(
         return
     store = open_store(jobs.url, tenant=jobs.tenant)
     if not isinstance(store, SQLiteStore) or not store.is_durable:
-        raise ConfigurationError(
-            "a worker needs a store that others can reach: a file or a postgresql:// address"
-        )
+        raise ConfigurationError("a worker needs a store that others can reach: a file or a postgresql:// address")
     store.log().close()
     from pagein.worker.sqlite import work_on_file  # noqa: PLC0415 - one of two
 
@@ -54,9 +52,7 @@ def work(
 def stop_on_signals() -> Iterator[threading.Event]:
     """An event that SIGINT and SIGTERM set, so that the current job can end; only in the main thread."""
     stop = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:

@@ -45,12 +45,7 @@ class SummaryJobs:
     """
 
     def __init__(
-        self,
-        url: str,
-        options: Mapping[str, Any],
-        *,
-        tenant: str = "",
-        clock: Callable[[], float] = time.time,
+        self, url: str, options: Mapping[str, Any], *, tenant: str = "", clock: Callable[[], float] = time.time
     ) -> None:
         self._url, self._tenant, self._clock = url, tenant, clock
         self._options = Options(**options, page_in=0.0, clock=clock)  # type: ignore[typeddict-item]
@@ -86,9 +81,7 @@ class SummaryJobs:
         return 0 if compaction is None else compaction.tokens_before - compaction.tokens_after
 
     def _open_memory(self, session: str, *, readonly: bool = False) -> AgentMemory:
-        return AgentMemory.open(
-            self._url, session=session, tenant=self._tenant, readonly=readonly, **self._options
-        )
+        return AgentMemory.open(self._url, session=session, tenant=self._tenant, readonly=readonly, **self._options)
 
 
 def _write_and_commit(run: RunState, branch: str, stop: threading.Event) -> Flow[Compaction | None]:
@@ -119,7 +112,4 @@ def _write_and_commit(run: RunState, branch: str, stop: threading.Event) -> Flow
 
 def _heads(store: LogStore, session: str) -> Heads:
     names = store.sessions()
-    return (
-        store.head(session),
-        *(store.head(name) for name in names if name != session and run_of(name) == session),
-    )
+    return (store.head(session), *(store.head(name) for name in names if name != session and run_of(name) == session))

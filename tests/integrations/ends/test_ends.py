@@ -32,9 +32,7 @@ def test_a_pin_is_the_lower_bound_of_its_extra_and_of_what_is_checked_at_run_tim
 def test_every_framework_that_is_checked_has_a_low_end_and_tests():
     pinned = {each.split("==")[0] for end in ENDS.values() for each in end.pins}
     assert set(RANGES) - pinned == {"langchain-core"}  # comes with the others
-    assert all(
-        (CHECKOUT / "tests/integrations" / each).is_dir() for end in ENDS.values() for each in end.tests
-    )
+    assert all((CHECKOUT / "tests/integrations" / each).is_dir() for end in ENDS.values() for each in end.tests)
 
 
 def test_what_cannot_be_run_is_told_before_anything_is_installed(tmp_path):

@@ -8,9 +8,7 @@ from pagein.errors import ConfigurationError
 from tests._support.swapped import PLACES
 from tests._support.upstream_suites import SUITES, Suite, outcomes, run, told
 
-SUITE = Suite(
-    "x", "smolagents", ("test_x.py",), "x", inside="has no attribute '_", reasons={"other": "it is other"}
-)
+SUITE = Suite("x", "smolagents", ("test_x.py",), "x", inside="has no attribute '_", reasons={"other": "it is other"})
 THEIRS = """
 from smolagents.memory import AgentMemory
 

@@ -198,9 +198,7 @@ def test_what_langchain_holds_and_no_model_is_sent_costs_nothing():
 
 
 def test_arguments_that_are_no_json_are_answered_and_legal():
-    broken = AIMessage(
-        "", invalid_tool_calls=[{"name": "look", "args": "{oops", "id": "call_1", "error": "bad"}]
-    )
+    broken = AIMessage("", invalid_tool_calls=[{"name": "look", "args": "{oops", "id": "call_1", "error": "bad"}])
     with AgentMemory.open(":memory:", budget=2_000, format="langchain") as memory:
         memory.record_messages([HumanMessage("Look."), broken])
         rows = memory.to_messages()
@@ -212,20 +210,13 @@ def test_a_streamed_answer_and_a_raw_one_say_the_same():
     chunk = AIMessageChunk("", tool_call_chunks=[{"name": "look", "args": "{}", "id": "call_2", "index": 0}])
     raw = {"type": "function", "id": "call_2", "function": {"name": "look", "arguments": "{}"}}
     doubled = {"role": "assistant", "content": "", "additional_kwargs": {"tool_calls": [raw]}}
-    once, again, third = (
-        LangChain().parse([each])[0] for each in (AIMessage("", tool_calls=[OTHER]), chunk, doubled)
-    )
+    once, again, third = (LangChain().parse([each])[0] for each in (AIMessage("", tool_calls=[OTHER]), chunk, doubled))
     assert (again.tool_calls, third.tool_calls) == (once.tool_calls, once.tool_calls)
     assert once.content is again.content is third.content is None
 
 
 def test_usage_is_read_with_what_the_cache_served():
-    usage = {
-        "input_tokens": 90,
-        "output_tokens": 8,
-        "total_tokens": 98,
-        "input_token_details": {"cache_read": 50},
-    }
+    usage = {"input_tokens": 90, "output_tokens": 8, "total_tokens": 98, "input_token_details": {"cache_read": 50}}
     (step,) = LangChain().parse([AIMessage("Hi", usage_metadata=usage)])
     assert (step.usage.input_tokens, step.usage.output_tokens, step.usage.cached_tokens) == (90, 8, 50)
 

@@ -76,9 +76,7 @@ class LangChainHost(Host):
                 return f"BREAKS {said}"
             case Call(id, number):
                 args = {"number": number}
-                return AIMessage(
-                    f"I look at {number}.", tool_calls=[{"name": "look", "args": args, "id": id}]
-                )
+                return AIMessage(f"I look at {number}.", tool_calls=[{"name": "look", "args": args, "id": id}])
             case said:
                 return said
 
@@ -131,9 +129,7 @@ class LangChainHost(Host):
             case "removed":
                 new = [old[0], *old[3:]]
             case "unanswered":
-                new = [
-                    each for each in old if not (isinstance(each, ToolMessage) and "page 1" in each.content)
-                ]
+                new = [each for each in old if not (isinstance(each, ToolMessage) and "page 1" in each.content)]
             case "replaced":
                 new = [old[0].model_copy(update={"content": "Look at page seven."}), *old[1:]]
             case "reordered":

@@ -37,17 +37,11 @@ def made(tmp_path):
     """Agents with our middleware; each is closed at the end."""
     opened = []
 
-    def make(
-        model, tools=(look,), source=None, *, before=(), after=(), checkpointer=None, budget=BUDGET, **options
-    ):
+    def make(model, tools=(look,), source=None, *, before=(), after=(), checkpointer=None, budget=BUDGET, **options):
         ours = PageinMiddleware(source or tmp_path / "run.db", budget=budget, **options)
         opened.append(ours)
         agent = create_agent(
-            model,
-            list(tools),
-            middleware=[*before, ours, *after],
-            checkpointer=checkpointer,
-            system_prompt="Be exact.",
+            model, list(tools), middleware=[*before, ours, *after], checkpointer=checkpointer, system_prompt="Be exact."
         )
         agent.ours = ours
         return agent
@@ -70,9 +64,7 @@ def test_the_state_of_the_graph_is_what_it_is_without_us(made):
     with_us = made(scripted(looks_and_answers(20), limit=1_000), budget=1_000, expand=False).invoke(GO, DEEP)
     told = [each for each in with_us["messages"] if each.type != "ai" or each.tool_calls]
     bare = create_agent(scripted(looks_and_answers(20), limit=90_000), [look]).invoke(GO, DEEP)["messages"]
-    assert [(each.type, each.content) for each in told][:40] == [(each.type, each.content) for each in bare][
-        :40
-    ]
+    assert [(each.type, each.content) for each in told][:40] == [(each.type, each.content) for each in bare][:40]
 
 
 def test_everything_is_recorded_and_durable_before_its_tools_run(made):
@@ -84,9 +76,7 @@ def test_everything_is_recorded_and_durable_before_its_tools_run(made):
         seen.append(agent.ours.memory("a").steps[-1])
         return "ok"
 
-    agent = made(
-        scripted(lambda messages: "Done." if messages[-1].type == "tool" else call("peek", 1)), [peek]
-    )
+    agent = made(scripted(lambda messages: "Done." if messages[-1].type == "tool" else call("peek", 1)), [peek])
     agent.invoke(GO, thread("a"))
     assert [each.name for each in seen[0].tool_calls] == ["peek"]
     assert seen[0].observations == ()
@@ -118,11 +108,7 @@ def test_what_another_middleware_takes_out_of_the_state_is_not_shown(made, tmp_p
     class Forget(AgentMiddleware):
         def before_model(self, state, runtime):
             gone = [each for each in state["messages"] if "secret" in str(each.content)]
-            return (
-                {"messages": [RemoveMessage(id=each.id) for each in gone]}
-                if len(state["messages"]) > 3
-                else None
-            )
+            return {"messages": [RemoveMessage(id=each.id) for each in gone]} if len(state["messages"]) > 3 else None
 
     model = scripted(lambda messages: call("look", len(messages), number=1) if len(messages) < 5 else "Done.")
     agent = made(model, before=[Forget()], checkpointer=InMemorySaver())
@@ -152,9 +138,7 @@ def test_a_request_that_another_middleware_changes_is_kept_under_budget_too(made
             return handler(request.override(messages=[*request.messages, HumanMessage("It is Monday.")]))
 
         async def awrap_model_call(self, request, handler):
-            return await handler(
-                request.override(messages=[*request.messages, HumanMessage("It is Monday.")])
-            )
+            return await handler(request.override(messages=[*request.messages, HumanMessage("It is Monday.")]))
 
     model = scripted(looks_and_answers(10), limit=2_000)
     agent = made(model, before=[Injects()], budget=2_000)
@@ -176,9 +160,7 @@ def test_instructions_that_change_each_turn_are_sent_as_they_are_and_fit(made):
 
         def wrap_model_call(self, request, handler):
             self.turn += 1
-            return handler(
-                request.override(system_message=SystemMessage(f"Turn {self.turn}. " + "Be exact. " * 60))
-            )
+            return handler(request.override(system_message=SystemMessage(f"Turn {self.turn}. " + "Be exact. " * 60)))
 
     model = scripted(looks_and_answers(20), limit=1_500)
     agent = made(model, before=[Clock()], budget=1_500)
@@ -230,11 +212,7 @@ def test_words_of_the_user_that_fit_no_budget_are_an_error_and_the_state_is_whol
     agent.invoke({"messages": [HumanMessage("Hi")]}, thread("a"))
     with pytest.raises(OverBudget):
         agent.invoke({"messages": [HumanMessage("word " * 2_000)]}, thread("a"))
-    assert [each.content[:4] for each in agent.get_state(thread("a")).values["messages"]] == [
-        "Hi",
-        "Hm.",
-        "word",
-    ]
+    assert [each.content[:4] for each in agent.get_state(thread("a")).values["messages"]] == ["Hi", "Hm.", "word"]
 
 
 def test_a_tool_that_never_answers_is_closed_for_the_model_and_left_open_in_the_state(made):
@@ -246,9 +224,7 @@ def test_a_tool_that_never_answers_is_closed_for_the_model_and_left_open_in_the_
         raise Crash
 
     model = scripted(
-        lambda messages: (
-            "Then not." if messages[-1].type == "human" and len(messages) > 2 else call("hang", 1)
-        )
+        lambda messages: "Then not." if messages[-1].type == "human" and len(messages) > 2 else call("hang", 1)
     )
     agent = made(model, [hang], checkpointer=saver)
     with pytest.raises(Crash):
@@ -315,9 +291,7 @@ def test_an_artifact_that_is_no_json_stays_in_the_state(made):
         """Draw."""
         return "drawn", object()
 
-    agent = made(
-        scripted(lambda messages: "Done." if messages[-1].type == "tool" else call("plot", 1)), [plot]
-    )
+    agent = made(scripted(lambda messages: "Done." if messages[-1].type == "tool" else call("plot", 1)), [plot])
     done = agent.invoke(GO, thread("a"))
     assert type(done["messages"][2].artifact) is object
     (seen,) = agent.ours.memory("a").steps[2].observations
@@ -377,9 +351,7 @@ def test_what_is_expanded_is_the_original_and_a_wrong_handle_is_told(made):
 
 def test_a_release_outside_the_range_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(metadata, "version", lambda package: "0.3.27")
-    with pytest.raises(
-        ConfigurationError, match=r"langchain 0\.3\.27 is installed.* langchain>=1\.2,<2\.0: pip"
-    ):
+    with pytest.raises(ConfigurationError, match=r"langchain 0\.3\.27 is installed.* langchain>=1\.2,<2\.0: pip"):
         PageinMiddleware(tmp_path / "run.db", budget=BUDGET)
     monkeypatch.setattr(metadata, "version", _missing)
     with pytest.raises(ConfigurationError, match=r"pip install 'pagein\[langchain\]'"):
@@ -393,10 +365,7 @@ def _missing(package):
 def test_misuse_is_told_before_anything_is_opened(tmp_path):
     with pytest.raises(ConfigurationError, match="unknown option 'buget'"):
         PageinMiddleware(tmp_path / "run.db", buget=4_000)
-    with (
-        AgentMemory.open(":memory:", budget=BUDGET) as memory,
-        pytest.raises(ConfigurationError, match="budget"),
-    ):
+    with AgentMemory.open(":memory:", budget=BUDGET) as memory, pytest.raises(ConfigurationError, match="budget"):
         PageinMiddleware(memory, budget=9)
     assert list(tmp_path.iterdir()) == []
 

@@ -22,9 +22,7 @@ def live(path, stop_at, how):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("how", "deaths"), [("sync", (45,)), pytest.param("async", (25, 45), marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("how", "deaths"), [("sync", (45,)), pytest.param("async", (25, 45), marks=pytest.mark.slow)])
 def test_killed_it_answers_from_what_it_saw_in_its_first_life(tmp_path, how, deaths):
     path = tmp_path / "run.db"
     for stop_at in deaths:
@@ -46,12 +44,7 @@ def test_killed_it_answers_from_what_it_saw_in_its_first_life(tmp_path, how, dea
 @pytest.mark.parametrize("example", sorted(each.name for each in EXAMPLES.glob("langgraph_*.py")))
 def test_an_example_runs_offline(example, tmp_path):
     run = subprocess.run(
-        [sys.executable, EXAMPLES / example],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=90,
+        [sys.executable, EXAMPLES / example], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=90
     )
     assert run.returncode == 0, run.stderr
     assert "Equation 7" in run.stdout

@@ -80,11 +80,7 @@ def test_a_state_without_messages_is_named(hook):
 
 
 def test_its_tools_can_be_chosen(tmp_path):
-    for options, names in (
-        ({}, tools_play.OFFERED),
-        ({"tools": "expand"}, ["expand"]),
-        ({"tools": False}, []),
-    ):
+    for options, names in (({}, tools_play.OFFERED), ({"tools": "expand"}, ["expand"]), ({"tools": False}, [])):
         made = PreModelHook(tmp_path / "run.db", budget=BUDGET, **options)
         assert [each.name for each in made.tools] == names
         made.close()

@@ -72,9 +72,7 @@ def grow(saver, thread, count, *, start=None, values=None):
             "channel_values": {"messages": messages, "count": number},
             "channel_versions": {"messages": version, "count": version},
         }
-        at = saver.put(
-            at, checkpoint, {"source": "loop", "step": number}, {"messages": version, "count": version}
-        )
+        at = saver.put(at, checkpoint, {"source": "loop", "step": number}, {"messages": version, "count": version})
         found.append(at)
     return found
 
@@ -147,8 +145,7 @@ def test_what_is_pruned_leaves_what_is_kept_whole_and_no_rest(saver, tmp_path, k
 
 
 @pytest.mark.skipif(
-    not hasattr(BaseCheckpointSaver, "get_delta_channel_history"),
-    reason="langgraph-checkpoint 3 has no DeltaChannel",
+    not hasattr(BaseCheckpointSaver, "get_delta_channel_history"), reason="langgraph-checkpoint 3 has no DeltaChannel"
 )
 def test_pruning_keeps_what_a_delta_channel_is_rebuilt_from(saver):
     at, wanted = config("a"), []
@@ -159,10 +156,7 @@ def test_pruning_keeps_what_a_delta_channel_is_rebuilt_from(saver):
             "id": f"{number:04}", "channel_values": values, "channel_versions": {"log": version},
         }  # fmt: skip
         at = saver.put(
-            at,
-            checkpoint,
-            {"counters_since_delta_snapshot": {"log": [1, 1]}},
-            {"log": version} if values else {},
+            at, checkpoint, {"counters_since_delta_snapshot": {"log": [1, 1]}}, {"log": version} if values else {}
         )
         saver.put_writes(at, [("log", number)], f"task-{number}")
         wanted.append(at)
@@ -221,10 +215,7 @@ def test_what_is_encrypted_is_kept_as_it_is(tmp_path):
 
 
 def test_tenants_do_not_see_each_other(tmp_path):
-    with (
-        PageinSaver(tmp_path / "run.db", tenant="one") as one,
-        PageinSaver(tmp_path / "run.db", tenant="two") as two,
-    ):
+    with PageinSaver(tmp_path / "run.db", tenant="one") as one, PageinSaver(tmp_path / "run.db", tenant="two") as two:
         grow(one, "a", 2)
         assert two.get_tuple(config("a")) is None
         assert list(two.list(None)) == []
@@ -264,11 +255,7 @@ def test_an_interrupt_goes_on_in_another_process_s_saver(tmp_path, is_async):
     for given in ({"messages": [HumanMessage("Hi")]}, Command(resume="yes")):
         with PageinSaver(tmp_path / "run.db", synchronous="OFF") as saver:
             graph = approving().compile(checkpointer=saver)
-            done = (
-                asyncio.run(graph.ainvoke(given, config("a")))
-                if is_async
-                else graph.invoke(given, config("a"))
-            )
+            done = asyncio.run(graph.ainvoke(given, config("a"))) if is_async else graph.invoke(given, config("a"))
     assert done["messages"][-1].content == "You said yes."
 
 

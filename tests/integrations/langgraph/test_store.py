@@ -10,14 +10,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langchain_play import scripted
 from langgraph.config import get_store
-from langgraph.store.base import (
-    GetOp,
-    InvalidNamespaceError,
-    ListNamespacesOp,
-    MatchCondition,
-    PutOp,
-    SearchOp,
-)
+from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
 from pagein import AgentMemory, ConfigurationError, FormatError
 from pagein.integrations.langgraph import PageinByteStore, PageinStore
@@ -88,14 +81,7 @@ def test_a_batch_gives_its_results_in_order_and_reads_before_it_writes(store):
         GetOp(("a",), "nowhere"),
     ]
     got, put, found, namespaces, again, nothing = asyncio.run(store.abatch(ops))
-    assert (got.value, put, keys(found), namespaces, again, nothing) == (
-        {"n": 1},
-        None,
-        ["old"],
-        [("a",)],
-        None,
-        None,
-    )
+    assert (got.value, put, keys(found), namespaces, again, nothing) == ({"n": 1}, None, ["old"], [("a",)], None, None)
     assert store.get(("a",), "new").value == {"n": 3}
 
 
@@ -171,9 +157,7 @@ def test_namespaces_are_listed_by_prefix_suffix_wildcard_and_depth(store):
 
 def test_a_query_finds_by_words_first_and_fills_the_limit(store):
     store.put(("docs",), "paging", {"text": "Demand paging moves pages in when they are needed."})
-    store.put(
-        ("docs",), "cake", {"text": "Bake for an hour.", "notes": ["not a page in sight", {"deep": "paging"}]}
-    )
+    store.put(("docs",), "cake", {"text": "Bake for an hour.", "notes": ["not a page in sight", {"deep": "paging"}]})
     store.put(("docs",), "none", {"text": "Nothing of the kind."})
     store.put(("docs",), "hidden", {"text": "paging paging paging"}, index=False)
     found = store.search(("docs",), query="demand paging")
@@ -242,9 +226,7 @@ def test_a_tool_of_an_agent_reaches_the_store(store):
 
     from langchain_play import call
 
-    model = scripted(
-        lambda messages: "Done." if messages[-1].type == "tool" else call("remember", 1, text="heron")
-    )
+    model = scripted(lambda messages: "Done." if messages[-1].type == "tool" else call("remember", 1, text="heron"))
     create_agent(model, [remember], store=store).invoke({"messages": [HumanMessage("Remember heron.")]})
     assert store.search(("facts",), query="heron")[0].value == {"text": "heron"}
 
@@ -285,9 +267,7 @@ class Meaning:
         return [self._of(text.lower()) for text in texts]
 
     def _of(self, text):
-        cats, boats = (
-            any(word in text for word in words) for words in (("cat", "feline"), ("boat", "vessel"))
-        )
+        cats, boats = (any(word in text for word in words) for words in (("cat", "feline"), ("boat", "vessel")))
         return [float(cats), float(boats), 0.01]
 
 

@@ -14,10 +14,7 @@ def do(awaitable):
 
 
 def turn(number):
-    return [
-        {"role": "user", "content": f"Question {number}"},
-        {"role": "assistant", "content": f"Answer {number}"},
-    ]
+    return [{"role": "user", "content": f"Question {number}"}, {"role": "assistant", "content": f"Answer {number}"}]
 
 
 ALL = [item for number in (1, 2, 3) for item in turn(number)]
@@ -88,9 +85,7 @@ def test_items_are_taken_back_on_a_branch_alone(session):
 
 def test_turns_are_listed_and_found_by_what_the_user_said(session):
     turns = do(session.get_conversation_turns())
-    assert [(each["turn"], each["full_content"]) for each in turns] == [
-        (at, f"Question {at}") for at in (1, 2, 3)
-    ]
+    assert [(each["turn"], each["full_content"]) for each in turns] == [(at, f"Question {at}") for at in (1, 2, 3)]
     assert all(each["can_branch"] and each["timestamp"] for each in turns)
     assert [each["turn"] for each in do(session.find_turns_by_content("question 3"))] == [3]
     made = do(session.create_branch_from_content("Question 3"))
@@ -107,11 +102,7 @@ def test_a_branch_is_left_for_good_and_its_name_stays_taken(session):
     do(session.delete_branch("other", force=True))
     assert names(session) == {"main": 6}
     assert do(session.get_items()) == ALL
-    for gone in (
-        session.switch_to_branch("other"),
-        session.delete_branch("other"),
-        session.get_items(None, "other"),
-    ):
+    for gone in (session.switch_to_branch("other"), session.delete_branch("other"), session.get_items(None, "other")):
         with pytest.raises(UnknownBranch, match="'other'"):
             do(gone)
     with pytest.raises(ConfigurationError, match="there is a branch 'other' already"):
@@ -149,9 +140,7 @@ def test_the_verbs_take_what_the_sdks_own_session_takes(session, tmp_path):
         do(each.delete_branch("b"))
     assert do(session.get_items()) == do(theirs.get_items())
     assert do(session.get_items(branch_id="main")) == do(theirs.get_items(branch_id="main"))
-    ours, others = (
-        {row.pop("branch_id"): row for row in do(each.list_branches())} for each in (session, theirs)
-    )
+    ours, others = ({row.pop("branch_id"): row for row in do(each.list_branches())} for each in (session, theirs))
     assert ours.keys() == others.keys() == {"main", "c"}
     for name, row in ours.items():
         assert row.keys() == others[name].keys()

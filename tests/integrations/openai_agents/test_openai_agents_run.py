@@ -10,18 +10,7 @@ import pytest
 import tools_play
 from agents import Runner
 from agents.run import CallModelData, ModelInputData
-from openai_agents_play import (
-    BUDGET,
-    FACT,
-    Model,
-    agent_of,
-    cost,
-    function_call,
-    look,
-    looks_and_answers,
-    page,
-    run,
-)
+from openai_agents_play import BUDGET, FACT, Model, agent_of, cost, function_call, look, looks_and_answers, page, run
 
 from pagein.errors import ConfigurationError, OverBudget
 from pagein.formats import validate
@@ -119,9 +108,7 @@ def test_a_stream_that_breaks_off_leaves_a_session_that_goes_on(tmp_path):
     agent = agent_of(Model(looks_and_answers(8)), look, *session.tools())
 
     async def broken():
-        result = Runner.run_streamed(
-            agent, TASK, session=session, run_config=session.run_config(), max_turns=99
-        )
+        result = Runner.run_streamed(agent, TASK, session=session, run_config=session.run_config(), max_turns=99)
         async for event in result.stream_events():
             if event.type == "run_item_stream_event" and event.item.type == "tool_call_output_item":
                 result.cancel()

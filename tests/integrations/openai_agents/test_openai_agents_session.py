@@ -53,9 +53,7 @@ def test_a_limit_gives_the_newest(session, limit, count):
 
 
 def test_the_settings_limit_and_the_call_overrides(tmp_path):
-    session = PageinSession(
-        "ann", tmp_path / "run.db", budget=4_000, session_settings=SessionSettings(limit=2)
-    )
+    session = PageinSession("ann", tmp_path / "run.db", budget=4_000, session_settings=SessionSettings(limit=2))
     do(session.add_items(RUN))
     assert do(session.get_items()) == RUN[-2:]
     assert do(session.get_items(3)) == RUN[-3:]

@@ -60,18 +60,14 @@ class PydanticHost(Host):
                 yield said
                 raise ConnectionError("the connection is gone")
             case Call(id, number):
-                yield {
-                    0: DeltaToolCall(name="look", json_args=json.dumps({"number": number}), tool_call_id=id)
-                }
+                yield {0: DeltaToolCall(name="look", json_args=json.dumps({"number": number}), tool_call_id=id)}
             case said:
                 yield said
 
     def asked_for(self, messages, info):
         check_legal(messages)
         assert cost(messages, info.instructions) <= BUDGET
-        return self.answer(
-            "\n".join(json.dumps(each["parts"], ensure_ascii=False) for each in dumped(messages))
-        )
+        return self.answer("\n".join(json.dumps(each["parts"], ensure_ascii=False) for each in dumped(messages)))
 
     def agent(self):
         agent = Agent(self.model, capabilities=[self.pages], instructions="Be exact.")

@@ -76,12 +76,8 @@ CONVERSATIONS = {
         ASK,
         ModelResponse(
             parts=[
-                NativeToolCallPart(
-                    tool_name="web_search", args={"q": "x"}, tool_call_id="s1", provider_name="p"
-                ),
-                NativeToolReturnPart(
-                    tool_name="web_search", content="y", tool_call_id="s1", provider_name="p"
-                ),
+                NativeToolCallPart(tool_name="web_search", args={"q": "x"}, tool_call_id="s1", provider_name="p"),
+                NativeToolReturnPart(tool_name="web_search", content="y", tool_call_id="s1", provider_name="p"),
                 FilePart(content=PNG),
             ]
         ),

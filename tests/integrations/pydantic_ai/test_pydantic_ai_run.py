@@ -125,18 +125,14 @@ def test_a_stream_that_breaks_off_leaves_a_conversation_that_goes_on(pages):
                 break
 
     asyncio.run(broken())
-    done = run(
-        agent_of(model_of(lambda messages: "Fine."), pages), "Go on.", message_history=pages.history("ann")
-    )
+    done = run(agent_of(model_of(lambda messages: "Fine."), pages), "Go on.", message_history=pages.history("ann"))
     assert done.output == "Fine."
     assert pages.memory("ann").verify().ok
 
 
 def test_a_request_that_was_too_long_is_made_again_smaller(pages):
     refused = ModelHTTPError(
-        400,
-        "m",
-        {"error": {"code": "context_length_exceeded", "message": "maximum context length is 1500 tokens"}},
+        400, "m", {"error": {"code": "context_length_exceeded", "message": "maximum context length is 1500 tokens"}}
     )
     script, told = looks_and_answers(12), []
 
@@ -231,14 +227,11 @@ def test_the_agent_is_offered_every_tool_of_the_memory_and_each_works(tmp_path):
 
     pages = Pagein(tmp_path / "run.db", budget=100_000)
     done = run(agent_of(model_of(script, limit=10**6), pages))
-    told = [
-        part.content for row in done.all_messages() for part in row.parts if isinstance(part, ToolReturnPart)
-    ]
+    told = [part.content for row in done.all_messages() for part in row.parts if isinstance(part, ToolReturnPart)]
     tools_play.check(told, pages.memory("ann"))
     tools = pages.get_toolset().tools
     found = {
-        name: (each.description, set(each.function_schema.json_schema["properties"]))
-        for name, each in tools.items()
+        name: (each.description, set(each.function_schema.json_schema["properties"])) for name, each in tools.items()
     }
     assert list(found) == tools_play.OFFERED
     tools_play.check_definitions(found)

@@ -9,17 +9,7 @@ from smolagents import memory as theirs
 from smolagents.models import ChatMessageStreamDelta, MessageRole
 from smolagents.monitoring import TokenUsage
 from smolagents.utils import AgentGenerationError, AgentMaxStepsError
-from smolagents_scripted import (
-    LookUp,
-    Scripted,
-    agent_of,
-    called,
-    check_legal,
-    code,
-    said,
-    text_of,
-    tokens_of,
-)
+from smolagents_scripted import LookUp, Scripted, agent_of, called, check_legal, code, said, text_of, tokens_of
 
 from pagein import AgentMemory, ConfigurationError, OverBudget
 from pagein.integrations._versions import require_release
@@ -101,9 +91,7 @@ def test_a_memory_has_one_agent_and_an_agent_one_memory():
 
 def test_two_agents_that_were_given_one_memory_by_hand_leave_it_whole():
     memory = PageinMemory("Be brief.", budget=100_000)
-    agents = [
-        agent_of("calls", in_order(called(("a", "look_up", {"page": 1})), END["calls"])) for _ in range(2)
-    ]
+    agents = [agent_of("calls", in_order(called(("a", "look_up", {"page": 1})), END["calls"])) for _ in range(2)]
     for agent in agents:
         agent.memory = memory
     threads = [threading.Thread(target=agent.run, args=("Go.",), kwargs={"reset": False}) for agent in agents]
@@ -142,9 +130,7 @@ def test_parallel_calls_keep_their_order_and_each_its_own_answer():
     agent.run("Go.")
     action = next(step for step in memory.pages.steps if getattr(step, "tool_calls", ()))
     assert [call.id for call in action.tool_calls] == list(ids)
-    assert [f"page {page} line 0" in seen.content for page, seen in enumerate(action.observations, 5)] == [
-        True
-    ] * 3
+    assert [f"page {page} line 0" in seen.content for page, seen in enumerate(action.observations, 5)] == [True] * 3
     told = [text_of(each) for each in agent.model.requests[1] if each.role == MessageRole.TOOL_RESPONSE]
     assert [each.split("\n")[0] for each in told] == [f"Call id: {id}" for id in ids]
 
@@ -162,9 +148,7 @@ def test_a_call_that_fails_among_others_loses_only_itself():
     agent = agent_of("calls", in_order(calls, END["calls"]), 8_000, [LookUp(), Fail()])
     memory = PageinMemory.attach(agent, budget=8_000)
     assert agent.run("Go.") == "done"
-    told = {
-        text_of(m).split("\n")[0]: text_of(m) for m in agent.model.requests[1] if m.role == "tool-response"
-    }
+    told = {text_of(m).split("\n")[0]: text_of(m) for m in agent.model.requests[1] if m.role == "tool-response"}
     assert "page 5 line 0" in told["Call id: a"]
     assert "page 6 is torn" in told["Call id: b"]
     assert "take care not to repeat" in told["Call id: b"]
@@ -200,9 +184,7 @@ def test_what_went_wrong_is_said_once_to_the_model_and_found_again(kind, answer,
     with PageinMemory.attach(agent, path, budget=8_000) as memory:
         assert agent.run("Go.") == "done"
         request = shown(agent.model.requests[1])
-        assert (
-            request.lower().count(told.lower()) == str(memory.steps[1].error).lower().count(told.lower()) == 1
-        )
+        assert request.lower().count(told.lower()) == str(memory.steps[1].error).lower().count(told.lower()) == 1
         assert request.count("Now let's retry") == 1
         kinds = type(memory.steps[1].error)
     with PageinMemory("", path, budget=8_000) as again:
@@ -212,9 +194,7 @@ def test_what_went_wrong_is_said_once_to_the_model_and_found_again(kind, answer,
 
 def test_an_error_after_the_answer_is_said_with_it():
     refusals = iter([False, True])
-    agent = agent_of(
-        "calls", in_order(END["calls"]), 8_000, final_answer_checks=[lambda *_, **__: next(refusals)]
-    )
+    agent = agent_of("calls", in_order(END["calls"]), 8_000, final_answer_checks=[lambda *_, **__: next(refusals)])
     memory = PageinMemory.attach(agent, budget=8_000)
     assert agent.run("Go.") == "done"
     request = shown(agent.model.requests[1])
@@ -274,9 +254,7 @@ def test_plans_and_the_last_answer_stay_within_the_budget_too(kind):
         if "was unable" in text_of(messages[0]) or "failed to do so" in text_of(messages[0]):
             return said("my best guess")
         return (
-            code(f"print(look_up({number}))")
-            if kind == "code"
-            else called((f"c{number}", "look_up", {"page": number}))
+            code(f"print(look_up({number}))") if kind == "code" else called((f"c{number}", "look_up", {"page": number}))
         )
 
     budget = 6_000 if kind == "code" else 3_000
@@ -331,9 +309,7 @@ def test_the_pictures_of_a_task_are_sent_once_and_those_of_a_step_with_it():
     for callbacks, expected in (([], [1, 1, 1]), ([screenshot], [1, 2, 3])):
         agent = agent_of(
             "calls",
-            in_order(
-                called(("a", "look_up", {"page": 1})), called(("b", "look_up", {"page": 2})), END["calls"]
-            ),
+            in_order(called(("a", "look_up", {"page": 1})), called(("b", "look_up", {"page": 2})), END["calls"]),
             step_callbacks=callbacks,
         )
         PageinMemory.attach(agent, budget=8_000)
@@ -361,8 +337,7 @@ def test_a_callback_may_prune_what_came_before():
 def test_callbacks_of_every_kind_of_step_fire():
     fired = []
     kinds = {
-        kind: (lambda step: fired.append(type(step).__name__))
-        for kind in (theirs.ActionStep, theirs.FinalAnswerStep)
+        kind: (lambda step: fired.append(type(step).__name__)) for kind in (theirs.ActionStep, theirs.FinalAnswerStep)
     }
     agent = agent_of("calls", in_order(END["calls"]), step_callbacks=kinds)
     PageinMemory.attach(agent, budget=8_000)

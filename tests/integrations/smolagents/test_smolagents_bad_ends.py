@@ -8,12 +8,7 @@ import pytest
 from bad_ends_play import BUDGET, BadEnds, Breaks, Call, Host, in_order, plain, recorded
 from smolagents import Tool
 from smolagents import memory as theirs
-from smolagents.models import (
-    ChatMessage,
-    ChatMessageStreamDelta,
-    ChatMessageToolCallStreamDelta,
-    MessageRole,
-)
+from smolagents.models import ChatMessage, ChatMessageStreamDelta, ChatMessageToolCallStreamDelta, MessageRole
 from smolagents_scripted import Scripted, agent_of, called, check_legal, code, text_of, tokens_of
 
 from pagein import Conflict
@@ -76,11 +71,7 @@ class SmolHost(Host):
                     return said
                 raise ConnectionError("the connection is gone")
             case Call(id, page):
-                return (
-                    code(f"print(look({page}))")
-                    if self.kind == "code"
-                    else called((id, "look", {"number": page}))
-                )
+                return code(f"print(look({page}))") if self.kind == "code" else called((id, "look", {"number": page}))
             case said if self.kind == "code":
                 return code(f"final_answer({said!r})")
             case said:
@@ -121,9 +112,7 @@ class SmolHost(Host):
         self.steps.steps.append(Hologram("the sun"))
         self.steps.steps.append(Silent({"hologram": [None]}))
         odd = [{"type": "hologram", "layers": 3}, {"type": "text", "text": "I see."}]
-        self.steps.steps.append(
-            theirs.ActionStep(step_number=1, timing=theirs.Timing(0.0, 1.0), model_output=odd)
-        )
+        self.steps.steps.append(theirs.ActionStep(step_number=1, timing=theirs.Timing(0.0, 1.0), model_output=odd))
 
     def edit(self, how):
         steps = self.steps.steps

@@ -15,9 +15,7 @@ CRASH = Path(__file__).with_name("smolagents_crash.py")
 
 
 def crashed(kind, path):
-    done = subprocess.run(
-        [sys.executable, CRASH, kind, path], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = subprocess.run([sys.executable, CRASH, kind, path], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 9, done.stderr
 
 
@@ -31,18 +29,12 @@ def call_of(text):
 
 
 def answering(kind, answer):
-    return (
-        code(f"final_answer({answer!r})")
-        if kind == "code"
-        else called(("end", "final_answer", {"answer": answer}))
-    )
+    return code(f"final_answer({answer!r})") if kind == "code" else called(("end", "final_answer", {"answer": answer}))
 
 
 def third_look(memory):
     """The handle of the third action, as the record has it."""
-    return [f"s{at}" for at, step in enumerate(memory.pages.log().read()) if isinstance(step.body, ActionStep)][
-        2
-    ]
+    return [f"s{at}" for at, step in enumerate(memory.pages.log().read()) if isinstance(step.body, ActionStep)][2]
 
 
 @pytest.mark.parametrize("kind", ["code", "calls"])
@@ -101,11 +93,7 @@ def test_a_new_run_begins_anew_and_the_old_one_stays_in_the_record(tmp_path):
     with PageinMemory.attach(agent, path, budget=4_000) as memory:
         agent.run("First.")
         agent.run("Second.")
-        assert [type(each) for each in memory.steps] == [
-            theirs.TaskStep,
-            theirs.ActionStep,
-            theirs.ActionStep,
-        ]
+        assert [type(each) for each in memory.steps] == [theirs.TaskStep, theirs.ActionStep, theirs.ActionStep]
         assert "First." not in "\n".join(map(text_of, agent.model.requests[-1]))
     with AgentMemory.open(path, budget=4_000) as record:
         told = [step.content for step in record.steps if hasattr(step, "content")]

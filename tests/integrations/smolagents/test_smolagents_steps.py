@@ -60,22 +60,13 @@ def bare(memory, summary_mode=False):
 EVERY_KIND = (
     theirs.TaskStep("Do it."),
     theirs.PlanningStep(
-        [],
-        ChatMessage(MessageRole.ASSISTANT, "p"),
-        "First this, then that.",
-        Timing(0.0, 1.0),
-        TokenUsage(3, 4),
+        [], ChatMessage(MessageRole.ASSISTANT, "p"), "First this, then that.", Timing(0.0, 1.0), TokenUsage(3, 4)
     ),
     action(1),
     action(2, model_output=None, code_action="x = 1"),
     action(3, observations=None, error=_error({"type": "AgentExecutionError", "message": "it broke"})),
     action(4, error=_error({"type": "AgentExecutionError", "message": "half"}), token_usage=TokenUsage(7, 8)),
-    action(
-        5,
-        tool_calls=None,
-        observations=None,
-        error=_error({"type": "AgentParsingError", "message": "no blob"}),
-    ),
+    action(5, tool_calls=None, observations=None, error=_error({"type": "AgentParsingError", "message": "no blob"})),
     action(6, tool_calls=None),
     action(7, is_final_answer=True, action_output={"a": [1, 2.5, None, "7"]}),
 )
@@ -284,11 +275,7 @@ def test_a_step_that_says_nothing_is_kept_and_not_shown(tmp_path):
         assert said(memory) == [("system", "Be brief."), ("user", "New task:\nDo it.")]
         empty.model_output = "After all."
         assert ("assistant", "After all.") in said(memory)
-        assert [type(each) for each in memory.steps] == [
-            theirs.TaskStep,
-            theirs.ActionStep,
-            theirs.MemoryStep,
-        ]
+        assert [type(each) for each in memory.steps] == [theirs.TaskStep, theirs.ActionStep, theirs.MemoryStep]
     with PageinMemory("", path, budget=20_000) as again:
         assert again.steps[1].model_output == "After all."
 
@@ -310,19 +297,12 @@ def test_pictures_are_whole_in_the_full_steps_and_after_a_crash(tmp_path):
         assert (restored.size, restored.mode, restored.getpixel((0, 0))) == ((3, 2), "RGB", (10, 20, 30))
         assert [each.size for each in again.steps[1].observations_images] == [(4, 4)]
         again.steps[1].observations_images = None
-        shown = [
-            part
-            for each in again.write_memory_to_messages()
-            for part in each.content
-            if part["type"] == "image"
-        ]
+        shown = [part for each in again.write_memory_to_messages() for part in each.content if part["type"] == "image"]
         assert len(shown) == 1
 
 
 def test_text_that_looks_like_json_stays_text():
-    memory = memory_of(
-        action(1, tool_calls=[theirs.ToolCall("write", {"body": '{"a": 1}'}, "c")], action_output="[1]")
-    )
+    memory = memory_of(action(1, tool_calls=[theirs.ToolCall("write", {"body": '{"a": 1}'}, "c")], action_output="[1]"))
     (step,) = memory.get_full_steps()
     assert step["tool_calls"][0]["function"]["arguments"] == {"body": '{"a": 1}'}
     assert step["action_output"] == "[1]"

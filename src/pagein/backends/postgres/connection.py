@@ -110,9 +110,7 @@ class DirectConnection:
         defaults: dict[str, Any] = {
             **_KEEPALIVES, "connect_timeout": max(2, math.ceil(self._timeout)), "application_name": "pagein",
         }  # fmt: skip
-        connection = psycopg.connect(
-            **{**defaults, **parameters, "client_encoding": "UTF8", "autocommit": True}
-        )
+        connection = psycopg.connect(**{**defaults, **parameters, "client_encoding": "UTF8", "autocommit": True})
         try:
             connection.execute(_SETTINGS, self._settings)
         except BaseException:
@@ -176,9 +174,7 @@ def to_log_error(address: Address, error: psycopg.Error, *, writing: bool) -> Lo
         case psycopg_pool.PoolTimeout() | psycopg_pool.TooManyRequests():
             return LogBusy(f"{message}.{nothing} Give the pool more connections, or wait longer.")
         case _ if is_connection_lost(error):
-            return LogUnreachable(
-                f"{message}.{nothing} See that the server runs and that the address is right."
-            )
+            return LogUnreachable(f"{message}.{nothing} See that the server runs and that the address is right.")
     if state[:2] in ("40", "55") or state in ("57014", "53300"):
         return LogBusy(f"{message}.{nothing} Try again.")
     if state[:2] in ("28", "3D"):
@@ -198,9 +194,7 @@ def source_of(
     invalid address.
     """
     if isinstance(where, str):
-        return DirectConnection(
-            address_of(where), timeout=timeout, synchronous=synchronous, readonly=readonly
-        )
+        return DirectConnection(address_of(where), timeout=timeout, synchronous=synchronous, readonly=readonly)
     return PooledConnections(where, timeout=timeout)
 
 
@@ -238,11 +232,7 @@ class RetryingConnection:
                 fault = error
             deadline = min(deadline, time.monotonic() + self._timeout)
             is_repeated = is_repeated or (leased and is_connection_lost(fault))
-            if (
-                not is_connection_lost(fault)
-                or not self._may_wait(fault)
-                or time.monotonic() + pause > deadline
-            ):
+            if not is_connection_lost(fault) or not self._may_wait(fault) or time.monotonic() + pause > deadline:
                 break
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)

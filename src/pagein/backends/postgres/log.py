@@ -11,33 +11,23 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pagein.backends.base import memory_index
-from pagein.errors import (
-    ConfigurationError,
-    Conflict,
-    LogUnreadable,
-    LogUnwritable,
-)
+from pagein.errors import ConfigurationError, Conflict, LogUnreadable, LogUnwritable
 from pagein.events.entries import Body
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import blob_names, encode
 from pagein.log.encryption import Key, encryption_for, hide_key
-from pagein.log.erasure import (
-    Cut,
-    Removal,
-    later_tip,
-    make_cut,
-    may_keep_snapshot,
-    refuse_erased,
-    remove_session,
-)
+from pagein.log.erasure import Cut, Removal, make_cut, remove_session
 from pagein.log.hash_chain import (
     ChainVerifier,
     chain_rows,
     check_name,
     check_time,
+    later_tip,
     make_entries,
+    may_keep_snapshot,
     origin,
     rechain_rows,
+    refuse_erased,
 )
 from pagein.log.raw_rows import Row, RowLogBase, Tip, check_waits, read_pages
 from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
@@ -108,13 +98,7 @@ class PostgresLog(RowLogBase):
         key: Key | None = None,
     ) -> None:
         self.store = PostgresStore(
-            where,
-            tenant=tenant,
-            timeout=timeout,
-            synchronous=synchronous,
-            readonly=readonly,
-            schema=schema,
-            key=key,
+            where, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, schema=schema, key=key
         )
         self._is_closed = False
         self.tenant, self.readonly, self.schema = self.store.tenant, readonly, self.store.schema
@@ -124,15 +108,12 @@ class PostgresLog(RowLogBase):
         self._key = {"tenant": key_of(tenant), "session": key_of(session)}
         self._statements = LogStatements(self.schema)
         self._tip: Tip | None = None
-        self._source = source_of(
-            where, timeout=timeout, synchronous=self.store.synchronous, readonly=readonly
-        )
+        self._source = source_of(where, timeout=timeout, synchronous=self.store.synchronous, readonly=readonly)
         self._address = self._source.address
         self._server = RetryingConnection(self._source, timeout=timeout)
         try:
             version = self._call(
-                lambda using, _: prepare(using, self.schema, self.path, readonly=readonly),
-                writing=not readonly,
+                lambda using, _: prepare(using, self.schema, self.path, readonly=readonly), writing=not readonly
             )
         except BaseException:
             self.close()
@@ -168,10 +149,7 @@ class PostgresLog(RowLogBase):
         at = check_time(at)
         blobs = {blob.name: blob.data for record in records for blob in record.blobs}
         rows = self._append(
-            after,
-            len(records),
-            lambda previous: chain_rows(records, after=after, at=at, previous=previous),
-            blobs,
+            after, len(records), lambda previous: chain_rows(records, after=after, at=at, previous=previous), blobs
         )
         return make_entries(rows, records)
 
@@ -236,8 +214,7 @@ class PostgresLog(RowLogBase):
         """See ``StoredLog``. Raises LogErased for a session that was erased."""
         self._refuse_readonly()
         self._call(
-            lambda using, _: self._keep(using, encrypt_snapshot(snapshot, self._encryption), dropped),
-            writing=True,
+            lambda using, _: self._keep(using, encrypt_snapshot(snapshot, self._encryption), dropped), writing=True
         )
 
     def _keep(self, using: Connection, snapshot: Snapshot, dropped: int) -> None:

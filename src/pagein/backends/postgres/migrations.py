@@ -115,9 +115,7 @@ def _version(connection: Connection, schema: str, where: str) -> int:
         if has_meta:
             with contextlib.suppress(psycopg.errors.UndefinedColumn), connection.transaction():
                 row = cursor.execute(
-                    sql.SQL("SELECT version FROM {}.meta WHERE application = 'pagein'").format(
-                        sql.Identifier(schema)
-                    )
+                    sql.SQL("SELECT version FROM {}.meta WHERE application = 'pagein'").format(sql.Identifier(schema))
                 ).fetchone()
     if row is None:
         raise LogUnreadable(f"{where}: a schema, but not of pagein. Nothing was changed.")
@@ -244,11 +242,7 @@ def create_vector_table(connection: Connection, schema: str) -> str | None:
         with connection.transaction():
             take_lock(connection, "vector")
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    except (
-        psycopg.errors.FeatureNotSupported,
-        psycopg.errors.UndefinedFile,
-        psycopg.errors.InsufficientPrivilege,
-    ):
+    except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile, psycopg.errors.InsufficientPrivilege):
         return None
     with connection.cursor(row_factory=tuple_row) as cursor:
         row = cursor.execute(_FIND_HALFVEC).fetchone()

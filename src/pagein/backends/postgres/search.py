@@ -11,14 +11,7 @@ from pagein.errors import ConfigurationError, LogUnreadable
 from pagein.log.hash_chain import check_name
 from pagein.search.base import Embedder
 from pagein.search.index import SearchIndex
-from pagein.search.index_store import (
-    IndexedSession,
-    PassageRow,
-    Scope,
-    StoredPassage,
-    VectorStore,
-    count_by_role,
-)
+from pagein.search.index_store import IndexedSession, PassageRow, Scope, StoredPassage, VectorStore, count_by_role
 from pagein.search.passages import passage_id, session_of
 
 try:
@@ -37,9 +30,7 @@ try:
         take_lock,
     )
 except ImportError as error:
-    raise ConfigurationError(
-        "search indexes in PostgreSQL need psycopg: pip install 'pagein[postgres]'"
-    ) from error
+    raise ConfigurationError("search indexes in PostgreSQL need psycopg: pip install 'pagein[postgres]'") from error
 
 T = TypeVar("T")
 
@@ -118,9 +109,7 @@ _GROW: LiteralString = """INSERT INTO {0}.archive_sizes AS known
     DO UPDATE SET passages = known.passages + excluded.passages, size = known.size + excluded.size"""
 _MOVE: LiteralString = """UPDATE {0}.archive_sessions
     SET position = %(position)s, digest = %(digest)s, next = %(next)s WHERE {mine}"""
-_REMOVE: LiteralString = (
-    "DELETE FROM {0}.archive_passages WHERE {mine} AND id = ANY(%(ids)s) RETURNING role, size"
-)
+_REMOVE: LiteralString = "DELETE FROM {0}.archive_passages WHERE {mine} AND id = ANY(%(ids)s) RETURNING role, size"
 _REMOVE_SESSION: tuple[LiteralString, ...] = (
     "DELETE FROM {0}.archive_passages WHERE {mine}",
     "DELETE FROM {0}.archive_own WHERE {mine}",
@@ -255,11 +244,7 @@ class PostgresIndexReader:
     def _blocks(self, scope: Scope, most: int) -> Iterator[tuple[str, ...]]:
         """The marks of the newest passages in the scope: of some blocks, of more, and last of all."""
         ends = {indexed.key: passage_id(indexed.key, indexed.next) - 1 for indexed in self._every}
-        spans = (
-            scope.ranges
-            if scope.sessions is not None
-            else [(passage_id(key, 0), end) for key, end in ends.items()]
-        )
+        spans = scope.ranges if scope.sessions is not None else [(passage_id(key, 0), end) for key, end in ends.items()]
         newest: list[int] = []
         for first, last in sorted(spans, reverse=True):
             end = min(last, ends.get(session_of(first), last))
@@ -452,9 +437,7 @@ class PostgresSearchIndex(SearchIndex):
 class PostgresIndexStore:
     """The IndexStore in a PostgreSQL schema."""
 
-    def __init__(
-        self, server: RetryingConnection, *, schema: str, tenant: str, embedder: Embedder | None
-    ) -> None:
+    def __init__(self, server: RetryingConnection, *, schema: str, tenant: str, embedder: Embedder | None) -> None:
         self._server, self._schema, self._tenant = server, schema, tenant
         self._statements = IndexStatements(schema)
         self.path = server.path

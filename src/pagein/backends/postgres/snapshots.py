@@ -14,9 +14,7 @@ from pagein.log.snapshots import Snapshot, SnapshotSlot
 
 _MINE = sql.SQL("tenant = %(tenant)s AND session = %(session)s")
 _OF_RUN = sql.SQL("tenant = %(tenant)s AND run = %(run)s")
-_DROPPED = sql.SQL(
-    "coalesce((SELECT dropped FROM {0}.runs WHERE tenant = %(tenant)s AND session = %(run)s), 0)"
-)
+_DROPPED = sql.SQL("coalesce((SELECT dropped FROM {0}.runs WHERE tenant = %(tenant)s AND session = %(run)s), 0)")
 
 _FIND: LiteralString = """SELECT position, digest, key, body, "check", {dropped}
     FROM (SELECT) AS always LEFT JOIN {0}.snapshots ON {mine}"""

@@ -64,9 +64,7 @@ class LogStatements:
         self.sessions = self._format(_SESSIONS)
         self.one = self._format(_ONE)
         self._appends = {
-            (first, blobs): self._format(
-                (_FIRST if first else _BEHIND) + (_BLOBS if blobs else "") + _ENTRIES
-            )
+            (first, blobs): self._format((_FIRST if first else _BEHIND) + (_BLOBS if blobs else "") + _ENTRIES)
             for first in (False, True)
             for blobs in (False, True)
         }
@@ -107,9 +105,7 @@ def lock_entries(connection: Connection, schema: str) -> None:
 class PostgresRows:
     """The SessionRows in PostgreSQL, decrypted; ``encryption`` encrypts what is stored."""
 
-    def __init__(
-        self, connection: Connection, schema: str, tenant: str, session: str, seal: Encryption
-    ) -> None:
+    def __init__(self, connection: Connection, schema: str, tenant: str, session: str, seal: Encryption) -> None:
         self._connection, self._schema, self._seal = connection, sql.Identifier(schema), seal
         self.key = (tenant, session)
         self._mine = {"tenant": key_of(tenant), "session": key_of(session)}
@@ -122,9 +118,7 @@ class PostgresRows:
     def tip(self) -> Tip:
         """The head, and the digest that the next row is chained to. Raises LogEncrypted."""
         last = self._fetch(_TIP)
-        return (
-            Tip(last[0][0] + 1, self._seal.decrypt_digest(last[0][1])) if last else Tip(0, origin(*self.key))
-        )
+        return Tip(last[0][0] + 1, self._seal.decrypt_digest(last[0][1])) if last else Tip(0, origin(*self.key))
 
     def read_stored(self, start: int, stop: int) -> Sequence[Row]:
         """The first rows of ``[start, stop)`` as they are stored."""
@@ -139,16 +133,10 @@ class PostgresRows:
     def add(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
         """Write rows, and the blobs they name."""
         for name, data in blobs:
-            self._execute(
-                _KEEP_BLOB, name=self._seal.encrypt_digest(name), data=self._seal.encrypt_blob(name, data)
-            )
+            self._execute(_KEEP_BLOB, name=self._seal.encrypt_digest(name), data=self._seal.encrypt_blob(name, data))
         for row in rows:
             self._execute(
-                _KEEP,
-                at=row.at,
-                digest=self._seal.encrypt_digest(row.digest),
-                batch=uuid.uuid4(),
-                **self._body(row),
+                _KEEP, at=row.at, digest=self._seal.encrypt_digest(row.digest), batch=uuid.uuid4(), **self._body(row)
             )
 
     def replace(self, row: Row) -> None:

@@ -58,18 +58,14 @@ class PostgresVectors(VectorStoreBase):
         ((count,),) = reader.fetch(_LEFT, model=self._model)
         return (reader.fetch(_TODO, model=self._model, limit=limit) if count > 0 else []), count
 
-    def store_vectors(
-        self, writer: PostgresIndexReader, ids: Sequence[int], vectors: NDArray[np.float32]
-    ) -> None:
+    def store_vectors(self, writer: PostgresIndexReader, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
         """Store vectors, in place of another embedder's; those of removed passages are skipped."""
         texts = dict(zip(ids, map(_to_text, vectors), strict=True))
         keys = writer.keys_of(ids)
         values = [texts[id] for id in keys["ids"]]
         writer.execute(_KEEP, model=self._model, vectors=values, **keys)
 
-    def score_nearest(
-        self, reader: PostgresIndexReader, vector: NDArray[np.float32], scope: Scope
-    ) -> dict[int, float]:
+    def score_nearest(self, reader: PostgresIndexReader, vector: NDArray[np.float32], scope: Scope) -> dict[int, float]:
         """The similarities of the nearest passages in a scope, measured by the server."""
         if not scope.ranges:
             return {}

@@ -23,13 +23,7 @@ class Claims:
     """
 
     def __init__(
-        self,
-        path: str,
-        worker: str,
-        *,
-        tenant: str = "",
-        lease: float = 30.0,
-        clock: Callable[[], float] = time.time,
+        self, path: str, worker: str, *, tenant: str = "", lease: float = 30.0, clock: Callable[[], float] = time.time
     ) -> None:
         self._path, self._worker, self._tenant = path, worker, tenant
         self._lease, self._clock = lease, clock

@@ -11,15 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from pagein.backends.sqlite.migrations import APPLICATION_ID, MIGRATIONS, READABLE
-from pagein.errors import (
-    ConfigurationError,
-    LogBusy,
-    LogError,
-    LogTooNew,
-    LogUnreadable,
-    LogUnwritable,
-    PageinError,
-)
+from pagein.errors import ConfigurationError, LogBusy, LogError, LogTooNew, LogUnreadable, LogUnwritable, PageinError
 
 PAGE_BYTES = 8192
 """Bytes of a page in a new file: of SQLite's 4,096 a tenth stays empty behind rows of a thousand; an append is as fast."""
@@ -28,9 +20,7 @@ MEMORY = ":memory:"
 
 _NEEDED_SQLITE = (3, 37, 0)  # STRICT tables
 _RETRY_SECONDS = 0.02
-_WAL_BYTES = (
-    1000 * 4096
-)  # bytes after which the WAL is brought into the file: as many as SQLite's own default
+_WAL_BYTES = 1000 * 4096  # bytes after which the WAL is brought into the file: as many as SQLite's own default
 
 
 def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool) -> sqlite3.Connection:
@@ -40,9 +30,7 @@ def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool
     LogUnwritable.
     """
     if sqlite3.sqlite_version_info < _NEEDED_SQLITE:
-        raise ConfigurationError(
-            f"pagein needs SQLite 3.37 or later; this Python has {sqlite3.sqlite_version}"
-        )
+        raise ConfigurationError(f"pagein needs SQLite 3.37 or later; this Python has {sqlite3.sqlite_version}")
     with translate_errors(path, writing=not readonly):
         if path == MEMORY:
             return _prepare(_connect(MEMORY, timeout), path, timeout, synchronous)
@@ -77,9 +65,7 @@ def translate_errors(path: str, *, writing: bool) -> Iterator[None]:
 def _to_log_error(path: str, error: sqlite3.Error, *, writing: bool) -> LogError:
     match _code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
-            return LogBusy(
-                f"{path}: another process holds the database ({error}). Nothing was written; try again."
-            )
+            return LogBusy(f"{path}: another process holds the database ({error}). Nothing was written; try again.")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return LogUnreadable(f"{path}: {error}")
         case sqlite3.SQLITE_FULL:
@@ -107,9 +93,7 @@ def _code(error: sqlite3.Error) -> int:
 
 def _connect(uri: str, timeout: float) -> sqlite3.Connection:
     # Autocommit mode: the transactions are ours. Threads share the connection behind the log's lock.
-    return sqlite3.connect(
-        uri, timeout=timeout, isolation_level=None, check_same_thread=False, uri=uri != MEMORY
-    )
+    return sqlite3.connect(uri, timeout=timeout, isolation_level=None, check_same_thread=False, uri=uri != MEMORY)
 
 
 def _is_empty(where: Path) -> bool:
@@ -186,9 +170,7 @@ def _refuse_newer(path: str, version: int) -> None:
 def _prepare(database: sqlite3.Connection, path: str, timeout: float, synchronous: str) -> sqlite3.Connection:
     deadline = time.monotonic() + timeout
     try:
-        database.execute(
-            f"PRAGMA page_size = {PAGE_BYTES}"
-        )  # of a file that is there already it changes nothing
+        database.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a file that is there already it changes nothing
         while True:
             try:
                 _migrate(database, path)
@@ -196,9 +178,7 @@ def _prepare(database: sqlite3.Connection, path: str, timeout: float, synchronou
                 # Set after the first migration: until then the rollback journal keeps the header, and with it the
                 # application id, in the file itself.
                 database.execute("PRAGMA journal_mode = WAL")
-                database.execute(
-                    f"PRAGMA wal_autocheckpoint = {_WAL_BYTES // _pragma(database, 'page_size')}"
-                )
+                database.execute(f"PRAGMA wal_autocheckpoint = {_WAL_BYTES // _pragma(database, 'page_size')}")
             except sqlite3.OperationalError as error:
                 # SQLite does not wait everywhere: processes that open the same new file can be refused at once.
                 if not is_busy(error) or time.monotonic() > deadline:

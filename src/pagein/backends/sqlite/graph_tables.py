@@ -32,9 +32,7 @@ DELETE_CHECKPOINT = (
     "DELETE FROM langgraph_checkpoints WHERE tenant = ? AND thread = ? AND ns = ? AND id = ?",
     "DELETE FROM langgraph_writes WHERE tenant = ? AND thread = ? AND ns = ? AND checkpoint = ?",
 )
-DELETE_THREAD = tuple(
-    f"DELETE FROM {table.name} WHERE tenant = ? AND thread = ?" for table in CHECKPOINT_TABLES
-)
+DELETE_THREAD = tuple(f"DELETE FROM {table.name} WHERE tenant = ? AND thread = ?" for table in CHECKPOINT_TABLES)
 COPY_THREAD = tuple(
     f"""INSERT OR REPLACE INTO {table.name} (tenant, thread, {table.others})
         SELECT tenant, ?, {table.others} FROM {table.name} WHERE tenant = ? AND thread = ?"""
@@ -99,14 +97,10 @@ class GraphTables:
     error.
     """
 
-    def __init__(
-        self, url: str | os.PathLike[str], *, timeout: float = 5.0, synchronous: str = "FULL"
-    ) -> None:
+    def __init__(self, url: str | os.PathLike[str], *, timeout: float = 5.0, synchronous: str = "FULL") -> None:
         path = os.fspath(url)
         if not isinstance(path, str) or "://" in path:
-            raise ConfigurationError(
-                f"checkpoints and items are kept in a SQLite file or ':memory:', not {path!r}"
-            )
+            raise ConfigurationError(f"checkpoints and items are kept in a SQLite file or ':memory:', not {path!r}")
         self.path = path
         self._turn = threading.RLock()
         self._closed = False

@@ -19,23 +19,18 @@ from pagein.events.entries import Body
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import encode
 from pagein.log.encryption import Encryption, Key, encryption_for, hide_key
-from pagein.log.erasure import (
-    Cut,
-    Removal,
-    later_tip,
-    make_cut,
-    may_keep_snapshot,
-    refuse_erased,
-    remove_session,
-)
+from pagein.log.erasure import Cut, Removal, make_cut, remove_session
 from pagein.log.hash_chain import (
     ChainVerifier,
     chain_rows,
     check_name,
     check_time,
+    later_tip,
     make_entries,
+    may_keep_snapshot,
     origin,
     rechain_rows,
+    refuse_erased,
 )
 from pagein.log.raw_rows import Row, RowLogBase, Tip, check_waits, read_pages
 from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
@@ -199,9 +194,7 @@ class SQLiteLog(RowLogBase):
         with self._using(writing=True) as database, self._transaction(database):
             if may_keep_snapshot(self._tip, self._in(database).tip()):
                 key = (self.tenant, self.session)
-                sqlite_snapshots.keep_snapshot(
-                    database, key, encrypt_snapshot(snapshot, self._encryption), dropped
-                )
+                sqlite_snapshots.keep_snapshot(database, key, encrypt_snapshot(snapshot, self._encryption), dropped)
 
     def drop_snapshots(self) -> None:
         """See ``StoredLog``; durable before it returns."""
@@ -316,9 +309,7 @@ class SQLiteLog(RowLogBase):
 class SQLiteRows:
     """The SessionRows in a SQLite file, decrypted; ``encryption`` encrypts what is stored."""
 
-    def __init__(
-        self, database: sqlite3.Connection, tenant: str, session: str, encryption: Encryption
-    ) -> None:
+    def __init__(self, database: sqlite3.Connection, tenant: str, session: str, encryption: Encryption) -> None:
         self._database, self._encryption = database, encryption
         self.key = (tenant, session)
 
@@ -330,11 +321,7 @@ class SQLiteRows:
     def tip(self) -> Tip:
         """The head, and the digest that the next row is chained to. Raises LogEncrypted."""
         last = self._database.execute(_HEAD, self.key).fetchone()
-        return (
-            Tip(0, origin(*self.key))
-            if last is None
-            else Tip(last[0] + 1, self._encryption.decrypt_digest(last[1]))
-        )
+        return Tip(0, origin(*self.key)) if last is None else Tip(last[0] + 1, self._encryption.decrypt_digest(last[1]))
 
     def read_stored(self, start: int, stop: int, limit: int = ROWS_AT_ONCE) -> list[Row]:
         """The first rows of ``[start, stop)`` as they are stored. Raises LogUnreadable for a row of another shape."""
@@ -455,9 +442,7 @@ class SQLiteStore:
         path = MEMORY if self.readonly or self.encrypted else self.path
         from pagein.backends.sqlite.search import SqliteSearchIndex  # noqa: PLC0415 - loads where a search is made
 
-        return SqliteSearchIndex(
-            path, session=session, tenant=self.tenant, embedder=embedder, own_tools=own_tools
-        )
+        return SqliteSearchIndex(path, session=session, tenant=self.tenant, embedder=embedder, own_tools=own_tools)
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """See ``LogStore``."""

@@ -17,14 +17,7 @@ from pagein.errors import ConfigurationError, LogClosed, LogError
 from pagein.log.hash_chain import check_name
 from pagein.search.base import Embedder, Role
 from pagein.search.index import SearchIndex
-from pagein.search.index_store import (
-    IndexedSession,
-    PassageRow,
-    Scope,
-    StoredPassage,
-    VectorStore,
-    count_by_role,
-)
+from pagein.search.index_store import IndexedSession, PassageRow, Scope, StoredPassage, VectorStore, count_by_role
 from pagein.search.passages import passage_id, range_of_session, session_of
 
 T = TypeVar("T")
@@ -101,20 +94,13 @@ class SqliteIndexReader:
 
     def ids_at(self, indexed: IndexedSession, positions: Collection[int]) -> list[int]:
         """The ids of the passages at these positions of a session."""
-        return [
-            row[0]
-            for position in positions
-            for row in self.database.execute(_PLACES, (indexed.key, position))
-        ]
+        return [row[0] for position in positions for row in self.database.execute(_PLACES, (indexed.key, position))]
 
     def totals(self, scope: Scope) -> tuple[int, int]:
         """The number of passages, and of terms in them, in the scope's sessions and roles."""
         roles = f" AND role IN ({_marks(scope.roles)})" if scope.roles else ""
         sql = f"SELECT coalesce(sum(passages), 0), coalesce(sum(size), 0) FROM archive_sizes WHERE session = ?{roles}"  # noqa: S608 - marks
-        rows = [
-            self.database.execute(sql, (number, *scope.roles)).fetchone()
-            for number in self._total_keys(scope)
-        ]
+        rows = [self.database.execute(sql, (number, *scope.roles)).fetchone() for number in self._total_keys(scope)]
         return sum(row[0] for row in rows), sum(row[1] for row in rows)
 
     def _total_keys(self, scope: Scope) -> tuple[int, ...]:
@@ -183,13 +169,9 @@ class SqliteIndexWriter(SqliteIndexReader):
         holder = self.holder
         if holder is None:
             holder = self._number("SELECT coalesce(max(holder) + 1, 0) FROM archive_sessions")
-        number = self._number(
-            "SELECT coalesce(max(number) + 1, 0) FROM archive_sessions WHERE holder = ?", holder
-        )
+        number = self._number("SELECT coalesce(max(number) + 1, 0) FROM archive_sessions WHERE holder = ?", holder)
         if number >= MAX_SESSIONS or holder >= MAX_TENANTS:
-            raise LogError(
-                f"the index holds {MAX_SESSIONS:,} sessions of a tenant and {MAX_TENANTS:,} tenants at most"
-            )
+            raise LogError(f"the index holds {MAX_SESSIONS:,} sessions of a tenant and {MAX_TENANTS:,} tenants at most")
         self.database.execute(_ADD_SESSION, (self.tenant, session, holder, number))
         return IndexedSession(session, session_key(holder, number), 0, "", 0)
 
@@ -211,9 +193,7 @@ class SqliteIndexWriter(SqliteIndexReader):
         self.database.executemany(
             _ADD_WORDS, [(passage.row.id, f"{passage.terms} ={passage.row.role}") for passage in passages]
         )
-        for role, (count, size) in count_by_role(
-            (passage.row.role, passage.size) for passage in passages
-        ).items():
+        for role, (count, size) in count_by_role((passage.row.role, passage.size) for passage in passages).items():
             self._grow(indexed, role, count, size)
 
     def set_watermark(self, indexed: IndexedSession, position: int, digest: str, following: int) -> None:
@@ -389,9 +369,7 @@ class SqliteIndexStore:
     def _using(self) -> Iterator[sqlite3.Connection]:
         """Lend the connection to this thread alone; errors are LogErrors."""
         if os.getpid() != self._process:
-            raise LogClosed(
-                f"{self.path}: opened before this process was forked; open the index again in here"
-            )
+            raise LogClosed(f"{self.path}: opened before this process was forked; open the index again in here")
         with self._lock:
             if self._database is None:
                 raise LogClosed(f"{self.path}: this index was closed; open it again")
@@ -429,12 +407,6 @@ def _is_damage(error: BaseException | None) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     missing = isinstance(error, sqlite3.OperationalError) and any(
         message in str(error)
-        for message in (
-            "no such table",
-            "no such column",
-            "has no column",
-            "vtable constructor",
-            "invalid fts5",
-        )
+        for message in ("no such table", "no such column", "has no column", "vtable constructor", "invalid fts5")
     )
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT) or missing

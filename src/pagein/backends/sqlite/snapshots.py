@@ -33,9 +33,7 @@ def read_slot(database: sqlite3.Connection, key: Key) -> SnapshotSlot:
     if database.execute(_IS_THERE).fetchone() is None:
         return SnapshotSlot(None)
     row = _row(key)
-    return SnapshotSlot(
-        Snapshot.of(database.execute(_FIND, row).fetchone()), _times_dropped(database, row[:2])
-    )
+    return SnapshotSlot(Snapshot.of(database.execute(_FIND, row).fetchone()), _times_dropped(database, row[:2]))
 
 
 def keep_snapshot(database: sqlite3.Connection, key: Key, snapshot: Snapshot, dropped: int) -> None:

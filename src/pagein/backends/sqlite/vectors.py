@@ -20,9 +20,7 @@ from pagein.search.index_store import Scope
 from pagein.search.vectors import RESCORED_PASSAGES, VectorStoreBase
 
 _ABOUT = "SELECT value FROM archive_about WHERE name = 'embedder'"
-_SET_ABOUT = (
-    "INSERT INTO archive_about VALUES ('embedder', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-)
+_SET_ABOUT = "INSERT INTO archive_about VALUES ('embedder', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _TODO = """SELECT p.id, p.text FROM archive_passages AS p WHERE p.id BETWEEN ? AND ?
     AND NOT EXISTS (SELECT 1 FROM archive_vectors AS v WHERE v.id = p.id) ORDER BY p.id DESC LIMIT ?"""
 _LEFT = """SELECT (SELECT count(*) FROM archive_passages WHERE id BETWEEN ?1 AND ?2)
@@ -57,9 +55,7 @@ class SqliteVectors(VectorStoreBase):
         count = database.execute(_LEFT, bounds).fetchone()[0]
         return (database.execute(_TODO, (*bounds, limit)).fetchall() if count else []), count
 
-    def store_vectors(
-        self, writer: SqliteIndexReader, ids: Sequence[int], vectors: NDArray[np.float32]
-    ) -> None:
+    def store_vectors(self, writer: SqliteIndexReader, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
         """Store vectors; drop another embedder's first. Those of removed passages are skipped."""
         database = writer.database
         if not self._is_ours(database):
@@ -71,13 +67,9 @@ class SqliteVectors(VectorStoreBase):
             there = database.execute("SELECT 1 FROM archive_passages WHERE id = ?", (id,)).fetchone()
             if there is not None:
                 database.execute("INSERT OR REPLACE INTO archive_vectors VALUES (?, ?)", (id, body.tobytes()))
-                database.execute(
-                    "INSERT OR REPLACE INTO archive_signs (id, signs) VALUES (?, ?)", (id, sign.tobytes())
-                )
+                database.execute("INSERT OR REPLACE INTO archive_signs (id, signs) VALUES (?, ?)", (id, sign.tobytes()))
 
-    def score_nearest(
-        self, reader: SqliteIndexReader, vector: NDArray[np.float32], scope: Scope
-    ) -> dict[int, float]:
+    def score_nearest(self, reader: SqliteIndexReader, vector: NDArray[np.float32], scope: Scope) -> dict[int, float]:
         """The similarities of the nearest passages in a scope: candidates by their signs, then measured."""
         self.refresh(reader.database)
         ids, near = self.by_signs(vector, scope)
@@ -102,9 +94,7 @@ class SqliteVectors(VectorStoreBase):
         if rows:
             self._row = rows[-1][0]
 
-    def by_signs(
-        self, vector: NDArray[np.float32], scope: Scope
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def by_signs(self, vector: NDArray[np.float32], scope: Scope) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The ids within the scope that have a vector, and their approximate similarities."""
         within = np.zeros(len(self._ids), bool)
         for first, last in scope.ranges:

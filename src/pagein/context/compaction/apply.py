@@ -67,9 +67,7 @@ def check_plan(view: View, plan: Plan) -> Plan:
     for replacement in plan.replacements:
         handle = range_handle(replacement.first, replacement.last)
         if replacement.first <= newest < replacement.last:
-            raise ConfigurationError(
-                f"policy {plan.policy!r} would remove {handle}: the newest user message must stay"
-            )
+            raise ConfigurationError(f"policy {plan.policy!r} would remove {handle}: the newest user message must stay")
         if replacement.summary is not None and not {replacement.first, replacement.last} <= allowed:
             raise ConfigurationError(
                 f"policy {plan.policy!r} would fold {handle}: a range must begin and end at a position of view.cuts.cuts"

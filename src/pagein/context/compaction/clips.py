@@ -11,16 +11,7 @@ from pagein.context.view.layout import without_thinking
 from pagein.context.view.view import ViewEntry
 from pagein.events.entries import Observed, Replacement, Stub, Tier
 from pagein.events.handles import observation_handle, step_handle
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    FinalAnswerStep,
-    Image,
-    PlanningStep,
-    TaskStep,
-    as_parts,
-    as_text,
-)
+from pagein.events.steps import ActionStep, Content, FinalAnswerStep, Image, PlanningStep, TaskStep, as_parts, as_text
 from pagein.tokens import TokenCounter
 
 CHARS_PER_TOKEN = 4
@@ -117,19 +108,14 @@ def clip_arguments(arguments: str, tokens: int, counter: TokenCounter, handle: s
     except (ValueError, RecursionError):
         values = None
     if isinstance(values, dict) and len(values) <= tokens:
-        share = max(
-            8, (tokens - 8 * len(values)) // max(1, sum(_is_long(value) for value in values.values()))
-        )
+        share = max(8, (tokens - 8 * len(values)) // max(1, sum(_is_long(value) for value in values.values())))
         short = {
-            key: clip_text(value, share, counter, handle) if _is_long(value) else value
-            for key, value in values.items()
+            key: clip_text(value, share, counter, handle) if _is_long(value) else value for key, value in values.items()
         }
         clipped = json.dumps(short, ensure_ascii=False)
         if counter.text(clipped) <= tokens * 1.2:
             return clipped
-    return json.dumps(
-        {"left_out": clip_text(arguments, max(0, tokens - 8), counter, handle)}, ensure_ascii=False
-    )
+    return json.dumps({"left_out": clip_text(arguments, max(0, tokens - 8), counter, handle)}, ensure_ascii=False)
 
 
 def _is_long(value: object) -> bool:
@@ -156,9 +142,7 @@ def clip_entry(entry: ViewEntry, tokens: int, counter: TokenCounter, tier: Tier)
         case ActionStep(content=content, tool_calls=calls):
             for index, call in enumerate(calls):
                 if counter.text(call.arguments) > tokens:
-                    yield Stub(
-                        "arguments", index, clip_arguments(call.arguments, tokens, counter, handle), tier
-                    )
+                    yield Stub("arguments", index, clip_arguments(call.arguments, tokens, counter, handle), tier)
             prose = without_thinking(content)
         case PlanningStep(content=prose) | FinalAnswerStep(content=prose):
             pass

@@ -25,8 +25,7 @@ HEADER_TOKENS = 60
 def legal_stop(view: View, stop: int) -> int:
     """Return the last cut at or before ``stop``."""
     return max(
-        (position for position in cuts(view) if position <= stop),
-        default=view.run[0].first if view.run else view.head,
+        (position for position in cuts(view) if position <= stop), default=view.run[0].first if view.run else view.head
     )
 
 
@@ -109,11 +108,7 @@ def boundary(view: View, tokens: float) -> int:
 def visible_texts(view: View, stop: int, *, users: bool = True) -> tuple[str, ...]:
     """Return the texts that stay visible when the stretches before ``stop`` leave; without ``users``, user messages leave."""
     stays = is_protected if users else is_kept
-    staying = (
-        *view.systems,
-        *view.front,
-        *(entry for entry in view.run if entry.first >= stop or stays(entry)),
-    )
+    staying = (*view.systems, *view.front, *(entry for entry in view.run if entry.first >= stop or stays(entry)))
     return tuple(text for entry in staying for text in _entry_texts(entry))
 
 
@@ -136,9 +131,7 @@ def summarize_stretch(
     extract = Extract()
     if tokens > HEADER_TOKENS:
         within = (first, last) if own else None
-        extract = select_lines(
-            view.tracker, tokens - HEADER_TOKENS, view.counter, visible=visible, within=within
-        )
+        extract = select_lines(view.tracker, tokens - HEADER_TOKENS, view.counter, visible=visible, within=within)
     return Replacement(first, last, summary=_extract_text(first, last, extract))
 
 

@@ -15,14 +15,7 @@ from pagein.context.view.fold import preview
 from pagein.context.view.view import View
 from pagein.tokens import Budget
 
-RUNGS: tuple[Policy, ...] = (
-    Clip(),
-    DropReasoning(),
-    ClipUsers(),
-    FoldUsers(),
-    Mask(alone=True),
-    Projection(),
-)
+RUNGS: tuple[Policy, ...] = (Clip(), DropReasoning(), ClipUsers(), FoldUsers(), Mask(alone=True), Projection())
 """The default rungs, cheapest first. Behind every policy stands the floor."""
 
 

@@ -39,9 +39,7 @@ _CLASSES: tuple[Callable[[], Policy], ...] = (
     Relevance,
 )
 
-POLICIES: Mapping[str, Callable[[], Policy]] = MappingProxyType(
-    {policy().name: policy for policy in _CLASSES}
-)
+POLICIES: Mapping[str, Callable[[], Policy]] = MappingProxyType({policy().name: policy for policy in _CLASSES})
 """Each policy class by its name. The command line, the configuration and its docs page read this table."""
 
 

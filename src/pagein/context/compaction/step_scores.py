@@ -100,13 +100,9 @@ def word_relevance(current: str, texts: Sequence[str]) -> list[float]:
     """Return the share of the current text's words and names in each text, from 0 to 1; rare ones count most."""
     term_sets = [frozenset(_terms(text)) for text in texts]
     among = Counter(term for terms in term_sets for term in terms)
-    rare = {
-        term: math.log(1 + len(texts) / among[term]) for term in frozenset(_terms(current)) if among[term]
-    }
+    rare = {term: math.log(1 + len(texts) / among[term]) for term in frozenset(_terms(current)) if among[term]}
     whole = sum(rare.values())
-    return [
-        sum(rare.get(term, 0.0) for term in sorted(terms)) / whole if whole else 0.0 for terms in term_sets
-    ]
+    return [sum(rare.get(term, 0.0) for term in sorted(terms)) / whole if whole else 0.0 for terms in term_sets]
 
 
 def _terms(text: str) -> Iterator[str]:
@@ -123,9 +119,7 @@ def _current_text(view: View) -> str:
     """Return the text that steps are compared with: the newest user message and actions."""
     newest = newest_user_position(view)
     newest_actions = actions(view)[-NEWEST_ACTIONS:]
-    return "\n".join(
-        entry_text(entry) for entry in view.run if entry.first == newest or entry in newest_actions
-    )
+    return "\n".join(entry_text(entry) for entry in view.run if entry.first == newest or entry in newest_actions)
 
 
 def entry_text(entry: ViewEntry) -> str:

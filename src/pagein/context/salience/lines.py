@@ -102,9 +102,7 @@ class LineParser:
         """Parse a line, or look it up."""
         parsed = self._lines.get(raw)
         if parsed is None:
-            parsed = self._older_lines.get(raw) or ParsedLine(
-                raw, strip_line_number(raw), tuple(identifiers(raw))
-            )
+            parsed = self._older_lines.get(raw) or ParsedLine(raw, strip_line_number(raw), tuple(identifiers(raw)))
             self._spend(len(raw))
             self._lines[raw] = parsed
         return parsed
@@ -216,9 +214,6 @@ def _pieces(line: str) -> Iterator[str]:
     while start < len(line):
         stop = start + LINE_MAX_CHARS
         if stop < len(line):
-            stop = max(
-                (at.end() for at in _PIECE_END.finditer(line, start + LINE_MAX_CHARS // 2, stop)),
-                default=stop,
-            )
+            stop = max((at.end() for at in _PIECE_END.finditer(line, start + LINE_MAX_CHARS // 2, stop)), default=stop)
         yield line[start:stop]
         start = stop

@@ -12,13 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypeVar
 
-from pagein.context.salience.lines import (
-    LineParser,
-    ParsedLine,
-    lines_of,
-    select_with_context,
-    strip_line_number,
-)
+from pagein.context.salience.lines import LineParser, ParsedLine, lines_of, select_with_context, strip_line_number
 from pagein.context.salience.model import (
     QUOTE_MIN_CHARS,
     Source,
@@ -172,13 +166,9 @@ class SalienceTracker:
 
     def learn_observation(self, position: int, observation: Observation) -> None:
         """Queue the text of a result of the action at ``position``."""
-        self._queue_text(
-            position, as_text(observation.content), "observation", failed=observation.status == "error"
-        )
+        self._queue_text(position, as_text(observation.content), "observation", failed=observation.status == "error")
 
-    def _queue_text(
-        self, position: int, text: str, source: Source, *, failed: bool = False, call: str = ""
-    ) -> None:
+    def _queue_text(self, position: int, text: str, source: Source, *, failed: bool = False, call: str = "") -> None:
         self._pending.append(_PendingText(self.turn, position, text, source, failed, call))
         self._texts_since_read += 1
         if self._texts_since_read >= MAX_PENDING_TEXTS:
@@ -251,9 +241,7 @@ class SalienceTracker:
             line.is_action, line.is_request, line.is_failure, line.is_decision = True, False, False, False
         return call_line.rest
 
-    def _add_line(
-        self, parsed_line: ParsedLine, text: str, pending: _PendingText, result_lines: int
-    ) -> TrackedLine:
+    def _add_line(self, parsed_line: ParsedLine, text: str, pending: _PendingText, result_lines: int) -> TrackedLine:
         line = self._lines.get(parsed_line.key)
         if line is None:
             line = self._lines[parsed_line.key] = self._old_actions.pop(parsed_line.key, TrackedLine())
@@ -378,9 +366,7 @@ class SalienceTracker:
 
 
 _USE, _NAME, _LINE = (
-    tuple(
-        attribute.name for attribute in fields(kind) if attribute.name not in ("use", "_names_with_context")
-    )
+    tuple(attribute.name for attribute in fields(kind) if attribute.name not in ("use", "_names_with_context"))
     for kind in (UseCounts, TrackedName, TrackedLine)
 )
 """The stored fields of each class, in the order of its constructor."""
@@ -414,9 +400,7 @@ def _keep_likeliest(table: dict[str, T], chances: dict[str, float]) -> dict[str,
 class _FocusedTracker(SalienceTracker):
     """A read-only copy of a tracker in which lines that have one of some names, and the other names in them, are likelier."""
 
-    def __init__(
-        self, tracker: SalienceTracker, names: frozenset[str], lines: Mapping[str, TrackedLine]
-    ) -> None:
+    def __init__(self, tracker: SalienceTracker, names: frozenset[str], lines: Mapping[str, TrackedLine]) -> None:
         vars(self).update(vars(tracker))
         self._name_chances = self._line_worths = None
         self._tracker, self._focus_names, self._focus_lines = tracker, names, lines
@@ -430,8 +414,7 @@ class _FocusedTracker(SalienceTracker):
 
     def _compute_line_worths(self, share: float) -> dict[str, float]:
         focused = {
-            key: share * self.quote_chance(line) + self.result_worth(line)
-            for key, line in self._focus_lines.items()
+            key: share * self.quote_chance(line) + self.result_worth(line) for key, line in self._focus_lines.items()
         }
         return self._tracker.line_worths(share) | focused
 

@@ -33,9 +33,7 @@ def before_live_thinking(view: View) -> frozenset[int]:
     Anthropic refuses a tool loop whose last assistant turn lost its signed thinking (claude-code#12311). A new user
     message closes the turn, and then it may leave.
     """
-    newest = next(
-        (entry for entry in reversed(view.run) if isinstance(entry.item, ActionStep | TaskStep)), None
-    )
+    newest = next((entry for entry in reversed(view.run) if isinstance(entry.item, ActionStep | TaskStep)), None)
     if newest is None or not has_thinking(newest):
         return entry_bounds(view)
     return frozenset(entry for entry in entry_bounds(view) if entry <= newest.first)

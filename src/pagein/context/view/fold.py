@@ -32,8 +32,7 @@ from pagein.events.protocol import OpenCall, open_calls, with_observations
 from pagein.events.steps import ActionStep, Observation, SummaryStep, SystemPromptStep, TaskStep
 from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
-from pagein.tokens.counter import CachingCounter
-from pagein.tokens.requests import message_tokens
+from pagein.tokens.counter import CachingCounter, message_tokens
 
 
 def make_entry(
@@ -54,9 +53,7 @@ def make_entry(
     return ViewEntry(first, last, stubbed, tier, why, messages, tokens, ids, stubs)
 
 
-def replacement_entry(
-    old: Sequence[ViewEntry], by: Replacement, counter: TokenCounter, why: str
-) -> ViewEntry:
+def replacement_entry(old: Sequence[ViewEntry], by: Replacement, counter: TokenCounter, why: str) -> ViewEntry:
     """Build the entry that replaces ``old``: a summary of the range, or its one step with stubs in their slots."""
     if by.summary is not None:
         step = SummaryStep(by.summary, by.author)
@@ -67,9 +64,7 @@ def replacement_entry(
     entry = old[0]
     stubs = tuple(stub for stub in entry.stubs if (stub.slot, stub.index) not in slots) + by.stubs
     tier = by.stubs[-1].tier if by.stubs else "whole"
-    return make_entry(
-        entry.item, entry.first, entry.last, counter, tier=tier, why=why, ids=entry.ids, stubs=stubs
-    )
+    return make_entry(entry.item, entry.first, entry.last, counter, tier=tier, why=why, ids=entry.ids, stubs=stubs)
 
 
 def is_kept(entry: ViewEntry) -> bool:
@@ -94,9 +89,7 @@ class ViewBody:
         old = self.run[start:stop]
         leaving = [entry for entry in old if by.summary is None or not is_kept(entry)]
         if not leaving or old[0].first != by.first:
-            raise LogUnreadable(
-                f"a compaction covers [{by.first}, {by.last}), where the view has nothing to replace"
-            )
+            raise LogUnreadable(f"a compaction covers [{by.first}, {by.last}), where the view has nothing to replace")
         new = replacement_entry(leaving, by, counter, why)
         if by.summary is not None:
             self.front.extend(entry for entry in old if is_kept(entry))
@@ -211,9 +204,7 @@ class Fold:
             "answers": [delta_encode(action for action, _ in pairs), delta_encode(at for _, at in pairs)],
             "costs": [delta_encode(self._costs), list(self._costs.values())],
             "used": sorted(self._used),
-            "shown": [
-                list(map(_entry_state, part)) for part in (self._systems, self._body.front, self._body.run)
-            ],
+            "shown": [list(map(_entry_state, part)) for part in (self._systems, self._body.front, self._body.run)],
             "memo": self.tracker.to_state(),
         }
 
@@ -250,9 +241,7 @@ class Fold:
         positions, costs = state["costs"]
         fold._costs = dict(zip(delta_decode(positions), costs, strict=True))
         fold._used = set(state["used"])
-        systems, front, run = (
-            [fold._restore_entry(values, recorded) for values in part] for part in state["shown"]
-        )
+        systems, front, run = ([fold._restore_entry(values, recorded) for values in part] for part in state["shown"])
         fold._systems, fold._body = systems, ViewBody(front, run)
         fold.tracker = SalienceTracker.from_state(state["memo"])
         return fold
@@ -291,16 +280,12 @@ class Fold:
         if not isinstance(step, SystemPromptStep):
             self.tracker.learn_step(position, step)
 
-    def _make_entry(
-        self, position: int, item: Item, tier: EntryTier, why: str, ids: tuple[str, ...] = ()
-    ) -> ViewEntry:
+    def _make_entry(self, position: int, item: Item, tier: EntryTier, why: str, ids: tuple[str, ...] = ()) -> ViewEntry:
         entry = make_entry(item, position, position + 1, self.counter, tier=tier, why=why, ids=ids)
         self._costs[position] = entry.tokens
         return entry
 
-    def _append(
-        self, position: int, item: Item, tier: EntryTier, why: str, ids: tuple[str, ...] = ()
-    ) -> None:
+    def _append(self, position: int, item: Item, tier: EntryTier, why: str, ids: tuple[str, ...] = ()) -> None:
         self._body.run.append(self._make_entry(position, item, tier, why, ids))
 
     def _observe(self, position: int, body: Observed) -> None:
@@ -359,9 +344,7 @@ class Fold:
     def _unpin(self, pin: int) -> None:
         self.pinned.pop(pin, None)
         for entries in (self._body.front, self._body.run):
-            entries[:] = [
-                entry for entry in entries if not (entry.first == pin and isinstance(entry.item, Pin))
-            ]
+            entries[:] = [entry for entry in entries if not (entry.first == pin and isinstance(entry.item, Pin))]
 
 
 def _entry_state(entry: ViewEntry) -> list[Any]:

@@ -114,9 +114,7 @@ def _frame_content(tag: str, content: Content, **attributes: str) -> Content:
     if isinstance(content, str):
         return as_data(tag, content, **attributes)
     head, tail = _frame_tags(tag, attributes)
-    inner = (
-        replace(part, text=_escape_tags(part.text)) if isinstance(part, Text) else part for part in content
-    )
+    inner = (replace(part, text=_escape_tags(part.text)) if isinstance(part, Text) else part for part in content)
     return (Text(head), *inner, Text(tail))
 
 
@@ -126,10 +124,7 @@ def _action_messages(step: ActionStep, ids: Sequence[str]) -> tuple[Message, ...
     observations = list(step.observations) + [None] * (len(calls) - len(step.observations))
     return (
         message,
-        *(
-            _result_message(call.id, observation)
-            for call, observation in zip(calls, observations, strict=True)
-        ),
+        *(_result_message(call.id, observation) for call, observation in zip(calls, observations, strict=True)),
     )
 
 
@@ -137,11 +132,7 @@ def _result_message(call_id: str, observation: Observation | None) -> Message:
     if observation is None or observation.status == "unknown":
         return Message("tool", NO_RESULT, call_id=call_id, is_error=True)
     return Message(
-        "tool",
-        observation.content,
-        call_id=call_id,
-        is_error=observation.status == "error",
-        extra=observation.extra,
+        "tool", observation.content, call_id=call_id, is_error=observation.status == "error", extra=observation.extra
     )
 
 

@@ -14,7 +14,7 @@ from pagein.events.handles import range_handle
 from pagein.events.messages import Message
 from pagein.events.steps import SummaryStep
 from pagein.tokens import TokenCounter
-from pagein.tokens.requests import request_tokens
+from pagein.tokens.counter import request_tokens
 
 EntryTier = Literal["system", "pin", "user", "whole", "note", "recalled", "facts"] | Tier
 """The tier of a view entry: how it came into the view, or which step of compaction replaced it."""

@@ -42,8 +42,7 @@ MAX_QUOTE_CHARS = 6_000
 
 _FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n?```", re.DOTALL)
 _SECRET = re.compile(
-    r"\b(?:password|passphrase|api[ _-]?key|secret key|private key|access token)\b\s*(?:is|=|:)",
-    re.IGNORECASE,
+    r"\b(?:password|passphrase|api[ _-]?key|secret key|private key|access token)\b\s*(?:is|=|:)", re.IGNORECASE
 )
 
 
@@ -92,12 +91,7 @@ def extraction_request(
 
 
 def parse_answer(
-    reply: str,
-    utterances: Sequence[Utterance],
-    facts: Sequence[Fact],
-    settings: Settings,
-    owners: Owners,
-    author: str,
+    reply: str, utterances: Sequence[Utterance], facts: Sequence[Fact], settings: Settings, owners: Owners, author: str
 ) -> ExtractionAnswer:
     """The facts in a model's answer that pass every check. Raises RejectedAnswer for another shape."""
     data = _parse_object(reply)
@@ -119,21 +113,13 @@ def parse_answer(
     accepted_removals = [
         (item["id"], one_line(str(item.get("reason", "")), 300))
         for item in removals
-        if isinstance(item, dict)
-        and item.get("id") in ids
-        and users & set(_handles(item))
-        and item.get("reason")
+        if isinstance(item, dict) and item.get("id") in ids and users & set(_handles(item)) and item.get("reason")
     ]
     return ExtractionAnswer(tuple(drafts), tuple(accepted_removals), tuple(dropped))
 
 
 def _accept_candidate(
-    item: Any,
-    utterances: Sequence[Utterance],
-    facts: dict[str, Fact],
-    settings: Settings,
-    owners: Owners,
-    author: str,
+    item: Any, utterances: Sequence[Utterance], facts: dict[str, Fact], settings: Settings, owners: Owners, author: str
 ) -> FactDraft:
     """A candidate as a draft. Raises FactError naming the check that failed."""
     if not isinstance(item, dict):
@@ -185,10 +171,7 @@ def find_contradicted(model: Model, draft: FactDraft, facts: Sequence[Fact]) -> 
 
     values = {"new": one_line(draft.content, MAX_QUOTE_CHARS), "known": _list_facts(facts)}
     ask = ModelRequest.from_text(
-        fill_template(_prompt("contradict"), values),
-        system=_prompt("system"),
-        max_tokens=300,
-        timeout=ANSWER_TIMEOUT,
+        fill_template(_prompt("contradict"), values), system=_prompt("system"), max_tokens=300, timeout=ANSWER_TIMEOUT
     )
     try:
         listed = _parse_object(model.write(ask).text).get("contradicted")

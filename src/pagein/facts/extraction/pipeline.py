@@ -140,9 +140,7 @@ class FactExtraction:
         self._head = max(self._head, head)
         return tuple(facts)
 
-    def _extract_span(
-        self, utterances: list[Utterance], read: ReadEntries, start: int, stop: int
-    ) -> tuple[Fact, ...]:
+    def _extract_span(self, utterances: list[Utterance], read: ReadEntries, start: int, stop: int) -> tuple[Fact, ...]:
         model = self.model
         if model is None or not utterances:
             drafts = self._apply_rules(utterances)
@@ -188,9 +186,7 @@ class FactExtraction:
         if not candidate.corrects:
             return draft
         like = (fact.fact for fact in self._facts.nearest(candidate.content, MAX_KNOWN_FACTS))
-        older = tuple(
-            fact.id for fact in like if fact.scope == scope and is_contrary(candidate.content, fact.content)
-        )
+        older = tuple(fact.id for fact in like if fact.scope == scope and is_contrary(candidate.content, fact.content))
         return replace(draft, supersedes=older, reason="the user corrected it")
 
     def _record_drafts(self, drafts: Sequence[FactDraft], stop: int, author: str) -> tuple[Fact, ...]:
@@ -207,10 +203,7 @@ class FactExtraction:
         if own:
             stated += facts.state_facts(own, mark, strict=False)
         else:
-            facts.write(
-                facts.fact_log("session"),
-                lambda book: [mark] if book.extracted.get(session, 0) < stop else [],
-            )
+            facts.write(facts.fact_log("session"), lambda book: [mark] if book.extracted.get(session, 0) < stop else [])
         return tuple(stated)
 
     def _remove(self, id: str, reason: str, author: str) -> None:

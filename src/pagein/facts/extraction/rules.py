@@ -76,10 +76,7 @@ class FactCandidate:
 def find_candidates(utterances: Iterable[Utterance]) -> tuple[FactCandidate, ...]:
     """The facts that the user states explicitly, in order."""
     return tuple(
-        candidate
-        for utterance in utterances
-        if utterance.speaker == "user"
-        for candidate in _candidates_in(utterance)
+        candidate for utterance in utterances if utterance.speaker == "user" for candidate in _candidates_in(utterance)
     )
 
 

@@ -44,24 +44,14 @@ def problems(request: Any) -> tuple[str, ...]:
     messages = fields["messages"]
     if not messages:
         return ("messages: there is none",)
-    shapes = [
-        f"messages[{index}]{fault}" for index, row in enumerate(messages) for fault in _shape_problems(row)
-    ]
+    shapes = [f"messages[{index}]{fault}" for index, row in enumerate(messages) for fault in _shape_problems(row)]
     if shapes:
         return tuple(shapes)
     contents = [_as_blocks(message["content"]) for message in messages]
-    faults = [
-        *_system_problems(fields.get("system")),
-        *_order_problems(messages),
-        *_pair_problems(messages, contents),
-    ]
+    faults = [*_system_problems(fields.get("system")), *_order_problems(messages), *_pair_problems(messages, contents)]
     for index, (message, blocks) in enumerate(zip(messages, contents, strict=True)):
         faults += (f"messages[{index}]{fault}" for fault in _message_problems(message["role"], blocks))
-    faults += (
-        f"{name}: contains a lone surrogate, which is not UTF-8"
-        for name in fields
-        if not is_utf8(fields[name])
-    )
+    faults += (f"{name}: contains a lone surrogate, which is not UTF-8" for name in fields if not is_utf8(fields[name]))
     faults += _marker_problems(fields, contents)
     faults += _server_pair_problems(contents)
     return tuple(faults)
@@ -143,9 +133,7 @@ def _pair_problems(messages: list[dict[str, Any]], contents: list[list[Block]]) 
                     answered.add(call_id)
                 if place and blocks[place - 1]["type"] != "tool_result":
                     yield f"messages[{index}].content[{place}]: a result behind other content"
-            yield from (
-                f"messages[{index}]: call {call!r} has no result" for call in called if call not in answered
-            )
+            yield from (f"messages[{index}]: call {call!r} has no result" for call in called if call not in answered)
             called = {}
             continue
         called = {}

@@ -212,9 +212,7 @@ def _action(message: Fields) -> ActionStep:
         else:
             parts.append(_part(row, path))
     placed = tuple(replace(call, at=None) if call.at == len(parts) else call for call in calls)
-    return ActionStep(
-        tuple(parts) if parts or not calls else None, placed, model=model, usage=usage, extra=beside
-    )
+    return ActionStep(tuple(parts) if parts or not calls else None, placed, model=model, usage=usage, extra=beside)
 
 
 def _refuse_late_thinking(rows: list[tuple[Any, str]]) -> None:
@@ -271,9 +269,7 @@ def _part(row: Any, path: str) -> Part:
             return _image(block) or _unread_image(row, path)
         case "thinking" | "redacted_thinking":
             if _is_returned(row):
-                block.raise_first(
-                    rules.thinking_problems(row, kind), "give it back as it came, or leave it out"
-                )
+                block.raise_first(rules.thinking_problems(row, kind), "give it back as it came, or leave it out")
             return opaque_part(NAME, kind, row)
         case _:
             return opaque_part(NAME, kind, row)
@@ -350,11 +346,7 @@ def _part_block(part: Part, place: str) -> Block | None:
     if block is None:
         return _text_block(rendering.foreign_text(part))
     kind = block.get("type")
-    if (
-        not isinstance(kind, str)
-        or place == "system"
-        or kind in (*rules.REFUSED_TYPES[place], *_PAIRED_TYPES)
-    ):
+    if not isinstance(kind, str) or place == "system" or kind in (*rules.REFUSED_TYPES[place], *_PAIRED_TYPES):
         return None
     if kind in rules.THINKING_TYPES:
         block.pop("cache_control", None)  # refused on thinking, and not signed
@@ -383,12 +375,7 @@ def _image_block(image: Image, place: str) -> Block:
 def _use_block(call: ToolCall) -> Block:
     beside = rendering.own_fields(call.extra, NAME) or {}
     name = wire_name(call.name, rules.NAME_MAX_CHARS)
-    ours = {
-        "type": "tool_use",
-        "id": wire_id(call.id),
-        "name": name,
-        "input": parse_arguments(call.arguments),
-    }
+    ours = {"type": "tool_use", "id": wire_id(call.id), "name": name, "input": parse_arguments(call.arguments)}
     return {**beside, **ours}
 
 

@@ -17,12 +17,7 @@ Block = dict[str, Any]
 
 def parse_image(row: Block) -> Image | None:
     """Parse an image block and keep its shape; None where rendering would not give back the same block."""
-    for spelling, reader in (
-        ("openai", _openai),
-        ("standard", _standard),
-        ("v0", _v0),
-        ("anthropic", _anthropic),
-    ):
+    for spelling, reader in (("openai", _openai), ("standard", _standard), ("v0", _v0), ("anthropic", _anthropic)):
         image = reader(row)
         if image is None:
             continue

@@ -73,8 +73,4 @@ def _call(call: Any) -> Any:
         return call
     arguments = call.get("args")
     text = json.dumps(arguments, default=repr) if isinstance(arguments, dict) else arguments
-    return {
-        "id": call.get("id"),
-        "type": "function",
-        "function": {"name": call.get("name"), "arguments": text},
-    }
+    return {"id": call.get("id"), "type": "function", "function": {"name": call.get("name"), "arguments": text}}

@@ -58,11 +58,7 @@ _KEPT_METADATA = ("model_provider", "output_version")
 _ENVELOPE_KEYS = ("id", "example", "usage_metadata", "tool_call_chunks", "chunk_position", "index")
 _RENDERED_KEYS = ("type", "role", "content", "tool_calls", "invalid_tool_calls", "tool_call_id", "status")
 
-_CALL_BLOCKS = {
-    "tool_use": ("id", "input"),
-    "tool_call": ("id", "args"),
-    "function_call": ("call_id", "arguments"),
-}
+_CALL_BLOCKS = {"tool_use": ("id", "input"), "tool_call": ("id", "args"), "function_call": ("call_id", "arguments")}
 """The blocks that repeat a call: the keys of its id and of its arguments."""
 
 Block = dict[str, Any]
@@ -132,21 +128,15 @@ def _observation(message: Fields) -> Observation:
     status = message.take("status")
     call_id = message.text_or_empty("tool_call_id")
     content = _content(message)
-    return Observation(
-        call_id, content, "error" if status == "error" else "ok", extra=_message_extra(message)
-    )
+    return Observation(call_id, content, "error" if status == "error" else "ok", extra=_message_extra(message))
 
 
 def _message_extra(message: Fields, also: Block | None = None) -> Opaque | None:
     """Keep the fields beside role and content. The part's ``text`` is what is sent to a model and therefore counted."""
     fields = {**message.rest(), **(also or {})}
     metadata = fields.pop("response_metadata", None)
-    kept_fields = {
-        key: value for key, value in fields.items() if value not in ({}, []) and key not in _ENVELOPE_KEYS
-    }
-    kept_fields = {
-        key: value for key, value in kept_fields.items() if key not in _RENDERED_KEYS or key in (also or {})
-    }
+    kept_fields = {key: value for key, value in fields.items() if value not in ({}, []) and key not in _ENVELOPE_KEYS}
+    kept_fields = {key: value for key, value in kept_fields.items() if key not in _RENDERED_KEYS or key in (also or {})}
     metadata = metadata if isinstance(metadata, dict) else {}
     read_with = {key: metadata[key] for key in _KEPT_METADATA if metadata.get(key)}
     kwargs = kept_fields.get("additional_kwargs")
@@ -247,15 +237,11 @@ def _openai_call(call: Fields) -> ToolCall:
     function = call.fields("function")
     value = function.take("arguments")
     return ToolCall(
-        call.text_or_empty("id"),
-        function.text("name"),
-        value if isinstance(value, str) else compact_json(value or {}),
+        call.text_or_empty("id"), function.text("name"), value if isinstance(value, str) else compact_json(value or {})
     )
 
 
-def _parts_and_calls(
-    blocks: list[tuple[Block, str]], listed: list[ToolCall]
-) -> tuple[Content | None, list[ToolCall]]:
+def _parts_and_calls(blocks: list[tuple[Block, str]], listed: list[ToolCall]) -> tuple[Content | None, list[ToolCall]]:
     """Return the parts and the calls, each once: first those that have a block, then the others."""
     parts: list[Part] = []
     calls: list[ToolCall] = []
@@ -274,9 +260,7 @@ def _parts_and_calls(
         )
         block = {key: item for key, item in row.items() if key not in (*keys, "name")}
         also = rendering.own_fields(call.extra, NAME) or {}
-        calls.append(
-            replace(call, at=len(parts), extra=Opaque(NAME, "call", compact_json({**also, "block": block})))
-        )
+        calls.append(replace(call, at=len(parts), extra=Opaque(NAME, "call", compact_json({**also, "block": block}))))
     if calls:
         return tuple(parts) or None, [*calls, *waiting]
     return mark_lone_text(tuple(parts), NAME), waiting
@@ -374,12 +358,7 @@ def _call_block(call: ToolCall) -> Block | None:
     arguments: Any = parse_arguments(call.arguments)
     if block["type"] == "function_call":
         arguments = call.arguments
-    return {
-        **block,
-        keys[0]: wire_id(call.id),
-        "name": wire_name(call.name, NAME_MAX_CHARS),
-        keys[1]: arguments,
-    }
+    return {**block, keys[0]: wire_id(call.id), "name": wire_name(call.name, NAME_MAX_CHARS), keys[1]: arguments}
 
 
 def _part_blocks(part: Part, role: str) -> Iterator[Block | str]:

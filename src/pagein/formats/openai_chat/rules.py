@@ -27,9 +27,7 @@ PART_ROLES: Mapping[str, tuple[str, ...]] = {
 """The roles that may carry each documented part type."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_DATA_URL = re.compile(
-    r"data:image/[a-zA-Z0-9.+-]+(?:;[a-zA-Z0-9._-]+=[a-zA-Z0-9._-]+)*;base64,[a-zA-Z0-9+/=_\s-]+"
-)
+_DATA_URL = re.compile(r"data:image/[a-zA-Z0-9.+-]+(?:;[a-zA-Z0-9._-]+=[a-zA-Z0-9._-]+)*;base64,[a-zA-Z0-9+/=_\s-]+")
 
 Rows = list[dict[str, Any]]
 
@@ -95,9 +93,7 @@ def _pair_problems(messages: Rows) -> Iterator[str]:
                 del open_calls[call_id]
                 answered.add(call_id)
             continue
-        yield from (
-            f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items()
-        )
+        yield from (f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items())
         open_calls, answered = {}, set()
         for place, call_id in _call_ids(message):
             if not isinstance(call_id, str) or not call_id:
@@ -107,9 +103,7 @@ def _pair_problems(messages: Rows) -> Iterator[str]:
             else:
                 used_ids.add(call_id)
                 open_calls[call_id] = index
-    yield from (
-        f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items()
-    )
+    yield from (f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items())
 
 
 def _call_ids(message: dict[str, Any]) -> Iterator[tuple[int, Any]]:

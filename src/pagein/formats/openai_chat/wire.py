@@ -192,9 +192,7 @@ def _unread_image(row: dict[str, Any], path: str) -> Opaque:
     """Keep an image part unread. It goes back unchanged, so raise FormatError for one that the API refuses."""
     source = row["image_url"]
     as_object = {"url": source} if isinstance(source, str) else source
-    Fields(row, path).raise_first(
-        (f".image_url{fault}" for fault in rules.image_problems(as_object)), _IMAGE_CURE
-    )
+    Fields(row, path).raise_first((f".image_url{fault}" for fault in rules.image_problems(as_object)), _IMAGE_CURE)
     return opaque_part(NAME, "image_url", {**row, "image_url": as_object})
 
 
@@ -228,9 +226,7 @@ def _call(call: Fields, row: Any) -> ToolCall:
     kind = call.text_or_empty("type") or "function"
     if kind not in ("function", "custom"):
         whole = {key: value for key, value in row.items() if key != "id"}
-        return ToolCall(
-            call_id, kind, compact_json(row.get(kind)), extra=Opaque(NAME, kind, compact_json(whole))
-        )
+        return ToolCall(call_id, kind, compact_json(row.get(kind)), extra=Opaque(NAME, kind, compact_json(whole)))
     named = call.fields(kind)
     name = named.text("name")
     arguments = _arguments(named) if kind == "function" else named.text("input")
@@ -298,11 +294,7 @@ def _part_row(part: Part, role: str) -> dict[str, Any] | None:
         case Text():
             return {**(rendering.own_fields(part.extra, NAME) or {}), "type": "text", "text": part.text}
         case Image():
-            return (
-                _image_row(part)
-                if role == "user"
-                else {"type": "text", "text": rendering.image_placeholder(part)}
-            )
+            return _image_row(part) if role == "user" else {"type": "text", "text": rendering.image_placeholder(part)}
     row = rendering.own_fields(part, NAME)
     if row is None:
         text = rendering.foreign_text(part)

@@ -55,7 +55,9 @@ NAME = "openai-responses"
 _TEXT_ANSWERS = ("function_call_output", "custom_tool_call_output")
 """The answers whose output is text or a list of parts."""
 
-_BLANK_SCREENSHOT = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+_BLANK_SCREENSHOT = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
 """One white pixel, in place of a screenshot that is no longer in the view."""
 
 _ITEM_KEY, _REASONED_KEY = "_item", "_thought"
@@ -102,9 +104,7 @@ class OpenAIResponses:
             if message.role == "assistant":
                 rows += _model_items(message, call_types)
             elif message.role == "tool":
-                rows.append(
-                    _answer_row(message, call_types.get(message.call_id, ""), _wire_id(message.call_id))
-                )
+                rows.append(_answer_row(message, call_types.get(message.call_id, ""), _wire_id(message.call_id)))
             else:
                 rows += _input_items(message)
         return {"messages": rendering.replace_surrogates(rows)}
@@ -119,10 +119,7 @@ class OpenAIResponses:
 
     def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the request with ``input`` in place of ``messages``."""
-        return {
-            "input": request["messages"],
-            **{key: value for key, value in request.items() if key != "messages"},
-        }
+        return {"input": request["messages"], **{key: value for key, value in request.items() if key != "messages"}}
 
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool as a flat ``function``."""
@@ -171,9 +168,7 @@ def _application_item(row: Row, path: str) -> Item | None:
         case "assistant":
             return None
         case _:
-            raise FormatError(
-                f"{role!r} is no role of an item, and there is no known type", path=f"{path}.role"
-            )
+            raise FormatError(f"{role!r} is no role of an item, and there is no known type", path=f"{path}.role")
 
 
 def _content(message: Fields) -> Content:
@@ -226,11 +221,7 @@ class _Turn:
         if kind not in ("function_call", "custom_tool_call"):
             whole = {key: value for key, value in row.items() if key != "call_id"}
             return ToolCall(
-                call_id,
-                kind,
-                compact_json(call.rest()),
-                at,
-                Opaque(NAME, kind, compact_json({**whole, **mark})),
+                call_id, kind, compact_json(call.rest()), at, Opaque(NAME, kind, compact_json({**whole, **mark}))
             )
         name = call.text("name")
         arguments = call.text("arguments" if kind == "function_call" else "input")
@@ -250,9 +241,7 @@ def _message_parts(row: Row, path: str, mark: Row, *, follows: bool) -> Iterator
         yield Text(content, opaque_extra(NAME, "text", first_fields))
         return
     if not isinstance(content, list):
-        raise FormatError(
-            f"expected text or a list of parts, not {type_name(content)}", path=f"{path}.content"
-        )
+        raise FormatError(f"expected text or a list of parts, not {type_name(content)}", path=f"{path}.content")
     if not content or not all(_is_model_part(part) for part in content):
         yield opaque_part(NAME, "item", row)
         return
@@ -268,11 +257,7 @@ def _message_parts(row: Row, path: str, mark: Row, *, follows: bool) -> Iterator
 
 
 def _is_model_part(part: Any) -> bool:
-    if (
-        not isinstance(part, dict)
-        or part.get("type") not in _MODEL_PARTS
-        or any(key in part for key in _NOTE_KEYS)
-    ):
+    if not isinstance(part, dict) or part.get("type") not in _MODEL_PARTS or any(key in part for key in _NOTE_KEYS):
         return False
     return isinstance(part.get("text" if part["type"] == "output_text" else "refusal"), str)
 
@@ -352,8 +337,7 @@ def _model_items(message: Message, call_types: dict[str, str]) -> list[Row]:
     rows: list[Row] = []
     parts, reached = as_parts(message.content), 0
     thought = any(
-        isinstance(part, Opaque) and part.kind == "reasoning" and rendering.own_fields(part, NAME)
-        for part in parts
+        isinstance(part, Opaque) and part.kind == "reasoning" and rendering.own_fields(part, NAME) for part in parts
     )
     for call in (*message.tool_calls, None):
         at = len(parts) if call is None or call.at is None else min(max(call.at, reached), len(parts))
@@ -434,13 +418,7 @@ def _call_row(call: ToolCall, *, has_reasoning: bool) -> Row:
     name = {"name": wire_name(call.name, rules.NAME_MAX_CHARS)}
     if kind == "custom_tool_call":
         return {**beside, "type": kind, "call_id": _wire_id(call.id), **name, "input": call.arguments}
-    return {
-        **beside,
-        "type": "function_call",
-        "call_id": _wire_id(call.id),
-        **name,
-        "arguments": call.arguments,
-    }
+    return {**beside, "type": "function_call", "call_id": _wire_id(call.id), **name, "arguments": call.arguments}
 
 
 def _answer_row(message: Message, call_type: str, call_id: str) -> Row:
@@ -495,11 +473,7 @@ def _part_row(part: Part, *, images: bool) -> Row | None:
         case Text():
             return {**(rendering.own_fields(part.extra, NAME) or {}), "type": "input_text", "text": part.text}
         case Image():
-            return (
-                _image_row(part)
-                if images
-                else {"type": "input_text", "text": rendering.image_placeholder(part)}
-            )
+            return _image_row(part) if images else {"type": "input_text", "text": rendering.image_placeholder(part)}
     own = rendering.own_fields(part, NAME)
     if own is not None and isinstance(own.get("type"), str) and images:
         return own
@@ -512,12 +486,7 @@ def _image_row(image: Image) -> Row:
     if not url:
         url = f"data:{image.media_type or 'image/png'};base64,{rendering.image_base64(image)}"
     detail = {"detail": image.detail} if image.detail else {}
-    return {
-        **(rendering.own_fields(image.extra, NAME) or {}),
-        "type": "input_image",
-        "image_url": url,
-        **detail,
-    }
+    return {**(rendering.own_fields(image.extra, NAME) or {}), "type": "input_image", "image_url": url, **detail}
 
 
 def _wire_id(call_id: str) -> str:

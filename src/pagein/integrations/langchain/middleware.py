@@ -13,13 +13,7 @@ from typing import Any, Unpack, cast
 
 from pagein.errors import ConfigurationError
 from pagein.integrations._langchain_messages import as_messages, to_langchain
-from pagein.integrations._langchain_threads import (
-    Source,
-    ThreadConversation,
-    Threads,
-    memory_tools,
-    running_thread,
-)
+from pagein.integrations._langchain_threads import Source, ThreadConversation, Threads, memory_tools, running_thread
 from pagein.integrations._threads import MAX_OVERFLOW_RETRIES
 from pagein.integrations._tools import ToolChoice
 from pagein.integrations._versions import require_release
@@ -59,12 +53,7 @@ class PageinMiddleware(AgentMiddleware):
     """
 
     def __init__(
-        self,
-        source: Source,
-        *,
-        expand: bool = True,
-        tools: ToolChoice | None = None,
-        **options: Unpack[Options],
+        self, source: Source, *, expand: bool = True, tools: ToolChoice | None = None, **options: Unpack[Options]
     ) -> None:
         super().__init__()
         require_release("langchain")
@@ -89,9 +78,7 @@ class PageinMiddleware(AgentMiddleware):
         return response
 
     async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """As ``wrap_model_call``, awaited; the store is used in a thread."""
         thread = running_thread()
@@ -128,11 +115,7 @@ class PageinMiddleware(AgentMiddleware):
         return PreparedRequest(request.override(messages=messages), conversation)
 
     def _record_response(
-        self,
-        thread: str,
-        request: ModelRequest[Any],
-        prepared: PreparedRequest,
-        response: ModelResponse[Any],
+        self, thread: str, request: ModelRequest[Any], prepared: PreparedRequest, response: ModelResponse[Any]
     ) -> None:
         if prepared.conversation is not None and isinstance(response, ModelResponse):
             self._threads.record_answer(thread, prepared.conversation, request.messages, response.result)
@@ -143,9 +126,7 @@ def _view_messages(rows: list[dict[str, Any]]) -> list[AnyMessage]:
 
 
 def _are_same_messages(messages: Sequence[BaseMessage], others: Sequence[BaseMessage]) -> bool:
-    return len(messages) == len(others) and (
-        all(map(is_, messages, others)) or list(messages) == list(others)
-    )
+    return len(messages) == len(others) and (all(map(is_, messages, others)) or list(messages) == list(others))
 
 
 def _system_text(message: BaseMessage) -> str:

@@ -45,9 +45,7 @@ class PreModelHook(Runnable[Any, dict[str, Any]]):
         conversation = self._threads.record(running_thread() if thread is None else thread, messages, None)
         return as_messages(conversation.view_rows(None, self._reserve))
 
-    def invoke(
-        self, input: Any, config: RunnableConfig | None = None, **_kwargs: Any
-    ) -> dict[str, list[BaseMessage]]:
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_kwargs: Any) -> dict[str, list[BaseMessage]]:
         """The view of a state, which is a dict or an object with ``messages``."""
         return {"llm_input_messages": self.view(_state_messages(input), _thread_id(config))}
 

@@ -80,9 +80,7 @@ def _compare(value: Any, operator: str, operand: Any) -> bool:
         return bool(value == operand) == (operator == "$eq")
     try:
         first, second = (
-            (value, operand)
-            if isinstance(value, str) and isinstance(operand, str)
-            else (float(value), float(operand))
+            (value, operand) if isinstance(value, str) and isinstance(operand, str) else (float(value), float(operand))
         )
     except (TypeError, ValueError):
         return False
@@ -181,9 +179,7 @@ class ItemIndex:
 class FactItems:
     """The facts of a user as items under ``(label, user)``, as ``memory.facts`` of the same store has them. Read only."""
 
-    def __init__(
-        self, url: str | os.PathLike[str], tenant: str, label: str | None, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, url: str | os.PathLike[str], tenant: str, label: str | None, clock: Callable[[], float]) -> None:
         self._url, self._tenant, self._label, self._clock = os.fspath(url), tenant, label, clock
         self._lock = threading.Lock()
         self._open: dict[str, Facts] = {}
@@ -210,9 +206,7 @@ class FactItems:
         by_id = {fact.id: fact for fact in facts.list(scope="user")}
         scores: dict[str, float | None] = {}
         if query:
-            scores = {
-                hit.fact.id: hit.similarity or None for hit in facts.rank(query) if hit.fact.id in by_id
-            }
+            scores = {hit.fact.id: hit.similarity or None for hit in facts.rank(query) if hit.fact.id in by_id}
         ranked = sorted(by_id.values(), key=lambda fact: -(scores.get(fact.id) or 0.0))
         items = [(_fact_fields(namespace, fact), scores.get(fact.id)) for fact in ranked]
         return [item for item in items if not condition or matches_filter(item[0]["value"], condition)]
@@ -233,12 +227,7 @@ class FactItems:
 
 
 def _fact_fields(namespace: Sequence[str], fact: Fact) -> Fields:
-    value = {
-        "content": fact.content,
-        "category": fact.category,
-        "confidence": fact.confidence,
-        "author": fact.author,
-    }
+    value = {"content": fact.content, "category": fact.category, "confidence": fact.confidence, "author": fact.author}
     return {
         "namespace": tuple(namespace),
         "key": fact.id,

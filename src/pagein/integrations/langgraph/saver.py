@@ -109,11 +109,7 @@ class PageinSaver(BaseCheckpointSaver[str]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that the config names, or the thread's latest; None where there is none."""
         settings = _settings(config)
-        thread, ns, name = (
-            _thread_id(settings),
-            str(settings.get("checkpoint_ns", "")),
-            settings.get("checkpoint_id"),
-        )
+        thread, ns, name = (_thread_id(settings), str(settings.get("checkpoint_ns", "")), settings.get("checkpoint_id"))
         rows = self._select({"thread": thread, "ns": ns} | ({"id": str(name)} if name else {}), 1)
         return self._tuple(rows[0]) if rows else None
 
@@ -194,9 +190,7 @@ class PageinSaver(BaseCheckpointSaver[str]):
             used: dict[str, set[tuple[str, str]]] = {}
             for row in self._select({"thread": thread}):
                 versions = self.serde.loads_typed((row[4], row[5]))["channel_versions"]
-                used.setdefault(row[1], set()).update(
-                    (name, json.dumps(version)) for name, version in versions.items()
-                )
+                used.setdefault(row[1], set()).update((name, json.dumps(version)) for name, version in versions.items())
             self._channels(thread, "").delete_unused(database, used)
 
     # -- reading
@@ -340,9 +334,7 @@ def _settings(config: RunnableConfig) -> Mapping[str, Any]:
 
 def _thread_id(settings: Mapping[str, Any]) -> str:
     if settings.get("thread_id") is None:
-        raise FormatError(
-            "a checkpoint needs a thread: pass config={'configurable': {'thread_id': 'a name'}}"
-        )
+        raise FormatError("a checkpoint needs a thread: pass config={'configurable': {'thread_id': 'a name'}}")
     return str(settings["thread_id"])
 
 

@@ -91,9 +91,7 @@ class PageinStore(BaseStore):
         self.index_config = index
         self._fields = list((index or {}).get("fields") or ["$"])
         if index is not None and embedder is not None:
-            raise ConfigurationError(
-                "give index, which is LangGraph's, or embedder, which is pagein's: not both"
-            )
+            raise ConfigurationError("give index, which is LangGraph's, or embedder, which is pagein's: not both")
         self._item_index = ItemIndex(resolve_embedder(Options(embedder=embedder)))
         self._facts = FactItems(url, tenant, facts, clock)
         self.embeddings = ensure_embeddings(index.get("embed")) if index else None
@@ -156,8 +154,7 @@ class PageinStore(BaseStore):
 
     def _rows(self, where: str, values: Sequence[object]) -> list[Row]:
         rows = self._tables.rows(
-            f"{sql.READ_ITEMS}{where} ORDER BY namespace, created, key",
-            (self._tenant, self._clock(), *values),
+            f"{sql.READ_ITEMS}{where} ORDER BY namespace, created, key", (self._tenant, self._clock(), *values)
         )
         return cast(list[Row], rows)
 
@@ -178,9 +175,7 @@ class PageinStore(BaseStore):
             ranked = sorted(zip(rows, scores, strict=True), key=lambda pair: -_score_or_lowest(pair[1]))
         return ranked[op.offset : op.offset + op.limit]
 
-    def _vector_scores(
-        self, rows: Sequence[Row], query: Sequence[float], first: str, last: str
-    ) -> list[float | None]:
+    def _vector_scores(self, rows: Sequence[Row], query: Sequence[float], first: str, last: str) -> list[float | None]:
         best: dict[tuple[str, str], float] = {}
         for namespace, key, data in cast(
             Iterable[tuple[str, str, bytes]], self._tables.rows(sql.READ_VECTORS, (self._tenant, first, last))
@@ -225,14 +220,10 @@ class PageinStore(BaseStore):
         if self.embeddings is None:
             return []
         queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
-        texts = [
-            text for op in ops if isinstance(op, PutOp) and op.value is not None for text in self._texts(op)
-        ]
+        texts = [text for op in ops if isinstance(op, PutOp) and op.value is not None for text in self._texts(op)]
         return list(dict.fromkeys([*queries, *texts]))
 
-    def _write(
-        self, database: sqlite3.Connection, op: PutOp, row: tuple[object, ...], vectors: Vectors
-    ) -> None:
+    def _write(self, database: sqlite3.Connection, op: PutOp, row: tuple[object, ...], vectors: Vectors) -> None:
         key = (self._tenant, namespace_text(op.namespace), op.key)
         database.execute(sql.DELETE_VECTORS, key)
         if op.value is None:
@@ -240,10 +231,7 @@ class PageinStore(BaseStore):
             return
         database.execute(sql.SAVE_ITEM, row)
         if self.embeddings is not None:
-            rows = [
-                (*key, at, array.array("d", vectors[text]).tobytes())
-                for at, text in enumerate(self._texts(op))
-            ]
+            rows = [(*key, at, array.array("d", vectors[text]).tobytes()) for at, text in enumerate(self._texts(op))]
             database.executemany(sql.SAVE_VECTOR, rows)
 
     def _renew(self, rows: Sequence[Row]) -> None:
@@ -335,10 +323,7 @@ class PageinByteStore(KeyValueStore[str, bytes]):
 
 def _item_fields(row: Row) -> dict[str, Any]:
     namespace, key, value, created, updated, _ = row
-    times = {
-        "created_at": datetime.fromtimestamp(created, UTC),
-        "updated_at": datetime.fromtimestamp(updated, UTC),
-    }
+    times = {"created_at": datetime.fromtimestamp(created, UTC), "updated_at": datetime.fromtimestamp(updated, UTC)}
     return {"namespace": parse_namespace(namespace), "key": key, "value": json.loads(value), **times}
 
 

@@ -53,9 +53,7 @@ class SessionBranches:
         """The user's turns of a branch, by default the current one: number, text, time."""
         return [turn for turn, _ in await run_in_thread(lambda: list(self._turns(branch_id)))]
 
-    async def find_turns_by_content(
-        self, search_term: str, branch_id: str | None = None
-    ) -> list[dict[str, Any]]:
+    async def find_turns_by_content(self, search_term: str, branch_id: str | None = None) -> list[dict[str, Any]]:
         """The turns of the user that have the text, in upper or lower case."""
         turns = await self.get_conversation_turns(branch_id)
         term = search_term.lower()

@@ -66,9 +66,7 @@ class PageinSession(SessionBranches, SessionABC):
         """The memory of the session, to look into, pin and recall."""
         return self._history.memory
 
-    async def get_items(
-        self, limit: int | None = None, branch_id: str | None = None
-    ) -> list[TResponseInputItem]:
+    async def get_items(self, limit: int | None = None, branch_id: str | None = None) -> list[TResponseInputItem]:
         """The newest ``limit`` items as they came, oldest first; a negative one means all.
 
         Without a limit, and without one in the settings: all of them where they fit the budget, else the view. Those of
@@ -110,9 +108,7 @@ class PageinSession(SessionBranches, SessionABC):
 
         They are recall, expand, pin, note and forget; with facts, remember and update. Raises ConfigurationError.
         """
-        return [
-            _make_tool(self._views, definition) for definition in offered_tools(choice, self._views.options)
-        ]
+        return [_make_tool(self._views, definition) for definition in offered_tools(choice, self._views.options)]
 
     def handle_overflow(self, error: BaseException | str) -> bool:
         """Learn from a provider's error that the request was too long; True where the next one will be smaller."""

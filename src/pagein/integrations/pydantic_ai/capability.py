@@ -36,9 +36,7 @@ try:
     from pydantic_ai.tools import Tool
     from pydantic_ai.toolsets import FunctionToolset
 except ImportError as missing:
-    raise ConfigurationError(
-        "pydantic-ai needs pip install 'pagein[pydantic-ai]', in a known release"
-    ) from missing
+    raise ConfigurationError("pydantic-ai needs pip install 'pagein[pydantic-ai]', in a known release") from missing
 
 __all__ = ["Pagein"]
 
@@ -84,9 +82,7 @@ class Pagein(AbstractCapability[Any]):
         response: ModelResponse,
     ) -> ModelResponse:
         """Record the response before any tool runs."""
-        await asyncio.to_thread(
-            self._conversations.record_answer, self._conversation_name(ctx), response, ctx.run_id
-        )
+        await asyncio.to_thread(self._conversations.record_answer, self._conversation_name(ctx), response, ctx.run_id)
         return response
 
     async def on_model_request_error(
@@ -108,9 +104,7 @@ class Pagein(AbstractCapability[Any]):
             return await asyncio.to_thread(memory.call_tool, definition["name"], arguments)
 
         schema = dict(definition["parameters"])
-        return Tool.from_schema(
-            call_tool, definition["name"], definition["description"], schema, takes_ctx=True
-        )
+        return Tool.from_schema(call_tool, definition["name"], definition["description"], schema, takes_ctx=True)
 
     async def process(self, ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
         """Replace the run's own history by the view; a history processor, for ``ProcessHistory(pages.process)``.
@@ -145,9 +139,7 @@ class Pagein(AbstractCapability[Any]):
     def _conversation_name(self, ctx: RunContext[Any]) -> str:
         return self._name or ctx.conversation_id or "default"
 
-    def _view(
-        self, ctx: RunContext[Any], messages: Sequence[ModelMessage], instructions: str
-    ) -> list[ModelMessage]:
+    def _view(self, ctx: RunContext[Any], messages: Sequence[ModelMessage], instructions: str) -> list[ModelMessage]:
         conversation = self._conversations.record(self._conversation_name(ctx), messages, ctx.run_id)
         return list(ModelMessagesTypeAdapter.validate_python(conversation.view(instructions)))
 

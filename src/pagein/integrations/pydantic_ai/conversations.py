@@ -65,11 +65,7 @@ class MessageConversations:
     """
 
     def __init__(
-        self,
-        url: str | os.PathLike[str],
-        tenant: str,
-        options: Options,
-        dump: Callable[[Sequence[Any]], list[Row]],
+        self, url: str | os.PathLike[str], tenant: str, options: Options, dump: Callable[[Sequence[Any]], list[Row]]
     ) -> None:
         self._url, self._tenant, self._options, self._dump = url, tenant, options, dump
         self._open: dict[str, list[MessageConversation]] = {}
@@ -83,9 +79,7 @@ class MessageConversations:
         """
         with self._lock:
             conversations = self._conversations(name)
-            unedited = [
-                candidate for candidate in conversations if candidate.tracker.has_same_objects(messages)
-            ]
+            unedited = [candidate for candidate in conversations if candidate.tracker.has_same_objects(messages)]
             if unedited:
                 conversation = max(unedited, key=lambda candidate: len(candidate.tracker))
                 fresh = messages[len(conversation.tracker) :]
@@ -106,9 +100,7 @@ class MessageConversations:
         """The conversation of that name that the run used last, else any run, else the one in the store."""
         with self._lock:
             conversations = self._conversations(name)
-            of_run = (
-                candidate for candidate in reversed(conversations) if run is not None and candidate.run == run
-            )
+            of_run = (candidate for candidate in reversed(conversations) if run is not None and candidate.run == run)
             return next(of_run, conversations[-1])
 
     def close(self) -> None:
@@ -175,8 +167,5 @@ def _are_same_objects(values: Sequence[Any], others: Sequence[Any]) -> bool:
 
 def sent_content(row: Mapping[str, Any]) -> Any:
     """The part of a message that a model is sent, without what the framework notes beside it."""
-    parts = [
-        {key: part.get(key) for key in _SENT_FIELDS if part.get(key) is not None}
-        for part in row.get("parts", ())
-    ]
+    parts = [{key: part.get(key) for key in _SENT_FIELDS if part.get(key) is not None} for part in row.get("parts", ())]
     return row.get("kind"), parts

@@ -87,9 +87,7 @@ def _parse_request_part(part: Row, request: Row, path: str) -> Item:
         outcome = str(part.get("outcome", "success"))
         status = _STATUSES.get(outcome, "error") if kind == "tool-return" else "error"
         result: Content = content if isinstance(content, str) else (_opaque_value(content),)
-        return Observation(
-            call_id, result, status, extra=_other_fields(part, request, "content", "tool_call_id")
-        )
+        return Observation(call_id, result, status, extra=_other_fields(part, request, "content", "tool_call_id"))
     if kind in ("tool-return", "retry-prompt") and is_result:
         raise FormatError("a result without a tool_call_id", path=path)
     unread = Opaque(NAME, "part", compact_json(part), _readable_text(content))

@@ -16,12 +16,7 @@ from smolagents.models import ChatMessage, MessageRole
 from pagein.events.messages import Message
 from pagein.events.steps import Content, Image, Opaque, Text, ToolCall, as_parts, part_text
 from pagein.integrations.smolagents.json_values import to_picture
-from pagein.integrations.smolagents.to_steps import (
-    NO_CALL,
-    OBSERVATION_PREFIX,
-    PROVIDER,
-    has_picture_bytes,
-)
+from pagein.integrations.smolagents.to_steps import NO_CALL, OBSERVATION_PREFIX, PROVIDER, has_picture_bytes
 from pagein.tokens import TokenCounter
 
 REQUEST_TOKENS, MESSAGE_TOKENS = 3, 4
@@ -54,8 +49,7 @@ class ChatMessageRenderer:
     def count_tokens(self, messages: Iterable[ChatMessage]) -> int:
         """Count the tokens of smolagents messages, pictures not included."""
         return sum(
-            MESSAGE_TOKENS + sum(self._count_part(part) for part in _parts(message.content))
-            for message in messages
+            MESSAGE_TOKENS + sum(self._count_part(part) for part in _parts(message.content)) for message in messages
         )
 
     def _render_once(self, message: Message) -> RenderedMessage:
@@ -63,9 +57,7 @@ class ChatMessageRenderer:
         if rendered is not None and rendered.source is message:
             return rendered
         chat_messages = tuple(self._render(message))
-        images = sum(
-            self.counter.image(part) for part in as_parts(message.content) if isinstance(part, Image)
-        )
+        images = sum(self.counter.image(part) for part in as_parts(message.content) if isinstance(part, Image))
         return RenderedMessage(message, chat_messages, self.count_tokens(chat_messages) + images)
 
     def _render(self, message: Message) -> Iterable[ChatMessage]:

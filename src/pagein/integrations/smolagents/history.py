@@ -198,9 +198,7 @@ class StepHistory:
             text = None if running.observations else step.observations
             observation = convert.make_observation(text, error, pictures, calls[first].id)
             results[first] = replace(
-                observation or Observation(calls[first].id, "", "unknown"),
-                call_id=calls[first].id,
-                index=first,
+                observation or Observation(calls[first].id, "", "unknown"), call_id=calls[first].id, index=first
             )
             for index in open_calls[1:]:
                 results[index] = Observation(calls[index].id, "", "unknown", index)
@@ -285,9 +283,7 @@ class StepHistory:
 
     def _restore(self) -> None:
         entries = self._history.entries()
-        bodies: dict[int, Step] = {
-            entry.position: entry.body for entry in entries if isinstance(entry.body, Step)
-        }
+        bodies: dict[int, Step] = {entry.position: entry.body for entry in entries if isinstance(entry.body, Step)}
         for entry in entries:
             if isinstance(entry.body, Observed) and not entry.body.late:
                 action = bodies.get(entry.body.action)
@@ -300,9 +296,7 @@ class StepHistory:
                 note = json.loads(entry.body.state)
                 if not self._history.is_hidden(note["at"]):
                     notes[note["at"]] = note
-        continued = {
-            at for note in notes.values() for at in range(note["at"] + 1, note["at"] + note["count"])
-        }
+        continued = {at for note in notes.values() for at in range(note["at"] + 1, note["at"] + note["count"])}
         for at in sorted({*bodies, *notes} - continued):
             note = notes.get(at, {})
             positions = range(at, at + note.get("count", 1))
@@ -311,9 +305,7 @@ class StepHistory:
             if isinstance(step, smol.SystemPromptStep):
                 self._system = (at, step)
             else:
-                self._tracked.append(
-                    TrackedStep(step, at, len(own_steps), step_mark(step), _only_action(own_steps))
-                )
+                self._tracked.append(TrackedStep(step, at, len(own_steps), step_mark(step), _only_action(own_steps)))
 
 
 def _only_action(steps: Sequence[Step]) -> ActionStep | None:

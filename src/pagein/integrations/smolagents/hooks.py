@@ -32,9 +32,7 @@ HOOKED_METHODS = (
 def check_agent(agent: Any) -> None:
     """Raise ConfigurationError for what is no agent of smolagents, and for one that has a pagein memory."""
     if not isinstance(agent, MultiStepAgent):
-        raise ConfigurationError(
-            f"attach() takes a CodeAgent or a ToolCallingAgent, not {type(agent).__name__}"
-        )
+        raise ConfigurationError(f"attach() takes a CodeAgent or a ToolCallingAgent, not {type(agent).__name__}")
     if getattr(agent.memory, "agent", None) is agent:
         raise ConfigurationError("this agent has a memory of pagein already: agent.memory.detach() first")
 
@@ -88,11 +86,7 @@ class MemoryTool(Tool):  # type: ignore[misc] # smolagents has no types
         self.name, self.description = definition["name"], definition["description"]
         schema = definition["parameters"]
         self.inputs = {
-            name: {
-                "description": name,
-                **field,
-                **({} if name in schema["required"] else {"nullable": True}),
-            }
+            name: {"description": name, **field, **({} if name in schema["required"] else {"nullable": True})}
             for name, field in schema["properties"].items()
         }
         super().__init__()
@@ -104,9 +98,7 @@ class MemoryTool(Tool):  # type: ignore[misc] # smolagents has no types
 
     def to_dict(self) -> dict[str, Any]:
         """Raise ConfigurationError: the tool is part of a memory, and is not saved without it."""
-        raise ConfigurationError(
-            f"{self.name} belongs to a memory: call memory.detach() before the agent is saved"
-        )
+        raise ConfigurationError(f"{self.name} belongs to a memory: call memory.detach() before the agent is saved")
 
 
 class AgentHooks:
@@ -136,9 +128,7 @@ class AgentHooks:
 
         def process_tool_calls(chat_message: Any, memory_step: Any) -> Generator[Any, None, None]:
             _make_ids_unique(chat_message.tool_calls, len(self._memory.steps))
-            calls = [
-                smol.ToolCall(c.function.name, c.function.arguments, c.id) for c in chat_message.tool_calls
-            ]
+            calls = [smol.ToolCall(c.function.name, c.function.arguments, c.id) for c in chat_message.tool_calls]
             if calls:
                 self._memory.begin_action(memory_step, calls)
             # A managed agent's calls run within one of these: each level has its own.
@@ -189,11 +179,7 @@ class AgentHooks:
 
         def generate_planning_step(task: str, is_first_step: bool, step: int) -> Generator[Any, None, None]:
             prompts = self._agent.prompt_templates["planning"]
-            variables = {
-                "task": task,
-                "tools": self._agent.tools,
-                "managed_agents": self._agent.managed_agents,
-            }
+            variables = {"task": task, "tools": self._agent.tools, "managed_agents": self._agent.managed_agents}
             around = (
                 populate_template(prompts["update_plan_pre_messages"], variables=variables),
                 populate_template(
@@ -220,8 +206,7 @@ class AgentHooks:
     @contextmanager
     def _reserve_prompts(self, prompts: Sequence[str]) -> Iterator[None]:
         messages = [
-            ChatMessage(role=MessageRole.USER, content=[{"type": "text", "text": prompt}])
-            for prompt in prompts
+            ChatMessage(role=MessageRole.USER, content=[{"type": "text", "text": prompt}]) for prompt in prompts
         ]
         self._memory.reserve(self._memory.cost(messages))
         try:

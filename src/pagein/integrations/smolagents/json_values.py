@@ -64,11 +64,7 @@ def to_json_value(value: Any, *, pictures: bool = True, depth: int = MAX_NESTING
 
 def _picture_row(picture: Pillow.Image, *, with_data: bool) -> dict[str, Any]:
     data = png_bytes(picture)
-    row = {
-        "type": "image",
-        "media_type": "image/png",
-        "sha256": hashlib.sha256(data).hexdigest(),
-    }
+    row = {"type": "image", "media_type": "image/png", "sha256": hashlib.sha256(data).hexdigest()}
     return {**row, "data": base64.b64encode(data).decode()} if with_data else row
 
 

@@ -26,13 +26,7 @@ from pagein.memory.options import Options
 
 _REQUEST_FIELDS = ("model_input_messages",)
 
-_KNOWN_STEP_CLASSES = (
-    smol.ActionStep,
-    smol.PlanningStep,
-    smol.TaskStep,
-    smol.SystemPromptStep,
-    smol.FinalAnswerStep,
-)
+_KNOWN_STEP_CLASSES = (smol.ActionStep, smol.PlanningStep, smol.TaskStep, smol.SystemPromptStep, smol.FinalAnswerStep)
 
 
 class LiveSteps(list[Any]):
@@ -271,9 +265,7 @@ class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no 
         """Record an action before its calls run."""
         self._history.begin_action(step, calls)
 
-    def record_answer(
-        self, step: smol.ActionStep, index: int, text: str | None, error: BaseException | None
-    ) -> None:
+    def record_answer(self, step: smol.ActionStep, index: int, text: str | None, error: BaseException | None) -> None:
         """Record the result of a call when it ends, in any order."""
         self._history.record_answer(step, index, text, error)
 
@@ -296,9 +288,7 @@ class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no 
         self.close()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        raise ConfigurationError(
-            "a pagein memory cannot be copied: attach another session to the copy of an agent"
-        )
+        raise ConfigurationError("a pagein memory cannot be copied: attach another session to the copy of an agent")
 
     def _live_steps(self, steps: Iterable[Any]) -> LiveSteps:
         return LiveSteps(steps, self._history.record_list, self._history.lock)
@@ -309,9 +299,7 @@ def _request_messages(view: View, *, is_inner: bool) -> tuple[Message, ...]:
     messages = view.messages()
     if not view.front and not view.run:
         return tuple(message for entry in view.systems for message in entry.messages)
-    is_closed = (
-        messages[-1] == Message("user", CONTINUE) and view.entries[-1].messages[-1] is not messages[-1]
-    )
+    is_closed = messages[-1] == Message("user", CONTINUE) and view.entries[-1].messages[-1] is not messages[-1]
     return messages[:-1] if is_inner and is_closed else messages
 
 

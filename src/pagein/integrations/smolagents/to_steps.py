@@ -83,9 +83,7 @@ def _convert_action(step: smol.ActionStep, task_pictures: Sequence[Pillow.Image]
     if result is None:
         observations = [Observation(call.id, "", "unknown") for call in calls]
     else:
-        observations = [
-            Observation(call.id, "", extra=observation_extra("", is_shown=False)) for call in calls
-        ]
+        observations = [Observation(call.id, "", extra=observation_extra("", is_shown=False)) for call in calls]
         observations[0] = Observation(calls[0].id, result.content, result.status, extra=result.extra)
     return (ActionStep(content, calls, tuple(observations), usage=token_usage(step.token_usage)),)
 
@@ -127,10 +125,7 @@ def token_usage(usage: Any) -> Usage | None:
 
 
 def make_observation(
-    text: str | None,
-    error: BaseException | str | None,
-    pictures: Sequence[Pillow.Image] = (),
-    call_id: str = "",
+    text: str | None, error: BaseException | str | None, pictures: Sequence[Pillow.Image] = (), call_id: str = ""
 ) -> Observation | None:
     """Make an observation of its text, its error and its pictures; None where there is none of them."""
     if text is None and error is None and not pictures:

@@ -129,10 +129,7 @@ class BackgroundModel:
     """
 
     def __init__(
-        self,
-        model: Model | AsyncModel,
-        cancelled: threading.Event,
-        loop: asyncio.AbstractEventLoop | None = None,
+        self, model: Model | AsyncModel, cancelled: threading.Event, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
         retrying = RetryingModel(model, sleep=cancelled.wait, is_cancelled=cancelled.is_set)
         self._model = model if isinstance(model, RetryingModel) else retrying
@@ -158,9 +155,7 @@ class BackgroundModel:
 
     def _await(self, request: ModelRequest, loop: asyncio.AbstractEventLoop) -> ModelResponse:
         if loop.is_closed() or loop is _running_loop():
-            raise ModelUnavailable(
-                f"{self.name} is awaited: call facts in a thread, as asyncio.to_thread does"
-            )
+            raise ModelUnavailable(f"{self.name} is awaited: call facts in a thread, as asyncio.to_thread does")
         future = asyncio.run_coroutine_threadsafe(self._model.awrite(request), loop)
         while True:
             try:

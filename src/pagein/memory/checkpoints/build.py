@@ -15,13 +15,7 @@ from pagein.events.steps import ActionStep, Observation, Step
 from pagein.log.base import Entry
 from pagein.memory._effects import Append, Flow, Read
 from pagein.memory._state import RunState
-from pagein.memory.checkpoints.state import (
-    UNANSWERED,
-    CheckpointInfo,
-    CheckpointState,
-    checkpoint_info,
-    state_to_json,
-)
+from pagein.memory.checkpoints.state import UNANSWERED, CheckpointInfo, CheckpointState, checkpoint_info, state_to_json
 from pagein.summaries.extractive import extract_summary
 from pagein.summaries.merge import merge_all
 from pagein.summaries.open_work import OpenWork, find_open_work
@@ -76,12 +70,10 @@ def current_state(run: RunState, most: int | None = None) -> Flow[CheckpointStat
 def _without_unanswered(summary: Summary, live: Iterable[OpenWork]) -> Summary:
     """The summary without calls that have no result among its done items: an extract counts every call as done."""
     unanswered = {(work.name, work.handle.partition(".")[0]) for work in live if work.kind in UNANSWERED}
-    done = (
-        item
-        for item in summary.done
-        if not any((item.text, handle) in unanswered for handle in item.handles[-1:])
+    done_items = (
+        item for item in summary.done if not any((item.text, handle) in unanswered for handle in item.handles[-1:])
     )
-    return replace(summary, done=tuple(done))
+    return replace(summary, done=tuple(done_items))
 
 
 def _items(entries: Iterable[Entry]) -> Iterator[tuple[int, ViewItem]]:
@@ -117,9 +109,7 @@ def limit_items(summary: Summary) -> Summary:
     return replace(whole, constraints=whole.constraints[: MAX_ITEMS["constraints"]], **newest)
 
 
-def write_checkpoint(
-    run: RunState, name: str, host: str = "", most: int | None = None
-) -> Flow[CheckpointInfo]:
+def write_checkpoint(run: RunState, name: str, host: str = "", most: int | None = None) -> Flow[CheckpointInfo]:
     """Record the current state under a name, with the host's state, by default the last one it gave."""
     state = yield from current_state(run, most)
     state = replace(state, host=host or state.host)

@@ -63,9 +63,7 @@ def _tokens(stretch: Iterable[ViewEntry]) -> int:
     return sum(entry.tokens for entry in stretch if not is_kept(entry))
 
 
-def render_checkpoint(
-    checkpoint: CheckpointInfo, max_tokens: int, counter: TokenCounter, handle: str
-) -> str:
+def render_checkpoint(checkpoint: CheckpointInfo, max_tokens: int, counter: TokenCounter, handle: str) -> str:
     """Render a checkpoint as data in at most ``max_tokens`` tokens; "" if nothing has room."""
     lines = [f"Checkpoint {checkpoint.name!r} [{checkpoint.handle}]: where the run stood."]
     lines += [f"- {work.description}" for work in checkpoint.state.live]

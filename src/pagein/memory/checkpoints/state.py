@@ -1,4 +1,4 @@
-"""A checkpoint as a value: its name, where it lies, and the state it holds; as JSON in the entry, and read back."""
+"""A checkpoint as a value, and as JSON in its entry."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from pagein.summaries.open_work import OpenWork
 from pagein.summaries.summary import Summary, SummaryItem, TaskItem, summary_from_dict, summary_to_dict
 
 RESERVED_PREFIXES = ("host:", "pagein:")
-"""What names begin with that are no checkpoints of a user's: what hosts and the library note down for themselves."""
+"""Prefixes of checkpoint names under which hosts and the library record notes of their own."""
 
 VERSION = 1
 NAME_MAX_CHARACTERS = 200
-"""Characters a name may have."""
 
 CLOSED, AUTOMATIC, RESUMED = "closed", "automatic", "resumed"
-"""Names of the checkpoints that nobody asked for."""
+"""Names of automatic checkpoints."""
 
 UNANSWERED = ("call", "unknown")
-"""Kinds of what is live that are calls without a result."""
+"""Kinds of open work that are calls without a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointState:
-    """Where a run stands: what the summary says of it, the pins, what may still be going on, and the host's own state.
+    """The state of a run: its summary, its pins, its open work, and the host's own state.
 
-    ``host`` is JSON text, empty where the host gave none. ``since`` is the position from which the next state reads on.
+    ``host`` is JSON text, empty if the host gave none. ``since`` is the position from which the next state reads on.
     """
 
     summary: Summary = field(default_factory=Summary)
@@ -43,31 +42,31 @@ class CheckpointState:
     @property
     def to_do(self) -> tuple[TaskItem, ...]:
         """The tasks that are open or blocked, with their ids."""
-        return tuple(each for each in self.summary.tasks if each.status != "done")
+        return tuple(task for task in self.summary.tasks if task.status != "done")
 
     @property
     def done(self) -> tuple[SummaryItem, ...]:
         """The tasks that were done, then the actions that succeeded."""
-        return (*(each for each in self.summary.tasks if each.status == "done"), *self.summary.done)
+        return (*(task for task in self.summary.tasks if task.status == "done"), *self.summary.done)
 
     def dict(self) -> dict[str, Any]:
-        """The state as JSON-safe values, what is empty left out."""
-        value = summary_to_dict(self.summary)
-        done = [
-            *(value.pop("done", ())),
-            *(each for each in value.get("tasks", ()) if each["status"] == "done"),
-        ]
-        to_do = [each for each in value.pop("tasks", ()) if each["status"] != "done"]
-        pins = [{"text": each.text, "handles": list(each.handles)} for each in self.pins]
-        live = [each.dict() for each in self.live]
-        kept = json.loads(self.host) if self.host else None
-        found = {"done": done, "to_do": to_do, **value, "pins": pins, "live": live, "host": kept}
-        return {name: each for name, each in found.items() if each not in ([], None)}
+        """The state as JSON-safe values, without empty fields."""
+        summary = summary_to_dict(self.summary)
+        tasks = summary.pop("tasks", ())
+        values = {
+            "done": [*summary.pop("done", ()), *(task for task in tasks if task["status"] == "done")],
+            "to_do": [task for task in tasks if task["status"] != "done"],
+            **summary,
+            "pins": [{"text": pin.text, "handles": list(pin.handles)} for pin in self.pins],
+            "live": [work.dict() for work in self.live],
+            "host": json.loads(self.host) if self.host else None,
+        }
+        return {name: value for name, value in values.items() if value not in ([], None)}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointInfo:
-    """A checkpoint that was made: its name, its position in the log, when (seconds since the epoch), and the state."""
+    """A recorded checkpoint: its name, its position in the log, its time ``at`` in seconds since the epoch, and the state."""
 
     name: str
     position: int
@@ -81,13 +80,13 @@ class CheckpointInfo:
 
 
 def state_to_json(state: CheckpointState) -> str:
-    """The state as one line of JSON, versioned."""
+    """Encode a state as one line of JSON, with its version."""
     value = {
         "version": VERSION,
         "since": state.since,
         "summary": summary_to_dict(state.summary),
-        "pins": [[each.text, *each.handles] for each in state.pins],
-        "live": [each.dict() for each in state.live],
+        "pins": [[pin.text, *pin.handles] for pin in state.pins],
+        "live": [work.dict() for work in state.live],
     }
     if state.host:
         value["host"] = json.loads(state.host)
@@ -95,15 +94,13 @@ def state_to_json(state: CheckpointState) -> str:
 
 
 def state_from_json(text: str) -> CheckpointState:
-    """The state in an entry. What is not of this version is the host's own, as is."""
+    """Decode the state of an entry. A text of no known version is the host's own state."""
     try:
         value = json.loads(text)
         if not isinstance(value, dict) or value.get("version") != VERSION or "summary" not in value:
             return CheckpointState(host="" if value == {} else text)
-        pins = tuple(
-            SummaryItem(str(words), handles=tuple(map(str, handles))) for words, *handles in value["pins"]
-        )
-        live = tuple(OpenWork(**{str(key): str(each) for key, each in one.items()}) for one in value["live"])
+        pins = tuple(SummaryItem(str(text), handles=tuple(map(str, handles))) for text, *handles in value["pins"])
+        live = tuple(OpenWork(**{str(name): str(field) for name, field in work.items()}) for work in value["live"])
         host = json.dumps(value["host"], ensure_ascii=False) if "host" in value else ""
         return CheckpointState(summary_from_dict(value["summary"]), pins, live, host, int(value["since"]))
     except (ValueError, KeyError, TypeError, FormatError, RecursionError):
@@ -111,7 +108,7 @@ def state_from_json(text: str) -> CheckpointState:
 
 
 def checkpoint_info(entry: Entry) -> CheckpointInfo | None:
-    """The checkpoint in an entry; None where it is none, or one that a host notes for itself."""
+    """The checkpoint in an entry; None for any other entry, and for a host's note."""
     body = entry.body
     if not isinstance(body, Checkpoint) or body.name.startswith(RESERVED_PREFIXES):
         return None
@@ -119,13 +116,8 @@ def checkpoint_info(entry: Entry) -> CheckpointInfo | None:
 
 
 def check_name(name: object) -> str:
-    """The name of a checkpoint, unchanged. Raises ConfigurationError for one that cannot be one."""
-    if (
-        not isinstance(name, str)
-        or not name.strip()
-        or len(name) > NAME_MAX_CHARACTERS
-        or not name.isprintable()
-    ):
+    """The name of a checkpoint, unchanged. Raises ConfigurationError for one that cannot be a name."""
+    if not isinstance(name, str) or not name.strip() or len(name) > NAME_MAX_CHARACTERS or not name.isprintable():
         raise ConfigurationError(
             f"a checkpoint's name is one line of at most {NAME_MAX_CHARACTERS} characters, not {name!r:.80}"
         )
@@ -136,12 +128,12 @@ def check_name(name: object) -> str:
     return name
 
 
-def host_state_json(given: object) -> str:
-    """The host's state as JSON text, "" for None. Raises ConfigurationError for what JSON cannot say."""
-    if given is None:
+def host_state_json(state: object) -> str:
+    """Encode the host's state as JSON, "" for None. Raises ConfigurationError for values that are not JSON-safe."""
+    if state is None:
         return ""
     try:
-        text = json.dumps(given, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(state, ensure_ascii=False, allow_nan=False)
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigurationError(f"a checkpoint's state is JSON-safe values: {error}") from error

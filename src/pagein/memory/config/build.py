@@ -44,8 +44,7 @@ def build_retry_options(values: Values) -> dict[str, Any]:
     """Build the configured arguments of ``RetryingModel``; an empty dict where none was set."""
     with _section_in_errors("summarizer", values):
         retry, breaker, price, spending = (
-            _section_values(f"summarizer.{name}", values)
-            for name in ("waits", "breaker", "price", "spending")
+            _section_values(f"summarizer.{name}", values) for name in ("waits", "breaker", "price", "spending")
         )
         if price and not {"input", "output"} <= price.keys():
             raise ConfigurationError("a price is at least input and output")
@@ -118,10 +117,7 @@ def _build_facts(values: Values) -> Settings | bool | None:
     parameters = _section_values("facts", values)
     enabled = parameters.pop("enabled", None)
     with _section_in_errors("facts", values):
-        weights, capacity = (
-            _section_values("facts.weights", values),
-            _section_values("facts.capacity", values),
-        )
+        weights, capacity = (_section_values("facts.weights", values), _section_values("facts.capacity", values))
         if weights:
             parameters["weights"] = Weights(**weights)
         if capacity:

@@ -78,12 +78,7 @@ OWNERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
 """The class of each section: its documented parameters are the section's keys."""
 
 SHORT: Mapping[str, str] = MappingProxyType(
-    {
-        "budget": "budget.window",
-        "policy": "policy.name",
-        "summarizer": "summarizer.model",
-        "facts": "facts.enabled",
-    }
+    {"budget": "budget.window", "policy": "policy.name", "summarizer": "summarizer.model", "facts": "facts.enabled"}
 )
 """The key that a section given as one value sets: ``budget = 8000``."""
 

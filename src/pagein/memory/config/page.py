@@ -73,15 +73,9 @@ pagein config
 _TITLES = {
     "": ("The memory", ""),
     "budget": ("Budget", "Without `window`, the window of `model` less its reserves is used."),
-    "policy": (
-        "Policy",
-        "`[policy.NAME]` configures the policy of that name, alone or as part of the ladder.",
-    ),
+    "policy": ("Policy", "`[policy.NAME]` configures the policy of that name, alone or as part of the ladder."),
     "facts": ("Facts", "Every key but `enabled = false` turns facts on."),
-    "summarizer": (
-        "Summarizer",
-        "A spend limit applies to one memory. `price` requires `spending.money`.",
-    ),
+    "summarizer": ("Summarizer", "A spend limit applies to one memory. `price` requires `spending.money`."),
     "checkpoints": ("Checkpoints", ""),
 }
 
@@ -94,16 +88,13 @@ def render_page() -> str:
         title, note = _TITLES[section]
         parts.append("\n".join([f"## {title}", "", *([note, ""] if note else []), *_table(keys), ""]))
     rest = "\n".join(f"* `{name}`: {doc}." for name, doc in IN_CODE.items())
-    parts.append(
-        f"## In code only\n\n{rest}\n* Objects instead of names: your own policy, model or embedder.\n"
-    )
+    parts.append(f"## In code only\n\n{rest}\n* Objects instead of names: your own policy, model or embedder.\n")
     return "\n".join(parts)
 
 
 def _table(keys: Iterable[Key]) -> list[str]:
     rows = [
-        f"| `{key.name}` | {key.doc} | {key.allowed_values} | {format_value(key.default) or 'none'} |"
-        for key in keys
+        f"| `{key.name}` | {key.doc} | {key.allowed_values} | {format_value(key.default) or 'none'} |" for key in keys
     ]
     return ["| key | | allowed | default |", "|---|---|---|---|", *rows]
 

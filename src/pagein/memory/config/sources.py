@@ -105,9 +105,7 @@ def _iter_keys(tables: Mapping[str, Any], prefix: str, source: str) -> Iterator[
     for last, value in tables.items():
         name = prefix + last
         if "." in last:  # in quotes: the same key could be set twice
-            raise ConfigurationError(
-                f"{source}: write {_show_value(name)} without its quotes, or in its table"
-            )
+            raise ConfigurationError(f"{source}: write {_show_value(name)} without its quotes, or in its table")
         if name in KEYS:
             yield KEYS[name], value
         elif name in SECTIONS and isinstance(value, dict):
@@ -125,9 +123,7 @@ def _read_environment(
 ) -> dict[str, ConfiguredValue]:
     """The values that the environment sets; an empty variable counts as unset."""
     holder = KEYS["summarizer.key_variable"]
-    secret = environ.get(holder.variable) or (
-        file_values[holder.name].value if holder.name in file_values else ""
-    )
+    secret = environ.get(holder.variable) or (file_values[holder.name].value if holder.name in file_values else "")
     variables = {key.variable: key for key in KEYS.values()}
     variables |= {PREFIX + short.upper(): KEYS[name] for short, name in SHORT.items()}
     values: dict[str, ConfiguredValue] = {}
@@ -140,9 +136,7 @@ def _read_environment(
             _refuse_misspelled(variable, variables, source)
             continue
         if key.name in values:
-            raise ConfigurationError(
-                f"{source} and {values[key.name].source} set one key, {key.name}: unset one"
-            )
+            raise ConfigurationError(f"{source} and {values[key.name].source} set one key, {key.name}: unset one")
         value = _check_value(key, key.parse(text), source, None, is_explicit=True)
         values[key.name] = ConfiguredValue(value, variable)
     return values

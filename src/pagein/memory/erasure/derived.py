@@ -23,9 +23,7 @@ def redact_compaction(body: Compaction, erased: ErasedParts, repetitions: Repeti
     """Redact the texts of a compaction that repeat erased content. Ranges stay, so that the log folds as
     before.
     """
-    replacements = tuple(
-        _redact_replacement(replacement, erased, repetitions) for replacement in body.replacements
-    )
+    replacements = tuple(_redact_replacement(replacement, erased, repetitions) for replacement in body.replacements)
     return replace(body, replacements=replacements)
 
 
@@ -35,9 +33,7 @@ def _redact_replacement(by: Replacement, erased: ErasedParts, repetitions: Repet
         redact_stub(stub) if _is_of(stub, by, erased) or repetitions(stub.text) else stub for stub in by.stubs
     )
     by = replace(by, stubs=stubs)
-    tells = by.summary is not None and (
-        repetitions(by.summary) or repetitions.found_in(parse_json(by.record))
-    )
+    tells = by.summary is not None and (repetitions(by.summary) or repetitions.found_in(parse_json(by.record)))
     if by.summary is None or not (covered or tells):
         return by
     if by.author != EXTRACTIVE or by.record:
@@ -82,9 +78,7 @@ def _kept_lines(lines: list[str], erased: ErasedParts, repetitions: Repetitions)
             yield line
 
 
-def redact_checkpoint(
-    body: Checkpoint, erased: ErasedParts, repetitions: Repetitions, *, modelled: bool
-) -> Checkpoint:
+def redact_checkpoint(body: Checkpoint, erased: ErasedParts, repetitions: Repetitions, *, modelled: bool) -> Checkpoint:
     """Redact the state of a checkpoint.
 
     A state that repeats erased content, or that a model's words about it went into (``modelled``), is dropped,
@@ -101,9 +95,5 @@ def redact_checkpoint(
     if not (modelled or repetitions.found_in(value) or names_position(value, erased)):
         return body
     host = state_from_json(body.state).host
-    host_text = (
-        json.dumps(repetitions.replace_in(json.loads(host), ERASED), ensure_ascii=False) if host else ""
-    )
-    return Checkpoint(
-        ERASED if repetitions(body.name) else body.name, state_to_json(CheckpointState(host=host_text))
-    )
+    host_text = json.dumps(repetitions.replace_in(json.loads(host), ERASED), ensure_ascii=False) if host else ""
+    return Checkpoint(ERASED if repetitions(body.name) else body.name, state_to_json(CheckpointState(host=host_text)))

@@ -16,14 +16,7 @@ from pagein.log.base import StoredLog
 from pagein.log.branch_log import BranchLog
 from pagein.log.erasure import Cut
 from pagein.memory.branches import Branches
-from pagein.memory.erasure.plan import (
-    BranchEntries,
-    ErasurePlan,
-    cut_facts,
-    facts_from,
-    plan_erasure,
-    superseded_line,
-)
+from pagein.memory.erasure.plan import BranchEntries, ErasurePlan, cut_facts, facts_from, plan_erasure, superseded_line
 from pagein.memory.erasure.scope import (
     Erasure,
     check_erasable,
@@ -101,13 +94,7 @@ class Eraser:
         self.facts.close()
         sizes = {line.session: len(line.entries) for line in self._lines()}
         erasure = erase_sessions(
-            self.root,
-            self.facts.store,
-            sizes,
-            self.search.clear,
-            reason=reason,
-            trace=trace,
-            at=self.clock(),
+            self.root, self.facts.store, sizes, self.search.clear, reason=reason, trace=trace, at=self.clock()
         )
         self.branches.forget()
         return erasure
@@ -128,9 +115,7 @@ class Eraser:
         cuts = []
         for log in fact_logs(self.facts.store):
             entries = tuple(log.read())
-            positions = (
-                facts_from(entries, plan.erased or {}, plan.repetitions) if plan.repetitions else set()
-            )
+            positions = facts_from(entries, plan.erased or {}, plan.repetitions) if plan.repetitions else set()
             if cut := cut_facts(log.session, entries, positions, reason):
                 cuts.append(cut)
         return cuts
@@ -155,8 +140,7 @@ def read_line(log: StoredLog) -> BranchEntries:
 
     def holder(position: int) -> str:
         return next(
-            (own_log(piece.log).session for piece in pieces if piece.first <= position < piece.last),
-            own.session,
+            (own_log(piece.log).session for piece in pieces if piece.first <= position < piece.last), own.session
         )
 
     return BranchEntries(own.session, pieces[-1].last if pieces else 0, tuple(log.read()), holder)

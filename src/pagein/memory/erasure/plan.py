@@ -98,9 +98,7 @@ def plan_erasure(
             if (place := (line.holder(entry.position), entry.position)) in whole
         )
         revised[line.session] = tuple(changed)
-    elsewhere = tuple(
-        dict.fromkeys(at for line in lines for at in _elsewhere(line, by_line[line.session], quotes))
-    )
+    elsewhere = tuple(dict.fromkeys(at for line in lines for at in _elsewhere(line, by_line[line.session], quotes)))
     return ErasurePlan(tuple(cuts), revised, by_line, quotes, steps, derived, elsewhere)
 
 
@@ -146,9 +144,7 @@ def _own_calls(entries: Iterable[Entry]) -> Iterator[tuple[int, int]]:
                     yield entry.position, index
 
 
-def _own_changes(
-    line: BranchEntries, mine: ErasedParts, repetitions: Repetitions
-) -> Iterator[tuple[int, Body]]:
+def _own_changes(line: BranchEntries, mine: ErasedParts, repetitions: Repetitions) -> Iterator[tuple[int, Body]]:
     """The redacted bodies of the branch's own entries that change."""
     telling = _telling_results(line.entries, mine, repetitions)
     modelled = False
@@ -156,8 +152,7 @@ def _own_changes(
         at, old = entry.position, entry.body
         if isinstance(old, Compaction):
             modelled = modelled or any(
-                by.record and any(by.first <= position < by.last for position in mine)
-                for by in old.replacements
+                by.record and any(by.first <= position < by.last for position in mine) for by in old.replacements
             )
         new = _without(old, at, mine, repetitions, telling, modelled=modelled)
         if at >= line.own and new != old:
@@ -211,9 +206,7 @@ def _telling_results(
         for passage in passages(entry):
             place = passage.position, passage.part
             if place in arguments and (
-                repetitions(passage.text)
-                or _names_handle(arguments[place], mine)
-                or _points_at(passage.text, mine)
+                repetitions(passage.text) or _names_handle(arguments[place], mine) or _points_at(passage.text, mine)
             ):
                 results.setdefault(passage.position, set()).add(passage.part)
     return {action: frozenset(indexes) for action, indexes in results.items()}
@@ -221,9 +214,7 @@ def _telling_results(
 
 def _names_handle(arguments: str, mine: ErasedParts) -> bool:
     handles = (parse_handle(handle) for handle in strings_in(parse_json(arguments)) if len(handle) <= 24)
-    return any(
-        handle is not None and any(handle.first <= at < handle.last for at in mine) for handle in handles
-    )
+    return any(handle is not None and any(handle.first <= at < handle.last for at in mine) for handle in handles)
 
 
 def _points_at(text: str, mine: ErasedParts) -> bool:
@@ -270,9 +261,7 @@ def redact_facts(entries: Sequence[Entry], is_gone: Callable[[int], bool]) -> di
     return bodies
 
 
-def facts_from(
-    entries: Sequence[Entry], erased: Mapping[str, ErasedParts], quotes: Callable[[str], bool]
-) -> set[int]:
+def facts_from(entries: Sequence[Entry], erased: Mapping[str, ErasedParts], quotes: Callable[[str], bool]) -> set[int]:
     """The facts that came from erased steps only, or that repeat only their content."""
     sources: dict[int, list[bool]] = {}
     contents: dict[int, str] = {}
@@ -280,16 +269,12 @@ def facts_from(
         match entry.body:
             case FactStated(content=content, sources=handles):
                 contents[entry.position] = content
-                sources[entry.position] = [
-                    _is_gone(source.session, source.handle, erased) for source in handles
-                ]
+                sources[entry.position] = [_is_gone(source.session, source.handle, erased) for source in handles]
             case FactConfirmed(fact=fact, sources=handles) if fact in sources:
                 sources[fact] += [_is_gone(source.session, source.handle, erased) for source in handles]
             case _:
                 pass
-    return {
-        at for at, are_gone in sources.items() if any(are_gone) and (all(are_gone) or quotes(contents[at]))
-    }
+    return {at for at, are_gone in sources.items() if any(are_gone) and (all(are_gone) or quotes(contents[at]))}
 
 
 def _is_gone(session: str, handle: str, erased: Mapping[str, ErasedParts]) -> bool:
@@ -324,9 +309,7 @@ def superseded_line(entries: Sequence[Entry], position: int) -> set[int]:
     return line
 
 
-def cut_shown_facts(
-    session: str, entries: Sequence[Entry], contents: Sequence[str], reason: str
-) -> Cut | None:
+def cut_shown_facts(session: str, entries: Sequence[Entry], contents: Sequence[str], reason: str) -> Cut | None:
     """The cut that erases facts from the blocks that a run's view showed; None where they are in none."""
     bodies: dict[int, Body] = {
         entry.position: redact(entry.body)

@@ -55,8 +55,7 @@ def redact(body: Body) -> Body:
         case ActionStep():
             calls = tuple(ToolCall(call.id, call.name) for call in body.tool_calls)
             observations = tuple(
-                None if observation is None else _redact_observation(observation)
-                for observation in body.observations
+                None if observation is None else _redact_observation(observation) for observation in body.observations
             )
             content = None if body.content is None else _redact_content(body.content)
             return replace(body, content=content, tool_calls=calls, observations=observations, extra=None)
@@ -100,9 +99,7 @@ def redact_observations(step: ActionStep, indexes: Collection[int]) -> ActionSte
 
 
 def _redact_observation(observation: Observation) -> Observation:
-    return Observation(
-        observation.call_id, _redact_content(observation.content), observation.status, observation.index
-    )
+    return Observation(observation.call_id, _redact_content(observation.content), observation.status, observation.index)
 
 
 def _redact_content(content: Content) -> Content:
@@ -112,10 +109,7 @@ def _redact_content(content: Content) -> Content:
 def _redact_replacement(by: Replacement) -> Replacement:
     stubs = tuple(redact_stub(stub) for stub in by.stubs)
     return replace(
-        by,
-        stubs=stubs,
-        summary=None if by.summary is None else out_of_view_line(by.first, by.last),
-        record="",
+        by, stubs=stubs, summary=None if by.summary is None else out_of_view_line(by.first, by.last), record=""
     )
 
 

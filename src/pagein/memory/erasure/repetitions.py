@@ -58,9 +58,7 @@ class _Vocabulary:
         self.terms: set[str] = set()
         self.lines: set[str] = set()
         for text in texts:
-            self.terms.update(
-                term for term in terms(text) if len(term) >= MIN_TERM_CHARS or not term.isascii()
-            )
+            self.terms.update(term for term in terms(text) if len(term) >= MIN_TERM_CHARS or not term.isascii())
             self.lines.update(recognizable_lines(text))
 
 
@@ -95,7 +93,4 @@ def names_position(value: Any, positions: Iterable[int]) -> bool:
     """True where a text in a JSON value is the handle of one of these positions alone."""
     numbers = set(positions)
     handles = (parse_handle(handle) for handle in strings_in(value) if len(handle) <= 24)
-    return any(
-        handle is not None and handle.last == handle.first + 1 and handle.first in numbers
-        for handle in handles
-    )
+    return any(handle is not None and handle.last == handle.first + 1 and handle.first in numbers for handle in handles)

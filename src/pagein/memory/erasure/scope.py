@@ -112,9 +112,7 @@ def erase_sessions(
         root.erase((*removals, *cuts), at=at)
     else:
         root.erase([removal for removal in removals if not removal.session.startswith(RESERVED)], at=at)
-        facts.erase(
-            [*(removal for removal in removals if removal.session.startswith(RESERVED)), *cuts], at=at
-        )
+        facts.erase([*(removal for removal in removals if removal.session.startswith(RESERVED)), *cuts], at=at)
     return Erasure(sum(sizes[name] for name in runs), count_facts(cuts), scrubbed=root.store.scrub())
 
 

@@ -80,14 +80,8 @@ def retain(
     at = time.time() if now is None else now
     with _open(url, store | {"readonly": dry_run}) as logs:
         names = logs.sessions()
-        ages = {
-            name: _last_time(logs, [name, *session_parts(name, names)])
-            for name in names
-            if not is_reserved(name)
-        }
-        old = tuple(
-            (name, last) for name, last in ages.items() if last is not None and at - last > older_than
-        )
+        ages = {name: _last_time(logs, [name, *session_parts(name, names)]) for name in names if not is_reserved(name)}
+        old = tuple((name, last) for name, last in ages.items() if last is not None and at - last > older_than)
         if dry_run or not old:
             return RetentionResult(old)
         runs = [name for name, _ in old]
@@ -101,19 +95,13 @@ def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **st
     """
     if not isinstance(user, str) or not user.strip():
         raise ConfigurationError(f"a user is a name, not {user!r}")
-    mine = tuple(
-        f"{RESERVED}{scope}:{quote(user, safe='')}" for scope in ("user", "project", "session", "task")
-    )
+    mine = tuple(f"{RESERVED}{scope}:{quote(user, safe='')}" for scope in ("user", "project", "session", "task"))
     with _open(url, store) as logs:
         names = [
-            name
-            for name in logs.sessions()
-            if name in mine or name.startswith(tuple(f"{prefix}:" for prefix in mine))
+            name for name in logs.sessions() if name in mine or name.startswith(tuple(f"{prefix}:" for prefix in mine))
         ]
         if not names:
-            raise ConfigurationError(
-                f"nothing is known of a user {user!r} in this store. Nothing was erased."
-            )
+            raise ConfigurationError(f"nothing is known of a user {user!r} in this store. Nothing was erased.")
         cuts: list[Cut] = []
         contents: list[str] = []
         for log in fact_logs(logs):
@@ -131,10 +119,7 @@ def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **st
 def _erase(store: Store, runs: Sequence[str], *, reason: str, trace: bool, at: float) -> Erasure:
     names = store.sessions()
     branches = (
-        name
-        for run in runs
-        for name in (run, *session_parts(run, names))
-        if name == run or name.startswith(OWN)
+        name for run in runs for name in (run, *session_parts(run, names)) if name == run or name.startswith(OWN)
     )
     sizes = {name: store.head(name) for name in branches}
     with contextlib.closing(store.log(runs[0])) as root, contextlib.closing(store.search_index()) as index:

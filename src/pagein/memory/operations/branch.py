@@ -93,9 +93,7 @@ def _fork_position(run: RunState, at: int | str | None) -> Flow[int]:
     if at is None:
         return head
     if isinstance(at, bool) or not isinstance(at, int | str):
-        raise ConfigurationError(
-            f"a place in a run is a position, a handle or a checkpoint's name, not {at!r}"
-        )
+        raise ConfigurationError(f"a place in a run is a position, a handle or a checkpoint's name, not {at!r}")
     if isinstance(at, str):
         return (yield from _named_position(run, at))
     if not 0 <= at <= head:

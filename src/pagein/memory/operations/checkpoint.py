@@ -64,9 +64,7 @@ def prepare_resume(
     """Resume without a status; return the checkpoint that the run starts from, and the compaction of a fresh start."""
     info = yield from find_checkpoint(run, name)
     if run.fold.open:
-        bodies = tuple(
-            Observed(call.action, call.index, unknown_observation(call)) for call in run.fold.open.values()
-        )
+        bodies = tuple(Observed(call.action, call.index, unknown_observation(call)) for call in run.fold.open.values())
         run.apply_entries((yield from Append(bodies, run.fold.head)))
     if not fresh:
         return info, None
@@ -81,9 +79,7 @@ def status(run: RunState, name: str | None = None) -> Flow[RunStatus]:
     return (yield from _current_status(run, info))
 
 
-def _current_status(
-    run: RunState, info: CheckpointInfo | None, started: Compaction | None = None
-) -> Flow[RunStatus]:
+def _current_status(run: RunState, info: CheckpointInfo | None, started: Compaction | None = None) -> Flow[RunStatus]:
     state = yield from current_state(run, RESUME_MAX_ENTRIES)
     entries = yield from Read(0 if info is None else info.position, run.fold.head)
     steps = sum(isinstance(entry.body, Step) for entry in entries)

@@ -53,9 +53,7 @@ def commit_plan(run: RunState, view: View, plan: Plan) -> Flow[tuple[Compaction,
     return compaction, run.fold.view(view.limit)
 
 
-def attach_summaries(
-    run: RunState, view: View, replacements: tuple[Replacement, ...]
-) -> tuple[Replacement, ...]:
+def attach_summaries(run: RunState, view: View, replacements: tuple[Replacement, ...]) -> tuple[Replacement, ...]:
     """Put the model's summaries into the replacements of their ranges, and renew summaries that stand already."""
     summarizer = run.summaries.summarizer
     if summarizer is None:
@@ -77,12 +75,10 @@ def attach_summaries(
         record = merge_records(chain) if chain else None
         if record is None or encode_record(record) == run.fold.records.get(place):
             continue
-        replacement = compose_replacement(
-            view, summary, record, summarizer.name, is_newest=summary is summaries[-1]
-        )
+        replacement = compose_replacement(view, summary, record, summarizer.name, is_newest=summary is summaries[-1])
         if replacement.record:
             composed[place] = replacement
-    attached = tuple(composed.pop((each.first, each.last), each) for each in replacements)
+    attached = tuple(composed.pop((plain.first, plain.last), plain) for plain in replacements)
     return (*attached, *composed.values())
 
 
@@ -99,9 +95,7 @@ def _measure_retention(
     for replacement in replacements:
         first, last = replacement.first, replacement.last
         leaving = [
-            entry.first
-            for entry in view.run
-            if first <= entry.first < last and not isinstance(entry.item, SummaryStep)
+            entry.first for entry in view.run if first <= entry.first < last and not isinstance(entry.item, SummaryStep)
         ]
         if replacement.summary is None or not leaving:
             continue

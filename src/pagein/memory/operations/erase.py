@@ -21,9 +21,7 @@ def erase(run: RunState, handles: tuple[str | int, ...], reason: str) -> Flow[Er
     """Erase steps, results or pins by their handles, or facts by their ids. Raises UnknownHandle, LogError."""
     reason = check_reason(reason)
     if not handles:
-        raise ConfigurationError(
-            "name what is to be erased: a handle such as 's12', or a fact's id such as 'fu12'"
-        )
+        raise ConfigurationError("name what is to be erased: a handle such as 's12', or a fact's id such as 'fu12'")
     if not run.log.unwritten:
         yield from catch_up(run)  # a handle may be of what another recorded
     places: dict[int, frozenset[int] | None] = {}

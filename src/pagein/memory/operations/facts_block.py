@@ -32,15 +32,15 @@ def place_in_tail(run: RunState, view: View, tokens: int) -> Flow[tuple[ViewEntr
     if not facts.is_on or facts.placement != "tail" or tokens <= 0:
         return ()
     compactions = len(run.fold.compactions)
-    shown = facts.current if facts.current.compactions == compactions else ShownFacts(compactions)
+    current = facts.current if facts.current.compactions == compactions else ShownFacts(compactions)
     with run.problems.guard("no facts are shown"):
-        blocks = yield from SelectFacts(_context(view), tokens, view.head, shown.blocks)
-        if blocks is not shown.blocks:
-            placed = dict(zip(shown.blocks, shown.entries, strict=True))
+        blocks = yield from SelectFacts(_context(view), tokens, view.head, current.blocks)
+        if blocks is not current.blocks:
+            placed = dict(zip(current.blocks, current.entries, strict=True))
             entries = tuple(placed.get(block) or _block_entry(block, view) for block in blocks)
-            shown = ShownFacts(compactions, blocks, entries)
-        facts.current = shown
-    return shown.entries
+            current = ShownFacts(compactions, blocks, entries)
+        facts.current = current
+    return current.entries
 
 
 def _context(view: View) -> str:

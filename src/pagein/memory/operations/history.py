@@ -28,9 +28,7 @@ def read_steps(run: RunState) -> Flow[tuple[tuple[int, Step], ...]]:
     return tuple(steps.items())
 
 
-def read_steps_and_notes(
-    run: RunState, first: int, last: int
-) -> Flow[tuple[dict[int, Step], dict[int, Observation]]]:
+def read_steps_and_notes(run: RunState, first: int, last: int) -> Flow[tuple[dict[int, Step], dict[int, Observation]]]:
     """Read the steps at positions ``[first, last)``, and the late observations recorded there, by position."""
     stop = min(last, run.fold.head)
     entries = yield from Read(first, stop)
@@ -72,19 +70,13 @@ def group_positions(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
 # Search
 
 
-def recall(
-    run: RunState, query: str, limit: int, filters: RecallFilters, now: float
-) -> Flow[tuple[Hit, ...]]:
+def recall(run: RunState, query: str, limit: int, filters: RecallFilters, now: float) -> Flow[tuple[Hit, ...]]:
     """Search what was recorded, best first."""
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
     del run
     since, until, role = filters.get("since"), filters.get("until"), filters.get("role")
-    return (
-        yield from Recall(
-            Query(query, limit, since, until, role, now=now), across=filters.get("across", False)
-        )
-    )
+    return (yield from Recall(Query(query, limit, since, until, role, now=now), across=filters.get("across", False)))
 
 
 # Originals
@@ -99,9 +91,7 @@ class Expansion(str):
     notes: tuple[Observation, ...]
 
     @classmethod
-    def of(
-        cls, handle: str, text: str, steps: tuple[Step, ...] = (), notes: tuple[Observation, ...] = ()
-    ) -> Self:
+    def of(cls, handle: str, text: str, steps: tuple[Step, ...] = (), notes: tuple[Observation, ...] = ()) -> Self:
         """An expansion of ``handle``."""
         expansion = cls(text)
         expansion.handle, expansion.steps, expansion.notes = handle, steps, notes
@@ -175,15 +165,9 @@ def full_step(position: int, step: Step) -> dict[str, Any]:
 
 def succinct_step(position: int, step: Step) -> dict[str, Any]:
     """A step as JSON-safe values: long texts cut, images by their hash, without provider content."""
-    values: dict[str, Any] = {
-        "position": position,
-        "kind": kind_name(step),
-        "text": _shorten(as_text(step.content)),
-    }
+    values: dict[str, Any] = {"position": position, "kind": kind_name(step), "text": _shorten(as_text(step.content))}
     if isinstance(step, ActionStep):
-        values["tool_calls"] = [
-            {"name": call.name, "arguments": _shorten(call.arguments)} for call in step.tool_calls
-        ]
+        values["tool_calls"] = [{"name": call.name, "arguments": _shorten(call.arguments)} for call in step.tool_calls]
         values["observations"] = [
             None
             if observation is None
@@ -211,16 +195,15 @@ def verify(run: RunState) -> Flow[Verification]:
     return verification
 
 
-def find_lost_entry(log: Log, known: Entry | None, verification: Verification) -> Problem | None:
+def find_lost_entry(log: Log, last_known: Entry | None, verification: Verification) -> Problem | None:
     """The problem of a log that is sound, but no longer has the last entry that was known."""
-    if known is None:
+    if last_known is None:
         return None
-    if verification.entries <= known.position:
+    if verification.entries <= last_known.position:
         return Problem(
-            verification.entries,
-            f"{known.position + 1} entries were known, {verification.entries} are there",
+            verification.entries, f"{last_known.position + 1} entries were known, {verification.entries} are there"
         )
-    entry = next(iter(log.read(known.position, known.position + 1)), None)
-    if entry is None or entry.digest != known.digest:
-        return Problem(known.position, "the entry is not the one that was known: the history was replaced")
+    entry = next(iter(log.read(last_known.position, last_known.position + 1)), None)
+    if entry is None or entry.digest != last_known.digest:
+        return Problem(last_known.position, "the entry is not the one that was known: the history was replaced")
     return None

@@ -14,17 +14,8 @@ from typing import Any
 
 from pagein.context.view.layout import CONTINUE, EARLIER
 from pagein.errors import FormatError
-from pagein.events.fingerprints import RESULT_PREFIX, SYSTEM_PREFIX, fingerprint
-from pagein.events.steps import (
-    PROCEED,
-    ActionStep,
-    Observation,
-    Part,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    as_parts,
-)
+from pagein.events.protocol import RESULT_PREFIX, SYSTEM_PREFIX, fingerprint
+from pagein.events.steps import PROCEED, ActionStep, Observation, Part, SystemPromptStep, TaskStep, Text, as_parts
 from pagein.formats import Format, Item
 from pagein.formats.parsing import request_rows
 from pagein.formats.rendering import CONTINUE as GO_ON
@@ -86,8 +77,8 @@ def select_new(
     if whole is not None:
         return new, notes
     if recorded:
-        known = frozenset(recorded)
-        if new is items and notes and any(fingerprint(item) in known for item in items):
+        known_marks = frozenset(recorded)
+        if new is items and notes and any(fingerprint(item) in known_marks for item in items):
             raise _ambiguous("it is a request of this library that this memory did not give out last")
         if last_request is None and new and new is not items and _is_line(new[0], CONTINUE):
             raise _ambiguous(f"{CONTINUE!r} may be the user's, or be from a request of this library")
@@ -111,8 +102,8 @@ def new_items(items: Sequence[Item], recorded: Sequence[bytes], *, whole: bool |
     is_known_run = same == len(expected) and (same > 1 or expected is recorded)
     if new is not None and (whole or is_known_run):
         return new
-    known = frozenset(recorded[1:])
-    repeats = same == 1 and sum(fingerprint(item) in known for item in items[1:]) > 1
+    known_marks = frozenset(recorded[1:])
+    repeats = same == 1 and sum(fingerprint(item) in known_marks for item in items[1:]) > 1
     if whole or same > 1 or repeats or isinstance(items[0], SystemPromptStep):
         raise _ambiguous(f"item {same} is not what was recorded there ({len(recorded)} items are)")
     return items
@@ -172,26 +163,21 @@ def _ambiguous(reason: str) -> FormatError:
 def _begins_with(rows: Sequence[Any], request: Sequence[Any]) -> bool:
     """True if the messages begin with the request, wherever a host has put its cache markers."""
     return len(rows) >= len(request) and all(
-        _without_cache_control(row) == _without_cache_control(other)
-        for row, other in zip(rows, request, strict=False)
+        _without_cache_control(row) == _without_cache_control(other) for row, other in zip(rows, request, strict=False)
     )
 
 
 def _without_cache_control(value: Any) -> Any:
     match value:
         case dict():
-            return {
-                key: _without_cache_control(item) for key, item in value.items() if key != "cache_control"
-            }
+            return {key: _without_cache_control(item) for key, item in value.items() if key != "cache_control"}
         case list():
             return [_without_cache_control(item) for item in value]
         case _:
             return value
 
 
-def _note_if_none_new(
-    items: Sequence[Item], new: Sequence[Item], notes: tuple[str, ...]
-) -> tuple[str, ...]:
+def _note_if_none_new(items: Sequence[Item], new: Sequence[Item], notes: tuple[str, ...]) -> tuple[str, ...]:
     # With results in it a list is certainly the same one again: their ids prove it.
     if new or not items or any(isinstance(item, Observation) for item in items):
         return notes

@@ -80,9 +80,7 @@ def _matches_log(snapshot: Snapshot, run: RunState, last: Sequence[Entry]) -> bo
     return snapshot.key == snapshot_key(run.counter) and [entry.digest for entry in last] == [snapshot.digest]
 
 
-def fold_from_start(
-    run: RunState, log: Log | None = None, skip: frozenset[int] = frozenset()
-) -> Flow[FoldedLog]:
+def fold_from_start(run: RunState, log: Log | None = None, skip: frozenset[int] = frozenset()) -> Flow[FoldedLog]:
     """Fold a log from its first entry, without the compactions at ``skip`` and those undone."""
     while True:
         folded = FoldedLog(Fold(run.counter, skip=skip))

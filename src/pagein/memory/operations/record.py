@@ -60,9 +60,7 @@ def record(
 
     def attempt() -> Flow[tuple[Admission, Sequence[Entry]]]:
         fold = run.fold
-        admission = admit(
-            new_items, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict
-        )
+        admission = admit(new_items, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict)
         return admission, (yield from Append(admission.bodies, fold.head)) if admission.bodies else ()
 
     admission, entries = yield from retry_if_library_wrote(run, attempt)
@@ -115,9 +113,7 @@ def admit(
     that answers no open call.
     """
     # A long run may have abandoned many calls: only those that change are copied.
-    draft = _AdmissionDraft(
-        head, dict(open_now), ChainMap({}, cast(dict[str, Sequence[OpenCall]], abandoned))
-    )
+    draft = _AdmissionDraft(head, dict(open_now), ChainMap({}, cast(dict[str, Sequence[OpenCall]], abandoned)))
     for item in items:
         check_item(item)
         if isinstance(item, Observation):
@@ -165,9 +161,7 @@ class _AdmissionDraft:
             raise ProtocolError(f"no open call {observation.call_id!r} to observe; open calls: {open_ids}")
         advance(self.phase, EventKind.NOTE)
         if late_call is None:
-            self.repairs.append(
-                f"a result for {observation.call_id!r} answers no open call; kept as a note"
-            )
+            self.repairs.append(f"a result for {observation.call_id!r} answers no open call; kept as a note")
             self.bodies.append(Observed(NO_ACTION, 0, observation, late=True))
             return
         self.abandoned[observation.call_id] = tuple(

@@ -75,9 +75,7 @@ def start_summary(run: RunState, view: View, replacements: Sequence[Replacement]
     return bool(ranges)
 
 
-def _range_to_write(
-    run: RunState, summarizer: Summarizer, first: int, last: int
-) -> Flow[SummaryRange | None]:
+def _range_to_write(run: RunState, summarizer: Summarizer, first: int, last: int) -> Flow[SummaryRange | None]:
     """The part of a range that no record covers, or all of it if rebuilding is cheap; None if it is not worth a request."""
     from pagein.summaries.records import MIN_SOURCE_TOKENS, chain_records, merge_records  # noqa: PLC0415
 

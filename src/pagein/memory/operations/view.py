@@ -81,9 +81,7 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
     if facts:
         # A compaction breaks the prefix anyway, so the facts are placed anew.
         free = limit - view.tokens - facts_block.FACTS_FRAME_TOKENS
-        facts = yield from facts_block.place_in_tail(
-            run, view, min(int(limit * facts_block.FACTS_SHARE), free)
-        )
+        facts = yield from facts_block.place_in_tail(run, view, min(int(limit * facts_block.FACTS_SHARE), free))
     return view, facts
 
 

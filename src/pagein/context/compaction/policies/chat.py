@@ -45,6 +45,4 @@ class FoldUsers:
             return None
         visible = visible_texts(view, stop, users=False)
         summary = summarize_stretch(view, oldest, int(view.limit * self.extract), visible, own=True)
-        return make_plan(
-            (summary,), self.name, f"the user's words pass their share; older than {step_handle(stop)}"
-        )
+        return make_plan((summary,), self.name, f"the user's words pass their share; older than {step_handle(stop)}")

@@ -42,9 +42,7 @@ class Mask:
             return None
         acted = actions(view)
         old = acted[: max(0, len(acted) - self.keep)]
-        replacements = [
-            Replacement(entry.first, entry.last, stubs) for entry in old if (stubs := _mask_stubs(entry))
-        ]
+        replacements = [Replacement(entry.first, entry.last, stubs) for entry in old if (stubs := _mask_stubs(entry))]
         if self.alone and preview(view, replacements).tokens > view.limit * budget.low_share:
             return None
         return make_plan(replacements, self.name, f"observations older than the last {self.keep} actions")

@@ -32,13 +32,9 @@ class PruneOldObservations:
         acted = actions(view)
         old = acted[: max(0, len(acted) - self.keep_last_n)]
         replacements = [
-            Replacement(entry.first, entry.last, stubs)
-            for entry in old
-            if (stubs := tuple(self._stubs(entry)))
+            Replacement(entry.first, entry.last, stubs) for entry in old if (stubs := tuple(self._stubs(entry)))
         ]
-        return make_plan(
-            replacements, self.name, f"observations older than the last {self.keep_last_n} actions"
-        )
+        return make_plan(replacements, self.name, f"observations older than the last {self.keep_last_n} actions")
 
     def _stubs(self, entry: ViewEntry) -> list[Stub]:
         stubs = []

@@ -12,13 +12,7 @@ from typing import Annotated
 
 from pagein._common.validation import COUNT, POSITIVE_SHARE
 from pagein.context.compaction.base import Plan, actions, make_plan
-from pagein.context.compaction.episodes import (
-    boundary,
-    is_summary,
-    is_worth_folding,
-    legal_stop,
-    summarize_stretch,
-)
+from pagein.context.compaction.episodes import boundary, is_summary, is_worth_folding, legal_stop, summarize_stretch
 from pagein.context.compaction.step_scores import (
     StepEmbedder,
     StepScorer,
@@ -46,9 +40,7 @@ class Relevance:
     """
 
     keep: Annotated[int, COUNT, "Newest actions that stay, unless they are too long."] = 3
-    share: Annotated[float, POSITIVE_SHARE, "Share of the room for older steps that their extract takes."] = (
-        0.4
-    )
+    share: Annotated[float, POSITIVE_SHARE, "Share of the room for older steps that their extract takes."] = 0.4
     weight: Weight | None = None
     embedder: StepEmbedder | None = None
     name: str = "relevance"
@@ -59,9 +51,7 @@ class Relevance:
         if view.tokens <= view.limit * budget.high:
             return None
         scores = self.scores(view)
-        room = int(view.limit * budget.low_share) - sum(
-            entry.tokens for entry in view.entries if is_permanent(entry)
-        )
+        room = int(view.limit * budget.low_share) - sum(entry.tokens for entry in view.entries if is_permanent(entry))
         extract = int(room * self.share)
         costs = {entry.first: entry.tokens for entry in view.run if not is_permanent(entry)}
         room_left = room - extract - sum(cost for first, cost in costs.items() if first not in scores)
@@ -83,9 +73,7 @@ class Relevance:
         A single older summary stays; the newest one is made anew.
         """
         stretches = [
-            tuple(stretch)
-            for leaves, stretch in groupby(view.run, key=lambda entry: entry.first in leaving)
-            if leaves
+            tuple(stretch) for leaves, stretch in groupby(view.run, key=lambda entry: entry.first in leaving) if leaves
         ]
         staying = (*view.systems, *view.front, *(entry for entry in view.run if entry.first not in leaving))
         visible = tuple(entry_text(entry) for entry in staying)

@@ -78,9 +78,7 @@ class Tiers:
         relevant = [entry for entry in view.run if entry.first in staying]
         visible = (*visible_texts(view, stop), *map(entry_text, relevant))
         whole = unprotected_tokens(view, stop) + sum(entry.tokens for entry in relevant)
-        stretches = [
-            part for stretch in foldable_stretches(view, stop) for part in _split_stretch(stretch, staying)
-        ]
+        stretches = [part for stretch in foldable_stretches(view, stop) for part in _split_stretch(stretch, staying)]
         for number, stretch in enumerate(stretches):
             is_newest = number == len(stretches) - 1
             episodes = [entry for entry in stretch if isinstance(entry.item, SummaryStep)]
@@ -111,9 +109,7 @@ class Tiers:
         return select_best(scores, costs, min(view.limit * self.relevant, room / 2))
 
 
-def _split_stretch(
-    stretch: tuple[ViewEntry, ...], staying: frozenset[int]
-) -> Iterator[tuple[ViewEntry, ...]]:
+def _split_stretch(stretch: tuple[ViewEntry, ...], staying: frozenset[int]) -> Iterator[tuple[ViewEntry, ...]]:
     """Yield the parts of a stretch between staying entries."""
     for is_staying, part in groupby(stretch, key=lambda entry: entry.first in staying):
         if not is_staying:
