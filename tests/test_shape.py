@@ -246,7 +246,7 @@ with pagein.AgentMemory(InMemoryLog(), budget=4_000) as memory:
 
 
 def test_every_public_name_is_found_wherever_it_loads_from():
-    for room in ("", ".search", ".memory.checkpoints", ".memory.erasure", ".facts"):
+    for room in ("", ".memory", ".search", ".memory.checkpoints", ".memory.erasure", ".facts"):
         module = importlib.import_module(f"pagein{room}")
         assert [name for name in module.__all__ if not hasattr(module, name)] == []
         assert not hasattr(module, "no_such_name")

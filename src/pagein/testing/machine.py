@@ -362,7 +362,7 @@ class SummarizingMachine(MemoryMachine):
         self._gate = threading.Event()
         self.model = ScriptedModel(gate=self._gate, timeout=20.0)
 
-    def author(self) -> Model:
+    def summary_model(self) -> Model:
         """Return the scripted model, which is called again after any failure."""
         return RetryingModel(self.model, retry=RetryPolicy(attempts=1), breaker=Breaker(1_000_000))
 

@@ -346,7 +346,7 @@ def check_erasure(memory: AgentMemory, words: Iterable[str]) -> None:
         return
     steps = memory.steps
     places = {
-        "a stored row": b"\n".join(row.body for row in log.rows()).decode(),  # type: ignore[attr-defined]
+        "a stored row": b"\n".join(row.body for row in log.rows()).decode(),
         "an entry": repr([entry.body for entry in log.read()]),
         "the view": repr(memory._runtime.state.fold.view(1).messages()),  # noqa: SLF001
         "a step": repr(steps),
