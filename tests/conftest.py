@@ -1,5 +1,7 @@
 """Fixtures and settings of all tests."""
 
+import os
+
 import pytest
 from hypothesis import settings
 
@@ -7,8 +9,14 @@ from pagein.backends.memory import InMemoryLog
 from pagein.memory.agent_memory import AgentMemory
 
 # No deadline, so that a busy machine fails no test; the same examples in every run.
-settings.register_profile("pagein", deadline=None, derandomize=True)
-settings.load_profile("pagein")
+settings.register_profile("pagein", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("nightly", deadline=None, max_examples=1_000)
+settings.load_profile("nightly" if os.environ.get("PAGEIN_PROFILE") == "nightly" else "pagein")
+
+
+def pytest_xdist_auto_num_workers(config):
+    """Return one worker more than there are cores: many tests wait for a server or a process."""
+    return (os.cpu_count() or 1) + 1
 
 
 SERVER_FIXTURES = {"postgres", "schema"}

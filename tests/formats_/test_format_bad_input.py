@@ -294,7 +294,7 @@ def mutate(draw, value, chance):
 def test_no_mutilated_transcript_raises_anything_else(name):
     format_, transcripts = (FORMATS[name], OPENAI if name == "openai" else ANTHROPIC)
 
-    @settings(max_examples=250, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def check(data):
         transcript = data.draw(st.sampled_from(transcripts))
@@ -447,7 +447,7 @@ def damage(draw, transcripts):
 
 @pytest.mark.parametrize(("name", "transcripts"), [("openai", OPENAI), ("anthropic", ANTHROPIC)])
 @given(data=st.data())
-@settings(max_examples=400, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 def test_what_is_taken_in_can_be_sent(name, transcripts, data):
     """A message no request can carry would block the run for ever, so it is refused when it is recorded."""
     rows = data.draw(damage(transcripts))

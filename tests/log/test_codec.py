@@ -44,7 +44,7 @@ def no_blobs(name):
     raise KeyError(name)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(bodies())
 def test_any_body_comes_back_equal_and_of_the_same_bytes(body):
     record = encode(body)

@@ -36,7 +36,7 @@ def test_the_promises_hold_under_every_policy(name):
             return name
 
     case = Named.TestCase
-    case.settings = settings(chosen_profile(), max_examples=max(8, chosen_profile().max_examples // 8))
+    case.settings = settings(chosen_profile(), max_examples=max(5, chosen_profile().max_examples // 8))
     case().runTest()
 
 
@@ -56,9 +56,10 @@ def test_the_promises_hold_with_an_author_that_writes_well_badly_or_late(name):
             authors.extend(replacement.author for row in rows for replacement in row.replacements if replacement.record)
             super().teardown()
 
-    # Long histories: there is something to write only once a run is near its budget. Seed 4 has such histories early.
-    few = (
-        profile(8, 60, seed=False) if chosen_profile() is LOCAL else settings(chosen_profile(), stateful_step_count=60)
-    )
-    run_state_machine_as_test(seed(4)(Authored), settings=few)
+    # Long histories: there is something to write only once a run is near its budget. Most of few have none.
+    few = profile(3, 60, seed=False) if chosen_profile() is LOCAL else settings(chosen_profile(), stateful_step_count=60)
+    for number in range(20):
+        run_state_machine_as_test(seed(number)(type("Seeded", (Authored,), {})), settings=few)
+        if "scripted" in authors:
+            break
     assert "scripted" in authors, "nothing that was written was ever shown: the machine watches nothing"

@@ -56,7 +56,7 @@ def test_a_fault_is_told_once_and_the_run_goes_on(host, served, heard, name, col
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("turned", range(0, len(FAULTS), 3))
+@pytest.mark.parametrize("turned", range(0, len(FAULTS), 6))
 def test_each_fault_at_each_point_of_a_run(host, served, heard, turned):
     names = [*list(FAULTS)[turned:], *list(FAULTS)[:turned]]
     script = [reaction for name in names for reaction in (FAULTS[name][0], Reaction(GOOD))]

@@ -81,7 +81,7 @@ def profile(examples: int, moves: int = 30, *, shrink: bool = False, seed: bool 
     )  # fmt: skip
 
 
-LOCAL = profile(20)
+LOCAL = profile(12)
 CI = profile(100, 40)
 NIGHTLY = profile(2_000, 60, seed=False)
 
