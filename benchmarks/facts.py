@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from benchmarks.recall.data import Turn, haystack_of, read_locomo, read_longmemeval, read_pool
+from pagein.evaluation.conversations import Turn, haystack_of, read_locomo, read_longmemeval, read_pool
 from pagein.errors import ConfigurationError
 from pagein.facts.block import build_block
 from pagein.facts.fact import MAX_CONTENT_CHARS, Fact

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from benchmarks.recall import locomo as locomo_bench
 from benchmarks.recall import longmemeval as longmemeval_bench
-from benchmarks.recall.data import Chat, haystack_of, read_locomo, read_longmemeval, read_pool
+from pagein.evaluation.conversations import Chat, haystack_of, read_locomo, read_longmemeval, read_pool
 from benchmarks.recall.measures import BUDGETS
 from benchmarks.recall.runs import bench_runs
 from benchmarks.recall.searchers import searchers

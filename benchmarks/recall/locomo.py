@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.recall.data import Conversation, Question
+from pagein.evaluation.conversations import Conversation, Question
 from benchmarks.recall.measures import BUDGETS, DENSITY, Averages, quantile, recall, within
 from benchmarks.recall.searchers import OpenSearcher, measure_time
 

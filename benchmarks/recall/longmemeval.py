@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.recall.data import Chat, Turn
+from pagein.evaluation.conversations import Chat, Turn
 from benchmarks.recall.measures import BUDGETS, DENSITY, Averages, ndcg, quantile, recall_all, recall_any, within
 from benchmarks.recall.searchers import OpenSearcher, measure_time
 

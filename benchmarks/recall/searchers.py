@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from benchmarks.recall.data import Turn
+from pagein.evaluation.conversations import Turn
 from pagein.backends import SqliteSearchIndex
 from pagein.events.handles import parse_handle
 from pagein.events.steps import FinalAnswerStep, TaskStep

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.recall.data import haystack_of, read_locomo, read_longmemeval, read_pool
+from pagein.evaluation.conversations import haystack_of, read_locomo, read_longmemeval, read_pool
 from benchmarks.recall.locomo import bench_locomo
 from benchmarks.recall.longmemeval import bench_longmemeval, by_session, by_turn
 from benchmarks.recall.measures import ndcg, quantile, recall, recall_all, recall_any, within

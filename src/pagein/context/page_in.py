@@ -14,6 +14,7 @@ import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,12 +22,16 @@ from pagein.context.salience.extract import VisibleContent, select_lines
 from pagein.context.salience.lines import LineParser, strip_line_number
 from pagein.context.salience.model import name_chance
 from pagein.context.salience.tracker import FOCUS_LOG_ODDS, SalienceTracker, focus_on, raise_chance
+from pagein.context.talk import is_speech, speech_share
 from pagein.context.view.fold import make_entry
 from pagein.context.view.layout import ContextBlock, messages_of
 from pagein.context.view.view import View, ViewEntry
 from pagein.events.handles import step_handle
 from pagein.events.identifiers import argument_text, identifiers
 from pagein.events.steps import ActionStep, SummaryStep, TaskStep, as_text
+
+from pagein.search.tokenizer import query_terms
+from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from pagein.search.base import Hit, Snippet
@@ -50,6 +55,18 @@ PAGE_IN_MIN_TOKENS = 80
 PAGE_IN_MAX_TOKENS = 1_000
 """Tokens of a page-in at most. More is not worth its cost outside the cache: at a budget of 8,000 tokens, 1,500 kept .02
 less of the prefix and missed as much (36 runs, mini-swe-agent and Java)."""
+
+TALK_PAGE_IN_FACTOR = 2.5
+"""What the page-in's share of the limit is multiplied by where the user speaks and the run is talk."""
+
+TURN_HITS = 64
+"""Search results considered where the user speaks."""
+
+TURN_MAX_SHARE = 0.4
+"""Share of a page-in's room above which a turn is shown in part: its lines nearest the query."""
+
+QUERY_MIN_TERMS = 3
+"""Words of a user's message that say something, below which the exchange before it is part of the query."""
 
 QUERY_TEXT_MAX_CHARS, QUERY_MAX_NAMES = 600, 24
 """Characters of each text, and identifiers of the newest results, in the query."""
@@ -185,6 +202,8 @@ class PageIn:
     new_names: frozenset[str] = frozenset()
     index: NameIndex | None = None
     names_tokens: int = 0
+    turns: tuple[int, ...] = ()
+    """The positions of the first blocks, which are turns: they are shown in the order of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,9 +273,81 @@ def is_user_turn(view: View) -> bool:
     return isinstance(next(steps, None), TaskStep)
 
 
+def talk_room(view: View, limit_share: float) -> int:
+    """Return the tokens that a page-in may have where the user speaks; 0 where an action is the newest step."""
+    if not is_user_turn(view):
+        return 0
+    return int(view.limit * limit_share * TALK_PAGE_IN_FACTOR * speech_share(view))
+
+
 def available_tokens(view: View, limit_share: float) -> int:
-    """Return the tokens free for a page-in, at most this share of the limit."""
-    return min(int(view.limit * limit_share), view.limit - view.tokens, PAGE_IN_MAX_TOKENS)
+    """Return the tokens free for a page-in, at most this share of the limit; more where the user speaks."""
+    most = max(min(int(view.limit * limit_share), PAGE_IN_MAX_TOKENS), talk_room(view, limit_share))
+    return min(most, view.limit - view.tokens)
+
+
+def build_question(view: View) -> str:
+    """Build the search query where the user speaks: the user's words, and the exchange before where they say little."""
+    speeches = [entry for entry in reversed(view.run) if is_speech(entry)]
+    if not speeches:
+        return ""
+    texts = [as_text(entry.messages[0].content or "") for entry in speeches[:3]]
+    question = _ends_of(texts[0])
+    if len(query_terms(question, QUERY_MIN_TERMS)) < QUERY_MIN_TERMS:
+        question = "\n".join((question, *(_ends_of(text, QUERY_TEXT_MAX_CHARS) for text in texts[1:])))
+    return question
+
+
+def _ends_of(text: str, most: int = 4 * QUERY_TEXT_MAX_CHARS) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledTurn:
+    """A turn out of view that a page-in shows: where, by whom, when, its text, and its worth for its tokens."""
+
+    position: int
+    handle: str
+    speaker: str
+    at: float
+    text: str
+    score: float
+
+    def render(self) -> str:
+        """Return the block: handle, speaker and date, then the text."""
+        date = datetime.fromtimestamp(self.at, UTC).strftime(", %Y-%m-%d") if self.at > 0 else ""
+        return f"[{self.handle}] {self.speaker}{date}:\n{self.text}"
+
+
+def choose_turns(
+    hits: Iterable[Hit], texts: Mapping[str, str], tokens: int, counter: TokenCounter, query: str
+) -> tuple[tuple[int, str, int], ...]:
+    """Choose whole turns that fit the tokens, best for their tokens first: position, block and tokens of each.
+
+    ``texts`` has the whole texts by handle, where a hit is a part. A turn that is too long is cut to its lines nearest
+    the query.
+    """
+    from pagein.search.snippets import snippet, worth  # noqa: PLC0415 - loads where something left
+    from pagein.search.tokenizer import TermMatcher, query_terms  # noqa: PLC0415
+
+    matcher = TermMatcher(query_terms(query, QUERY_MAX_NAMES))
+    limit = int(tokens * TURN_MAX_SHARE)
+    best: dict[str, tuple[float, int, str, int]] = {}
+    for hit in hits:
+        if hit.handle in best:
+            continue
+        text = texts.get(hit.handle, hit.text)
+        if counter.text(text) > limit:
+            text = snippet(text, matcher, limit, counter)[0]
+        block = RecalledTurn(hit.position, hit.handle, hit.role, hit.at, text, hit.score).render()
+        cost = counter.text(block) + 1
+        best[hit.handle] = (worth(hit.score, cost), hit.position, block, cost)
+    chosen = []
+    for _, position, block, cost in sorted(best.values(), reverse=True):
+        if cost <= tokens:
+            chosen.append((position, block, cost))
+            tokens -= cost
+    return tuple(chosen)
 
 
 def build_page_in(
@@ -288,18 +379,23 @@ def render_page_in(page_in: PageIn, view: View, room: int, since: int, cache: Vi
         return None
     tokens_left = room - FRAME_TOKENS
     blocks: list[str] = []
+    turns: list[tuple[int, str]] = []
     if page_in.index is not None and page_in.names_tokens:
         names_line = page_in.index.list_likeliest(view, since, cache, min(page_in.names_tokens, tokens_left))
         blocks += [names_line] if names_line else []
         tokens_left -= view.counter.text(names_line) + 1
-    for block, cost in zip(page_in.blocks, page_in.costs, strict=True):
+    for number, (block, cost) in enumerate(zip(page_in.blocks, page_in.costs, strict=True)):
         tokens_left -= cost
         if tokens_left < 0:
             break
-        blocks.append(block)
-    if not blocks:
+        if number < len(page_in.turns):
+            turns.append((page_in.turns[number], block))
+        else:
+            blocks.append(block)
+    if not blocks and not turns:
         return None
-    item = ContextBlock("recalled", "\n".join((HEAD, *blocks)))
+    in_order = (block for _, block in sorted(turns, key=lambda turn: turn[0]))
+    item = ContextBlock("recalled", "\n".join((HEAD, *in_order, *blocks)))
     return make_entry(item, view.head, view.head, view.counter, tier="recalled", why=WHY)
 
 

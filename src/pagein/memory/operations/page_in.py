@@ -6,17 +6,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pagein.context.page_in import (
+    FRAME_TOKENS,
     MAX_HITS,
     PAGE_IN_MIN_TOKENS,
+    TURN_HITS,
+    PageIn,
     available_tokens,
     build_page_in,
     build_query,
+    build_question,
+    choose_turns,
     render_page_in,
+    talk_room,
     verbatim_positions,
 )
+from pagein.context.talk import speech_share
 from pagein.context.view.view import View
 from pagein.memory._effects import Flow, IndexEntries, Recall
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, PageInCache, RenderedPageIn, RunState
+from pagein.memory.operations.history import expand
 
 if TYPE_CHECKING:
     from pagein.search.base import Hit, Query
@@ -59,6 +67,8 @@ def prepare_page_in(run: RunState) -> Flow[None]:
 def _find_page_in(run: RunState, view: View, room: int) -> Flow[PageInCache]:
     """Find what is likely needed: lines and names of the run, and hits for its newest words where search has a share."""
     run.page_in.search_share = run.page_in.search_share.update(view)
+    if talk_room(view, run.page_in.share) >= PAGE_IN_MIN_TOKENS:
+        return PageInCache(view.head, len(run.fold.compactions), (yield from _find_turns(run, view, room)))
     query = build_query(view)
     search_tokens = run.page_in.search_share.tokens(view, room)
     hits: tuple[Hit, ...] = ()
@@ -69,6 +79,28 @@ def _find_page_in(run: RunState, view: View, room: int) -> Flow[PageInCache]:
     page_in = build_page_in(view, hits, search_tokens, room, query, run.page_in.visible)
     run.page_in.search_share = replace(run.page_in.search_share, showed=page_in.new_names)
     return PageInCache(view.head, len(run.fold.compactions), page_in)
+
+
+def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn]:
+    """Find whole turns for the user's words, in the share of the room that speech has of the run; names in the rest."""
+    from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
+
+    query = build_question(view)
+    hits = yield from _search(run, Query(query, TURN_HITS, exclude=verbatim_positions(view))) if query else ()
+    texts: dict[str, str] = {}
+    for hit in hits:
+        if not hit.whole and hit.handle not in texts:
+            texts[hit.handle] = str((yield from expand(run, hit.handle)))
+    tokens = room - FRAME_TOKENS
+    turns = choose_turns(hits, texts, int(tokens * max(0.5, speech_share(view))), view.counter, query)
+    rest = tokens - sum(cost for _, _, cost in turns)
+    page_in = build_page_in(view, (), 0, min(rest, 0), query, run.page_in.visible)
+    return replace(
+        page_in,
+        blocks=(*(block for _, block, _ in turns), *page_in.blocks),
+        costs=(*(cost for _, _, cost in turns), *page_in.costs),
+        turns=tuple(position for position, _, _ in turns),
+    )
 
 
 def _search(run: RunState, query: Query) -> Flow[tuple[Hit, ...]]:

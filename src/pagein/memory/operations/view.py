@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pagein.context.compaction.apply import filter_view, plan_to_fit
 from pagein.context.compaction.base import Plan
+from pagein.context.page_in import talk_room
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import OverBudget
@@ -62,7 +63,7 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
     limit, facts = view.limit, tuple[ViewEntry, ...]()
     if run.facts_block.is_on:
         facts = yield from facts_block.place_in_tail(run, view, int(limit * facts_block.FACTS_SHARE))
-    room = limit - sum(entry.tokens for entry in facts)
+    room = limit - sum(entry.tokens for entry in facts) - _room_for_turns(run, view)
     try:
         plan = _plan(run, view, room)
     except OverBudget:
@@ -83,6 +84,13 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
         free = limit - view.tokens - facts_block.FACTS_FRAME_TOKENS
         facts = yield from facts_block.place_in_tail(run, view, min(int(limit * facts_block.FACTS_SHARE), free))
     return view, facts
+
+
+def _room_for_turns(run: RunState, view: View) -> int:
+    """Return the tokens to leave for what the user's words bring back; 0 while the view fits and nothing left it."""
+    if view.tokens <= view.limit and not view.has_replaced_entries:
+        return 0
+    return talk_room(view, run.page_in.share)
 
 
 def _plan(run: RunState, view: View, room: int) -> Plan | None:

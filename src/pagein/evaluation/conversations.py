@@ -31,6 +31,9 @@ class Turn:
     text: str
     at: float
     is_evidence: bool = False
+    speaker: str = ""
+    words: str = ""
+    """The speaker's words alone, where ``text`` has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ def _locomo_turn(turn: Mapping[str, Any], session: str, date: str) -> Turn:
     caption = turn.get("blip_caption")
     shared = f" and shared {caption}." if caption else ""
     text = f'({date}) {turn["speaker"]} said, "{turn["text"]}"{shared}'
-    return Turn(str(turn["dia_id"]), session, "user", text, seconds(date) or 0.0)
+    return Turn(str(turn["dia_id"]), session, "user", text, seconds(date) or 0.0, speaker=str(turn["speaker"]), words=str(turn["text"]))
 
 
 def _locomo_question(place: int, asked: Mapping[str, Any]) -> Question:

@@ -1,0 +1,255 @@
+"""Conversations played through a memory: a request before every answer, then questions about what was said.
+
+Measured is the share of a question's evidence turns that stand in the request which asks it. A turn stands in a request
+that has 60 % of its runs of three words.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
+
+from pagein.evaluation.conversations import Chat, Conversation, Question, Turn, haystack_of
+from pagein.memory.agent_memory import AgentMemory
+from pagein.search.tokenizer import STOP_WORDS
+from pagein.tokens import TokenCounter
+
+RUN_WORDS = 3
+"""Words of a run: a turn stands in a request that has most of its runs."""
+
+STANDING_SHARE = 0.6
+"""Share of a turn's runs that a request must have."""
+
+WINDOW_SHARE = 0.65
+"""Share of the budget for the newest messages in the BM25 baseline; the rest is for what BM25 ranks first."""
+
+MESSAGE_TOKENS = 4
+"""Tokens of a message beside its text, in the baselines."""
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """One conversation to play: messages in order, and questions with the texts of their evidence."""
+
+    id: str
+    messages: tuple[Mapping[str, str], ...]
+    times: tuple[float, ...]
+    questions: tuple[TalkQuestion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TalkQuestion:
+    """A question and the texts of the turns that answer it."""
+
+    id: str
+    text: str
+    kind: str
+    evidence: tuple[str, ...]
+    at: float | None = None
+
+
+def talks_of_conversations(conversations: Iterable[Conversation], questions: int) -> Iterator[Talk]:
+    """Yield LoCoMo's conversations: the first speaker is the user; ``questions`` of each, drawn by its id."""
+    for conversation in conversations:
+        texts = {turn.id: turn.words or turn.text for turn in conversation.turns}
+        first = conversation.turns[0].speaker if conversation.turns else ""
+        asked = [question for question in conversation.questions if question.evidence & texts.keys()]
+        drawn = random.Random(f"talk:{conversation.id}").sample(asked, min(questions, len(asked)))  # noqa: S311 - a draw
+        roles = ["user" if turn.speaker == first else "assistant" for turn in conversation.turns]
+        yield Talk(
+            conversation.id,
+            tuple({"role": role, "content": turn.text} for role, turn in zip(roles, conversation.turns, strict=True)),
+            tuple(turn.at for turn in conversation.turns),
+            tuple(_question(question, texts) for question in drawn),
+        )
+
+
+def talks_of_chats(
+    chats: Iterable[Chat], pool: Mapping[str, tuple[Turn, ...]], tokens: int, counter: TokenCounter
+) -> Iterator[Talk]:
+    """Yield LongMemEval's questions, each with its evidence sessions and as many of the pool's as ``tokens`` hold."""
+    for chat in chats:
+        if not chat.question.evidence or chat.question.id.endswith("_abs"):
+            continue
+        sessions = haystack_of(chat, pool, None) if pool else dict(chat.haystack)
+        order = list(sessions.items())
+        chosen: dict[str, tuple[Turn, ...]] = dict(chat.sessions)
+        left = tokens - sum(_session_tokens(turns, counter) for turns in chosen.values())
+        for name, turns in order:
+            cost = _session_tokens(turns, counter) if name not in chosen else 0
+            if name not in chosen and cost <= left:
+                chosen[name] = turns
+                left -= cost
+            if left < tokens // 50:
+                break
+        turns = [turn for _, session in sorted(chosen.items(), key=lambda pair: (pair[1][0].at, pair[0])) for turn in session]
+        texts = {turn.id: turn.text for turn in turns}
+        yield Talk(
+            chat.question.id,
+            tuple({"role": turn.role, "content": turn.text} for turn in turns),
+            tuple(turn.at for turn in turns),
+            (_question(chat.question, texts),),
+        )
+
+
+def _session_tokens(turns: Sequence[Turn], counter: TokenCounter) -> int:
+    return sum(counter.text(turn.text) + MESSAGE_TOKENS for turn in turns)
+
+
+def _question(question: Question, texts: Mapping[str, str]) -> TalkQuestion:
+    evidence = tuple(texts[id] for id in sorted(question.evidence & texts.keys()))
+    return TalkQuestion(question.id, question.text, question.kind, evidence, question.at)
+
+
+class Asker(Protocol):
+    """Answers with the text of the request that asks a question, and its tokens."""
+
+    def __call__(self, question: TalkQuestion) -> tuple[str, int]:
+        """Return the request's text and tokens."""
+        ...
+
+
+@dataclass(slots=True)
+class TalkTally:
+    """The share of the evidence in the requests of one strategy."""
+
+    shares: list[float] = field(default_factory=list)
+    kinds: dict[str, list[float]] = field(default_factory=dict)
+    highest: int = 0
+    over: int = 0
+    raised: list[str] = field(default_factory=list)
+
+    def add(self, question: TalkQuestion, text: str, tokens: int, budget: int) -> None:
+        """Count one question."""
+        share = evidence_share(text, question.evidence)
+        self.shares.append(share)
+        self.kinds.setdefault(question.kind, []).append(share)
+        self.highest = max(self.highest, tokens)
+        self.over += tokens > budget
+
+    @property
+    def share(self) -> float:
+        """The mean share of the evidence."""
+        return mean(self.shares) if self.shares else 0.0
+
+
+def evidence_share(request: str, evidence: Sequence[str]) -> float:
+    """The share of the evidence turns that stand in a request.
+
+    >>> evidence_share("she said: we meet at noon today", ["We meet at noon."])
+    1.0
+    """
+    words = _WORD.findall(request.lower())
+    runs = set(zip(*(words[start:] for start in range(RUN_WORDS)), strict=False))
+    return mean(_stands(text, runs) for text in evidence) if evidence else 0.0
+
+
+def _stands(text: str, runs: set[tuple[str, ...]]) -> bool:
+    words = _WORD.findall(text.lower())
+    expected = list(zip(*(words[start:] for start in range(RUN_WORDS)), strict=False)) or [tuple(words)]
+    return sum(run in runs for run in expected) >= STANDING_SHARE * len(expected)
+
+
+def play_talk(talk: Talk, budget: int, counter: TokenCounter, options: Mapping[str, Any]) -> Iterator[tuple[TalkQuestion, str, int]]:
+    """Play a talk through a memory, a request before each answer; yield each question with its request and tokens."""
+    with TemporaryDirectory() as folder:
+        path, clock = Path(folder) / "talk.db", _Clock()
+        opened = {"budget": budget, "counter": counter, "clock": clock, **options}
+        with AgentMemory.open(f"{path}", synchronous="off", **opened) as memory:
+            for message, at in zip(talk.messages, talk.times, strict=True):
+                clock.now = at
+                if message["role"] == "assistant":
+                    memory.to_messages()
+                memory.record_messages([dict(message)], whole=False)
+            end = memory.checkpoint("questions").position if False else None
+            del end
+            start = memory.log.head() if hasattr(memory, "log") else None
+            del start
+        for question in talk.questions:
+            copy = Path(folder) / "asked.db"
+            _copy_database(path, copy)
+            with AgentMemory.open(f"{copy}", synchronous="off", **opened) as memory:
+                clock.now = question.at or clock.now
+                memory.record_messages([{"role": "user", "content": question.text}], whole=False)
+                request = memory.to_messages()
+                yield question, request_text(request, question.text), memory.report().tokens
+            for leftover in Path(folder).glob("asked.db*"):
+                leftover.unlink()
+
+
+def _copy_database(path: Path, copy: Path) -> None:
+    source, target = sqlite3.connect(path), sqlite3.connect(copy)
+    with target:
+        source.backup(target)
+    source.close()
+    target.close()
+
+
+def request_text(request: Iterable[Mapping[str, Any]], question: str) -> str:
+    """The text of a request without the question itself."""
+    return "\n".join(str(message.get("content", "")) for message in request if message.get("content") != question)
+
+
+class _Clock:
+    """A clock that stands where it was set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def newest_messages(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[tuple[TalkQuestion, str, int]]:
+    """Yield each question with the newest messages that fit beside it."""
+    costs = [counter.text(message["content"]) + MESSAGE_TOKENS for message in talk.messages]
+    for question in talk.questions:
+        chosen = _newest(costs, budget - counter.text(question.text) - MESSAGE_TOKENS)
+        yield question, "\n".join(talk.messages[at]["content"] for at in sorted(chosen)), sum(costs[at] for at in chosen)
+
+
+def newest_and_bm25(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[tuple[TalkQuestion, str, int]]:
+    """Yield each question with the newest messages in ``WINDOW_SHARE`` of the budget, and BM25's first in the rest."""
+    costs = [counter.text(message["content"]) + MESSAGE_TOKENS for message in talk.messages]
+    with sqlite3.connect(":memory:") as database:
+        database.execute("CREATE VIRTUAL TABLE said USING fts5(text, tokenize='porter unicode61')")
+        rows = ((at, message["content"]) for at, message in enumerate(talk.messages))
+        database.executemany("INSERT INTO said (rowid, text) VALUES (?, ?)", rows)
+        for question in talk.questions:
+            room = budget - counter.text(question.text) - MESSAGE_TOKENS
+            chosen = _newest(costs, int(room * WINDOW_SHARE))
+            left = room - sum(costs[at] for at in chosen)
+            for at in _rank_bm25(database, question.text):
+                if at not in chosen and costs[at] <= left:
+                    chosen.add(at)
+                    left -= costs[at]
+            text = "\n".join(talk.messages[at]["content"] for at in sorted(chosen))
+            yield question, text, sum(costs[at] for at in chosen)
+
+
+def _newest(costs: Sequence[int], room: int) -> set[int]:
+    chosen: set[int] = set()
+    for at in range(len(costs) - 1, -1, -1):
+        room -= costs[at]
+        if room < 0:
+            break
+        chosen.add(at)
+    return chosen
+
+
+def _rank_bm25(database: sqlite3.Connection, text: str) -> list[int]:
+    words = dict.fromkeys(word.lower() for word in _WORD.findall(text))
+    rare = [word for word in words if word not in STOP_WORDS] or list(words)
+    match = " OR ".join(f'"{word}"' for word in rare)
+    rows = database.execute("SELECT rowid FROM said WHERE said MATCH ? ORDER BY rank LIMIT 600", (match,)) if match else ()
+    return [at for (at,) in rows]
