@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from pagein.context.compaction.base import Plan, Policy, newest_user_position
 from pagein.context.compaction.floor import floor
+from pagein.context.compaction.policies.chat import FoldUsers
+from pagein.context.talk import is_talk
 from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import make_entry, preview
 from pagein.context.view.view import View, ViewEntry, request_cost
@@ -47,15 +49,20 @@ def _floor_plan(current: View, budget: Budget) -> Plan:
 
 def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] | None:
     is_over = view.tokens > view.limit
-    policies: tuple[Callable[[View, Budget], Plan | None], ...] = (policy, floor) if is_over else (policy,)
+    policies: tuple[Callable[[View, Budget], Plan | None], ...] = (policy, _fold_talk, floor) if is_over else (policy,)
     min_gain = 1 if is_over else max(1, int(view.limit * MIN_GAIN_SHARE))
-    for policy_or_floor in policies:
-        plan = policy_or_floor(view, budget)
+    for make in policies:
+        plan = make(view, budget)
         if plan is not None:
             after = preview(view, check_plan(view, plan).replacements)
             if view.tokens - after.tokens >= min_gain:
                 return plan, after
     return None
+
+
+def _fold_talk(view: View, budget: Budget) -> Plan | None:
+    """Plan a fold of the oldest talk with an extract, before the floor leaves it out."""
+    return FoldUsers()(view, budget) if is_talk(view) else None
 
 
 def check_plan(view: View, plan: Plan) -> Plan:

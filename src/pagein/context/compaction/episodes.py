@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
-from pagein.context.compaction.base import actions
+from pagein.context.compaction.base import actions, newest_user_position
 from pagein.context.salience.extract import Extract, select_lines
+from pagein.context.talk import is_talk
 from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import is_kept
 from pagein.context.view.view import View, ViewEntry
@@ -23,17 +24,31 @@ HEADER_TOKENS = 60
 
 
 def legal_stop(view: View, stop: int) -> int:
-    """Return the last cut at or before ``stop``."""
+    """Return the last cut at or before ``stop``; in talk the first behind it at which an exchange begins, if any."""
+    allowed = cuts(view)
+    if is_talk(view):
+        exchange = min((start for start in _exchange_starts(view).intersection(allowed) if start >= stop), default=None)
+        if exchange is not None:
+            return exchange
     return max(
-        (position for position in cuts(view) if position <= stop), default=view.run[0].first if view.run else view.head
+        (position for position in allowed if position <= stop), default=view.run[0].first if view.run else view.head
     )
 
 
+def _exchange_starts(view: View) -> set[int]:
+    """Return the positions behind the first entry at which the user begins to speak."""
+    pairs = zip(view.run, view.run[1:], strict=False)
+    return {
+        entry.first for before, entry in pairs if isinstance(entry.item, TaskStep) > isinstance(before.item, TaskStep)
+    }
+
+
 def stretches(view: View, stop: int) -> Iterator[tuple[ViewEntry, ...]]:
-    """Yield the stretches of entries before ``stop``, split at user messages, which stay."""
+    """Yield the stretches of entries before ``stop``, split at user messages that stay."""
     stretch: list[ViewEntry] = []
+    protected = protected_positions(view)
     for entry in view.run:
-        if entry.first >= stop or isinstance(entry.item, TaskStep):
+        if entry.first >= stop or (isinstance(entry.item, TaskStep) and entry.first in protected):
             if stretch:
                 yield tuple(stretch)
             stretch = []
@@ -76,27 +91,38 @@ def is_worth_folding(entries: Iterable[ViewEntry]) -> bool:
     return sum(entry.tokens for entry in entries) > FOLD_MIN_TOKENS
 
 
-def is_protected(entry: ViewEntry) -> bool:
-    """True for entries that no fold removes: system prompts, pins, user messages."""
-    return is_kept(entry) or isinstance(entry.item, TaskStep)
+def protected_positions(view: View) -> frozenset[int]:
+    """Return the positions of the entries that no fold removes: system prompts, pins, user messages.
+
+    In talk only the newest user message: most of it is the user's words, and its oldest turns leave together.
+    """
+    newest, protects_all = newest_user_position(view), not is_talk(view)
+    return frozenset(
+        entry.first
+        for entry in view.entries
+        if is_kept(entry) or (isinstance(entry.item, TaskStep) and (protects_all or entry.first == newest))
+    )
 
 
 def protected_tokens(view: View) -> int:
     """Return the tokens of all protected entries."""
-    return sum(entry.tokens for entry in view.entries if is_protected(entry))
+    protected = protected_positions(view)
+    return sum(entry.tokens for entry in view.entries if entry.first in protected)
 
 
 def unprotected_tokens(view: View, start: int) -> int:
     """Return the tokens of the entries from ``start`` on that are not protected."""
-    return sum(entry.tokens for entry in view.run if entry.first >= start and not is_protected(entry))
+    protected = protected_positions(view)
+    return sum(entry.tokens for entry in view.run if entry.first >= start and entry.first not in protected)
 
 
 def boundary(view: View, tokens: float) -> int:
     """Return the position behind which the steps cost at most ``tokens``; the newest action is always behind it."""
     every_action = actions(view)
     stop = every_action[-1].first if every_action else view.head
+    protected = protected_positions(view)
     for entry in reversed(view.run):
-        if is_protected(entry):
+        if entry.first in protected:
             continue
         tokens -= entry.tokens
         if tokens < 0:
@@ -107,8 +133,9 @@ def boundary(view: View, tokens: float) -> int:
 
 def visible_texts(view: View, stop: int, *, users: bool = True) -> tuple[str, ...]:
     """Return the texts that stay visible when the stretches before ``stop`` leave; without ``users``, user messages leave."""
-    stays = is_protected if users else is_kept
-    staying = (*view.systems, *view.front, *(entry for entry in view.run if entry.first >= stop or stays(entry)))
+    stays = protected_positions(view) if users else frozenset(entry.first for entry in view.run if is_kept(entry))
+    run = (entry for entry in view.run if entry.first >= stop or entry.first in stays)
+    staying = (*view.systems, *view.front, *run)
     return tuple(text for entry in staying for text in _entry_texts(entry))
 
 

@@ -25,6 +25,7 @@ from pagein.context.compaction.base import (
 )
 from pagein.context.compaction.clips import clip_entry, clip_user_message
 from pagein.context.compaction.episodes import fold_before
+from pagein.context.talk import is_talk
 from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import is_kept, preview
 from pagein.context.view.view import View
@@ -60,6 +61,7 @@ def floor(view: View, budget: Budget) -> Plan | None:
 
 def _stages() -> Iterator[FloorStage]:
     yield _fold_oldest_turns
+    yield _fold_oldest_talk
     yield _clip_users_over_share
     for tokens in CLIP_TOKENS[:-1]:
         yield partial(_clip_newest, tokens=tokens)
@@ -97,6 +99,11 @@ def _count_to_fill(view: View, stops: list[int], fold: Callable[[int], list[Repl
 
 def _fold_everything(view: View) -> list[Replacement]:
     return list(fold_before(view, view.head, _range_line))
+
+
+def _fold_oldest_talk(view: View) -> list[Replacement]:
+    """Fold the oldest entries of a run that is talk, as few as needed: many clipped turns say less than the newest whole."""
+    return _fold_oldest_entries(view) if is_talk(view) else []
 
 
 def _clip_users_over_share(view: View) -> list[Replacement]:

@@ -10,7 +10,7 @@ from pagein.context.compaction.apply import check_plan
 from pagein.context.compaction.base import Plan
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
-from pagein.events.steps import TaskStep, as_text
+from pagein.events.steps import as_text
 from pagein.memory._effects import BeginJob, CancelJob, CollectJob, Flow
 from pagein.memory._state import RunState
 from pagein.memory.operations.history import read_steps_and_notes
@@ -102,12 +102,11 @@ def _is_worth_rebuilding(run: RunState, summarizer: Summarizer, first: int, star
 
 
 def _read_source(run: RunState, first: int, last: int) -> Flow[Span]:
-    """Read the steps of a range, without the user's words: those stay in the view by themselves."""
+    """Read the steps of a range. User messages that stay in view are never within one."""
     from pagein.summaries.spans import build_span  # noqa: PLC0415 - loads where a model writes
 
     steps, _ = yield from read_steps_and_notes(run, first, last)
-    sources = ((position, step) for position, step in steps.items() if not isinstance(step, TaskStep))
-    return build_span(sources, first, last)
+    return build_span(steps.items(), first, last)
 
 
 def _trusted_texts(view: View) -> Iterable[str]:

@@ -49,7 +49,7 @@ def _make_view_once(run: RunState) -> Flow[View]:
         run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
     view, facts = yield from _fit_with_facts(run, view)
     if run.summaries.summarizer is not None:
-        yield from start_due_summary(run, view)
+        yield from start_due_summary(run, replace(view, limit=limit - _room_for_turns(run, view)))
     with_facts = view.with_tail(facts) if facts else view
     view = with_facts if with_facts.tokens <= limit else view
     if run.page_in.is_due(view):

@@ -18,7 +18,7 @@ from pagein.context.compaction.step_scores import (
     StepScorer,
     Weight,
     entry_text,
-    is_permanent,
+    permanent_positions,
     select_best,
 )
 from pagein.context.view.view import View
@@ -50,10 +50,11 @@ class Relevance:
         """Plan a fold of the least relevant steps, or None."""
         if view.tokens <= view.limit * budget.high:
             return None
-        scores = self.scores(view)
-        room = int(view.limit * budget.low_share) - sum(entry.tokens for entry in view.entries if is_permanent(entry))
+        scores, permanent = self.scores(view), permanent_positions(view)
+        staying = sum(entry.tokens for entry in view.entries if entry.first in permanent)
+        room = int(view.limit * budget.low_share) - staying
         extract = int(room * self.share)
-        costs = {entry.first: entry.tokens for entry in view.run if not is_permanent(entry)}
+        costs = {entry.first: entry.tokens for entry in view.run if entry.first not in permanent}
         room_left = room - extract - sum(cost for first, cost in costs.items() if first not in scores)
         leaving = scores.keys() - select_best(scores, costs, room_left)
         folded = tuple(self._fold(view, leaving, extract))
@@ -64,7 +65,8 @@ class Relevance:
         acted = actions(view)
         newest = acted[-self.keep :][0].first if acted and self.keep else view.head
         stop = legal_stop(view, max(newest, boundary(view, view.limit * NEWEST_SHARE)))
-        old = [entry for entry in view.run if entry.first < stop and not is_permanent(entry)]
+        permanent = permanent_positions(view)
+        old = [entry for entry in view.run if entry.first < stop and entry.first not in permanent]
         return StepScorer(self.weight, self.embedder, self._vectors)(view, old)
 
     def _fold(self, view: View, leaving: Collection[int], room: int) -> Iterator[Replacement]:

@@ -24,7 +24,7 @@ from pagein.context.compaction.step_scores import (
     StepScorer,
     Weight,
     entry_text,
-    is_permanent,
+    permanent_positions,
     select_best,
 )
 from pagein.context.view.view import View, ViewEntry
@@ -99,10 +99,11 @@ class Tiers:
         """Return the positions of the relevant steps behind the window, which stay."""
         if self.relevant <= 0 and self.weight is None:
             return frozenset()
+        permanent = permanent_positions(view)
         old = [
             entry
             for entry in view.run
-            if entry.first < stop and not is_permanent(entry) and not isinstance(entry.item, SummaryStep)
+            if entry.first < stop and entry.first not in permanent and not isinstance(entry.item, SummaryStep)
         ]
         costs = {entry.first: entry.tokens for entry in old}
         scores = StepScorer(self.weight, self.embedder, self._vectors)(view, old)
