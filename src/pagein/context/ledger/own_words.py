@@ -1,0 +1,295 @@
+"""The speaker's own sentences in a text: without code, quotations, pasted documents, logs, tables and mails.
+
+A text is read at its two ends only. Every pattern here is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+END_MAX_CHARS = 20_000
+"""Characters read at each end of a text."""
+
+SENTENCE_MAX_CHARS = 700
+"""Characters of a sentence; a longer one is a paste without punctuation and is left out."""
+
+LONG_TEXT_CHARS = 3_000
+"""Characters of own text from which a user's message is taken for a paste between its first and its last paragraph."""
+
+LONG_TEXT_ENDS = (1_200, 1_000)
+"""Characters of a long message read at its start and at its end."""
+
+PASTED_LINES_SHARE = 0.5
+"""Share of lines that look like data, code or a log, from which a paragraph is taken for a paste."""
+
+_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_SOURCE_TAGS = (
+    "documents?|doc|page|pages|web_?page|e?-?mail|message|mail|logs?|output|stdout|stderr|files?|file_contents?|quote|"
+    "blockquote|source|article|transcript|pr_description|issue|search_results?|results?|tool_result|observation|code|pre|"
+    "excerpt|paste|data|json|xml|html|body|table|snippet|passage|chat|context|example|examples|thread|ticket|pdf|website|"
+    "retrieved|memory"
+)
+_SOURCE_OPENS = re.compile(rf"<({_SOURCE_TAGS})\b[^<>\n]{{0,200}}>", re.IGNORECASE)
+_FORWARDED = re.compile(
+    r"^[ \t]*(?:-{2,}\s*(?:original|forwarded|urspr|weitergeleitet|message d.origine|mensaje|messaggio)[^\n]*"
+    r"|begin forwarded message:?[^\n]*"
+    r"|(?:from|von|de|da|od|van|kimden|от|发件人|差出人)[ \t]*[:：][^\n]{1,200}\n(?:[^\n]{0,200}\n){0,4}?[ \t]*"
+    r"(?:to|subject|date|sent|cc|an|betreff|datum|objet|asunto|oggetto|temat|onderwerp|konu|тема|主题|件名)[ \t]*[:：]"
+    r"|on [^\n]{5,120} wrote:[ \t]*$"
+    r"|(?:subject|betreff|objet|asunto)[ \t]*[:：][^\n]{1,200}$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SOURCE_NOUN = (
+    r"(?:page|site|website|wiki|wikipedia|article|blog(?: ?post)?|post|tweet|docs?|documentation|document|readme|manual|guide|"
+    r"handbook|e-?mail|mail|letter|message|note|memo|sign|poster|label|leaflet|brochure|book|chapter|paper|report|log|logs|"
+    r"output|error|trace|traceback|stack ?trace|file|transcript|text|paragraph|section|excerpt|passage|snippet|quote|"
+    r"contract|lease|policy|terms(?: and conditions)?|ticket|issue|comment|review|listing|ad|advert|job (?:ad|post|description)|"
+    r"spec|specification|config|json|csv|table|response|reply|answer|story|poem|song|lyrics|essay|draft|code|script|function|"
+    r"prompt|forum|thread|slide|slides|pdf|newsletter|press release|faq|recipe|instructions?|screenshot|conversation|chat|data|dataset|content|following)"
+)
+_INTRODUCED = re.compile(
+    rf"(?:\b(?:here(?:'s|\u2019s| is| are| comes)|this is|below is|see|following is|attached is|pasting|i(?:'m| am) pasting|i(?:'ll| will) paste|"
+    rf"read|summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|check|improve|fix|explain|convert|use|based on|consider|given|"
+    rf"got|received|sent|forwarded?|found|copied|quoting|quoted|from)\b[^\n:.!?]{{0,80}}\b{_SOURCE_NOUN}\b[^\n:.!?]{{0,60}}[:：]"
+    rf"|\b(?:the|this|that|an?|their|our|his|her|its|my|whose) (?:[\w'-]+ ){{0,3}}{_SOURCE_NOUN}"
+    rf" (?:[\w'-]+ ){{0,2}}?(?:says?|said|reads?|states?|stated|goes|went|tells?|told|wrote|claims?|mentions?|warns?|recommends?|advises?|suggests?|contains?|shows?)\b(?: that)?[:：,]?"
+    rf"|\b(?:according to|as per|per|from|in) (?:the|this|that|their|its) (?:[\w'-]+ ){{0,3}}(?:docs?|documentation|readme|manual|article|web ?page|page|website|blog|e-?mail|log|faq|leaflet|wiki|forum)s?\b[:：,]"
+    rf"|\b(?:quote|quoting|copied text|pasted|paste|output|log|transcript|excerpt|e-?mail|the following (?:text|document|message|article|email)s?)[:：]"
+    rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase)\b[^\n:.!?]{{0,60}}[:：])",
+    re.IGNORECASE,
+)  # fmt: skip
+_DATA_LINE = re.compile(
+    r"^\s*(?:"
+    r"[{}\[\]<]|[\"'][\w .-]{1,40}[\"']\s*:|"  # JSON, XML
+    r"\|.*\||[^\t\n]*\t[^\t\n]*\t|"  # tables
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|(?:\w+ )?(?:TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b[ :\]]|"  # logs
+    r"[$#%>]{1,3} \S|>>>|\.\.\. |@@ |diff --git|[+-]{3} [ab]/|"  # shells and diffs
+    r"(?:def|class|import|from|return|const|let|var|function|public|private|static|void|int|fn|func|package|using|#include|SELECT|INSERT|UPDATE|DELETE|CREATE|elif|else:|try:|except|raise|async|await|export|if \(|for \(|while \()\b.*[:;{}()=,]\s*$|"
+    r"Traceback|File \"|at [\w.$]+\(|"
+    r"[\w.$\[\]'\"]+\s*(?:=|\+=|:=|=>)\s*\S.*|"
+    r"(?:[^,\n]{0,40},){4,}\S|"  # CSV
+    r"[A-Za-z_][\w-]*:\s*$|"
+    r".*[;{}]\s*$"
+    r")",
+    re.MULTILINE,
+)  # fmt: skip
+_CSV_WORDS = re.compile(r", (?:and|or|but|the|a|i|we|you|my)\b", re.IGNORECASE)
+_LIST_MARK = re.compile(r"^\s*(?:[-*\u2022\u25cf\u2013+]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+(?:\[[ xX]\]\s+)?")
+_OPENER = re.compile(r"^\s*[\"\u201c\u00ab\u201e\u300c]")
+_QUOTES = (
+    re.compile(r'"[^"\n]{1,2000}"'),
+    re.compile(r"\u201c[^\u201d\n]{1,2000}\u201d"),
+    re.compile(r"\u201e[^\u201c\u201d\n]{1,2000}[\u201c\u201d]"),
+    re.compile(r"\u00ab[^\u00bb\n]{1,2000}\u00bb"),
+    re.compile(r"[\u300c\u300e][^\u300d\u300f\n]{1,2000}[\u300d\u300f]"),
+    re.compile(r"(?<![\w'])'[A-Z][^'\n]{12,600}[.!?,]?'(?!\w)"),
+    re.compile(r"(?<!\w)\u2018[^\u2019\n]{12,600}\u2019(?!\w)"),
+)
+_SAYS = re.compile(
+    r"\b(?:sa(?:y|ys|id|ying)|reads?|reading|states?|goes|went|wrote|writes|told|tells|asked|replied|answered|shouted|"
+    r"yelled|quote|called out|motto|slogan|lyrics?|phrase|sign|saying|title|titled|says that)\b[^\"\u201c\n]{0,25}$",
+    re.IGNORECASE,
+)
+_CODE_SPAN = re.compile(r"`[^`\n]{1,300}`")
+_ENDS = re.compile(r"[.!?\u2026]+[\"'\u201d\u2019)\]]*(?=\s|$)|[\u3002\uff01\uff1f\u0964\u061f]+[\u300d\u300f\u201d]?")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|mr|mrs|ms|dr|prof|st|no|nr|vs|approx|ca|cf|fig|inc|ltd|co|jr|sr|dept|est|min|max|tel|ext|"
+    r"jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|z\.b|d\.h|bzw|usw|evtl|p\.ej|art|al|a\.k\.a|aka|incl|excl|w\.r\.t|u\.s|u\.k)|"
+    r"(?<![A-Za-z])[A-Z]|(?<![\w])(?:[a-z]\.)+[a-z])\.$",
+    re.IGNORECASE,
+)  # fmt: skip
+_CONTINUES = re.compile(r"^(?:[a-z(]|\d+(?![.)]))")
+_MASK = "\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSentence:
+    """A sentence of the speaker: ``text`` as it was said, ``masked`` with long quotations blanked, same length."""
+
+    text: str
+    masked: str
+    before: str = ""
+    """The sentence right before it in the same text, or the line that introduces its list."""
+
+
+def own_sentences(text: str, *, is_written_for_agent: bool = False) -> Iterator[OwnSentence]:
+    """Yield the speaker's own sentences in order; ``is_written_for_agent`` for a system prompt, which may be long."""
+    own = strip_foreign_text(clip_middle(text))
+    if not is_written_for_agent and len(own) > LONG_TEXT_CHARS:
+        own = _ends_of(own)
+    before = heading = ""
+    for line in _lines(own):
+        bare = _LIST_MARK.sub("", line)
+        is_item = bare != line
+        if _OPENER.match(bare) and not any(quote.match(bare.strip()) for quote in _QUOTES):
+            continue  # a quotation over several lines
+        for sentence in split_sentences(bare):
+            masked = _mask_quotes(sentence)
+            yield OwnSentence(sentence, masked, heading if is_item else before)
+            before = sentence
+        if not is_item:
+            heading = before
+
+
+def clip_middle(text: str) -> str:
+    """Return both ends of a long text, parted by an empty line."""
+    if len(text) <= 2 * END_MAX_CHARS:
+        return text
+    return f"{text[:END_MAX_CHARS]}\n\n{text[-END_MAX_CHARS:]}"
+
+
+def strip_foreign_text(text: str) -> str:
+    """Remove code blocks, quotations, tagged sources, forwarded mails, introduced texts, data, logs and tables.
+
+    >>> strip_foreign_text("Use tabs.\\n> Never use tabs.\\n\\nHere is the mail:\\nNever pay by card.")
+    'Use tabs.'
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
+    text = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", text))
+    if (mail := _FORWARDED.search(text)) is not None:
+        text = text[: mail.start()]
+    paragraphs = [block for block in (_strip_lines(part) for part in re.split(r"\n[ \t]*\n", text)) if block]
+    return "\n\n".join(_before_introductions(paragraphs))
+
+
+def _strip_tagged(text: str) -> str:
+    """Remove what stands between the tags of a source, such as ``<document>``; a tag without an end is plain text."""
+    lower, parts, start, unclosed = text.lower(), [], 0, set()
+    for tag in _SOURCE_OPENS.finditer(text):
+        name = tag[1].lower()
+        if tag.start() < start or name in unclosed:
+            continue
+        end = lower.find(f"</{name}>", tag.end())
+        if end < 0:
+            unclosed.add(name)
+            continue
+        parts.append(text[start : tag.start()])
+        start = end + len(name) + 3
+    return "\n\n".join((*parts, text[start:]))
+
+
+def split_sentences(line: str) -> Iterator[str]:
+    """Yield the sentences of one line, with white space normalised.
+
+    >>> list(split_sentences("Use v2.1, e.g. for tests. Never `rm. x`! Ok"))
+    ['Use v2.1, e.g. for tests.', 'Never `rm. x`!', 'Ok']
+    """
+    shape = _CODE_SPAN.sub(lambda span: "x" * len(span[0]), line)
+    for quote in _QUOTES[:5]:
+        shape = quote.sub(lambda span: span[0][0] + "x" * (len(span[0]) - 2) + span[0][-1], shape)
+    start = 0
+    for end in _ENDS.finditer(shape):
+        if end[0] == "." and _ABBREVIATION.search(shape[max(0, end.end() - 12) : end.end()]):
+            rest = shape[end.end() : end.end() + 2].strip()
+            if rest[:1].islower() or rest[:1].isdigit() or not _is_closed_abbreviation(shape[: end.end()]):
+                continue
+        yield from _clean(line[start : end.end()])
+        start = end.end()
+    yield from _clean(line[start:])
+
+
+def _is_closed_abbreviation(text: str) -> bool:
+    """True for an abbreviation that often ends a sentence, such as ``etc.`` and ``p.m.``"""
+    return text.lower().endswith(("etc.", "p.m.", "a.m.", "max.", "min.", "inc.", "ltd.", "co.", "sat.", "sun.", "no."))
+
+
+def _clean(sentence: str) -> Iterator[str]:
+    sentence = " ".join(sentence.split()).strip("*_ ")
+    if 2 <= len(sentence) <= SENTENCE_MAX_CHARS and "\x01" not in sentence:
+        yield sentence.replace("**", "").replace("__", "")
+
+
+def _ends_of(text: str) -> str:
+    """Return the first and the last paragraphs of a long text."""
+    head, tail = LONG_TEXT_ENDS
+    first = text[:head].rpartition("\n")[0] or text[:head].rpartition(". ")[0]
+    last = text[-tail:].partition("\n")[2] or text[-tail:].partition(". ")[2]
+    return f"{first}\n\n{last}"
+
+
+def _strip_lines(paragraph: str) -> str:
+    """Return a paragraph without quoted lines and indented code; empty where it looks like data, code or a log."""
+    lines = [line for line in paragraph.split("\n") if line.strip()]
+    lines = [line for line in lines if not line.lstrip().startswith(">") and not line.startswith(("    ", "\t"))]
+    if not lines:
+        return ""
+    data = sum(1 for line in lines if _DATA_LINE.match(line) and not _is_prose_list(line))
+    if data / len(lines) >= PASTED_LINES_SHARE:
+        return ""
+    return "\n".join(line for line in lines if not (_DATA_LINE.match(line) and not _is_prose_list(line)))
+
+
+def _is_prose_list(line: str) -> bool:
+    """True for a sentence with many commas, which is no row of data."""
+    is_row = line.lstrip()[:1] in "{}[]<|" or line.rstrip().endswith((";", "{", "}"))
+    return not is_row and "\t" not in line and line.count(" ") >= 6 and bool(_CSV_WORDS.search(line))
+
+
+def _before_introductions(paragraphs: list[str]) -> Iterator[str]:
+    """Yield paragraphs without what an introduction such as "here is the mail:" presents.
+
+    An introduction that ends its paragraph's line presents all that follows, unless a code block or a quotation
+    follows, which is gone already. One within a line presents the rest of its paragraph.
+    """
+    for number, paragraph in enumerate(paragraphs):
+        intro = _INTRODUCED.search(paragraph)
+        if intro is None:
+            yield paragraph
+            continue
+        own = paragraph[: intro.start()].rstrip()
+        rest = paragraph[intro.end() :]
+        cut = max(own.rfind(". "), own.rfind("! "), own.rfind("? "), own.rfind("\n"))
+        own = own[: cut + 1]
+        if own.strip():
+            yield own
+        if rest.strip() and rest.lstrip()[:1] in "\"\u201c\u00ab\u201e\u2018'":
+            if (closed := _after_quotation(rest.lstrip())) is not None:
+                yield closed
+            continue
+        ends_line = intro[0].rstrip()[-1:] in ":\uff1a" and not rest.split("\n")[0].strip()
+        follows = paragraphs[number + 1] if number + 1 < len(paragraphs) else ""
+        if ends_line and not (not rest.strip() and follows.startswith(("\x01", '"', "\u201c"))):
+            return
+
+
+def _after_quotation(text: str) -> str | None:
+    """Return what follows the quotation a text begins with; None where it is not closed."""
+    closing = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb", "\u201e": "\u201c", "\u2018": "\u2019", "'": "'"}[text[0]]
+    end = text.find(closing, 1)
+    return text[end + 1 :] if end > 0 else None
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield lines; a sentence wrapped over lines is joined again."""
+    joined = ""
+    for line in text.split("\n"):
+        wraps = len(joined) >= 55 and joined.rstrip()[-1:] not in ".!?:;\u3002" and _CONTINUES.match(line.strip() or "A")
+        if wraps and len(joined) < SENTENCE_MAX_CHARS:
+            joined = f"{joined.rstrip()} {line.strip()}"
+            continue
+        if joined.strip():
+            yield joined
+        joined = line
+    if joined.strip():
+        yield joined
+
+
+def _mask_quotes(sentence: str) -> str:
+    """Blank quotations of four words and more, and shorter ones that somebody or something says."""
+
+    def blank(span: re.Match[str]) -> str:
+        inner = span[0][1:-1]
+        is_long = len(inner.split()) >= 4 or (len(inner) >= 12 and not inner.isascii() and " " not in inner)
+        if is_long or _SAYS.search(sentence[max(0, span.start() - 60) : span.start()]):
+            return span[0][0] + _MASK * len(inner) + span[0][-1]
+        return span[0]
+
+    for quote in _QUOTES:
+        sentence = quote.sub(blank, sentence)
+    if sentence.count('"') == 1:  # a quotation that goes on beyond the sentence
+        at = sentence.index('"')
+        inside = sentence[:at] if not sentence[:at].endswith((" ", "(", "")) and at else sentence[at:]
+        sentence = sentence.replace(inside, _MASK * len(inside)) if len(inside.split()) >= 4 else sentence
+    return sentence

@@ -1,0 +1,411 @@
+"""The run ledger: a fold of what was said into what holds now, and its lines for a view. Pure and bounded.
+
+The newest form of a statement replaces the older one where there is evidence that both are about the same thing: shared
+subjects weighed by their rarity in the ledger, a value of the same type, words that revise. Without such evidence both stay.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from pagein.context.ledger.shortening import shorten, tighten
+from pagein.context.ledger.statements import BindingStatement, Speaker, StatementKind, find_statements
+from pagein.context.ledger.values import is_same_type, subject_stems
+from pagein.tokens import TokenCounter
+
+MAX_ITEMS = 400
+"""Current items of a ledger; beyond it the least valuable is dropped."""
+
+MAX_REPLACED = 400
+"""Replaced items of which the texts are remembered."""
+
+TEXT_MAX_CHARS = 300
+"""Characters kept of a statement."""
+
+MIN_SUBJECT_SHARE = 0.6
+"""Share of the subject's weight that two statements have in common, from which one replaces the other unsaid."""
+
+MIN_REVISED_SHARE = 0.3
+"""The same share where the newer statement says that it revises."""
+
+MIN_COVER = 0.5
+"""Share of the smaller subject's weight that both must have in common."""
+
+REFERRED_ITEMS = 12
+"""Items back to which "make it 40" may refer."""
+
+NEVER_SHOWN_TOKENS = 8
+"""Tokens left below which the selection ends."""
+
+WORTH: Mapping[StatementKind, float] = MappingProxyType({
+    "rule": 4.0, "limit": 4.0, "correction": 3.2, "value": 3.6, "decision": 3.4, "goal": 3.0, "commitment": 3.0,
+    "preference": 2.8,
+})  # fmt: skip
+"""The worth of an item by its kind; safety rules stand before all others."""
+
+CONFIRMED_FACTOR = 2.0
+LINE_OVERHEAD_TOKENS = 1
+
+Form = Literal["full", "short", "tight"]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerItem:
+    """A statement in the ledger with its place: the step's position and its number among the step's statements."""
+
+    position: int
+    number: int
+    statement: BindingStatement
+    speaker: Speaker = "user"
+    replaced: int | None = None
+    """The position of the statement that it replaced."""
+    replaced_by: int | None = None
+    is_confirmed: bool = False
+    is_newer: bool = False
+    """It contradicts an older one that stands, too."""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """The place of the item."""
+        return (self.position, self.number)
+
+
+class LedgerLine(NamedTuple):
+    """A line to show: the item, its words, whole or shortened, and the rendered line."""
+
+    item: LedgerItem
+    text: str
+    line: str
+    form: Form
+
+
+class RunLedger:
+    """The statements that hold now in one run, by position. The same texts give the same ledger."""
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[int, int], LedgerItem] = {}
+        """The current items, by place, oldest first."""
+        self.superseded: dict[tuple[int, int], LedgerItem] = {}
+        """Items that were replaced or removed, oldest first; at most ``MAX_REPLACED``."""
+        self._stem_counts: Counter[str] = Counter()
+
+    def learn(self, position: int, text: str, speaker: Speaker) -> tuple[LedgerItem, ...]:
+        """Fold the text of the next step; return the new items."""
+        statements = find_statements(text, speaker)
+        number = 1 + max((key[1] for key in (*self.items, *self.superseded) if key[0] == position), default=-1) if statements else 0
+        items = []
+        for offset, statement in enumerate(statements):
+            item = LedgerItem(position, number + offset, _clip_statement(statement), speaker)
+            items.append(self._add(item))
+        self._drop_surplus()
+        return tuple(items)
+
+    def remove(self, position: int, number: int) -> bool:
+        """Drop an item; False where there is none. Its text counts as superseded."""
+        item = self.items.get((position, number))
+        if item is None:
+            return False
+        self._retire(item, position)
+        return True
+
+    def confirm(self, position: int, number: int) -> bool:
+        """Mark an item as confirmed, so that it is kept and shown before its equals; False where there is none."""
+        item = self.items.get((position, number))
+        if item is None:
+            return False
+        self.items[item.key] = replace(item, is_confirmed=True)
+        return True
+
+    def forget(self, is_erased: Callable[[int], bool]) -> None:
+        """Drop every trace of the items whose steps were erased."""
+        for items in (self.items, self.superseded):
+            for key in [key for key in items if is_erased(key[0])]:
+                if items is self.items:
+                    self._stem_counts.subtract(set(items[key].statement.subject))
+                del items[key]
+
+    def superseded_positions(self) -> frozenset[int]:
+        """Return the positions of steps with a statement that was replaced."""
+        return frozenset(position for position, _ in self.superseded)
+
+    def superseded_texts(self) -> Mapping[int, tuple[str, ...]]:
+        """Return the replaced sentences by position; a sentence that was said again is not among them."""
+        current = {item.statement.text for item in self.items.values()}
+        texts: dict[int, tuple[str, ...]] = {}
+        for (position, _), item in self.superseded.items():
+            if item.statement.text not in current:
+                texts[position] = (*texts.get(position, ()), item.statement.text)
+        return texts
+
+    def select(
+        self, hidden: Callable[[int], bool], tokens: int, counter: TokenCounter
+    ) -> tuple[LedgerLine, ...]:
+        """Return the lines of the current items whose step is hidden, in order of position, within the tokens.
+
+        Safety rules come first, then the others by worth per token, the newest first among equals. All are taken in
+        their tightest form; where room is left, they grow to the short and then to the whole form, the worthiest first.
+        """
+        candidates = [_forms(item, counter) for item in self.items.values() if hidden(item.position)]
+        candidates.sort(key=_rank)
+        chosen: list[tuple[_Candidate, int]] = []
+        left = tokens
+        for candidate in candidates:
+            if candidate.costs[-1] <= left:
+                left -= candidate.costs[-1]
+                chosen.append((candidate, len(candidate.costs) - 1))
+            elif left < NEVER_SHOWN_TOKENS:
+                break
+        for form in (1, 0):
+            for at, (candidate, current) in enumerate(chosen):
+                growth = candidate.costs[form] - candidate.costs[current]
+                if form < current and growth <= left:
+                    left -= growth
+                    chosen[at] = (candidate, form)
+        lines = [candidate.line(form) for candidate, form in chosen]
+        return tuple(sorted(lines, key=lambda line: line.item.key))
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the ledger as JSON-safe values."""
+        return {
+            "items": [_item_state(item) for item in self.items.values()],
+            "superseded": [_item_state(item) for item in self.superseded.values()],
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> RunLedger:
+        """Restore a ledger from ``to_state``."""
+        ledger = cls()
+        for row in state["items"]:
+            item = _item_from_state(row)
+            ledger.items[item.key] = item
+            ledger._stem_counts.update(set(item.statement.subject))  # noqa: SLF001 - of this class
+        for row in state["superseded"]:
+            item = _item_from_state(row)
+            ledger.superseded[item.key] = item
+        return ledger
+
+    def copy(self) -> RunLedger:
+        """Return an independent copy."""
+        twin = RunLedger()
+        twin.items, twin.superseded = dict(self.items), dict(self.superseded)
+        twin._stem_counts = self._stem_counts.copy()  # noqa: SLF001 - of this class
+        return twin
+
+    def _add(self, item: LedgerItem) -> LedgerItem:
+        replaced = self._find_replaced(item)
+        for old in replaced:
+            self._retire(old, item.position)
+        origin = max(replaced, key=lambda old: old.key, default=None)
+        if origin is not None and _is_restatement(item.statement, origin.statement):
+            item = replace(item, replaced=origin.replaced, is_confirmed=origin.is_confirmed)
+        elif origin is not None:
+            item = replace(item, replaced=origin.position)
+        elif any(self._contradicts(item.statement, old.statement) for old in self.items.values()):
+            item = replace(item, is_newer=True)
+        self.items[item.key] = item
+        self._stem_counts.update(set(item.statement.subject))
+        return item
+
+    def _retire(self, item: LedgerItem, position: int) -> None:
+        del self.items[item.key]
+        self._stem_counts.subtract(set(item.statement.subject))
+        self.superseded[item.key] = replace(item, replaced_by=position)
+        while len(self.superseded) > MAX_REPLACED:
+            del self.superseded[next(iter(self.superseded))]
+
+    def _drop_surplus(self) -> None:
+        while len(self.items) > MAX_ITEMS:
+            least = min(self.items.values(), key=lambda item: (_worth(item), item.key))
+            del self.items[least.key]
+            self._stem_counts.subtract(set(least.statement.subject))
+
+    # Replacement
+
+    def _find_replaced(self, item: LedgerItem) -> list[LedgerItem]:
+        """Return the items that a new one replaces: every restatement, and the one with the most evidence."""
+        restated = [old for old in self.items.values() if _is_restatement(item.statement, old.statement)]
+        if restated:
+            return restated
+        scores = [(self._evidence(item.statement, old.statement), old.key) for old in self.items.values()]
+        best = max(scores, default=(0.0, (0, 0)))
+        if best[0] > 0:
+            return [self.items[best[1]]]
+        referred = self._find_referred(item.statement)
+        return [] if referred is None else [referred]
+
+    def _evidence(self, new: BindingStatement, old: BindingStatement) -> float:
+        """Return the evidence that the new statement replaces the old one; 0 for none."""
+        share, cover = self._overlap(new.subject, old.subject)
+        is_value_change = is_same_type(new.value_type, old.value_type) and new.value.lower() != old.value.lower()
+        if new.old_value and _mentions(old, new.old_value) and (share > 0 or is_value_change or not new.subject):
+            return 3 + share
+        if new.lifts and old.kind in ("rule", "limit", "correction", "preference", "decision") and not old.lifts:
+            share, cover = self._overlap(_whole_subject(new), _whole_subject(old))
+            return 2 + share if cover >= MIN_COVER and share >= MIN_REVISED_SHARE else 0.0
+        if is_value_change and _is_same_direction(new, old):
+            if new.revises and cover >= MIN_COVER and share >= MIN_REVISED_SHARE:
+                return 2 + share
+            accumulates = new.is_prohibition and old.is_prohibition
+            if not accumulates and share >= MIN_SUBJECT_SHARE and new.is_prohibition == old.is_prohibition:
+                return 1 + share
+            return 0.0
+        if new.revises and _is_same_family(new.kind, old.kind):
+            share, cover = self._overlap(_whole_subject(new), _whole_subject(old))
+            shared = len(set(_whole_subject(new)) & set(_whole_subject(old)))
+            is_enough = shared >= 2 or not old.value or not new.value
+            return share if is_enough and cover >= MIN_COVER and share >= 0.5 else 0.0
+        return 0.0
+
+    def _find_referred(self, new: BindingStatement) -> LedgerItem | None:
+        """Return the item that a short revision such as "make it 40" refers to: the newest with such a value."""
+        if not new.revises or not new.value_type or len(new.text) > 80 or len(new.subject) > 1:
+            return None
+        for old in [*reversed(self.items.values())][:REFERRED_ITEMS]:
+            one, other = new.value_type, old.statement.value_type
+            if is_same_type(one, other) and (one != "name" or old.statement.kind in (new.kind, "decision")):
+                return old
+        return None
+
+    def _contradicts(self, new: BindingStatement, old: BindingStatement) -> bool:
+        """True for two orders about the same thing of which one forbids what the other demands, or with other values."""
+        if not {new.kind, old.kind} <= {"rule", "limit", "correction", "decision"}:
+            return False
+        share, _ = self._overlap(_whole_subject(new), _whole_subject(old))
+        if new.is_prohibition != old.is_prohibition:
+            return share >= 0.5
+        return not new.is_prohibition and is_same_type(new.value_type, old.value_type) and share >= 0.4
+
+    def _overlap(self, one: Iterable[str], other: Iterable[str]) -> tuple[float, float]:
+        """Return the weight that two subjects share, of both together and of the smaller one."""
+        left, right = set(one), set(other)
+        shared = self._weigh(left & right)
+        if shared == 0:
+            return 0.0, 0.0
+        return shared / self._weigh(left | right), shared / min(self._weigh(left), self._weigh(right))
+
+    def _weigh(self, stems: Iterable[str]) -> float:
+        total = len(self.items) + 2
+        return sum(math.log(1 + total / (1 + self._stem_counts[stem])) for stem in stems)
+
+
+def render(lines: Iterable[LedgerLine]) -> str:
+    """Return the lines of a selection as one text."""
+    return "\n".join(line.line for line in lines)
+
+
+def render_item(item: LedgerItem, text: str) -> str:
+    """Return the line of an item: its handle, its words, and what it replaced.
+
+    >>> render_item(LedgerItem(12, 0, BindingStatement("rule", "Use tabs."), replaced=4), "Use tabs.")
+    '[s12] Use tabs. (replaces s4)'
+    """
+    mark = f" (replaces s{item.replaced})" if item.replaced is not None else " (newer)" if item.is_newer else ""
+    return f"[s{item.position}] {text}{mark}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    item: LedgerItem
+    texts: tuple[str, str, str]
+    costs: tuple[int, int, int]
+
+    def line(self, form: int) -> LedgerLine:
+        names: tuple[Form, Form, Form] = ("full", "short", "tight")
+        text = self.texts[form]
+        return LedgerLine(self.item, text, render_item(self.item, text), names[form])
+
+
+def _forms(item: LedgerItem, counter: TokenCounter) -> _Candidate:
+    text = item.statement.text
+    short = shorten(text)
+    texts = (text, short, tighten(short))
+    full, brief, tight = (counter.text(render_item(item, form)) + LINE_OVERHEAD_TOKENS for form in texts)
+    # A longer form never costs less than a shorter one, so that growing is never a gain.
+    return _Candidate(item, texts, (max(full, brief, tight), max(brief, tight), tight))
+
+
+def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:
+    item = candidate.item
+    position, number = item.key
+    return (not item.statement.is_safety, -_worth(item) / candidate.costs[-1], (-position, -number))
+
+
+def _worth(item: LedgerItem) -> float:
+    worth = WORTH[item.statement.kind] * (CONFIRMED_FACTOR if item.is_confirmed else 1)
+    return worth + (10 if item.statement.is_safety else 0)
+
+
+def _clip_statement(statement: BindingStatement) -> BindingStatement:
+    """Return the statement with its text clipped at a word."""
+    if len(statement.text) <= TEXT_MAX_CHARS:
+        return statement
+    text = shorten(statement.text)
+    if len(text) > TEXT_MAX_CHARS:
+        text = text[: TEXT_MAX_CHARS - 1].rpartition(" ")[0] + "\u2026"
+    return replace(statement, text=text)
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(text.lower()))
+
+
+def _is_restatement(new: BindingStatement, old: BindingStatement) -> bool:
+    return _words(new.text) == _words(old.text) or _words(shorten(new.text)) == _words(shorten(old.text))
+
+
+def _mentions(statement: BindingStatement, value: str) -> bool:
+    """True where every word of a value stands in the statement, by its beginning."""
+    words = _words(statement.text)
+    sought = [word for word in _words(value) if len(word) > 1 or word.isdigit()]
+    return bool(sought) and all(any(_is_near(word, other) for other in words) for word in sought)
+
+
+def _is_near(one: str, other: str) -> bool:
+    return one == other or (min(len(one), len(other)) >= 4 and (one.startswith(other) or other.startswith(one)))
+
+
+def _whole_subject(statement: BindingStatement) -> tuple[str, ...]:
+    """Return the stems of a statement with those of its value."""
+    return tuple(dict.fromkeys((*statement.subject, *(word.removesuffix("s") for word in _words(statement.value)))))
+
+
+_LEAST = re.compile(r"\b(?:at least|minimum|min|no (?:less|fewer|earlier|sooner) than|not before|from|after|or more)\b", re.IGNORECASE)
+
+
+def _is_same_direction(new: BindingStatement, old: BindingStatement) -> bool:
+    """True unless one is a lower and the other an upper bound."""
+    if new.revises or new.kind != "limit" or old.kind != "limit":
+        return True
+    return bool(_LEAST.search(new.text)) == bool(_LEAST.search(old.text))
+
+
+_FAMILIES = ({"rule", "limit", "correction"}, {"decision", "correction", "rule", "value"}, {"goal", "correction", "commitment"}, {"preference", "correction", "rule", "decision"}, {"value", "limit", "correction", "commitment"})
+
+
+def _is_same_family(one: StatementKind, other: StatementKind) -> bool:
+    return any(one in family and other in family for family in _FAMILIES)
+
+
+def _item_state(item: LedgerItem) -> list[Any]:
+    statement = {name: value for name, value in asdict(item.statement).items() if value not in ("", False, ())}
+    return [item.position, item.number, item.speaker, item.replaced, item.replaced_by, item.is_confirmed, item.is_newer, statement]
+
+
+def _item_from_state(row: Iterable[Any]) -> LedgerItem:
+    position, number, speaker, replaced, replaced_by, is_confirmed, is_newer, fields = row
+    statement = BindingStatement(**{**fields, "subject": tuple(fields.get("subject", ()))})
+    return LedgerItem(position, number, statement, speaker, replaced, replaced_by, is_confirmed, is_newer)
+
+
+def statements_of(items: Iterable[LedgerItem]) -> Iterator[BindingStatement]:
+    """Yield the statements of items."""
+    return (item.statement for item in items)

@@ -1,0 +1,118 @@
+"""Short forms of a binding sentence, for a ledger with little room: force, value and names stay, the rest may go.
+
+``shorten`` drops politeness, openings, reasons and asides; what is left stands as it was said. ``tighten`` drops articles
+and filler words too.
+"""
+
+from __future__ import annotations
+
+import re
+
+MIN_CORE_CHARS = 8
+"""Characters below which a shortened form says too little; the longer form is used."""
+
+_OPENING = re.compile(
+    r"^(?:(?:hi|hey|hello|so|ok(?:ay)?|well|oh|ah|um+|yes|yeah|yep|right|alright|also|and|but|anyway|anyways|besides|plus|then|listen|look|honestly|frankly|obviously|of course|btw|fyi|please|pls|thanks|thank you|great|good|perfect|cool|nice|sure|sorry|actually|just|"
+    r"by the way|for the record|for what it's worth|for context|for your information|just so (?:you know|we're clear|it's clear)|just to be (?:clear|safe)|to be (?:clear|honest|fair)|one (?:more|other|last) thing|another thing|(?:one |a )?(?:quick |small |little |important )*(?:note|reminder|heads[- ]up|thing|thing to (?:know|note|remember))|last thing|before i forget|while i(?:'m| am) at it|while we're at it|speaking of (?:which|that)|"
+    r"in case (?:it helps|you wonder\w*|i forget)|i (?:think|guess|believe|mean|should (?:mention|add|say)|forgot to (?:say|mention|tell you)|just remembered|want to (?:mention|add|be clear)|need you to (?:know|remember)|'d like you to (?:know|remember))|(?:please )?(?:remember|keep in mind|bear in mind|note|be aware|don't forget|do not forget|know)|it(?:'s| is) (?:important|worth (?:noting|knowing)|crucial|essential)|important|as (?:i said|a reminder|mentioned|always|you know|we discussed)|like i said|team|guys|folks|everyone|everybody|there|again|in general|generally|basically|essentially|however|moreover|furthermore|additionally|finally|first of all|first|second|secondly|third|next|after (?:talking|thinking|speaking|discussing)[^,]{0,60}|we talked (?:about it|it over)[^,]{0,30})"
+    r"(?:[,:;!.\u2014-]+| that\b,?|(?=\s))\s*)+",
+    re.IGNORECASE,
+)  # fmt: skip
+_WISH = re.compile(
+    r"^(?:i(?:'d| would) (?:really |also |very much )?(?:like|love|want|appreciate it if)|i (?:really |also |just )?(?:want|need|expect)|it would be (?:great|nice|good) if|could|can|would|will) you (?:to |could |would |can |please |always )*(?=(?:please )?(?:not|never|always|use|keep|avoid|only|stick|make|ask|call|write|answer|reply|stop|check)\b)",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r"(?:[,;]? (?:because|since (?=[a-z])|as (?:we|it|he|she|they|that|this|the|my|our|i)\b(?! soon| long| well)|so (?:that|we|it|i|they|he|she|please|you|the|my)\b|given that|seeing as|seeing that|considering|due to the fact|otherwise|thanks|thank you|thx|if that makes sense|if that's ok(?:ay)?|you know|i guess|i think|i suppose|honestly|to be honest|for what it's worth|as (?:i|you|we) (?:said|know|mentioned|discussed|agreed)|which (?:is|was|means|makes|would|i|we)|that's (?:why|how|just)|it(?:'s| is) (?:too|just|really|a|such)|or (?:else|we'll|it'll|they'll|he'll|she'll))\b"
+    r"| ?[\u2014\u2013] ?(?=[a-z])| - (?=[a-z])|; | \((?=[a-z]))",
+    re.IGNORECASE,
+)  # fmt: skip
+_FORCE = re.compile(
+    r"\b(?:never|not|no|nothing|nobody|none|must|mustn't|don't|cannot|can't|won't|shouldn't|always|only|unless|except|until|without|before|after|at most|at least|maximum|minimum|max|min|under|over|limit|forbidden|prohibited|allowed|required|mandatory|approval|permission|first|instead|now|exceed|above|below|strictly|exclusively|if|when|asking|checking|confirm)\b|\d|n't\b",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"(?<=[a-z,'] )[A-Z][\w'-]+|`[^`]+`|[\w-]+[_/.][\w/.-]+|\"[^\"]+\"|[$\u20ac\u00a3]")
+_CONDITION = re.compile(
+    r"^(?:if|when|whenever|for|before|after|unless|until|on|in|at|with|without|except|only|while|during|from|by|as soon as|once|every|each|starting|to|via|under|between|regarding|about|and|or|whatever|no|per)\b",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"(?:, (?:but |and |so |then |plus )?|; |\u2014 ?| - |\.\.\. ?|: |\b(?:but|so) )", re.IGNORECASE)
+_BINDS = re.compile(
+    r"\b(?:never|must|mustn't|do not|don't|dont|no|not|always|only|make sure|ensure|avoid|under no|keep|use|stick|ask|check|limit|cap|maximum|max|at most|no more|deadline|budget|goal|aim|objective|decided|agreed|settled|going with|go with|let's|i'll|we'll|promise|prefer|rather|hate|allergic|vegetarian|vegan|is|are|was|moved|call me|my|our|we're|i'm|forbidden|off[- ]limits|allowed|can't|cannot|won't|shouldn't|should|need|needs|want|make it|change|switch|raise|lower)\b",
+    re.IGNORECASE,
+)
+_FILLER = re.compile(
+    r"\b(?:please|really|very|just|actually|basically|simply|quite|totally|definitely|absolutely|certainly|of course|kind of|sort of|a bit|you know|i think|i guess|i mean|also|even|ever (?=\w)|the|a|an|kindly|currently|personally|generally|to be honest|honestly)\s+(?=\S)",
+    re.IGNORECASE,
+)
+_EXTRA = re.compile(r"(?:[,;]? (?:please|thanks|thank you|ok(?:ay)?|alright|right|for me|by the way|btw|if possible|at all|whatsoever|in general|as well|too))+(?=[.!]*$)", re.IGNORECASE)
+
+
+def shorten(text: str) -> str:
+    """Return the sentence without politeness, opening, reasons and asides.
+
+    >>> shorten("Oh and by the way, please never deploy on Fridays because nobody is around to fix it.")
+    'Never deploy on Fridays.'
+    """
+    core = _WISH.sub("", _drop_opening(text))
+    core = _drop_reason(core)
+    core = _drop_prelude(core)
+    core = _EXTRA.sub("", core).strip(" ,;:-\u2014\u2013")
+    if len(core) < MIN_CORE_CHARS or len(core) > len(text):
+        return text
+    core = core[0].upper() + core[1:] if core[0].islower() and not re.match(r"[\w-]*[_/.\d]", core.split(" ", 1)[0]) else core
+    return core if core[-1:] in ".!?`\"\u3002" else f"{core}."
+
+
+def tighten(text: str) -> str:
+    """Return a shortened sentence without articles and filler words.
+
+    >>> tighten("The deadline for the report is really 4 May.")
+    'Deadline for report is 4 May.'
+    """
+    parts = re.split(r"(`[^`]*`|\"[^\"]*\")", text)
+    core = "".join(part if number % 2 else _FILLER.sub("", part) for number, part in enumerate(parts)).strip()
+    core = core.rstrip(".!")
+    if len(core) < MIN_CORE_CHARS:
+        return text
+    core = core[0].upper() + core[1:] if text[:1].isupper() else core
+    return core + "."
+
+
+def _drop_opening(text: str) -> str:
+    core = _OPENING.sub("", text)
+    return core if len(core) >= MIN_CORE_CHARS and _says_as_much(text[: len(text) - len(core)]) else text
+
+
+def _says_as_much(dropped: str) -> bool:
+    """True where the dropped words have no number and no name; force in an opening is filler ("but", "first")."""
+    return not re.search(r"\d|`|\b(?:never|must|always|only|not)\b", dropped, re.IGNORECASE)
+
+
+def _drop_reason(text: str) -> str:
+    """Cut the sentence before the first reason or aside behind which nothing binds."""
+    for reason in _REASON.finditer(text):
+        before, rest = text[: reason.start()], text[reason.start() :]
+        if len(before) < MIN_CORE_CHARS + 4 or not _BINDS.search(before):
+            continue
+        has_value = re.search(r"\d", rest) and not re.search(r"\d", before)
+        is_bare_reason = bool(re.match(r"[,;]? (?:because|since|as|so that|given|seeing|considering|otherwise|thanks|thank|thx|or else|or (?:we|it|they))", rest, re.IGNORECASE))
+        if is_bare_reason and not has_value:
+            return before
+        if not _FORCE.search(rest[2:]) and not _NAMED.search(rest) and not has_value:
+            return before
+    return text
+
+
+def _drop_prelude(text: str) -> str:
+    """Drop clauses before the first one that binds, unless one of them is a condition or has a value or a name."""
+    starts = [0, *(match.end() for match in _CLAUSE.finditer(text))]
+    for number, start in enumerate(starts):
+        end = starts[number + 1] if number + 1 < len(starts) else len(text)
+        if not _BINDS.search(text[start:end]):
+            continue
+        before = text[:start]
+        if _FORCE.search(before) or _NAMED.search(before) or _CONDITION.match(before) or len(text) - start < 14:
+            return text
+        return text[start:]
+    return text
