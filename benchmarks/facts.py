@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from pagein.evaluation.conversations import Turn, haystack_of, read_locomo, read_longmemeval, read_pool
 from pagein.errors import ConfigurationError
+from pagein.evaluation.conversations import Turn, haystack_of, read_locomo, read_longmemeval, read_pool
 from pagein.facts.block import build_block
 from pagein.facts.fact import MAX_CONTENT_CHARS, Fact
 from pagein.facts.ranking import Ranking, Weights

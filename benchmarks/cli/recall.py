@@ -10,7 +10,6 @@ from cyclopts import Parameter
 
 from benchmarks.recall import locomo as locomo_bench
 from benchmarks.recall import longmemeval as longmemeval_bench
-from pagein.evaluation.conversations import Chat, haystack_of, read_locomo, read_longmemeval, read_pool
 from benchmarks.recall.measures import BUDGETS
 from benchmarks.recall.runs import bench_runs
 from benchmarks.recall.searchers import searchers
@@ -30,6 +29,7 @@ from pagein.cli._options import (
 from pagein.cli.recall import EmbedderName
 from pagein.context.compaction.registry import policy_named
 from pagein.errors import ConfigurationError
+from pagein.evaluation.conversations import Chat, haystack_of, read_locomo, read_longmemeval, read_pool
 from pagein.evaluation.faults import request_points
 from pagein.evaluation.runs import read_runs
 from pagein.evaluation.tally import Tally

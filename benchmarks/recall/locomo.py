@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pagein.evaluation.conversations import Conversation, Question
 from benchmarks.recall.measures import BUDGETS, DENSITY, Averages, quantile, recall, within
 from benchmarks.recall.searchers import OpenSearcher, measure_time
+from pagein.evaluation.conversations import Conversation, Question
 
 CUTS = (5, 10, 25, 50)
 _TOKEN = 4

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pagein.evaluation.conversations import Chat, Turn
 from benchmarks.recall.measures import BUDGETS, DENSITY, Averages, ndcg, quantile, recall_all, recall_any, within
 from benchmarks.recall.searchers import OpenSearcher, measure_time
+from pagein.evaluation.conversations import Chat, Turn
 
 CUTS = (1, 3, 5, 10, 30, 50)
 _TOKEN = 4

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from pagein.evaluation.conversations import Turn
 from pagein.backends import SqliteSearchIndex
+from pagein.evaluation.conversations import Turn
 from pagein.events.handles import parse_handle
 from pagein.events.steps import FinalAnswerStep, TaskStep
 from pagein.log.base import Entry

@@ -29,7 +29,6 @@ from pagein.context.view.view import View, ViewEntry
 from pagein.events.handles import step_handle
 from pagein.events.identifiers import argument_text, identifiers
 from pagein.events.steps import ActionStep, SummaryStep, TaskStep, as_text
-
 from pagein.search.tokenizer import query_terms
 from pagein.tokens import TokenCounter
 
@@ -184,13 +183,6 @@ def _first_unique(names: Iterable[str], limit: int) -> Iterable[str]:
         if len(unique) == limit:
             break
     return unique
-
-
-def verbatim_positions(view: View) -> frozenset[int]:
-    """Return the positions that are shown as recorded."""
-    return frozenset(
-        entry.first for entry in view.entries if not entry.stubs and not isinstance(entry.item, SummaryStep)
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import random
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from pagein.context.ledger.shortening import shorten, tighten
 from pagein.context.ledger.statements import BindingStatement, Speaker, StatementKind, find_statements
-from pagein.context.ledger.values import is_same_type, subject_stems
+from pagein.context.ledger.values import is_same_type
 from pagein.tokens import TokenCounter
 
 MAX_ITEMS = 400
@@ -114,6 +114,10 @@ class RunLedger:
         self._retire(item, position)
         return True
 
+    def remove_step(self, position: int) -> bool:
+        """Drop the items of a step; False where there are none."""
+        return any([self.remove(*key) for key in [key for key in self.items if key[0] == position]])
+
     def confirm(self, position: int, number: int) -> bool:
         """Mark an item as confirmed, so that it is kept and shown before its equals; False where there is none."""
         item = self.items.get((position, number))
@@ -184,7 +188,7 @@ class RunLedger:
         for row in state["items"]:
             item = _item_from_state(row)
             ledger.items[item.key] = item
-            ledger._stem_counts.update(set(item.statement.subject))  # noqa: SLF001 - of this class
+            ledger._stem_counts.update(set(item.statement.subject))
         for row in state["superseded"]:
             item = _item_from_state(row)
             ledger.superseded[item.key] = item
@@ -194,7 +198,7 @@ class RunLedger:
         """Return an independent copy."""
         twin = RunLedger()
         twin.items, twin.superseded = dict(self.items), dict(self.superseded)
-        twin._stem_counts = self._stem_counts.copy()  # noqa: SLF001 - of this class
+        twin._stem_counts = self._stem_counts.copy()
         return twin
 
     def _add(self, item: LedgerItem) -> LedgerItem:

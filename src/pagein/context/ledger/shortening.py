@@ -61,7 +61,7 @@ def shorten(text: str) -> str:
     if len(core) < MIN_CORE_CHARS or len(core) > len(text):
         return text
     core = core[0].upper() + core[1:] if core[0].islower() and not re.match(r"[\w-]*[_/.\d]", core.split(" ", 1)[0]) else core
-    return core if core[-1:] in ".!?`\"\u3002" else f"{core}."
+    return core if core[-1:] in '.!?`"\u3002' else f"{core}."
 
 
 def tighten(text: str) -> str:

@@ -108,7 +108,7 @@ _DEMAND = re.compile(
 
 _BOUND = r"(?:at most|at least|no more than|not more than|no less than|no fewer than|no (?:later|earlier|sooner|longer|bigger|larger) than|maximum(?: of)?|max\.?(?: of)?|min\.?(?: of)?|minimum(?: of)?|up to|under|below|less than|fewer than|more than|above|over|within|not exceed(?:ing)?|exceeds?|or less|or fewer|or more|tops|ceiling|cap|limit(?:ed)?|threshold|quota|upper bound|budget|allowance|not (?:before|after|until|past)|between)"
 _LIMIT_FRAME = re.compile(
-    rf"\b(?:(?:limit|cap|ceiling|maximum|max|minimum|min|threshold|quota|budget|allowance|upper bound|lower bound|ceiling|spending|headcount|word count|timeout|cutoff|cut-off|tolerance)\b[\w' ,/-]{{0,50}}?(?:\bis\b|\bare\b|\bof\b|\bat\b|=|:|\bto\b|\bstays\b|'s\b|\bremains\b)"
+    r"\b(?:(?:limit|cap|ceiling|maximum|max|minimum|min|threshold|quota|budget|allowance|upper bound|lower bound|ceiling|spending|headcount|word count|timeout|cutoff|cut-off|tolerance)\b[\w' ,/-]{0,50}?(?:\bis\b|\bare\b|\bof\b|\bat\b|=|:|\bto\b|\bstays\b|'s\b|\bremains\b)"
     r"|(?:must|should|can|may|has to|have to|needs? to|cannot|can't|shouldn't|mustn't|don't|do not|never|keep|limit|cap|please|want|spend|won't|only|allowed|stay|make|restrict|I've got|I have|we have|we've got|there's|give me|i need|can only)\b)",
     re.IGNORECASE,
 )  # fmt: skip

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Self
 
+from pagein.context.ledger.run_ledger import RunLedger
+from pagein.context.ledger.statements import Speaker
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.view.layout import ContextBlock, Item, messages_of, wire_ids, with_stubs
 from pagein.context.view.view import EntryTier, View, ViewEntry, request_cost
@@ -29,7 +31,15 @@ from pagein.events.entries import (
     Unpin,
 )
 from pagein.events.protocol import OpenCall, open_calls, with_observations
-from pagein.events.steps import ActionStep, Observation, SummaryStep, SystemPromptStep, TaskStep
+from pagein.events.steps import (
+    ActionStep,
+    FinalAnswerStep,
+    Observation,
+    SummaryStep,
+    SystemPromptStep,
+    TaskStep,
+    as_text,
+)
 from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
 from pagein.tokens.counter import CachingCounter, message_tokens
@@ -127,6 +137,9 @@ class Fold:
         self.answers: dict[int, list[int]] = {}
         """By action, the positions of the observations that came after it."""
         self.tracker = SalienceTracker()
+        self._ledger = RunLedger()
+        self._heard: list[tuple[int, str, Speaker]] = []
+        """Texts that the ledger has not learned from yet: a run of which nothing leaves pays nothing."""
         self._costs: dict[int, int] = {}
         """By position, tokens of the step as recorded, before any compaction."""
         self._new_observations: dict[int, dict[int, Observation]] = {}
@@ -173,6 +186,14 @@ class Fold:
         return View(systems, front, run, self.head, tokens, limit, self.counter, self.tracker)
 
     @property
+    def ledger(self) -> RunLedger:
+        """The ledger of what holds in the run."""
+        for position, text, speaker in self._heard:
+            self._ledger.learn(position, text, speaker)
+        self._heard.clear()
+        return self._ledger
+
+    @property
     def facts_tokens(self) -> int:
         """Tokens of the facts block at the head of the view."""
         return sum(entry.tokens for entry in self._facts_entries)
@@ -206,6 +227,7 @@ class Fold:
             "used": sorted(self._used),
             "shown": [list(map(_entry_state, part)) for part in (self._systems, self._body.front, self._body.run)],
             "memo": self.tracker.to_state(),
+            "ledger": self.ledger.to_state(),
         }
 
     @staticmethod
@@ -244,6 +266,7 @@ class Fold:
         systems, front, run = ([fold._restore_entry(values, recorded) for values in part] for part in state["shown"])
         fold._systems, fold._body = systems, ViewBody(front, run)
         fold.tracker = SalienceTracker.from_state(state["memo"])
+        fold._ledger = RunLedger.from_state(state["ledger"])
         return fold
 
     def _restore_entry(self, state: Sequence[Any], recorded: Mapping[int, Any]) -> ViewEntry:
@@ -279,6 +302,17 @@ class Fold:
                 self._append(position, step, "whole", "recorded")
         if not isinstance(step, SystemPromptStep):
             self.tracker.learn_step(position, step)
+            self._hear(position, step)
+
+    def _hear(self, position: int, step: Item) -> None:
+        """Queue for the ledger what the user says, and answers that call no tool."""
+        match step:
+            case TaskStep(content=content):
+                self._heard.append((position, as_text(content), "user"))
+            case ActionStep(content=content, tool_calls=()) | FinalAnswerStep(content=content):
+                self._heard.append((position, as_text(content), "assistant"))
+            case _:
+                pass
 
     def _make_entry(self, position: int, item: Item, tier: EntryTier, why: str, ids: tuple[str, ...] = ()) -> ViewEntry:
         entry = make_entry(item, position, position + 1, self.counter, tier=tier, why=why, ids=ids)
@@ -342,7 +376,8 @@ class Fold:
                 self.records.pop((replacement.first, replacement.last), None)
 
     def _unpin(self, pin: int) -> None:
-        self.pinned.pop(pin, None)
+        if self.pinned.pop(pin, None) is None:
+            self.ledger.remove_step(pin)
         for entries in (self._body.front, self._body.run):
             entries[:] = [entry for entry in entries if not (entry.first == pin and isinstance(entry.item, Pin))]
 

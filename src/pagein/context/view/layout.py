@@ -44,7 +44,7 @@ _RESERVED_TAGS = re.compile(r"<(?=\s*+(?:/\s*+)?(?:memory|pinned|system-notice|l
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
-    """A framed block of text that is not part of the run: ``kind`` is "recalled" for a page-in, "facts" for facts."""
+    """A framed block of text that is not part of the run: ``kind`` is "recalled" for a page-in, "facts" or "ledger"."""
 
     kind: str
     text: str

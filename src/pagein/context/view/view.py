@@ -16,7 +16,7 @@ from pagein.events.steps import SummaryStep
 from pagein.tokens import TokenCounter
 from pagein.tokens.counter import request_tokens
 
-EntryTier = Literal["system", "pin", "user", "whole", "note", "recalled", "facts"] | Tier
+EntryTier = Literal["system", "pin", "user", "whole", "note", "recalled", "facts", "ledger"] | Tier
 """The tier of a view entry: how it came into the view, or which step of compaction replaced it."""
 
 
@@ -118,9 +118,19 @@ class View:
         return any(entry.stubs or isinstance(entry.item, SummaryStep) for entry in self.run)
 
     @property
+    def verbatim_positions(self) -> frozenset[int]:
+        """The positions that are shown as recorded."""
+        return frozenset(
+            entry.first for entry in self.entries if not entry.stubs and not isinstance(entry.item, SummaryStep)
+        )
+
+    @property
     def report(self) -> Report:
         """The report: every token by tier and reason, and what is out of view."""
-        lines = [ReportLine(entry.handle, entry.tier, entry.tokens, entry.why) for entry in self.entries]
+        lines = [
+            ReportLine(entry.handle if entry.first >= 0 else "", entry.tier, entry.tokens, entry.why)
+            for entry in self.entries
+        ]
         lines.extend(ReportLine("", entry.tier, entry.tokens, entry.why) for entry in self.tail)
         rest = self.tokens - sum(line.tokens for line in lines)
         lines.append(ReportLine("", "request", rest, "what every request costs beside its messages"))

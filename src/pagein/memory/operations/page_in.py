@@ -18,7 +18,6 @@ from pagein.context.page_in import (
     choose_turns,
     render_page_in,
     talk_room,
-    verbatim_positions,
 )
 from pagein.context.talk import speech_share
 from pagein.context.view.view import View
@@ -75,7 +74,7 @@ def _find_page_in(run: RunState, view: View, room: int) -> Flow[PageInCache]:
     if search_tokens and query:
         from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-        hits = yield from _search(run, Query(query, MAX_HITS, exclude=verbatim_positions(view)))
+        hits = yield from _search(run, Query(query, MAX_HITS, exclude=view.verbatim_positions))
     page_in = build_page_in(view, hits, search_tokens, room, query, run.page_in.visible)
     run.page_in.search_share = replace(run.page_in.search_share, showed=page_in.new_names)
     return PageInCache(view.head, len(run.fold.compactions), page_in)
@@ -86,7 +85,7 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn]:
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
     query = build_question(view)
-    hits = yield from _search(run, Query(query, TURN_HITS, exclude=verbatim_positions(view))) if query else ()
+    hits = yield from _search(run, Query(query, TURN_HITS, exclude=view.verbatim_positions)) if query else ()
     texts: dict[str, str] = {}
     for hit in hits:
         if not hit.whole and hit.handle not in texts:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from pagein.context.compaction.apply import filter_view, plan_to_fit
 from pagein.context.compaction.base import Plan
+from pagein.context.ledger.block import reserve_tokens, with_ledger
 from pagein.context.page_in import talk_room
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View, ViewEntry
@@ -49,7 +51,9 @@ def _make_view_once(run: RunState) -> Flow[View]:
         run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
     view, facts = yield from _fit_with_facts(run, view)
     if run.summaries.summarizer is not None:
-        yield from start_due_summary(run, replace(view, limit=limit - _room_for_turns(run, view)))
+        yield from start_due_summary(run, replace(view, limit=limit - sum(_reserve(run, view))))
+    if view.has_replaced_entries:
+        view = with_ledger(view, run.fold.ledger)
     with_facts = view.with_tail(facts) if facts else view
     view = with_facts if with_facts.tokens <= limit else view
     if run.page_in.is_due(view):
@@ -63,15 +67,15 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
     limit, facts = view.limit, tuple[ViewEntry, ...]()
     if run.facts_block.is_on:
         facts = yield from facts_block.place_in_tail(run, view, int(limit * facts_block.FACTS_SHARE))
-    room = limit - sum(entry.tokens for entry in facts) - _room_for_turns(run, view)
+    room = limit - sum(entry.tokens for entry in facts)
     try:
-        plan = _plan(run, view, room)
+        plan, room = _plan_with_reserve(run, view, room)
     except OverBudget:
         without_facts = facts_block.without_facts(view)
         if not facts and without_facts is view:
             raise
-        facts, room = (), limit
-        plan = _plan(run, without_facts, room)
+        facts = ()
+        plan, room = _plan_with_reserve(run, without_facts, limit)
         if without_facts is not view:
             yield from facts_block.record_head_text(run, "")
             view = run.fold.view(limit)
@@ -86,12 +90,22 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
     return view, facts
 
 
-def _room_for_turns(run: RunState, view: View) -> int:
-    """Return the tokens to leave for what the user's words bring back; 0 while the view fits and nothing left it."""
+def _reserve(run: RunState, view: View) -> tuple[int, int]:
+    """Return the tokens to leave for the ledger, and for what the user's words bring back; 0 while all is in view."""
     if view.tokens <= view.limit and not view.has_replaced_entries:
-        return 0
-    return talk_room(view, run.page_in.share)
+        return 0, 0
+    ledger = reserve_tokens(view, run.fold.ledger)
+    return ledger, talk_room(replace(view, limit=view.limit - ledger), run.page_in.share)
 
 
-def _plan(run: RunState, view: View, room: int) -> Plan | None:
-    return plan_to_fit(replace(view, limit=room), run.usage.budget, run.policy)
+def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | None, int]:
+    """Plan with room for the ledger and the user's question, as far as what must stay allows; return the room, too.
+
+    Raises OverBudget.
+    """
+    ledger, turns = _reserve(run, view)
+    for reserve in dict.fromkeys((ledger + turns, ledger)):
+        if 0 < reserve < room:
+            with suppress(OverBudget):
+                return plan_to_fit(replace(view, limit=room - reserve), run.usage.budget, run.policy), room - reserve
+    return plan_to_fit(replace(view, limit=room), run.usage.budget, run.policy), room

@@ -1,0 +1,78 @@
+"""The ledger's block in a view: the statements that hold and whose steps are not shown as recorded. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pagein.context.compaction.base import newest_user_position
+from pagein.context.compaction.episodes import protected_positions
+from pagein.context.ledger.run_ledger import LedgerItem, LedgerLine, RunLedger, render
+from pagein.context.view.fold import make_entry
+from pagein.context.view.layout import ContextBlock
+from pagein.context.view.view import View, ViewEntry, request_cost
+from pagein.events.entries import Pin
+
+LEDGER_SHARE, LEDGER_SMALL_SHARE, LEDGER_SMALL_TOKENS = 0.25, 0.7, 1_000
+"""Share of the limit for the ledger; where the limit is small up to the second share, but not above these tokens."""
+
+HEAD = "What holds, said in steps that are out of view. The newest wording counts; expand(handle) gives the step."
+
+WHY = "it was said, and still holds"
+"""The reason given in a view's report."""
+
+NO_POSITION = -1
+"""The position of the block's entry, which is no step."""
+
+
+def ledger_room(limit: int) -> int:
+    """Return the most tokens that the ledger may have of a limit.
+
+    >>> ledger_room(8_000), ledger_room(400)
+    (2000, 280)
+    """
+    return max(int(limit * LEDGER_SHARE), min(int(limit * LEDGER_SMALL_SHARE), LEDGER_SMALL_TOKENS))
+
+
+def reserve_tokens(view: View, ledger: RunLedger) -> int:
+    """Return the tokens to leave for the block after a compaction of this view, with all that may leave it."""
+    staying = protected_positions(view) & view.verbatim_positions
+    entry = build_block(view, ledger, lambda position: position not in staying, ledger_room(view.limit))
+    return 0 if entry is None else entry.tokens
+
+
+def with_ledger(view: View, ledger: RunLedger) -> View:
+    """Return the view with the block of what holds and is not shown, behind the pins; the same view if nothing is."""
+    shown = view.verbatim_positions
+    room = min(ledger_room(view.limit), view.limit - view.tokens)
+    entry = build_block(view, ledger, lambda position: position not in shown, room)
+    if entry is None:
+        return view
+    front = (*view.front, entry)
+    return replace(view, front=front, tokens=request_cost((*view.systems, *front, *view.run), view.counter))
+
+
+def build_block(view: View, ledger: RunLedger, is_hidden: Callable[[int], bool], tokens: int) -> ViewEntry | None:
+    """Build the entry of the block in at most ``tokens`` tokens; None if it would be empty."""
+    lines = select_block_lines(view, ledger, is_hidden, tokens)
+    if not lines:
+        return None
+    text = f"{HEAD}\n{render(lines)}"
+    return make_entry(
+        ContextBlock("ledger", text), NO_POSITION, NO_POSITION, view.counter, tier="ledger", why=WHY
+    )
+
+
+def select_block_lines(
+    view: View, ledger: RunLedger, is_hidden: Callable[[int], bool], tokens: int
+) -> tuple[LedgerLine, ...]:
+    """Select the lines of hidden statements that no pin says word for word, without the frame's tokens."""
+    pinned = "\n".join(entry.item.text for entry in view.entries if isinstance(entry.item, Pin))
+    frame = make_entry(ContextBlock("ledger", f"{HEAD}\n"), 0, 0, view.counter, tier="ledger", why=WHY).tokens
+    newest = newest_user_position(view)
+
+    def is_due(item: LedgerItem) -> bool:
+        return item.position != newest and is_hidden(item.position) and item.statement.text not in pinned
+
+    due = {item.position for item in ledger.items.values() if is_due(item)}
+    return ledger.select(due.__contains__, tokens - frame, view.counter) if due else ()
