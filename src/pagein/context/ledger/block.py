@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pagein.context.compaction.base import newest_user_position
 from pagein.context.compaction.episodes import protected_positions
-from pagein.context.ledger.run_ledger import LedgerItem, LedgerLine, RunLedger, render
+from pagein.context.ledger.run_ledger import LedgerBlock, RunLedger, render
 from pagein.context.view.fold import make_entry
-from pagein.context.view.layout import ContextBlock
+from pagein.context.view.layout import ContextBlock, messages_of
 from pagein.context.view.view import View, ViewEntry, request_cost
 from pagein.events.entries import Pin
 
@@ -54,25 +54,37 @@ def with_ledger(view: View, ledger: RunLedger) -> View:
 
 def build_block(view: View, ledger: RunLedger, is_hidden: Callable[[int], bool], tokens: int) -> ViewEntry | None:
     """Build the entry of the block in at most ``tokens`` tokens; None if it would be empty."""
-    lines = select_block_lines(view, ledger, is_hidden, tokens)
-    if not lines:
+    due = _due_items(view, ledger, is_hidden)
+    if not due:
         return None
-    text = f"{HEAD}\n{render(lines)}"
-    return make_entry(
-        ContextBlock("ledger", text), NO_POSITION, NO_POSITION, view.counter, tier="ledger", why=WHY
-    )
+    key = (due, tokens)
+    block = ledger.blocks.get(key)
+    if block is None:
+        block = _render_block(view, ledger, frozenset(due), tokens)
+        ledger.remember_block(key, block)
+    if not block.text:
+        return None
+    item = ContextBlock("ledger", block.text)
+    return ViewEntry(NO_POSITION, NO_POSITION, item, "ledger", WHY, messages_of(item), block.tokens)
 
 
-def select_block_lines(
-    view: View, ledger: RunLedger, is_hidden: Callable[[int], bool], tokens: int
-) -> tuple[LedgerLine, ...]:
-    """Select the lines of hidden statements that no pin says word for word, without the frame's tokens."""
+def _render_block(view: View, ledger: RunLedger, due: frozenset[tuple[int, int]], tokens: int) -> LedgerBlock:
+    frame = _count(f"{HEAD}\n", view)
+    lines = ledger.select(due.__contains__, tokens - frame, view.counter)
+    text = f"{HEAD}\n{render(lines)}" if lines else ""
+    return LedgerBlock(text, _count(text, view) if text else 0)
+
+
+def _count(text: str, view: View) -> int:
+    return make_entry(ContextBlock("ledger", text), 0, 0, view.counter, tier="ledger", why=WHY).tokens
+
+
+def _due_items(view: View, ledger: RunLedger, is_hidden: Callable[[int], bool]) -> tuple[tuple[int, int], ...]:
+    """Return the places of the statements whose step is hidden, and which no pin says word for word."""
     pinned = "\n".join(entry.item.text for entry in view.entries if isinstance(entry.item, Pin))
-    frame = make_entry(ContextBlock("ledger", f"{HEAD}\n"), 0, 0, view.counter, tier="ledger", why=WHY).tokens
     newest = newest_user_position(view)
-
-    def is_due(item: LedgerItem) -> bool:
-        return item.position != newest and is_hidden(item.position) and item.statement.text not in pinned
-
-    due = {item.position for item in ledger.items.values() if is_due(item)}
-    return ledger.select(due.__contains__, tokens - frame, view.counter) if due else ()
+    return tuple(
+        key
+        for key, item in ledger.items.items()
+        if item.position != newest and is_hidden(item.position) and item.statement.text not in pinned
+    )

@@ -85,6 +85,17 @@ class LedgerLine(NamedTuple):
     form: Form
 
 
+class LedgerBlock(NamedTuple):
+    """A rendered block, and its tokens in a request."""
+
+    text: str
+    tokens: int
+
+
+MAX_BLOCKS = 4
+"""Rendered blocks that are remembered: the one in view, and those that compactions are planned with."""
+
+
 class RunLedger:
     """The statements that hold now in one run, by position. The same texts give the same ledger."""
 
@@ -93,7 +104,15 @@ class RunLedger:
         """The current items, by place, oldest first."""
         self.superseded: dict[tuple[int, int], LedgerItem] = {}
         """Items that were replaced or removed, oldest first; at most ``MAX_REPLACED``."""
+        self.blocks: dict[tuple[tuple[tuple[int, int], ...], int], LedgerBlock] = {}
+        """The last rendered blocks, by the places of their items and the tokens that they had."""
         self._stem_counts: Counter[str] = Counter()
+
+    def remember_block(self, key: tuple[tuple[tuple[int, int], ...], int], block: LedgerBlock) -> None:
+        """Remember a rendered block in place of the oldest."""
+        self.blocks[key] = block
+        while len(self.blocks) > MAX_BLOCKS:
+            del self.blocks[next(iter(self.blocks))]
 
     def learn(self, position: int, text: str, speaker: Speaker) -> tuple[LedgerItem, ...]:
         """Fold the text of the next step; return the new items."""
@@ -124,6 +143,7 @@ class RunLedger:
         if item is None:
             return False
         self.items[item.key] = replace(item, is_confirmed=True)
+        self.blocks.clear()
         return True
 
     def forget(self, is_erased: Callable[[int], bool]) -> None:
@@ -148,14 +168,14 @@ class RunLedger:
         return texts
 
     def select(
-        self, hidden: Callable[[int], bool], tokens: int, counter: TokenCounter
+        self, is_due: Callable[[tuple[int, int]], bool], tokens: int, counter: TokenCounter
     ) -> tuple[LedgerLine, ...]:
-        """Return the lines of the current items whose step is hidden, in order of position, within the tokens.
+        """Return the lines of the current items that are due, in order of position, within the tokens.
 
         Safety rules come first, then the others by worth per token, the newest first among equals. All are taken in
         their tightest form; where room is left, they grow to the short and then to the whole form, the worthiest first.
         """
-        candidates = [_forms(item, counter) for item in self.items.values() if hidden(item.position)]
+        candidates = [_forms(item, counter) for item in self.items.values() if is_due(item.key)]
         candidates.sort(key=_rank)
         chosen: list[tuple[_Candidate, int]] = []
         left = tokens
@@ -179,6 +199,7 @@ class RunLedger:
         return {
             "items": [_item_state(item) for item in self.items.values()],
             "superseded": [_item_state(item) for item in self.superseded.values()],
+            "blocks": [[keys, tokens, *block] for (keys, tokens), block in self.blocks.items()],
         }
 
     @classmethod
@@ -192,6 +213,8 @@ class RunLedger:
         for row in state["superseded"]:
             item = _item_from_state(row)
             ledger.superseded[item.key] = item
+        for keys, tokens, text, cost in state["blocks"]:
+            ledger.blocks[tuple((position, number) for position, number in keys), tokens] = LedgerBlock(text, cost)
         return ledger
 
     def copy(self) -> RunLedger:
