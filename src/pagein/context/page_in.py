@@ -22,7 +22,7 @@ from pagein.context.salience.extract import VisibleContent, select_lines
 from pagein.context.salience.lines import LineParser, strip_line_number
 from pagein.context.salience.model import name_chance
 from pagein.context.salience.tracker import FOCUS_LOG_ODDS, SalienceTracker, focus_on, raise_chance
-from pagein.context.talk import is_speech, speech_share
+from pagein.context.talk import is_speech, is_talk, speech_share
 from pagein.context.view.fold import make_entry
 from pagein.context.view.layout import ContextBlock, messages_of
 from pagein.context.view.view import View, ViewEntry
@@ -270,8 +270,8 @@ def is_user_turn(view: View) -> bool:
 
 
 def talk_room(view: View, limit_share: float) -> int:
-    """Return the tokens that a page-in may have where the user speaks; 0 where an action is the newest step."""
-    if not is_user_turn(view):
+    """Return the tokens that a page-in may have where the user speaks in a run that is talk; else 0."""
+    if not is_user_turn(view) or not is_talk(view):
         return 0
     return int(view.limit * limit_share * TALK_PAGE_IN_FACTOR * speech_share(view))
 

@@ -21,6 +21,7 @@ from pagein.context.page_in import (
 )
 from pagein.context.talk import speech_share
 from pagein.context.view.view import View
+from pagein.events.steps import ActionStep
 from pagein.memory._effects import Flow, IndexEntries, Recall
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, PageInCache, RenderedPageIn, RunState
 from pagein.memory.operations.history import expand
@@ -81,7 +82,7 @@ def _find_page_in(run: RunState, view: View, room: int) -> Flow[PageInCache]:
 
 
 def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn]:
-    """Find whole turns for the user's words, in the share of the room that speech has of the run; names in the rest."""
+    """Find whole turns for the user's words; where tools are called, lines and names of the run have the rest."""
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
     query = build_question(view)
@@ -91,9 +92,11 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn]:
         if not hit.whole and hit.handle not in texts:
             texts[hit.handle] = str((yield from expand(run, hit.handle)))
     tokens = room - FRAME_TOKENS
-    turns = choose_turns(hits, texts, int(tokens * max(0.5, speech_share(view))), view.counter, query)
-    rest = tokens - sum(cost for _, _, cost in turns)
-    page_in = build_page_in(view, (), 0, min(rest, 0), query, run.page_in.visible)
+    calls_tools = any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep))
+    most = int(tokens * speech_share(view)) if calls_tools else tokens
+    turns = choose_turns(hits, texts, most, view.counter, query)
+    rest = room - sum(cost for _, _, cost in turns) if calls_tools else 0
+    page_in = build_page_in(view, (), 0, rest, query, run.page_in.visible)
     return replace(
         page_in,
         blocks=(*(block for _, block, _ in turns), *page_in.blocks),
