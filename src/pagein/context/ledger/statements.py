@@ -178,7 +178,7 @@ _REVISES = re.compile(
 )  # fmt: skip
 _STRONG_CORRECTION = re.compile(
     r"\b(?:scratch that|strike that|correction|I meant|I misspoke|make (?:it|that|this)|change (?:that|it|this|the [\w ]{1,30}) to|not [\w' .,:/-]{1,40}?,? but (?:rather )?(?=\S)\w+|on second thoughts?|(?:changed|change of) (?:my|our) mind|change of plans?|forget (?:what|the) |ignore (?:what|my|the) |disregard|instead of|it's [\w` .:-]{1,40}, not\b|bump (?:it|that)|cut it|turn it (?:up|down)|replace \S+ (?:\w+ )?with|switch(?:ing)? (?:to|from|back|over)|(?:no|nope|sorry|wait|oops|hmm|hold on|actually)[,:\u2014-]+ ?(?!i (?:think|was|am|don't|just|guess|mean\b|have)|that's|it's (?:been|fine|ok|good)|we (?:were|had)|not (?:really|yet)|he|she|they)[\w`]+)\b"
-    r"|, not (?:the |a |an )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
+    r"|^(?:actually|no|nope|wait|sorry|hmm|ok|okay)\b[, ]+(?:actually |no |wait |better |rather |then |let's |make |use |go |with |do )*(?:the )?[\w`$€.:+#-]+(?: [\w`:+#-]+)?(?: then| instead| please)?[.!]?$|, not (?:the |a |an )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
     re.IGNORECASE,
 )  # fmt: skip
 _LIFTS = re.compile(
@@ -309,7 +309,9 @@ def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | Non
         return "value"
     if not is_hedged and _LIFTS.search(masked) and _REVISES.search(masked):
         return "correction"
-    if not is_hedged and _STRONG_CORRECTION.search(masked) and (values or find_option(masked) or len(masked) < 90):
+    if not is_hedged and _STRONG_CORRECTION.search(masked) and (
+        values or find_option(masked) is not None
+    ):
         return "correction"
     return None
 
@@ -376,7 +378,8 @@ def _statement(
     lifts = bool(_LIFTS.search(masked)) and not (is_prohibition and not re.search(r"\bno longer\b", masked, re.IGNORECASE))
     subject = _subject(masked, value, old)
     if len(subject) < 2 and re.search(r"\b(?:it|that|this|them|one|those)\b", masked, re.IGNORECASE) and sentence.before:
-        subject = tuple(dict.fromkeys((*subject, *subject_stems(sentence.before, tuple(find_values(sentence.before))))))
+        typed = tuple(value for value in find_values(sentence.before) if value.type != "name")
+        subject = tuple(dict.fromkeys((*subject, *subject_stems(sentence.before, typed))))
     return BindingStatement(
         kind,
         sentence.text,
@@ -404,6 +407,8 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
     stems = subject_stems(text, (value,) if value is not None else ())
     if value is not None and value.type.startswith("option:"):
         stems = tuple(dict.fromkeys((*stems, f"@{value.type[7:]}")))
+    elif value is not None and value.type == "address":
+        stems = tuple(dict.fromkeys((*stems, "=address")))
     return stems
 
 
