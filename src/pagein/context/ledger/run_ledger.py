@@ -121,7 +121,8 @@ class RunLedger:
         items = []
         for offset, statement in enumerate(statements):
             item = LedgerItem(position, number + offset, _clip_statement(statement), speaker)
-            items.append(self._add(item))
+            if (added := self._add(item)) is not None:
+                items.append(added)
         self._drop_surplus()
         return tuple(items)
 
@@ -224,8 +225,10 @@ class RunLedger:
         twin._stem_counts = self._stem_counts.copy()
         return twin
 
-    def _add(self, item: LedgerItem) -> LedgerItem:
+    def _add(self, item: LedgerItem) -> LedgerItem | None:
         replaced = self._find_replaced(item)
+        if item.statement.needs_target and not replaced:
+            return None
         for old in replaced:
             self._retire(old, item.position)
         origin = max(replaced, key=lambda old: old.key, default=None)

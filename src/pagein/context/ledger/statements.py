@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pagein.context.ledger.binding_words import FOREIGN, FOREIGN_KINDS, IDIOMS, guess_language
@@ -44,6 +44,8 @@ class BindingStatement:
     old_value: str = ""
     """The value it says to be replaced, as in "not X but Y"; empty without one."""
     is_prohibition: bool = False
+    needs_target: bool = False
+    """It holds only where it replaces something said before: the words alone are too weak."""
 
 
 def find_statements(text: str, speaker: Speaker) -> tuple[BindingStatement, ...]:
@@ -62,7 +64,7 @@ def find_statements(text: str, speaker: Speaker) -> tuple[BindingStatement, ...]
 
 # What a sentence is read for
 
-_C = r"(?:^|[,;:(\u2014\u2013] ?|\.{2,3} ?| - |\b(?:and|but|so|then|plus|also|or|please|pls|just|remember|absolutely|definitely|ever|team|guys|ok|okay|you|always|must|that|is|to) )"
+_C = r"(?:^|[,;:(\u2014\u2013] ?|\.{2,3} ?| - |(?:\b(?:and|but|so|then|plus|also|or|just|remember|absolutely|definitely|team|guys|ok|okay|that) )|\b(?:please|pls) )"
 """The start of a clause, after which a verb is an order."""
 
 _NEVER_PAST = (
@@ -80,13 +82,14 @@ _THING = r"(?:it|they|this|that|these|those|which|everything|everyone|everybody|
 
 _FORBID = re.compile(
     rf"{_C}(?:never(?: ever)? {_NEVER_PAST}[a-z]|(?:do not|don't|dont|don\u00b4t)(?: ever| you dare)? (?!have to\b|need to\b|want|like|love|care|think|know|feel|understand|get\b (?:it|why|how|what)|see\b|seem|really|even|remember|eat\b|drink\b)[a-z]"
-    r"|(?:avoid|refrain from|steer clear of|stay away from|stay out of|keep away from|hands off|stop) (?=[a-z`\"A-Z])(?!by\b|at\b|it there)|not (?:even )?(?:under any circumstances|ever|until|before|without)\b|no (?!longer|more\b(?! than)|matter|one\b|idea|problem|,)[\w-]+(?: [\w'&-]+){0,6}(?: without| unless| until| before| after| on | in | at | for | from | to | over | above | beyond | except| please|[.!]?$))"
+    r"|(?:avoid|refrain from|steer clear of|stay away from|stay out of|keep away from|hands off|stop) (?=[a-z`\"A-Z])(?!by\b|at\b|it there)|not (?:even )?(?:under any circumstances|ever|until|before|without)\b|no (?!longer|more\b(?! than)|matter|one\b|idea|prob|worr|need\b|doubt|thank|chance|kidding|luck|wonder|way\b|thing\b|i\b|it|that|we|,)[\w-]+(?: [\w'&-]+){0,6}(?: without| unless| until| before| after| on | in | at | for | from | to | over | above | beyond | except| please|[.!]?$))"
     rf"|\b{_THING} (?:must not|mustn't|must never|may not|may never|shall not|shan't|should not|shouldn't|should never|can never|cannot ever|can't ever|(?:is|are) (?:strictly )?(?:not|never) (?:to|allowed|permitted|an option|acceptable|negotiable)|isn't (?:allowed|permitted|an option)|aren't (?:allowed|permitted))\b"
     r"|\b(?:you|we|it|they|nobody|no one|agents?|scripts?|tests?|code|customers?|kids|students?|the \w+) (?:can't|cannot|can not) (?:exceed|go (?:over|above|beyond|below|past)|spend|use|touch|share|send|change|have|be|do|deploy|book|delete|eat|fly|take|contact|call|leave|mention|pay|accept|afford (?:to|more)|promise|offer|give|ship|release|run|start|store|depend|rely|add|break|move|miss|publish|sell|disclose|reveal|log|commit)\b"
+    r"|\b(?:I|we) (?:must not|mustn't|may not|should not|shouldn't|must never|should never)\b|\bI(?:'m| am) (?:not allowed|not supposed|not permitted|forbidden)\b|\bI refuse to\b|\bnot a (?:word|single)\b|\b(?:stays?|remains?|keep it|kept) (?:strictly )?(?:between us|confidential|secret|private|under wraps|off the record|internal|in[- ]house|out of)\b|\b(?:is|are) (?:strictly |highly |still )?(?:confidential|a secret|secret|private|not public|under embargo|internal only|nobody's business|protected|read[- ]only)\b|\bno [\w' -]{2,40},? please\b|(?:^|, |: )(?:the |our |my |any |these |those )?(?:[\w'-]+ ){0,3}[\w-]{2,}s never (?:ever )?" + _NEVER_PAST + r"[a-z]"
     r"|\b(?:under no circumstances|by no means|on no account|at no (?:point|time)|in no case|whatever you do|not under any circumstances|no exceptions|strictly (?:forbidden|prohibited|no|off)|forbidden|prohibited|verboten|off[- ]limits|out of bounds|a no[- ]go|out of the question|taboo|hands off|not allowed|not permitted|not acceptable|unacceptable)\b"
     rf"|\bwithout (?:my|our|his|her|their|the (?:\w+ ){{1,2}}?|prior|explicit|written|getting|asking|checking|anyone's|a|an|first)[\w' -]{{0,30}}?{_APPROVAL}?\b(?=.*\b{_APPROVAL}\b|.*\b(?:me|first)\b)"
     r"|\b(?:we|I) (?:never|don't ever|do not ever|don't) " + _WORK_VERB + r"\b"
-    r"|\b(?:nobody|no one|none of (?:you|us|the \w+)|nothing) (?:gets?|goes|is|may|leaves|should|can|must|touches|ships?|merges?|sees?|outside|but|except|other than)\b(?! wrong| like| better| more)"
+    r"|\b(?:nobody|no one|none of (?:you|us|the \w+)|nothing) (?:gets|goes|may|leaves|should|can|must|touches|ships|merges|sees|outside|with|that|from)\b(?! wrong| like| better| more| beats?| make| stop| compare| replace| ever)"
     r"|\b(?:keep|leave) [\w' /.-]{1,60}? (?:out of|away from|off|alone|untouched|private|confidential|secret|as (?:it is|they are|is)|to yourself|between us)\b"
     r"|\b(?:I|we) (?:don't|do not|never|really don't) want (?:you to|any|anyone|anybody|to (?:see|spend|go|have|use|pay)|the|our|my)\b|\bI won't (?:accept|tolerate|have|pay|allow)\b|\bmakes? me (?:sick|ill)\b",
     re.IGNORECASE,
@@ -96,9 +99,11 @@ _DEMAND = re.compile(
     rf"{_C}(?:always (?!been|wanted|loved|had|was|were|felt|thought|made|liked|found|enjoyed|knew|\w{{3,}}ed\b|\w{{4,}}ing\b|so\b|a\b|the\b|my\b|on\b|there|get|feel|comes?|keeps?|makes?)[a-z]|make sure|ensure|be sure to|see to it|only ever|only (?:use|deploy|send|book|answer|reply|write|call|contact|buy|share|touch|edit|change|run|pay|order|merge|push|commit|discuss|offer|mention|show|give|ask|work|read|store|accept|serve|schedule|cook|import|add|sell|speak|take|eat|with|after|when|on|in|via|if|from|the|people)\b"
     r"|(?:use|stick (?:to|with)|keep to|adhere to|follow|respect) (?!it\b|that\b|this\b|the same\b|up\b|your\b|you\b|me\b|in\b|their\b|and\b)(?=[\w`\"'])|(?:write|answer|reply|respond|speak|talk|address|sign|format|name|call|label|tag|prefix|round|indent|title|quote|cite|document|log|number|save|store|put|send|file|book|schedule|name) (?:all|every|each|everything|always|any|only|me in|in (?:english|german|french|spanish|italian|the)|to me in|new)\b"
     r"|(?:keep|limit|cap|restrict|hold) (?:it|them|the|all|every|each|your|any|this|things|everything|answers|replies|responses|emails|my|our|commits|functions|files|spending|costs)\b[\w' -]{0,60}?(?:to|under|below|within|at|short|brief|simple|formal|vegetarian|vegan|in|on|from|until|up to|between|concise|private|confidential|polite|gluten)\b"
-    r"|(?:(?:always|first|please) )?(?:ask|check with|run (?:it|that|this|anything|everything|them) (?:by|past)|confirm with|consult|clear it with|get (?:my|approval|permission|a sign|sign)|wait for (?:my|approval|the (?:ok|go|green))|double[- ]check|ping|warn|tell|notify|alert|remind|cc|copy|loop in) (?:me\b|us\b|my \w+|[A-Z]\w+|the \w+|it |him |her )?[\w' -]{0,30}?\b(?:before|first|prior to|whenever|every time|each time|ok|approval|when|if|on (?:all|any|every)|sign|go|about any))"
-    rf"|\b{_THING} (?:must|shall|(?:needs?|has|have|is|are|ought) to (?:always |only |never |be |stay |go |have |use |include |contain |follow |match |run |pass |come |end |start |fit |remain |get |carry |keep |support |work )|should (?:always|only|be |use |have |stay |go |come |include |contain |follow |start |end |match |remain |fit |get |take |carry |run |look |leave |arrive )|may only|can only|(?:is|are) only (?:to|allowed|for)|gets? )\b(?! know| say| admit| be (?:so|nice|fun|great|good|hard|\w+ing))"
-    rf"|\b(?:only|just) (?:with|after|once|if|when|upon) (?:my|our|the|a|an|explicit|written|i|we|someone|[A-Z]\w+)\b|\b(?:needs?|requires?|subject to|pending) (?:my|our|an?|the|prior|explicit|written|two|[A-Z][\w']+)? ?(?:\w+ )?{_APPROVAL}\b"
+    r"|(?:(?:always|first|please) )?(?:ask|check with|run [\w' ]{1,30} (?:by|past)|confirm with|consult|clear it with|get (?:my|approval|permission|a sign|sign)|wait for (?:my|approval|the (?:ok|go|green))|double[- ]check|ping|warn|tell|notify|alert|remind|cc|copy|loop in) (?:me\b|us\b|my \w+|[A-Z]\w+|the \w+|it |him |her )?[\w' -]{0,30}?\b(?:before|first|prior to|whenever|every time|each time|ok|approval|when|if|on (?:all|any|every)|sign|go|about any))"
+    rf"|\b{_THING} (?:must|shall|(?:needs?|has|have|is|are|ought) to (?:always |only |never |be |stay |go |have |use |include |contain |follow |match |run |pass |come |end |start |fit |remain |get |carry |keep |support |work )|(?<!you )(?<!we )(?<!it )(?<!they )should (?:be |use |have |stay |go |come |include |contain |follow |start |end |match |remain |fit |carry |run )|should (?:always|only) |may only|can only|(?:is|are) only (?:to|allowed|for))\b(?! feel| love| miss| think| see| remember| enjoy| know| say| admit| be (?:so|nice|fun|great|good|hard|\w+ing))"
+    rf"|\b(?:only|just) (?:with|after|once|if|when|upon) (?:my|our|the|a|an|explicit|written|i|we|someone|[A-Z]\w+)\b|\b(?:needs?|requires?|subject to|pending) [\w' ]{{0,30}}?\b{_APPROVAL}\b"
+    r"|\b(?:every|each|all|any) [\w' -]{1,40}? (?:needs?|requires?|goes|go|must|has to|have to|gets) (?!through (?:this|it|that))(?!to know)\w|\b(?:goes?|comes?) (?:through|via|past) (?:me|us|[A-Z]\w+)\b|\bI insist (?:on|that)\b|\b(?:everywhere|throughout|across the board|in all cases|every single time|always),? ?please\b|\bplease,? always\b|\b(?:has|have|is|are) to be [\w -]{1,30}|\b(?:is|are) a must\b"
+    r"|^(?:please )?(?:run|do|check|add|put|start|end|close|open|read|test|back up|wash|lock|turn|update|write|save|send|review|sync|clean|record|measure|take|give|count|mark|use|validate|verify|log) [^.;!?]{1,60}?\b(?:before|after|on|for|in|with|at|to|from) (?:each|every|any|all|you)\b|^(?:please )?(?:cite|indent|format|spell|prefix|abbreviate|address|capitali[sz]e|pronounce|translate everything|document|annotate|round|quote) (?!this\b|the (?:following|text|above|below)|it\b|that\b)[\w]|^(?:please )?(?:reply|answer|respond|write|speak|talk) (?:to \w+ )?in (?:whatever|whichever|the|plain|simple|short|full|british|american|bullet|[A-Z])[\w' ]*|^(?!I\b|I'|he\b|she\b|they\b|it\b|we\b|you\b|there\b|that|this\b|my\b|the\b)\w+ [^.;!?]{0,60}?\bonly (?:if|when|after|once|with|in|on|from|to|for|via|by|through)\b"
     r"|\b(?:mandatory|compulsory|non[- ]negotiable|a (?:hard |strict |firm )?(?:requirement|must\b|prerequisite)|hard requirement|required|obligatory|exclusively|at all times|without exception|house rule|(?:golden|standing|hard|ground|basic|key|one|new|first|general|important|my|our|the) rules?(?: is| here|:|,)|rule (?:of|number|no|#)|as a rule|standing (?:order|instruction)|policy is|convention is|from now on|going forward|from here on|every time you|each time you|for (?:all|every) (?:answers?|repl|emails?|files?|commits?))\b"
     r"|\b(?:I|we) (?:want|need|expect|would like|'d like|insist)(?: that)? (?:you to (?:always|never|only|use|keep|stick|ask|check|be|answer|reply|write|call|treat|avoid|follow)|every|all|each|everything|the \w+ to (?:always|be|use|have|stay)|(?:answers|replies|responses|it|them) (?:to be|in|short|without))"
     r"|\b(?:we|you) (?:always|only) " + _WORK_VERB + r"\b"
@@ -106,7 +111,7 @@ _DEMAND = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 
-_BOUND = r"(?:at most|at least|no more than|not more than|no less than|no fewer than|no (?:later|earlier|sooner|longer|bigger|larger) than|maximum(?: of)?|max\.?(?: of)?|min\.?(?: of)?|minimum(?: of)?|up to|under|below|less than|fewer than|more than|above|over|within|not exceed(?:ing)?|exceeds?|or less|or fewer|or more|tops|ceiling|cap|limit(?:ed)?|threshold|quota|upper bound|budget|allowance|not (?:before|after|until|past)|between)"
+_BOUND = r"(?:at (?:the )?most|at (?:the )?least|no more than|not more than|no less than|no fewer than|no (?:later|earlier|sooner|longer|bigger|larger) than|maximum(?: of)?|max\.?(?: of)?|min\.?(?: of)?|minimum(?: of)?|up to|under|below|less than|fewer than|more than|above|over|within|not exceed(?:ing)?|exceeds?|or less|or fewer|or more|tops|(?:ceiling|cap|limit|threshold|quota|upper bound|budget|allowance)(?: [\w' ]{1,30})?(?: is| are| of| at| to|:| =|'s| stays| remains)|limited to|capped at|(?:stops?|ends?|tops? out|maxe?s? out) at|only allowed|not (?:before|after|until|past)|between)"
 _LIMIT_FRAME = re.compile(
     r"\b(?:(?:limit|cap|ceiling|maximum|max|minimum|min|threshold|quota|budget|allowance|upper bound|lower bound|ceiling|spending|headcount|word count|timeout|cutoff|cut-off|tolerance)\b[\w' ,/-]{0,50}?(?:\bis\b|\bare\b|\bof\b|\bat\b|=|:|\bto\b|\bstays\b|'s\b|\bremains\b)"
     r"|(?:must|should|can|may|has to|have to|needs? to|cannot|can't|shouldn't|mustn't|don't|do not|never|keep|limit|cap|please|want|spend|won't|only|allowed|stay|make|restrict|I've got|I have|we have|we've got|there's|give me|i need|can only)\b)",
@@ -120,33 +125,40 @@ _AT_BOUND = re.compile(
 _DECIDE = re.compile(
     r"\b(?:(?:we|I|the team|they|management|everyone|my (?:wife|husband|partner|boss) and I|[A-Z]\w+ and I)(?:'ve| have|'s| has)?(?: now| finally| both| all| just| also| already)? (?:decided|agreed|settled|chosen|picked|opted|concluded|resolved|committed to using|standardi[sz]ed|signed off|made up (?:my|our) minds?|landed)\b"
     r"|decision[:\u2014 -]|(?:final|the) (?:decision|choice|call|verdict|answer)\b(?: is|:|,)|it's (?:decided|settled|final|official)|(?:I|we)(?:'m|'re| am| are) (?:going|sticking|sold|settled) (?:with|on|for)\b|(?:we|I)(?:'ll| will| shall) (?:go (?:with|for|ahead with)|use|stick (?:with|to)|be using|take|skip|drop|do it)\b"
-    r"|let's (?:just |now |all |then |please |also |maybe not |not )?(?:go (?:with|for|ahead)|use|stick|keep|make|switch|call|book|set|drop|skip|leave|take|move|put|stay|choose|pick|settle|adopt|run|plan|raise|lower|cap|bump|push|hold|ship|build|write|store|name|avoid|agree|target|say|postpone|cancel|schedule|meet|buy|not|paint|have (?:it|the|them))\b|go (?:with|for) (?:the |option |plan |a |an )?[\w`\"]"
-    r"|(?:the plan is|plan is to|the plan:|we plan to|we(?:'re| are) (?:doing|building|keeping|dropping|not|staying|taking|moving|switching|writing|shipping|launching|migrating)|I(?:'m| am) (?:switching|moving|dropping|keeping|taking|cancel\w+) )|(?<!is )[\w`-]+ it is[.!]?$|is (?:the winner|the one we|what we(?:'re| are) going with)|we chose|we picked|I chose|I picked|I(?:'ve| have) (?:chosen|picked)|we're set on|sign(?:ed)? off on|the vote (?:went|was) )",
+    r"|let's (?:just |now |all |then |please |also |maybe not |not )?(?:go with|go for (?:the|option|plan)|use|stick (?:with|to)|switch|drop|skip|choose|pick|settle|adopt|raise|lower|cap|bump|postpone|cancel|avoid|not|agree)\b|^(?:ok(?:ay)?,? |please |then |so |yes,? |just )*go with (?!the flow)(?:the |option |plan |a |an )?[\w`\"]"
+    r"|(?:the plan is|plan is to|the plan:|we plan to|we(?:'re| are) (?:dropping|switching|migrating)|I(?:'m| am) (?:switching|dropping|cancel\w+) )|(?:that|it)(?:'s| is) (?:final|settled|decided)|final decision|voted\b|^(?:\w+[,:]? )?(?!yes|here|there|what|that|how|as|where|sure|so|like|oh|well|who|why)[\w`+#.-]+ it is(?: then| for [\w' ]+)?[.!]?$|is (?:the winner|the one we|what we(?:'re| are) going with)|we chose|we picked|I chose|I picked|I(?:'ve| have) (?:chosen|picked)|we're set on|sign(?:ed)? off on|the vote (?:went|was) )",
     re.IGNORECASE,
 )  # fmt: skip
 
+_WEAK_DECISION = re.compile(
+    r"\blet's (?:just |now |all |then |please |also )?(?:keep|make|call|book|set|leave|take|move|put|stay|run|plan|push|hold|ship|build|write|store|name|target|say|schedule|meet|buy|paint|have (?:it|the|them))\b|\b(?:we|I)(?:'re| are|'m| am) (?:doing|building|keeping|staying|taking|moving|writing|shipping|launching|going)\b|\b(?:is|are|'s) going to be (?:in|at|on|called|named|done)\b",
+    re.IGNORECASE,
+)
+"""A decision where the sentence has a value."""
+
 _AIM = re.compile(
     r"\b(?:(?:my|our|the|main|overall|end|ultimate|whole|final|real|big|long[- ]term|primary) (?:\w+ ){0,3}?(?:goals?|aims?|objectives?|targets?|purpose|mission|ambition|priority|north star|intention|point of (?:this|all|the)[\w ]{0,30}|idea here|end ?game|dream|deliverable|success criteri\w+)(?: here| for [\w' ]{1,40}| of [\w' ]{1,40}| with [\w' ]{1,40}| this \w+| right now)?(?: is| are|:|,| has| =|'s| would be)"
-    r"|goal:|objective:|target:|aim:|mission:|what (?:I|we)(?:'m| am|'re| are)? (?:really |ultimately |actually )?(?:want|need|after|trying|aiming|hoping)[\w ]{0,30} is|success (?:means|is|looks)|we(?:'ll| will) be done when|done (?:means|is when|when)|by the end of (?:this|the|it|today|june|july|next|q\d|\w+ day)[^.?!]{0,20}(?:I|we) (?:want|need|should|must|'d like|have to)|(?:I|we)(?:'m|'re| am| are) (?:aiming|shooting|working towards?|saving (?:up )?for|training for|targeting|on track)"
+    r"|goal:|objective:|target:|aim:|mission:|what (?:matters|counts)(?: most| here)? is|(?:the|my|our) (?:most important thing|main thing|top priority) is|what (?:I|we)(?:'m| am|'re| are)? (?:really |ultimately |actually )?(?:want|need|after|trying|aiming|hoping)[\w ]{0,30} is|success (?:means|is|looks)|we(?:'ll| will) be done when|done (?:means|is when|when)|by the end of (?:this|the|it|today|june|july|next|q\d|\w+ day)[^.?!]{0,20}(?:I|we) (?:want|need|should|must|'d like|have to)|(?:I|we)(?:'m|'re| am| are) (?:aiming|shooting|working towards?|saving (?:up )?for|training for|targeting|on track)"
     r"|(?:eventually|ultimately|in the end|in the long run|long[- ]term),? (?:I|we) (?:want|would like|'d like|need|hope|plan|aim|should)|(?:I|we) (?:aim|intend|hope|plan|want|would like|'d like|need|have|must|'ve got|'m hoping|'re hoping|'m trying|'re trying|are trying|am trying|'m planning|'re planning)(?: to| on)\b)",
     re.IGNORECASE,
 )  # fmt: skip
+_BY_WHEN = re.compile(r"\b(?:by|before|until|this|next) (?:the )?(?:end|start|middle|beginning|(?-i:[A-Z])\w+|summer|spring|autumn|fall|winter|noon|lunch|year|quarter|month|week|launch|exams?|holidays?|wedding)\b", re.IGNORECASE)
 _PLAIN_AIM = re.compile(
-    r"\b(?:goals?|aims?|objectives?|targets?|purpose|mission|ambition|priority|north star|aiming|ultimately|eventually|in the long run|done when|success|saving (?:up )?for|training for|what (?:I|we)\b[\w ']{0,40}\bis\b|point of)\b",
+    r"\b(?:goals?|aims?|objectives?|targets?|purpose|mission|ambition|priority|north star|aiming|ultimately|eventually|in the long run|done when|success|saving (?:up )?for|training for|what matters|most important|main thing|what (?:I|we)\b[\w ']{0,40}\bis\b|point of)\b",
     re.IGNORECASE,
 )
 
 _PROMISE = re.compile(
-    r"\b(?:I(?:'ll| will| shall)|we(?:'ll| will)|I(?:'m| am) going to|we(?:'re| are) going to)\b|\b(?:I|we)(?:'ve| have)? (?:hereby )?(?:promise[ds]?|commit(?:ted)?(?: to| ourselves)|guarantee[ds]?|pledge[ds]?|swore|swear|gave (?:them|him|her|my|our) word|owe|vow(?:ed)?|told (?:them|him|her|the \w+|\w+) (?:that )?(?:we|I)(?:'d|'ll| would| will))\b|\byou have my word\b|\bcount on me\b",
+    r"\b(?:I(?:'ll| will| shall)|we(?:'ll| will)|I(?:'m| am) going to|we(?:'re| are) going to)\b|\b(?:I|we)(?:'ve| have)? (?:hereby )?(?:promise[ds]?|commit(?:ted)?(?: to| ourselves)|guarantee[ds]?|pledge[ds]?|swore|swear|gave (?:them|him|her|my|our) word|owe|vow(?:ed)?|told [\w. ]{1,30}? (?:that )?(?:we|I)(?:'d|'ll| would| will))\b|\byou have my word\b|\bmy word\b|\byou(?:'ll| will) (?:have|get) (?:the|my|it|them|your)\b",
     re.IGNORECASE,
 )
-_HARD_PROMISE = re.compile(r"\b(?:promis\w*|commit\w*|guarantee\w*|pledge\w*|vow\w*|swear|swore|word|owe|told|make sure|won't|never|always)\b", re.IGNORECASE)
+_HARD_PROMISE = re.compile(r"\b(?:promis\w*|commit\w*|guarantee\w*|pledge\w*|vow\w*|swear|swore|word|owe|told|won't)\b", re.IGNORECASE)
 
 _PREFER = re.compile(
     r"\b(?:I|we|my (?:wife|husband|son|daughter|partner|mother|mom|mum|father|dad|boss|client|kids?|team)|she|he|they)(?:'d| would)?(?: really| much| strongly| generally| usually| always| personally| still| do| definitely| kind of| tend to| would| also| both| actually)* (?:prefers?|favou?rs?|rather (?:not |have |go |see |use |keep |you |we |avoid |take |be |sit |stay )|dislikes?|hates?|detests?|loathes?|can't stand|cannot stand|can't tolerate|go for)\b"
     r"|\b(?:I|we)(?:'d| would) rather\b|\bI (?:really |also |just )?(?:don't|do not|can't|cannot|never|no longer) (?:like|eat|drink|do|enjoy|care for|want (?:any|to (?:sit|fly|stay|drive|get|be|hear|see))|touch|take|tolerate|have (?:dairy|gluten|meat|sugar|nuts)|handle|wear|use|work (?:on|past|after|before|weekends)|read)\b(?! know| it\b| to (?:be|say|think|admit)| that (?:much|often)| think| have| enough| about| how| understand)"
     r"|\bI(?:'m| am)(?: a| an| strictly| mostly| very| really| severely| quite| a bit| highly| also| not| no)* (?:vegetarian|vegan|pescatarian|gluten[- ]free|lactose|coeliac|celiac|diabetic|allergic|intolerant|left[- ]handed|colou?r[- ]?blind|kosher|halal|teetotal|fan of|morning person|night owl|more of an?|picky about|partial to|keen on|into (?:short|minimal))\b|\b(?:is|are) (?:severely |very |highly )?(?:allergic|vegetarian|vegan|lactose intolerant|gluten intolerant|diabetic|coeliac|celiac)\b|\b(?:nut|peanut|shellfish|dairy|penicillin|pollen|bee|latex|egg|soy|gluten|wheat) allergy\b"
-    r"|\bmy (?:\w+ )?(?:favou?rite|preference|preferred|go[- ]to|usual|taste|pet peeve)\b|\bI like (?:my|to (?:be|have|get|keep|see|read|sit|stay|work|fly|travel)|things|short|it (?:when|short|simple|brief|plain)|when|answers?|emails?|clean|small|long|plain|having|aisle|window|the (?:window|aisle|quiet|short|simple|plain))\b|\bpreferabl[ye]\b|\bideally\b|\b(?:works?|suits?) (?:best|better) for me\b|\bmy preference\b|\bprefer(?:red|ence|s)?\b|\bif (?:at all )?possible\b",
+    r"|\bmy (?:\w+ )?(?:favou?rite [\w ]{1,25} (?:is|are)|preference|preferred|pet peeve)\b|\b(?:I|we|I'm|I've)\b[\w' ]{0,25}\b(?:vegetarian|vegan|pescatarian)\b|\b(?:is|are|works?|suits?) (?:me |us )?(?:best|better|easier|easiest)(?: for (?:me|us))?[.!]?$|\bI like [\w' ]{1,40} (?:more than|better than|best)\b|^[\w' -]{2,40} over [\w' -]{2,40}(?: for me|,? please|,? always|,? any day)|^if (?:there's|there is|i have|you have|given|we have) (?:a|the)? ?choice\b|\bI like (?:my|to (?:be|have|get|keep|see|read|sit|stay|work|fly|travel)|things|short|it (?:when|short|simple|brief|plain)|when|answers?|emails?|clean|small|long|plain|having|aisle|window|the (?:window|aisle|quiet|short|simple|plain))\b|\bpreferabl[ye]\b|\b(?:works?|suits?) (?:best|better) for me\b|\bmy preference\b|\bprefer(?:red|ence|s)?\b",
     re.IGNORECASE,
 )  # fmt: skip
 _LASTING_LIKE = re.compile(r"\b(?:allerg|intoleran|vegetarian|vegan|celiac|coeliac|diabetic)", re.IGNORECASE)
@@ -157,6 +169,16 @@ _OWNED = re.compile(
 )  # fmt: skip
 _SETTING = re.compile(
     r"\b(?:budget|deadline|due date|limit|cap|address|phone|number|mobile|email|e-mail|name|surname|flight|train|room|port|branch|version|database|host|hostname|server|cluster|region|bucket|endpoint|url|repo|repository|project|path|folder|directory|account|iban|order|ticket|booking|reservation|confirmation|reference|seat|gate|platform|hotel|appointment|meeting|call|standup|interview|party|wedding|birthday|anniversary|launch|release|go-live|owner|contact|manager|boss|doctor|dentist|vet|landlord|teacher|tutor|supervisor|client|customer|supplier|vendor|accountant|lawyer|dose|dosage|medication|prescription|timezone|time zone|currency|language|size|shoe size|colou?r|model|plan|theme|code|pin|id|key|target|quota|discount|price|rate|fee|rent|salary|weight|height|width|length|temperature|blood pressure|capacity|timeout|interval|schedule|shift|pickup|delivery|arrival|departure|check-?in|check-?out|start|end|kickoff|location|venue|office|school|class|grade|subject|topic|title|codename|username|user ?name|handle|login|ssid|wifi|licen[cs]e plate|registration|guest list|headcount|menu|exam|due|delivery window|channel|environment|framework|runtime|stack|os|pronouns?|age|nickname|password|zip|postcode|postal code|count|total|sum|score|goal|threshold|margin|sla|retention|frequency|stage|status|role|position|employer|company|team|city|country|contract|subscription|car|laptop|phone number|surgery|operation|visit|session|lesson|rehearsal|concert|game|match|trip|holiday|vacation|move-in|closing|backup|log level|contact person|point of contact|po number|invoice|policy number|case|ticket number|vat|tax)\b",
+    re.IGNORECASE,
+)  # fmt: skip
+_TERSE_SETTING = re.compile(r"\b(?:topic|subject|theme|language|stack|codename|title|venue|owner|contact|branch|model|framework|plan|menu|password|status|location)\b", re.IGNORECASE)
+_KEY_VALUE = re.compile(r"^(?!note|ps|fyi|hi|hey|update|example|question|answer|http|re\b)(?:[\w'/&.-]+ ){0,4}[\w'/&.-]+\s?[:=] ?(?=\S)", re.IGNORECASE)
+_PAST_VERB = re.compile(
+    r"\b(?:was|were|had|did|didn't|wasn't|weren't|went|took|got|came|saw|made|said|told|gave|found|felt|left|bought|met|ate|drank|spent|paid|won|lost|thought|knew|began|started|finished|used|tried|ended|lasted|visited|watched|played|worked|happened|attended|[a-z]{3,}ed (?=a\b|the\b|my\b|our\b|in\b|at\b|for\b|to\b|with\b|up\b|it\b|out\b|about\b|over\b))\b",
+    re.IGNORECASE,
+)
+_PRESENT = re.compile(
+    r"\b(?:(?:starts?|begins?|ends?|opens?|closes?|leaves?|departs?|arrives?|lands?|boards?|comes?|costs?|lasts?|expires?|runs?|listens?|targets?|weighs?|sees? me|meets?|takes?|needs?|requires?|allows?|happens?|delivers?|collects?|returns?|gets? (?:back|in|his|her|their|my)|flies|goes live|ships|falls|moves?|hosts?|teaches|serves?|holds?|contains?|earns?|pays?|bills?|charges?|measures?|stands?|sits?|stays?|reads?|says?|owns?|send (?:it|them|this|that|everything))\b[^.;!?]{0,40}?\b(?:on|at|in|by|from|until|till|to|for|about|around|only|just)?\b|(?:I|we) (?:have|take|need|pay|use|get|do|eat|drink|earn|work|start|leave|arrive|inject|measure|swim|run|wake|sleep)\b|party of|group of|table for|room for|it's|there are|there's|is|are|will|'ll|won't)\b",
     re.IGNORECASE,
 )  # fmt: skip
 _PASSING = re.compile(
@@ -173,12 +195,12 @@ _SET_FACT = re.compile(
 )  # fmt: skip
 
 _REVISES = re.compile(
-    r"\b(?:actually|instead|in place of|rather than|no longer|not any ?more|any ?more|any longer|from now on|from (?:today|tomorrow|here|this point|\w+day) on(?:wards?)?|as of (?:now|today|this|tomorrow|next|\w+day)|going forward|starting (?:today|now|tomorrow|this|next|\w+day)|scratch (?:that|the|what|my)|strike (?:that|the)|correction|I meant|I misspoke|my mistake|mea culpa|I was wrong|(?:got|had|said) (?:it|that|the \w+) wrong|typo|oops|on second thoughts?|(?:changed|change of) (?:my|our|his|her|plans?|mind|heart)|change of|changed|changes|change (?:that|it|the|this|my|our)|(?:forget|ignore|disregard|drop|cancel|undo|revoke|lift|scrap|ditch|bin|retract|reverse|revise|replace|overrule|override|update|amend) (?:what|that|the|my|our|this|about|it)|update[:,]|new (?:plan|rule|limit|deadline|budget|address|number|date|time|target|goal|version|port|phone|email|one|owner|flight|price|policy|value|\w+:)|(?:the|my|our) new|make (?:it|that|this)|bump(?:ed)?|rais(?:e|ed|ing)|lower(?:ed)?|increas\w+|reduc\w+|extend\w*|shorten\w*|cut (?:it|that|the|to)|moved?|moves|pushed?|postponed?|brought forward|rescheduled|shifted|switch(?:ed|ing)?|migrat\w+|upgraded?|now|is fine|are fine|fine now|okay now|ok now|allowed (?:now|again|after all)|after all|not [\w' -]{1,40}?,? but|used to|previously|earlier|before I said|I said|we said|turns out|it(?:'s| is) (?:now|really|been)|replaces?|supersedes?|overrides?|relocated|grew to|went (?:up|down)|up to \d+ now|back to|renamed|changing|swap(?:ped)?|go with \w+ (?:instead|after)|sorry,|no,|nope,|wait,|hmm,|hold on)\b",
+    r"\b(?:actually|instead|in place of|rather than|no longer|not any ?more|any ?more|any longer|from now on|from (?:today|tomorrow|here|this point|\w+day) on(?:wards?)?|as of (?:now|today|this|tomorrow|next|\w+day)|going forward|starting (?:today|now|tomorrow|this|next|\w+day)|scratch (?:that|the|what|my)|strike (?:that|the)|correction|I meant|I misspoke|my mistake|mea culpa|I was wrong|(?:got|had|said) (?:it|that|the \w+) wrong|typo|oops|on second thoughts?|(?:changed|change of) (?:my|our|his|her|plans?|mind|heart)|change of|changed|changes|change (?:that|it|the|this|my|our)|(?:forget|ignore|disregard|drop|cancel|undo|revoke|lift|scrap|ditch|bin|retract|reverse|revise|replace|overrule|override|update|amend) (?:what|that|the|my|our|this|about|it)|update[:,]|new (?:plan|rule|limit|deadline|budget|address|number|date|time|target|goal|version|port|phone|email|one|owner|flight|price|policy|value|\w+:)|(?:the|my|our) new|make (?:it|that|this)|bump(?:ed)?|rais(?:e|ed|ing)|lower(?:ed)?|increas\w+|reduc\w+|extend\w*|shorten\w*|cut (?:it|that|the|to)|moved?|moves|pushed?|postponed?|brought forward|rescheduled|shifted|switch(?:ed|ing)?|migrat\w+|upgraded?|now|is fine|are fine|fine now|okay now|ok now|allowed (?:now|again|after all)|after all|not [\w' -]{1,40}?,? but|used to|previously|earlier|before I said|I said|we said|turns out|it(?:'s| is) (?:now|really|been)|replaces?|supersedes?|overrides?|relocated|grew to|went (?:up|down)|up to \d+ now|back to|renamed|changing|swap(?:ped)?|slipped|lifted|slips|approved|granted|allow(?:s|ed)?|gave (?:us|me|them)|took over|taken over|takes over|rebooked|fell through|cancel\w+|misread|misremember\w+|need until|won't (?:manage|make|have|be able)|talked me|new|grown|got (?:bigger|smaller|longer|shorter|delayed|moved)|more (?:ambitious|realistic)|can go up|go up to|from (?:today|tomorrow|monday|now)|again|better|too (?:strict|low|high|small|tight|short|long|expensive)|go with \w+ (?:instead|after)|sorry,|no,|nope,|wait,|hmm,|hold on)\b",
     re.IGNORECASE,
 )  # fmt: skip
 _STRONG_CORRECTION = re.compile(
     r"\b(?:scratch that|strike that|correction|I meant|I misspoke|make (?:it|that|this)|change (?:that|it|this|the [\w ]{1,30}) to|not [\w' .,:/-]{1,40}?,? but (?:rather )?(?=\S)\w+|on second thoughts?|(?:changed|change of) (?:my|our) mind|change of plans?|forget (?:what|the) |ignore (?:what|my|the) |disregard|instead of|it's [\w` .:-]{1,40}, not\b|bump (?:it|that)|cut it|turn it (?:up|down)|replace \S+ (?:\w+ )?with|switch(?:ing)? (?:to|from|back|over)|(?:no|nope|sorry|wait|oops|hmm|hold on|actually)[,:\u2014-]+ ?(?!i (?:think|was|am|don't|just|guess|mean\b|have)|that's|it's (?:been|fine|ok|good)|we (?:were|had)|not (?:really|yet)|he|she|they)[\w`]+)\b"
-    r"|, not (?:the |a |an )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
+    r"|^(?:actually|no|nope|wait|sorry|hmm|ok|okay)\b[, ]+(?:actually |no |wait |better |rather |then |let's |make |use |go |with |do )*(?:the )?[\w`$€.:+#-]+(?: [\w`:+#-]+)?(?: then| instead| please)?[.!]?$|, not (?:the |a |an )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
     re.IGNORECASE,
 )  # fmt: skip
 _LIFTS = re.compile(
@@ -201,6 +223,7 @@ _REQUEST = re.compile(
     r"|(?:can|could|shall|should|may) (?:we|you) (?:please |maybe |just |also )?(?:make|move|change|switch|push|raise|bump|lower|go with|bring|set|increase|cut|extend|postpone|use \w+ instead|stick|keep)|(?:how|what) about (?=[^?]*\binstead\b))",
     re.IGNORECASE,
 )  # fmt: skip
+_TAG_QUESTION = re.compile(r",? (?:ok|okay|k|right|alright|please|yes|yeah|deal|got it|understood|clear|agreed|cool|fine|will you)\?+$", re.IGNORECASE)
 _HYPOTHESIS = re.compile(
     r"^(?:(?:and|but|so|well|hmm|oh)[, ]+)*(?:if (?:we|i|you|it|they|he|she) (?:must|had to|were|was|could|would|did|ever had)\b|suppose|imagine|assuming|what if|say we|let's say|hypothetically|in theory|had (?:i|we)|were (?:i|we)|should (?:i|we|you)\b|i wonder|wondering|i(?:'m| am) (?:not sure|unsure|wondering|curious|torn|debating|undecided|considering|thinking (?:about|of|whether|if|maybe))|not sure|maybe|perhaps|possibly|i (?:might|may|could)|we (?:might|could)|do (?:i|we|you)|does|did|is it|are (?:you|we|they)|am i|why|how (?:do|can|should|would|to|come)|what (?:is|are|should|do|does|would)|which|who|where|when (?:should|do|is|are|will|can))\b",
     re.IGNORECASE,
@@ -247,15 +270,18 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
     if language != "English":
         return _read_foreign(sentence, plain, language)
     masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), plain)
+    masked = _TAG_QUESTION.sub(lambda tag: "." + " " * (len(tag[0]) - 1), masked)
     if "?" in masked[-4:] and not _REQUEST.match(masked):
         return None
     if _HYPOTHESIS.match(masked) and not _REQUEST.match(masked):
         return None
     values = tuple(find_values(masked))
     kind = _kind_of(masked, values)
-    if kind is None:
-        return None
-    return _statement(sentence, masked, kind, values)
+    if kind is not None:
+        return _statement(sentence, masked, kind, values)
+    if _may_revise(masked, values):
+        return replace(_statement(sentence, masked, "correction", values), revises=True, needs_target=True)
+    return None
 
 
 def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
@@ -293,7 +319,7 @@ def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | Non
                 return "preference"
             if _is_limit(masked):
                 return "limit"
-            if (aim := _AIM.search(masked)) and (has_typed or _PLAIN_AIM.search(masked)):
+            if (aim := _AIM.search(masked)) and (has_typed or _PLAIN_AIM.search(masked) or _BY_WHEN.search(masked)):
                 del aim
                 return "goal"
             if _DEMAND.search(masked):
@@ -301,17 +327,26 @@ def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | Non
         if not is_past or _REVISES.search(masked):
             if _DECIDE.search(masked):
                 return "decision"
+            if _WEAK_DECISION.search(masked) and (values or find_option(masked) is not None):
+                return "decision"
             if _PROMISE.search(masked) and (has_typed or _HARD_PROMISE.search(masked)):
                 return "commitment"
     if is_story and not _STRONG_CORRECTION.search(masked):
         return None
     if _is_value(masked, values, is_hedged=is_hedged, is_past=is_past):
         return "value"
-    if not is_hedged and _LIFTS.search(masked) and _REVISES.search(masked):
-        return "correction"
-    if not is_hedged and _STRONG_CORRECTION.search(masked) and (values or find_option(masked) or len(masked) < 90):
+    if not is_hedged and _STRONG_CORRECTION.search(masked) and (values or find_option(masked) is not None):
         return "correction"
     return None
+
+
+def _may_revise(masked: str, values: tuple[TypedValue, ...]) -> bool:
+    """True for a sentence that counts where it changes something in the ledger, and only there."""
+    if _PAST.search(masked) or len(masked) > 200:
+        return False
+    if _LIFTS.search(masked):
+        return True
+    return bool(_REVISES.search(masked)) and (bool(values) or find_option(masked) is not None)
 
 
 def _is_limit(masked: str) -> bool:
@@ -328,12 +363,19 @@ def _is_value(masked: str, values: tuple[TypedValue, ...], *, is_hedged: bool, i
     owned = _OWNED.search(masked)
     if owned is not None and not (is_past and not revises):
         rest = owned["rest"].strip()
-        is_setting = bool(_SETTING.search(owned["what"]))
+        head = re.split(r" (?:for|of|with|at|in|on|from|to|by) ", owned["what"])[0]
+        is_setting = bool(_SETTING.search(head))
         at_value = any(value.start >= owned.start("rest") - 1 for value in values) or find_option(rest) is not None
-        if is_setting and (at_value or (len(rest.split()) <= 6 and not _PASSING.match(rest))):
+        is_own = bool(re.match(r"(?:my|our|new|current)\b", owned[0], re.IGNORECASE)) or bool(_TERSE_SETTING.search(head))
+        is_set = masked[owned.end("what") : owned.start("rest")].strip().lower() in ("is", "are", "will be", "is now", ":", "=")
+        if is_setting and not _PASSING.match(rest) and (at_value or (is_own and is_set and len(rest.split()) <= 5)):
             return True
-        if at_value and has_typed and not _PASSING.match(rest):
+        if at_value and (has_typed or find_option(rest) is not None) and not _PASSING.match(rest):
             return True
+    if _KEY_VALUE.match(masked) and has_value and len(masked.split()) <= 14:
+        return True
+    if has_typed and not is_past and not _PAST_VERB.search(masked) and _PRESENT.search(masked):
+        return True
     fact = _SET_FACT.search(masked)
     if fact is not None and not (is_past and not revises):
         is_name = fact[0].lower().startswith(("call me", "my name", "i go by", "name's", "you can call", "address me"))
@@ -376,7 +418,8 @@ def _statement(
     lifts = bool(_LIFTS.search(masked)) and not (is_prohibition and not re.search(r"\bno longer\b", masked, re.IGNORECASE))
     subject = _subject(masked, value, old)
     if len(subject) < 2 and re.search(r"\b(?:it|that|this|them|one|those)\b", masked, re.IGNORECASE) and sentence.before:
-        subject = tuple(dict.fromkeys((*subject, *subject_stems(sentence.before, tuple(find_values(sentence.before))))))
+        typed = tuple(value for value in find_values(sentence.before) if value.type != "name")
+        subject = tuple(dict.fromkeys((*subject, *subject_stems(sentence.before, typed))))
     return BindingStatement(
         kind,
         sentence.text,
@@ -404,6 +447,8 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
     stems = subject_stems(text, (value,) if value is not None else ())
     if value is not None and value.type.startswith("option:"):
         stems = tuple(dict.fromkeys((*stems, f"@{value.type[7:]}")))
+    elif value is not None and value.type == "address":
+        stems = tuple(dict.fromkeys((*stems, "=address")))
     return stems
 
 

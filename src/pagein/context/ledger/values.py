@@ -38,6 +38,7 @@ _TYPED = re.compile(
     r"|(?P<quoted>[\"\u201c\u201e][^\"\u201d\n\x00]{1,60}[\"\u201d])"
     r"|(?P<url>\b(?:https?://|www\.)[^\s,;]{3,120}|\b[\w.+-]{1,60}@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4})"
     rf"|(?P<iso>\b\d{{4}}-\d\d-\d\d\b|\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}\b)"
+    r"|(?P<address>(?-i:\b\d{1,5}[a-z]?,? (?:[A-Z][\w.'-]+ ){0,3}(?:Street|St|Road|Rd|Avenue|Ave|Lane|Ln|Drive|Dr|Way|Court|Ct|Place|Pl|Boulevard|Blvd|Close|Square|Terrace|Crescent|Row|Hill|Park|Gardens|Highway|Parkway)\b|\b[A-Z]\w+(?:stra(?:ße|sse)|weg|gasse|platz|allee|straat|laan) \d{1,4}[a-z]?\b|\b(?:Rue|Calle|Via|Rua|Avenida|Boulevard) (?:[\w'-]+ ){1,4}\d{1,4}\b))"
     rf"|(?P<date>\b(?:\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}|{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?)\b(?:,? \d{{4}})?|\bthe \d{{1,2}}(?:st|nd|rd|th)\b)"
     rf"|(?P<money>[$€£¥₹]\s?{_NUM}\s?(?:k|m|million)?\b|\b{_NUM}\s?(?:k\s?|thousand |million )?{_CURRENCY}(?!\w))"
     r"|(?P<time>\b\d{1,2}(?:[:.]\d\d)?\s?(?:am|pm|a\.m\.|p\.m\.)(?!\w)|\b\d{1,2}:\d\d\b(?:\s?(?:h|uhr|o'clock))?|\b\d{1,2} o'clock|\b(?:noon|midnight|half past \w+|quarter (?:past|to) \w+)\b)"
@@ -134,7 +135,7 @@ OPTION_GROUPS = MappingProxyType(_table(_GROUP_TEXT))
 """Options of which one is chosen: another one of the same group may replace it."""
 
 _STOP_TEXT = """
-a an the this that these those it its he she they them him her his their theirs we us our ours you your yours i me my mine
+hmm hm oops wait a an the this that these those it its he she they them him her his their theirs we us our ours you your yours i me my mine
 and or but nor so yet if then else when while where who whom whose which what why how as at by for from in into of off on
 onto out over per than through till to toward under until up upon via with within without about above across after
 against along among around before behind below beneath beside between beyond during except
@@ -223,8 +224,7 @@ def subject_stems(masked: str, values: tuple[TypedValue, ...]) -> tuple[str, ...
     """Return the stems of the content words, without those of the values, concepts for words that have one."""
     text = list(masked)
     for value in values:
-        if value.type != "name":
-            text[value.start : value.end] = " " * (value.end - value.start)
+        text[value.start : value.end] = " " * (value.end - value.start)
     stems = {}
     for word in _WORDS.findall("".join(text).replace("\x00", " ")):
         lower = word.lower().replace("\u2019", "'")
