@@ -29,7 +29,6 @@ from pagein.context.view.view import View, ViewEntry
 from pagein.events.handles import step_handle
 from pagein.events.identifiers import argument_text, identifiers
 from pagein.events.steps import ActionStep, SummaryStep, TaskStep, as_text
-from pagein.search.tokenizer import query_terms
 from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
@@ -284,6 +283,8 @@ def available_tokens(view: View, limit_share: float) -> int:
 
 def build_question(view: View) -> str:
     """Build the search query where the user speaks: the user's words, and the exchange before where they say little."""
+    from pagein.search.tokenizer import query_terms  # noqa: PLC0415 - loads where something left
+
     speeches = [entry for entry in reversed(view.run) if is_speech(entry)]
     if not speeches:
         return ""

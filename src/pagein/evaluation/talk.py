@@ -91,12 +91,13 @@ def talks_of_chats(
                 left -= cost
             if left < tokens // 50:
                 break
-        turns = [turn for _, session in sorted(chosen.items(), key=lambda pair: (pair[1][0].at, pair[0])) for turn in session]
-        texts = {turn.id: turn.text for turn in turns}
+        in_order = sorted(chosen.items(), key=lambda pair: (pair[1][0].at, pair[0]))
+        said = [turn for _, session in in_order for turn in session]
+        texts = {turn.id: turn.text for turn in said}
         yield Talk(
             chat.question.id,
-            tuple({"role": turn.role, "content": turn.text} for turn in turns),
-            tuple(turn.at for turn in turns),
+            tuple({"role": turn.role, "content": turn.text} for turn in said),
+            tuple(turn.at for turn in said),
             (_question(chat.question, texts),),
         )
 

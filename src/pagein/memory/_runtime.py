@@ -240,7 +240,7 @@ class MemoryRuntime:
     def report(self) -> Report:
         """The report of the view as it stands, with every problem so far."""
         self.check_open()
-        view, last = self.state.current_view(), self.state.usage.last_view
+        view, last = self.state.view_with_ledger(), self.state.usage.last_view
         tail = last.tail if last is not None and last.head == view.head else ()
         problems = (*self.state.problems.messages, *self.facts.problems.messages, *self.search.problems)
         return replace(view.with_tail(tail).report, problems=problems)

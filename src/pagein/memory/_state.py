@@ -11,6 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from pagein.context.compaction.base import Policy
+from pagein.context.ledger.block import with_ledger
 from pagein.context.page_in import REFRESH_ACTIONS, PageIn, SearchShare, VisibleContentCache
 from pagein.context.view.fold import Fold
 from pagein.context.view.view import View, ViewEntry
@@ -316,6 +317,11 @@ class RunState:
     def current_view(self) -> View:
         """The view as it stands, counted against the limit but not held to it."""
         return self.log.fold.view(self.usage.limit())
+
+    def view_with_ledger(self) -> View:
+        """The view as it stands, with the ledger's block where something left it."""
+        view = self.current_view()
+        return with_ledger(view, self.fold.ledger, self.fold.ledger_blocks) if view.has_replaced_entries else view
 
     def apply_entries(self, entries: Sequence[Entry]) -> None:
         """Fold new entries in, and learn from the usage in them."""

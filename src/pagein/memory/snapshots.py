@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
+from pagein.context.ledger.block import LedgerBlock
 from pagein.context.page_in import NameIndex, PageIn, SearchShare, restore_entry
 from pagein.context.view.fold import Fold, delta_decode, delta_encode
 from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock
@@ -68,6 +69,7 @@ def encode_snapshot(log: FoldedLog, page_in: PageInState) -> bytes:
         "ends": log.fold.counter.cached_counts((CONTINUE, EARLIER)),
         "part": [page_in.search_share.share, sorted(page_in.search_share.showed), page_in.search_share.actions],
         "tail": None if page_in.cache is None else _encode_cache(page_in.cache),
+        "blocks": [[keys, tokens, *block] for (keys, tokens), block in log.fold.ledger_blocks.items()],
     }
     return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
 
@@ -89,6 +91,8 @@ def restore(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int
 
     fold = Fold.from_state(counter, value["fold"], bodies)
     fold.counter.add_counts(value["ends"])
+    for keys, tokens, *block in value["blocks"]:
+        fold.ledger_blocks[tuple((position, number) for position, number in keys), tokens] = LedgerBlock(*block)
     data = b64decode(value["heard"])
     starts = range(0, len(data), _FINGERPRINT_BYTES)
     fingerprints = [data[at : at + _FINGERPRINT_BYTES] for at in starts]
@@ -104,7 +108,7 @@ def _encode_cache(cache: PageInCache) -> dict[str, Any]:
     index, entry = page_in.index, None if rendered is None else rendered.entry
     return {
         "at": [cache.head, cache.compactions],
-        "paged": [page_in.blocks, page_in.costs, sorted(page_in.new_names), page_in.names_tokens],
+        "paged": [page_in.blocks, page_in.costs, sorted(page_in.new_names), page_in.names_tokens, page_in.turns],
         "index": None if index is None else [dict(index.chances), index.beside],
         "stood": None if rendered is None else [rendered.head, rendered.room],
         "shown": None if entry is None else [_block_text(entry), entry.tokens],
@@ -118,7 +122,7 @@ def _block_text(entry: ViewEntry) -> str:
 
 
 def _decode_cache(value: Mapping[str, Any]) -> PageInCache:
-    blocks, costs, new_names, names_tokens = value["paged"]
+    blocks, costs, new_names, names_tokens, turns = value["paged"]
     index, place, entry = value["index"], value["stood"], value["shown"]
     if index is not None:
         index = NameIndex(index[0], tuple(map(tuple, index[1])))
@@ -126,6 +130,6 @@ def _decode_cache(value: Mapping[str, Any]) -> PageInCache:
     if place is not None:
         head, room = place
         rendered = RenderedPageIn(head, room, None if entry is None else restore_entry(entry[0], head, entry[1]))
-    page_in = PageIn(tuple(blocks), tuple(costs), frozenset(new_names), index, names_tokens)
+    page_in = PageIn(tuple(blocks), tuple(costs), frozenset(new_names), index, names_tokens, tuple(turns))
     head, compactions = value["at"]
     return PageInCache(head, compactions, page_in, rendered)

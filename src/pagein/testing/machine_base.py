@@ -350,7 +350,7 @@ def memory_state(memory: AgentMemory) -> dict[str, object]:
     """Return the state of a memory, part by part."""
     run_state = memory._runtime.state  # noqa: SLF001 - what is watched
     parts = dict(decode_body(encode_snapshot(run_state.log, PageInState())))
-    del parts["ends"]  # depends on what was counted
+    del parts["ends"], parts["blocks"]  # depend on what was counted and shown
     fold = parts.pop("fold")
     return {**fold, **parts, "view": memory._runtime.state.fold.view(1), "steps": memory.steps}  # noqa: SLF001
 

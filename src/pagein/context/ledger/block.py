@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from pagein.context.compaction.base import newest_user_position
 from pagein.context.compaction.episodes import protected_positions
-from pagein.context.ledger.run_ledger import LedgerBlock, RunLedger, render
 from pagein.context.view.fold import make_entry
 from pagein.context.view.layout import ContextBlock, messages_of
 from pagein.context.view.view import View, ViewEntry, request_cost
 from pagein.events.entries import Pin
+
+if TYPE_CHECKING:
+    from pagein.context.ledger.run_ledger import RunLedger
 
 LEDGER_SHARE, LEDGER_SMALL_SHARE, LEDGER_SMALL_TOKENS = 0.25, 0.7, 1_000
 """Share of the limit for the ledger; where the limit is small up to the second share, but not above these tokens."""
@@ -25,6 +28,24 @@ NO_POSITION = -1
 """The position of the block's entry, which is no step."""
 
 
+MAX_BLOCKS = 4
+"""Rendered blocks that are remembered: the one in view, and those that compactions are planned with."""
+
+BlockKey = tuple[tuple[tuple[int, int], ...], int]
+"""The places of a block's items, and the tokens that it may have."""
+
+
+class LedgerBlock(NamedTuple):
+    """A rendered block, and its tokens in a request."""
+
+    text: str
+    tokens: int
+
+
+Blocks = dict[BlockKey, LedgerBlock]
+"""The last rendered blocks."""
+
+
 def ledger_room(limit: int) -> int:
     """Return the most tokens that the ledger may have of a limit.
 
@@ -34,34 +55,37 @@ def ledger_room(limit: int) -> int:
     return max(int(limit * LEDGER_SHARE), min(int(limit * LEDGER_SMALL_SHARE), LEDGER_SMALL_TOKENS))
 
 
-def reserve_tokens(view: View, ledger: RunLedger) -> int:
+def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> int:
     """Return the tokens to leave for the block after a compaction of this view, with all that may leave it."""
     staying = protected_positions(view) & view.verbatim_positions
-    entry = build_block(view, ledger, lambda position: position not in staying, ledger_room(view.limit))
+    entry = build_block(view, ledger, blocks, lambda position: position not in staying, ledger_room(view.limit))
     return 0 if entry is None else entry.tokens
 
 
-def with_ledger(view: View, ledger: RunLedger) -> View:
+def with_ledger(view: View, ledger: RunLedger, blocks: Blocks) -> View:
     """Return the view with the block of what holds and is not shown, behind the pins; the same view if nothing is."""
     shown = view.verbatim_positions
     room = min(ledger_room(view.limit), view.limit - view.tokens)
-    entry = build_block(view, ledger, lambda position: position not in shown, room)
+    entry = build_block(view, ledger, blocks, lambda position: position not in shown, room)
     if entry is None:
         return view
     front = (*view.front, entry)
     return replace(view, front=front, tokens=request_cost((*view.systems, *front, *view.run), view.counter))
 
 
-def build_block(view: View, ledger: RunLedger, is_hidden: Callable[[int], bool], tokens: int) -> ViewEntry | None:
+def build_block(
+    view: View, ledger: RunLedger, blocks: Blocks, is_hidden: Callable[[int], bool], tokens: int
+) -> ViewEntry | None:
     """Build the entry of the block in at most ``tokens`` tokens; None if it would be empty."""
     due = _due_items(view, ledger, is_hidden)
     if not due:
         return None
     key = (due, tokens)
-    block = ledger.blocks.get(key)
+    block = blocks.get(key)
     if block is None:
-        block = _render_block(view, ledger, frozenset(due), tokens)
-        ledger.remember_block(key, block)
+        block = blocks[key] = _render_block(view, ledger, frozenset(due), tokens)
+        while len(blocks) > MAX_BLOCKS:
+            del blocks[next(iter(blocks))]
     if not block.text:
         return None
     item = ContextBlock("ledger", block.text)
@@ -69,6 +93,8 @@ def build_block(view: View, ledger: RunLedger, is_hidden: Callable[[int], bool],
 
 
 def _render_block(view: View, ledger: RunLedger, due: frozenset[tuple[int, int]], tokens: int) -> LedgerBlock:
+    from pagein.context.ledger.run_ledger import render  # noqa: PLC0415 - its patterns load where it shows
+
     frame = _count(f"{HEAD}\n", view)
     lines = ledger.select(due.__contains__, tokens - frame, view.counter)
     text = f"{HEAD}\n{render(lines)}" if lines else ""

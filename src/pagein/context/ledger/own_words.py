@@ -256,7 +256,9 @@ def _before_introductions(paragraphs: list[str]) -> Iterator[str]:
 
 def _after_quotation(text: str) -> str | None:
     """Return what follows the quotation a text begins with; None where it is not closed."""
-    closing = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb", "\u201e": "\u201c", "\u2018": "\u2019", "'": "'"}[text[0]]
+    closing = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb", "\u201e": "\u201c", "\u2018": "\u2019", "'": "'"}[
+        text[0]
+    ]
     end = text.find(closing, 1)
     return text[end + 1 :] if end > 0 else None
 
@@ -265,7 +267,9 @@ def _lines(text: str) -> Iterator[str]:
     """Yield lines; a sentence wrapped over lines is joined again."""
     joined = ""
     for line in text.split("\n"):
-        wraps = len(joined) >= 55 and joined.rstrip()[-1:] not in ".!?:;\u3002" and _CONTINUES.match(line.strip() or "A")
+        wraps = (
+            len(joined) >= 55 and joined.rstrip()[-1:] not in ".!?:;\u3002" and _CONTINUES.match(line.strip() or "A")
+        )
         if wraps and len(joined) < SENTENCE_MAX_CHARS:
             joined = f"{joined.rstrip()} {line.strip()}"
             continue

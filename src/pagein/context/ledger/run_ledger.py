@@ -85,17 +85,6 @@ class LedgerLine(NamedTuple):
     form: Form
 
 
-class LedgerBlock(NamedTuple):
-    """A rendered block, and its tokens in a request."""
-
-    text: str
-    tokens: int
-
-
-MAX_BLOCKS = 4
-"""Rendered blocks that are remembered: the one in view, and those that compactions are planned with."""
-
-
 class RunLedger:
     """The statements that hold now in one run, by position. The same texts give the same ledger."""
 
@@ -104,20 +93,16 @@ class RunLedger:
         """The current items, by place, oldest first."""
         self.superseded: dict[tuple[int, int], LedgerItem] = {}
         """Items that were replaced or removed, oldest first; at most ``MAX_REPLACED``."""
-        self.blocks: dict[tuple[tuple[tuple[int, int], ...], int], LedgerBlock] = {}
-        """The last rendered blocks, by the places of their items and the tokens that they had."""
         self._stem_counts: Counter[str] = Counter()
-
-    def remember_block(self, key: tuple[tuple[tuple[int, int], ...], int], block: LedgerBlock) -> None:
-        """Remember a rendered block in place of the oldest."""
-        self.blocks[key] = block
-        while len(self.blocks) > MAX_BLOCKS:
-            del self.blocks[next(iter(self.blocks))]
 
     def learn(self, position: int, text: str, speaker: Speaker) -> tuple[LedgerItem, ...]:
         """Fold the text of the next step; return the new items."""
         statements = find_statements(text, speaker)
-        number = 1 + max((key[1] for key in (*self.items, *self.superseded) if key[0] == position), default=-1) if statements else 0
+        number = (
+            1 + max((key[1] for key in (*self.items, *self.superseded) if key[0] == position), default=-1)
+            if statements
+            else 0
+        )
         items = []
         for offset, statement in enumerate(statements):
             item = LedgerItem(position, number + offset, _clip_statement(statement), speaker)
@@ -144,7 +129,6 @@ class RunLedger:
         if item is None:
             return False
         self.items[item.key] = replace(item, is_confirmed=True)
-        self.blocks.clear()
         return True
 
     def forget(self, is_erased: Callable[[int], bool]) -> None:
@@ -200,7 +184,6 @@ class RunLedger:
         return {
             "items": [_item_state(item) for item in self.items.values()],
             "superseded": [_item_state(item) for item in self.superseded.values()],
-            "blocks": [[keys, tokens, *block] for (keys, tokens), block in self.blocks.items()],
         }
 
     @classmethod
@@ -214,8 +197,6 @@ class RunLedger:
         for row in state["superseded"]:
             item = _item_from_state(row)
             ledger.superseded[item.key] = item
-        for keys, tokens, text, cost in state["blocks"]:
-            ledger.blocks[tuple((position, number) for position, number in keys), tokens] = LedgerBlock(text, cost)
         return ledger
 
     def copy(self) -> RunLedger:
@@ -408,7 +389,9 @@ def _whole_subject(statement: BindingStatement) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*statement.subject, *(word.removesuffix("s") for word in _words(statement.value)))))
 
 
-_LEAST = re.compile(r"\b(?:at least|minimum|min|no (?:less|fewer|earlier|sooner) than|not before|from|after|or more)\b", re.IGNORECASE)
+_LEAST = re.compile(
+    r"\b(?:at least|minimum|min|no (?:less|fewer|earlier|sooner) than|not before|from|after|or more)\b", re.IGNORECASE
+)
 
 
 def _is_same_direction(new: BindingStatement, old: BindingStatement) -> bool:
@@ -418,7 +401,13 @@ def _is_same_direction(new: BindingStatement, old: BindingStatement) -> bool:
     return bool(_LEAST.search(new.text)) == bool(_LEAST.search(old.text))
 
 
-_FAMILIES = ({"rule", "limit", "correction"}, {"decision", "correction", "rule", "value"}, {"goal", "correction", "commitment"}, {"preference", "correction", "rule", "decision"}, {"value", "limit", "correction", "commitment"})
+_FAMILIES = (
+    {"rule", "limit", "correction"},
+    {"decision", "correction", "rule", "value"},
+    {"goal", "correction", "commitment"},
+    {"preference", "correction", "rule", "decision"},
+    {"value", "limit", "correction", "commitment"},
+)
 
 
 def _is_same_family(one: StatementKind, other: StatementKind) -> bool:
@@ -427,7 +416,16 @@ def _is_same_family(one: StatementKind, other: StatementKind) -> bool:
 
 def _item_state(item: LedgerItem) -> list[Any]:
     statement = {name: value for name, value in asdict(item.statement).items() if value not in ("", False, ())}
-    return [item.position, item.number, item.speaker, item.replaced, item.replaced_by, item.is_confirmed, item.is_newer, statement]
+    return [
+        item.position,
+        item.number,
+        item.speaker,
+        item.replaced,
+        item.replaced_by,
+        item.is_confirmed,
+        item.is_newer,
+        statement,
+    ]
 
 
 def _item_from_state(row: Iterable[Any]) -> LedgerItem:

@@ -142,7 +142,10 @@ _AIM = re.compile(
     r"|(?:eventually|ultimately|in the end|in the long run|long[- ]term),? (?:I|we) (?:want|would like|'d like|need|hope|plan|aim|should)|(?:I|we) (?:aim|intend|hope|plan|want|would like|'d like|need|have|must|'ve got|'m hoping|'re hoping|'m trying|'re trying|are trying|am trying|'m planning|'re planning)(?: to| on)\b)",
     re.IGNORECASE,
 )  # fmt: skip
-_BY_WHEN = re.compile(r"\b(?:by|before|until|this|next) (?:the )?(?:end|start|middle|beginning|(?-i:[A-Z])\w+|summer|spring|autumn|fall|winter|noon|lunch|year|quarter|month|week|launch|exams?|holidays?|wedding)\b", re.IGNORECASE)
+_BY_WHEN = re.compile(
+    r"\b(?:by|before|until|this|next) (?:the )?(?:end|start|middle|beginning|(?-i:[A-Z])\w+|summer|spring|autumn|fall|winter|noon|lunch|year|quarter|month|week|launch|exams?|holidays?|wedding)\b",
+    re.IGNORECASE,
+)
 _PLAIN_AIM = re.compile(
     r"\b(?:goals?|aims?|objectives?|targets?|purpose|mission|ambition|priority|north star|aiming|ultimately|eventually|in the long run|done when|success|saving (?:up )?for|training for|what matters|most important|main thing|what (?:I|we)\b[\w ']{0,40}\bis\b|point of)\b",
     re.IGNORECASE,
@@ -152,7 +155,9 @@ _PROMISE = re.compile(
     r"\b(?:I(?:'ll| will| shall)|we(?:'ll| will)|I(?:'m| am) going to|we(?:'re| are) going to)\b|\b(?:I|we)(?:'ve| have)? (?:hereby )?(?:promise[ds]?|commit(?:ted)?(?: to| ourselves)|guarantee[ds]?|pledge[ds]?|swore|swear|gave (?:them|him|her|my|our) word|owe|vow(?:ed)?|told [\w. ]{1,30}? (?:that )?(?:we|I)(?:'d|'ll| would| will))\b|\byou have my word\b|\bmy word\b|\byou(?:'ll| will) (?:have|get) (?:the|my|it|them|your)\b",
     re.IGNORECASE,
 )
-_HARD_PROMISE = re.compile(r"\b(?:promis\w*|commit\w*|guarantee\w*|pledge\w*|vow\w*|swear|swore|word|owe|told|won't)\b", re.IGNORECASE)
+_HARD_PROMISE = re.compile(
+    r"\b(?:promis\w*|commit\w*|guarantee\w*|pledge\w*|vow\w*|swear|swore|word|owe|told|won't)\b", re.IGNORECASE
+)
 
 _PREFER = re.compile(
     r"\b(?:I|we|my (?:wife|husband|son|daughter|partner|mother|mom|mum|father|dad|boss|client|kids?|team)|she|he|they)(?:'d| would)?(?: really| much| strongly| generally| usually| always| personally| still| do| definitely| kind of| tend to| would| also| both| actually)* (?:prefers?|favou?rs?|rather (?:not |have |go |see |use |keep |you |we |avoid |take |be |sit |stay )|dislikes?|hates?|detests?|loathes?|can't stand|cannot stand|can't tolerate|go for)\b"
@@ -171,8 +176,14 @@ _SETTING = re.compile(
     r"\b(?:budget|deadline|due date|limit|cap|address|phone|number|mobile|email|e-mail|name|surname|flight|train|room|port|branch|version|database|host|hostname|server|cluster|region|bucket|endpoint|url|repo|repository|project|path|folder|directory|account|iban|order|ticket|booking|reservation|confirmation|reference|seat|gate|platform|hotel|appointment|meeting|call|standup|interview|party|wedding|birthday|anniversary|launch|release|go-live|owner|contact|manager|boss|doctor|dentist|vet|landlord|teacher|tutor|supervisor|client|customer|supplier|vendor|accountant|lawyer|dose|dosage|medication|prescription|timezone|time zone|currency|language|size|shoe size|colou?r|model|plan|theme|code|pin|id|key|target|quota|discount|price|rate|fee|rent|salary|weight|height|width|length|temperature|blood pressure|capacity|timeout|interval|schedule|shift|pickup|delivery|arrival|departure|check-?in|check-?out|start|end|kickoff|location|venue|office|school|class|grade|subject|topic|title|codename|username|user ?name|handle|login|ssid|wifi|licen[cs]e plate|registration|guest list|headcount|menu|exam|due|delivery window|channel|environment|framework|runtime|stack|os|pronouns?|age|nickname|password|zip|postcode|postal code|count|total|sum|score|goal|threshold|margin|sla|retention|frequency|stage|status|role|position|employer|company|team|city|country|contract|subscription|car|laptop|phone number|surgery|operation|visit|session|lesson|rehearsal|concert|game|match|trip|holiday|vacation|move-in|closing|backup|log level|contact person|point of contact|po number|invoice|policy number|case|ticket number|vat|tax)\b",
     re.IGNORECASE,
 )  # fmt: skip
-_TERSE_SETTING = re.compile(r"\b(?:topic|subject|theme|language|stack|codename|title|venue|owner|contact|branch|model|framework|plan|menu|password|status|location)\b", re.IGNORECASE)
-_KEY_VALUE = re.compile(r"^(?!note|ps|fyi|hi|hey|update|example|question|answer|http|re\b)(?:[\w'/&.-]+ ){0,4}[\w'/&.-]+\s?[:=] ?(?=\S)", re.IGNORECASE)
+_TERSE_SETTING = re.compile(
+    r"\b(?:topic|subject|theme|language|stack|codename|title|venue|owner|contact|branch|model|framework|plan|menu|password|status|location)\b",
+    re.IGNORECASE,
+)
+_KEY_VALUE = re.compile(
+    r"^(?!note|ps|fyi|hi|hey|update|example|question|answer|http|re\b)(?:[\w'/&.-]+ ){0,4}[\w'/&.-]+\s?[:=] ?(?=\S)",
+    re.IGNORECASE,
+)
 _PAST_VERB = re.compile(
     r"\b(?:was|were|had|did|didn't|wasn't|weren't|went|took|got|came|saw|made|said|told|gave|found|felt|left|bought|met|ate|drank|spent|paid|won|lost|thought|knew|began|started|finished|used|tried|ended|lasted|visited|watched|played|worked|happened|attended|[a-z]{3,}ed (?=a\b|the\b|my\b|our\b|in\b|at\b|for\b|to\b|with\b|up\b|it\b|out\b|about\b|over\b))\b",
     re.IGNORECASE,
@@ -223,7 +234,10 @@ _REQUEST = re.compile(
     r"|(?:can|could|shall|should|may) (?:we|you) (?:please |maybe |just |also )?(?:make|move|change|switch|push|raise|bump|lower|go with|bring|set|increase|cut|extend|postpone|use \w+ instead|stick|keep)|(?:how|what) about (?=[^?]*\binstead\b))",
     re.IGNORECASE,
 )  # fmt: skip
-_TAG_QUESTION = re.compile(r",? (?:ok|okay|k|right|alright|please|yes|yeah|deal|got it|understood|clear|agreed|cool|fine|will you)\?+$", re.IGNORECASE)
+_TAG_QUESTION = re.compile(
+    r",? (?:ok|okay|k|right|alright|please|yes|yeah|deal|got it|understood|clear|agreed|cool|fine|will you)\?+$",
+    re.IGNORECASE,
+)
 _HYPOTHESIS = re.compile(
     r"^(?:(?:and|but|so|well|hmm|oh)[, ]+)*(?:if (?:we|i|you|it|they|he|she) (?:must|had to|were|was|could|would|did|ever had)\b|suppose|imagine|assuming|what if|say we|let's say|hypothetically|in theory|had (?:i|we)|were (?:i|we)|should (?:i|we|you)\b|i wonder|wondering|i(?:'m| am) (?:not sure|unsure|wondering|curious|torn|debating|undecided|considering|thinking (?:about|of|whether|if|maybe))|not sure|maybe|perhaps|possibly|i (?:might|may|could)|we (?:might|could)|do (?:i|we|you)|does|did|is it|are (?:you|we|they)|am i|why|how (?:do|can|should|would|to|come)|what (?:is|are|should|do|does|would)|which|who|where|when (?:should|do|is|are|will|can))\b",
     re.IGNORECASE,
@@ -244,7 +258,9 @@ _AUTHORITY = re.compile(
     r"\b(?:doctor|dr|physician|gp|nurse|pharmacist|dentist|vet|boss|manager|legal|compliance|lawyer|client|customer|landlord|security|hr|finance|accountant|management|cto|ceo|cfo|principal|headmaster|board|auditor|therapist|cardiologist|dietitian|school|bank|insurance|police|council|supervisor|professor)\b",
     re.IGNORECASE,
 )
-_FOREIGN_QUESTION = re.compile(r"[?\uff1f\u061f][\s\"')\]\u300d\u201d]*$|(?:ですか|ますか|吗|嗎|니까|나요|까요)[。?？]?$")
+_FOREIGN_QUESTION = re.compile(
+    r"[?\uff1f\u061f][\s\"')\]\u300d\u201d]*$|(?:ですか|ますか|吗|嗎|니까|나요|까요)[。?？]?$"
+)
 _PLEDGE_VERB = re.compile(
     r"\b(?:I|we)(?:'ll| will| won't| shall|'m going to|'re going to| am going to| are going to) (?:not |never |always |only |also |keep |stick |use |go with |avoid |refrain |remember |treat |assume |call |wait |ask |make sure |ensure |send |deliver |notify |remind |store |write |leave |stop |respect |follow |hold |limit |cap |stay |adopt |switch to |target |address |include |follow up |get back |have (?:it|the \w+) |finish |check in |book )",
     re.IGNORECASE,
@@ -366,8 +382,17 @@ def _is_value(masked: str, values: tuple[TypedValue, ...], *, is_hedged: bool, i
         head = re.split(r" (?:for|of|with|at|in|on|from|to|by) ", owned["what"])[0]
         is_setting = bool(_SETTING.search(head))
         at_value = any(value.start >= owned.start("rest") - 1 for value in values) or find_option(rest) is not None
-        is_own = bool(re.match(r"(?:my|our|new|current)\b", owned[0], re.IGNORECASE)) or bool(_TERSE_SETTING.search(head))
-        is_set = masked[owned.end("what") : owned.start("rest")].strip().lower() in ("is", "are", "will be", "is now", ":", "=")
+        is_own = bool(re.match(r"(?:my|our|new|current)\b", owned[0], re.IGNORECASE)) or bool(
+            _TERSE_SETTING.search(head)
+        )
+        is_set = masked[owned.end("what") : owned.start("rest")].strip().lower() in (
+            "is",
+            "are",
+            "will be",
+            "is now",
+            ":",
+            "=",
+        )
         if is_setting and not _PASSING.match(rest) and (at_value or (is_own and is_set and len(rest.split()) <= 5)):
             return True
         if at_value and (has_typed or find_option(rest) is not None) and not _PASSING.match(rest):
@@ -415,9 +440,15 @@ def _statement(
     value = _chosen_value(masked, values)
     old = _old_value(masked)
     is_prohibition = bool(_FORBID.search(masked))
-    lifts = bool(_LIFTS.search(masked)) and not (is_prohibition and not re.search(r"\bno longer\b", masked, re.IGNORECASE))
+    lifts = bool(_LIFTS.search(masked)) and not (
+        is_prohibition and not re.search(r"\bno longer\b", masked, re.IGNORECASE)
+    )
     subject = _subject(masked, value, old)
-    if len(subject) < 2 and re.search(r"\b(?:it|that|this|them|one|those)\b", masked, re.IGNORECASE) and sentence.before:
+    if (
+        len(subject) < 2
+        and re.search(r"\b(?:it|that|this|them|one|those)\b", masked, re.IGNORECASE)
+        and sentence.before
+    ):
         typed = tuple(value for value in find_values(sentence.before) if value.type != "name")
         subject = tuple(dict.fromkeys((*subject, *subject_stems(sentence.before, typed))))
     return BindingStatement(
@@ -439,7 +470,9 @@ def _is_safety(masked: str, kind: StatementKind, *, lifts: bool) -> bool:
         if _HARD.search(masked):
             return True
         return bool(_FORBID.search(masked) or kind == "limit") and bool(_HARM.search(masked)) and not lifts
-    return bool(_LASTING_LIKE.search(masked)) or (kind in ("decision", "value", "commitment") and bool(_HARD.search(masked)))
+    return bool(_LASTING_LIKE.search(masked)) or (
+        kind in ("decision", "value", "commitment") and bool(_HARD.search(masked))
+    )
 
 
 def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]:

@@ -50,9 +50,16 @@ _TYPED = re.compile(
     rf"|(?P<number>(?<![\w.]){_NUM}(?![\w]))",
     re.IGNORECASE,
 )  # fmt: skip
-_NAME = re.compile(r"(?<=[a-z,:;\u2019'] )(?:[A-Z\u00c0-\u00de][\w\u2019'&-]*)(?: (?:[A-Z\u00c0-\u00de][\w\u2019'&-]*|of|de|van|von|la|&)(?= [A-Z]| ?[.,;!)]|$| [a-z])){0,3}")
+_NAME = re.compile(
+    r"(?<=[a-z,:;\u2019'] )(?:[A-Z\u00c0-\u00de][\w\u2019'&-]*)(?: (?:[A-Z\u00c0-\u00de][\w\u2019'&-]*|of|de|van|von|la|&)(?= [A-Z]| ?[.,;!)]|$| [a-z])){0,3}"
+)
 _NOT_NAMES = frozenset("i i'm i'll i'd i've ok okay".split())  # noqa: SIM905 - easier to read
-_WORD_NUMBERS = MappingProxyType({word: str(number) for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())})  # noqa: SIM905
+_WORD_NUMBERS = MappingProxyType(
+    {
+        word: str(number)
+        for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
+    }
+)  # noqa: SIM905
 
 _CONCEPT_TEXT = """
 spend: budget limit cap ceiling spend spending spent maximum max expense cost price afford allowance
@@ -251,5 +258,9 @@ def stem(word: str) -> str:
     for ending, new in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", "")):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not (ending == "s" and word.endswith("ss")):
             base = word[: -len(ending)] + new
-            return base[:-1] if len(base) > 4 and base[-1] == base[-2:-1] and base[-1] not in "sl" else base.removesuffix("e")
+            return (
+                base[:-1]
+                if len(base) > 4 and base[-1] == base[-2:-1] and base[-1] not in "sl"
+                else base.removesuffix("e")
+            )
     return word.removesuffix("e")

@@ -10,10 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pagein.context.ledger.run_ledger import RunLedger
-from pagein.context.ledger.statements import Speaker
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.view.layout import ContextBlock, Item, messages_of, wire_ids, with_stubs
 from pagein.context.view.view import EntryTier, View, ViewEntry, request_cost
@@ -43,6 +41,11 @@ from pagein.events.steps import (
 from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
 from pagein.tokens.counter import CachingCounter, message_tokens
+
+if TYPE_CHECKING:
+    from pagein.context.ledger.block import Blocks
+    from pagein.context.ledger.run_ledger import RunLedger
+    from pagein.context.ledger.statements import Speaker
 
 
 def make_entry(
@@ -137,7 +140,9 @@ class Fold:
         self.answers: dict[int, list[int]] = {}
         """By action, the positions of the observations that came after it."""
         self.tracker = SalienceTracker()
-        self._ledger = RunLedger()
+        self._ledger: RunLedger | None = None
+        self.ledger_blocks: Blocks = {}
+        """The last rendered blocks of the ledger."""
         self._heard: list[tuple[int, str, Speaker]] = []
         """Texts that the ledger has not learned from yet: a run of which nothing leaves pays nothing."""
         self._costs: dict[int, int] = {}
@@ -188,6 +193,10 @@ class Fold:
     @property
     def ledger(self) -> RunLedger:
         """The ledger of what holds in the run."""
+        from pagein.context.ledger.run_ledger import RunLedger  # noqa: PLC0415 - loads where something left
+
+        if self._ledger is None:
+            self._ledger = RunLedger()
         for position, text, speaker in self._heard:
             self._ledger.learn(position, text, speaker)
         self._heard.clear()
@@ -227,7 +236,8 @@ class Fold:
             "used": sorted(self._used),
             "shown": [list(map(_entry_state, part)) for part in (self._systems, self._body.front, self._body.run)],
             "memo": self.tracker.to_state(),
-            "ledger": self.ledger.to_state(),
+            "ledger": self.ledger.to_state() if self.compactions else None,
+            "heard": [[position, speaker] for position, _, speaker in self._heard],
         }
 
     @staticmethod
@@ -239,6 +249,7 @@ class Fold:
             frozenset(verbatim)
             .union(at for at in state["known"][:1] if at is not None)
             .union(at for action, at in zip(actions, places, strict=True) if action in verbatim)
+            .union(position for position, _ in state["heard"])
         )
 
     @classmethod
@@ -266,8 +277,15 @@ class Fold:
         systems, front, run = ([fold._restore_entry(values, recorded) for values in part] for part in state["shown"])
         fold._systems, fold._body = systems, ViewBody(front, run)
         fold.tracker = SalienceTracker.from_state(state["memo"])
-        fold._ledger = RunLedger.from_state(state["ledger"])
+        fold._restore_ledger(state, recorded)
         return fold
+
+    def _restore_ledger(self, state: Mapping[str, Any], recorded: Mapping[int, Any]) -> None:
+        if state["ledger"] is not None:
+            from pagein.context.ledger.run_ledger import RunLedger  # noqa: PLC0415 - loads where something left
+
+            self._ledger = RunLedger.from_state(state["ledger"])
+        self._heard = [(position, as_text(recorded[position].content), speaker) for position, speaker in state["heard"]]
 
     def _restore_entry(self, state: Sequence[Any], recorded: Mapping[int, Any]) -> ViewEntry:
         first, last, tier, why, tokens, ids, stub_values, summary_values = state

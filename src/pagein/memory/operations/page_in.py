@@ -58,7 +58,7 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
 
 def prepare_page_in(run: RunState) -> Flow[None]:
     """Find the page-in of the view as it stands, so that a snapshot spares the next opening the search."""
-    view = run.current_view()
+    view = run.view_with_ledger()
     is_used = run.usage.last_view is not None and view.tokens <= view.limit
     if is_used and run.page_in.is_due(view):
         yield from add_page_in(run, view)
@@ -86,7 +86,9 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn]:
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
     query = build_question(view)
-    hits = yield from _search(run, Query(query, TURN_HITS, exclude=view.verbatim_positions)) if query else ()
+    hits: tuple[Hit, ...] = ()
+    if query:
+        hits = yield from _search(run, Query(query, TURN_HITS, exclude=view.verbatim_positions))
     texts: dict[str, str] = {}
     for hit in hits:
         if not hit.whole and hit.handle not in texts:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
 from pagein.context.compaction.apply import filter_view, plan_to_fit
-from pagein.context.compaction.base import Plan
+from pagein.context.compaction.base import Plan, Policy
 from pagein.context.ledger.block import reserve_tokens, with_ledger
 from pagein.context.page_in import talk_room
 from pagein.context.view.fold import preview
@@ -36,8 +37,10 @@ def make_filtered_view(
     budget = run.usage.budget if max_tokens is None else Budget(max_tokens)
     view = run.fold.view(run.usage.limit(budget))
     view = filter_view(view, summary_mode=summary_mode, keep_last_n=keep_last_n)
-    plan = plan_to_fit(view, budget, run.policy)
-    return view if plan is None else preview(view, plan.replacements)
+    reserve = reserve_tokens(view, run.fold.ledger, run.fold.ledger_blocks) if view.tokens > view.limit or view.has_replaced_entries else 0
+    plan = _plan_in_first(run.policy, view, budget, (view.limit - reserve, view.limit))[0]
+    view = view if plan is None else preview(view, plan.replacements)
+    return with_ledger(view, run.fold.ledger, run.fold.ledger_blocks) if view.has_replaced_entries else view
 
 
 def _make_view_once(run: RunState) -> Flow[View]:
@@ -53,7 +56,7 @@ def _make_view_once(run: RunState) -> Flow[View]:
     if run.summaries.summarizer is not None:
         yield from start_due_summary(run, replace(view, limit=limit - sum(_reserve(run, view))))
     if view.has_replaced_entries:
-        view = with_ledger(view, run.fold.ledger)
+        view = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks)
     with_facts = view.with_tail(facts) if facts else view
     view = with_facts if with_facts.tokens <= limit else view
     if run.page_in.is_due(view):
@@ -94,7 +97,7 @@ def _reserve(run: RunState, view: View) -> tuple[int, int]:
     """Return the tokens to leave for the ledger, and for what the user's words bring back; 0 while all is in view."""
     if view.tokens <= view.limit and not view.has_replaced_entries:
         return 0, 0
-    ledger = reserve_tokens(view, run.fold.ledger)
+    ledger = reserve_tokens(view, run.fold.ledger, run.fold.ledger_blocks)
     return ledger, talk_room(replace(view, limit=view.limit - ledger), run.page_in.share)
 
 
@@ -104,8 +107,14 @@ def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | Non
     Raises OverBudget.
     """
     ledger, turns = _reserve(run, view)
-    for reserve in dict.fromkeys((ledger + turns, ledger)):
-        if 0 < reserve < room:
+    return _plan_in_first(run.policy, view, run.usage.budget, (room - ledger - turns, room - ledger, room))
+
+
+def _plan_in_first(policy: Policy, view: View, budget: Budget, rooms: Iterable[int]) -> tuple[Plan | None, int]:
+    """Plan in the first of the rooms in which what must stay fits; return it, too. Raises OverBudget."""
+    *preferred, last = dict.fromkeys(rooms)
+    for room in preferred:
+        if room > 0:
             with suppress(OverBudget):
-                return plan_to_fit(replace(view, limit=room - reserve), run.usage.budget, run.policy), room - reserve
-    return plan_to_fit(replace(view, limit=room), run.usage.budget, run.policy), room
+                return plan_to_fit(replace(view, limit=room), budget, policy), room
+    return plan_to_fit(replace(view, limit=last), budget, policy), last
