@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pagein.context.compaction.base import Plan, Policy, newest_user_position
+from pagein.context.compaction.episodes import may_fold_users
 from pagein.context.compaction.floor import floor
 from pagein.context.compaction.policies.chat import FoldUsers
 from pagein.context.talk import is_talk
@@ -13,8 +14,9 @@ from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import make_entry, preview
 from pagein.context.view.view import View, ViewEntry, request_cost
 from pagein.errors import ConfigurationError, OverBudget
+from pagein.events.entries import Replacement
 from pagein.events.handles import range_handle
-from pagein.events.steps import ActionStep, FinalAnswerStep, PlanningStep
+from pagein.events.steps import ActionStep, FinalAnswerStep, PlanningStep, SummaryStep
 from pagein.tokens import Budget
 
 MIN_GAIN_SHARE = 0.02
@@ -53,6 +55,8 @@ def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] 
     min_gain = 1 if is_over else max(1, int(view.limit * MIN_GAIN_SHARE))
     for make in policies:
         plan = make(view, budget)
+        if plan is not None and is_talk(view):
+            plan = _join_notices(view, plan)
         if plan is not None:
             after = preview(view, check_plan(view, plan).replacements)
             if view.tokens - after.tokens >= min_gain:
@@ -60,9 +64,42 @@ def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] 
     return None
 
 
+def _join_notices(view: View, plan: Plan) -> Plan:
+    """Let one notice stand for all answers that leave between user messages, which stay: not one a message."""
+    covered = [(replacement.first, replacement.last) for replacement in plan.replacements if replacement.summary is not None]
+    standing = (
+        Replacement(entry.first, entry.last, summary=entry.item.content)
+        for entry in view.run
+        if isinstance(entry.item, SummaryStep)
+        and not any(first < entry.last and entry.first < last for first, last in covered)
+    )
+    notices = sorted(filter(_is_notice, (*plan.replacements, *standing)), key=lambda notice: notice.first)
+    if len(notices) < 2:
+        return plan
+    *others, newest = notices
+    text = f"Out of view: {range_handle(others[0].first, newest.last)}, but for the user's words and what else is shown."
+    joined = {(notice.first, notice.last): replace(notice, summary="") for notice in others}
+    joined[newest.first, newest.last] = replace(newest, summary=text)
+    rest = (joined.pop((by.first, by.last), by) if by.summary is not None else by for by in plan.replacements)
+    replacements = tuple(rest)
+    return replace(plan, replacements=(*replacements, *(by for by in joined.values() if _changes(view, by))))
+
+
+def _is_notice(replacement: Replacement) -> bool:
+    """True for a summary that is one line with a handle."""
+    return replacement.summary is not None and "\n" not in replacement.summary
+
+
+def _changes(view: View, by: Replacement) -> bool:
+    return not any(
+        entry.first == by.first and isinstance(entry.item, SummaryStep) and entry.item.content == by.summary
+        for entry in view.run
+    )
+
+
 def _fold_talk(view: View, budget: Budget) -> Plan | None:
     """Plan a fold of the oldest talk with an extract, before the floor leaves it out."""
-    return FoldUsers()(view, budget) if is_talk(view) else None
+    return FoldUsers()(view, budget) if may_fold_users(view) else None
 
 
 def check_plan(view: View, plan: Plan) -> Plan:

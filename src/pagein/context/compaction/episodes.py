@@ -24,9 +24,9 @@ HEADER_TOKENS = 60
 
 
 def legal_stop(view: View, stop: int) -> int:
-    """Return the last cut at or before ``stop``; in talk the first behind it at which an exchange begins, if any."""
+    """Return the last cut at or before ``stop``; where turns of talk leave, the first behind it at which an exchange begins, if any."""
     allowed = cuts(view)
-    if is_talk(view):
+    if may_fold_users(view):
         exchange = min((start for start in _exchange_starts(view).intersection(allowed) if start >= stop), default=None)
         if exchange is not None:
             return exchange
@@ -91,16 +91,25 @@ def is_worth_folding(entries: Iterable[ViewEntry]) -> bool:
     return sum(entry.tokens for entry in entries) > FOLD_MIN_TOKENS
 
 
+USER_SHARE = 0.5
+"""Share of the limit up to which all that the user said stays verbatim."""
+
+
+def may_fold_users(view: View) -> bool:
+    """True in talk once the user's words pass their share: its oldest turns then leave together."""
+    return view.user_tokens > (view.full_limit or view.limit) * USER_SHARE and is_talk(view)
+
+
 def protected_positions(view: View) -> frozenset[int]:
     """Return the positions of the entries that no fold removes: system prompts, pins, user messages.
 
-    In talk only the newest user message: most of it is the user's words, and its oldest turns leave together.
+    Where the oldest turns of talk leave together, of the user messages only the newest.
     """
-    newest, protects_all = newest_user_position(view), not is_talk(view)
+    newest, folds_users = newest_user_position(view), may_fold_users(view)
     return frozenset(
         entry.first
         for entry in view.entries
-        if is_kept(entry) or (isinstance(entry.item, TaskStep) and (protects_all or entry.first == newest))
+        if is_kept(entry) or (isinstance(entry.item, TaskStep) and (not folds_users or entry.first == newest))
     )
 
 
@@ -156,6 +165,8 @@ def summarize_stretch(
     """
     first, last = covered_range(view, stretch)
     extract = Extract()
+    if own and is_talk(view) and not may_fold_users(view):
+        tokens = 0  # an answer between two of the user's messages, which stay: one notice stands for all of them
     if tokens > HEADER_TOKENS:
         within = (first, last) if own else None
         extract = select_lines(view.tracker, tokens - HEADER_TOKENS, view.counter, visible=visible, within=within)

@@ -24,17 +24,13 @@ from pagein.context.compaction.base import (
     newest_user_position,
 )
 from pagein.context.compaction.clips import clip_entry, clip_user_message
-from pagein.context.compaction.episodes import fold_before
-from pagein.context.talk import is_talk
+from pagein.context.compaction.episodes import USER_SHARE, fold_before, may_fold_users
 from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import is_kept, preview
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.events.handles import range_handle
 from pagein.tokens import Budget
-
-USER_SHARE = 0.5
-"""Share of the limit up to which the earlier user messages stay verbatim."""
 
 FILL_SHARE = 0.9
 """Share of the limit to fill when turns are folded, so that not every turn folds one."""
@@ -103,15 +99,22 @@ def _fold_everything(view: View) -> list[Replacement]:
 
 def _fold_oldest_talk(view: View) -> list[Replacement]:
     """Fold the oldest entries of a run that is talk, as few as needed: many clipped turns say less than the newest whole."""
-    return _fold_oldest_entries(view) if is_talk(view) else []
+    return _fold_oldest_entries(view) if may_fold_users(view) else []
 
 
 def _clip_users_over_share(view: View) -> list[Replacement]:
     earlier = sum(entry.tokens for entry in earlier_user_entries(view))
-    return _clip_users(view, CLIP_TOKENS[0]) if earlier > view.limit * USER_SHARE else []
+    return _clip_users(view, CLIP_TOKENS[0]) if earlier > view.full_limit * USER_SHARE else []
+
+
+def _must_users_stay(view: View) -> bool:
+    """True in a part of the limit while the user's words are within their share: what else was to have room gives way."""
+    return view.limit < view.full_limit and view.user_tokens <= view.full_limit * USER_SHARE
 
 
 def _clip_users(view: View, tokens: int) -> list[Replacement]:
+    if _must_users_stay(view):
+        return []
     return [
         clip_user_message(entry, tokens, view.counter)
         for entry in earlier_user_entries(view)
@@ -129,6 +132,8 @@ def _clip_newest(view: View, tokens: int) -> list[Replacement]:
 
 def _fold_oldest_entries(view: View) -> list[Replacement]:
     """Fold the oldest entries before the newest user message, user messages too, as few as needed."""
+    if _must_users_stay(view):
+        return []
     # Pins at the start of the run stay: a fold of pins alone would replace nothing.
     first = next((entry.first for entry in view.run if not is_kept(entry)), view.head)
     bounds = [position for position in cuts(view) if first <= position <= newest_user_position(view)]

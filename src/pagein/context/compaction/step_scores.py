@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pagein.context.compaction.base import actions, newest_user_position
-from pagein.context.compaction.episodes import protected_positions
+from pagein.context.compaction.episodes import may_fold_users, protected_positions
 from pagein.context.salience.lines import stem
-from pagein.context.talk import is_talk
 from pagein.context.view.view import View, ViewEntry
 from pagein.events.identifiers import argument_text, identifiers, words
 from pagein.events.steps import FinalAnswerStep, as_text
@@ -114,9 +113,9 @@ def _terms(text: str) -> Iterator[str]:
 def permanent_positions(view: View) -> frozenset[int]:
     """Return the positions of the entries that always stay: prompts, pins, user messages, final answers.
 
-    In talk only the newest user message and no answer: see ``protected_positions``.
+    Where turns of talk leave, only the newest user message: see ``protected_positions``.
     """
-    answers = () if is_talk(view) else (entry.first for entry in view.run if isinstance(entry.item, FinalAnswerStep))
+    answers = () if may_fold_users(view) else (entry.first for entry in view.run if isinstance(entry.item, FinalAnswerStep))
     return protected_positions(view).union(answers)
 
 

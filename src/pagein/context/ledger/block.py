@@ -65,12 +65,13 @@ def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> int:
 def with_ledger(view: View, ledger: RunLedger, blocks: Blocks) -> View:
     """Return the view with the block of what holds and is not shown, behind the pins; the same view if nothing is."""
     shown = view.verbatim_positions
-    room = min(ledger_room(view.limit), view.limit - view.tokens)
-    entry = build_block(view, ledger, blocks, lambda position: position not in shown, room)
-    if entry is None:
-        return view
-    front = (*view.front, entry)
-    return replace(view, front=front, tokens=request_cost((*view.systems, *front, *view.run), view.counter))
+    # The size depends on the limit alone, so that the block stays the same while the run grows.
+    for room in (ledger_room(view.limit), ledger_room(view.limit) // 4):
+        entry = build_block(view, ledger, blocks, lambda position: position not in shown, room)
+        if entry is not None and entry.tokens <= view.limit - view.tokens:
+            front = (*view.front, entry)
+            return replace(view, front=front, tokens=request_cost((*view.systems, *front, *view.run), view.counter))
+    return view
 
 
 def build_block(

@@ -147,6 +147,8 @@ class Fold:
         """Texts that the ledger has not learned from yet: a run of which nothing leaves pays nothing."""
         self._costs: dict[int, int] = {}
         """By position, tokens of the step as recorded, before any compaction."""
+        self._user_costs: list[int] = []
+        """Tokens of each user message, as recorded."""
         self._new_observations: dict[int, dict[int, Observation]] = {}
         self._systems: list[ViewEntry] = []
         self._body = ViewBody()
@@ -188,7 +190,11 @@ class Fold:
         systems, run = tuple(self._systems), tuple(self._body.run)
         front = (*self._facts_entries, *self._body.front)
         tokens = request_cost((*systems, *front, *run), self.counter)
-        return View(systems, front, run, self.head, tokens, limit, self.counter, self.tracker)
+        earlier = sum(self._user_costs[:-1])
+        return View(
+            systems, front, run, self.head, tokens, limit, self.counter, self.tracker,
+            full_limit=limit, user_tokens=earlier,
+        )  # fmt: skip
 
     @property
     def ledger(self) -> RunLedger:
@@ -234,6 +240,7 @@ class Fold:
             "answers": [delta_encode(action for action, _ in pairs), delta_encode(at for _, at in pairs)],
             "costs": [delta_encode(self._costs), list(self._costs.values())],
             "used": sorted(self._used),
+            "spoken": self._user_costs,
             "shown": [list(map(_entry_state, part)) for part in (self._systems, self._body.front, self._body.run)],
             "memo": self.tracker.to_state(),
             "ledger": self.ledger.to_state() if self.compactions else None,
@@ -273,7 +280,7 @@ class Fold:
             fold.answers.setdefault(action, []).append(at)
         positions, costs = state["costs"]
         fold._costs = dict(zip(delta_decode(positions), costs, strict=True))
-        fold._used = set(state["used"])
+        fold._used, fold._user_costs = set(state["used"]), list(state["spoken"])
         systems, front, run = ([fold._restore_entry(values, recorded) for values in part] for part in state["shown"])
         fold._systems, fold._body = systems, ViewBody(front, run)
         fold.tracker = SalienceTracker.from_state(state["memo"])
@@ -309,6 +316,7 @@ class Fold:
                     self._systems.append(entry)
             case TaskStep():
                 self._append(position, step, "user", "the user's words")
+                self._user_costs.append(self._costs[position])
             case ActionStep():
                 ids = wire_ids(step, position, self._used)
                 for call in open_calls(step, position):

@@ -89,6 +89,8 @@ def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = Fals
             return _action_messages(item, ids)
         case FinalAnswerStep(content=content, extra=extra):
             return (Message("assistant", content, extra=extra),)
+        case SummaryStep(content=""):
+            return ()  # the notice of another summary stands for its range, too
         case SummaryStep() | ContextBlock() | Pin():
             return (Message("user", _block_text(item)),)
         case Observed(observation=late):

@@ -98,6 +98,10 @@ class View:
     counter: TokenCounter = field(compare=False, repr=False)
     tracker: SalienceTracker = field(compare=False, repr=False)
     tail: tuple[ViewEntry, ...] = ()
+    full_limit: int = field(default=0, compare=False)
+    """The limit of the whole request, where ``limit`` is what a part of it may have."""
+    user_tokens: int = field(default=0, compare=False)
+    """Tokens of all that the user said so far, as recorded, without the newest message."""
 
     @property
     def entries(self) -> tuple[ViewEntry, ...]:
@@ -158,6 +162,7 @@ def _out_of_view(entries: Iterable[ViewEntry]) -> Iterable[OutOfView]:
 def request_cost(entries: Sequence[ViewEntry], counter: TokenCounter) -> int:
     """Count the tokens of a request with these entries, including the messages inserted at its ends."""
     ends: list[Message] = []
+    entries = [entry for entry in entries if entry.messages]
     for entry in entries:
         if entry.tier != "system":
             ends.extend(missing_opening(entry.messages))

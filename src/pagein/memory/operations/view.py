@@ -22,6 +22,9 @@ from pagein.memory.operations.page_in import add_page_in
 from pagein.memory.operations.summarize import collect_summary, start_due_summary
 from pagein.tokens import Budget
 
+MAX_PLANS = 8
+"""Plans that are joined in one turn, at most: each makes the view smaller."""
+
 
 def make_view(run: RunState) -> Flow[View]:
     """Make the view within budget; record first what leaves it. Raises OverBudget."""
@@ -104,10 +107,18 @@ def _reserve(run: RunState, view: View) -> tuple[int, int]:
 def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | None, int]:
     """Plan with room for the ledger and the user's question, as far as what must stay allows; return the room, too.
 
-    Raises OverBudget.
+    What leaves may add to the ledger, so the plan goes on until the next view would plan nothing. Raises OverBudget.
     """
-    ledger, turns = _reserve(run, view)
-    return _plan_in_first(run.policy, view, run.usage.budget, (room - ledger - turns, room - ledger, room))
+    whole, used = None, room
+    for _ in range(MAX_PLANS):
+        ledger, turns = _reserve(run, view)
+        rooms = (room - ledger - turns, room - ledger - turns // 2, room - ledger, room)
+        plan, used = _plan_in_first(run.policy, view, run.usage.budget, rooms)
+        if plan is None:
+            break
+        whole = plan if whole is None else whole.then(plan)
+        view = preview(view, plan.replacements)
+    return whole, used
 
 
 def _plan_in_first(policy: Policy, view: View, budget: Budget, rooms: Iterable[int]) -> tuple[Plan | None, int]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pagein._common.validation import POSITIVE_SHARE
 from pagein.context.compaction.base import Plan, earlier_user_entries, make_plan, newest_user_position
-from pagein.context.compaction.episodes import is_summary, legal_stop, summarize_stretch, visible_texts
+from pagein.context.compaction.episodes import is_summary, legal_stop, may_fold_users, summarize_stretch, visible_texts
 from pagein.context.talk import is_talk
 from pagein.context.view.fold import is_kept
 from pagein.context.view.view import View
@@ -19,8 +19,7 @@ from pagein.tokens import Budget
 class FoldUsers:
     """Folds the oldest turns of talk, user messages included, above the high mark, into one extract.
 
-    It acts where the run is mostly talk, or the user's words pass ``share`` of the limit: clipping does not help a long
-    chat of short messages. The newest turns keep ``kept`` of the limit, the extract has ``extract`` of it.
+    It acts where the user's words pass ``share`` of the limit: clipping does not help a long chat of short messages. The newest turns keep ``kept`` of the limit, the extract has ``extract`` of it.
     """
 
     share: Annotated[float, POSITIVE_SHARE, "Share of the limit for many short messages."] = 0.5
@@ -33,7 +32,7 @@ class FoldUsers:
         if view.tokens <= view.limit * budget.high:
             return None
         earlier = sum(entry.tokens for entry in earlier_user_entries(view))
-        if not is_talk(view) and earlier <= view.limit * self.share:
+        if not may_fold_users(view) and (is_talk(view) or earlier <= view.full_limit * self.share):
             return None
         stop = legal_stop(view, self._start_of_newest(view))
         oldest = tuple(entry for entry in view.run if entry.first < stop)

@@ -27,6 +27,7 @@ from pagein.context.compaction.step_scores import (
     permanent_positions,
     select_best,
 )
+from pagein.context.talk import is_talk
 from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement
 from pagein.events.steps import SummaryStep
@@ -87,7 +88,10 @@ class Tiers:
                 yield summarize_stretch(view, stretch, max(0, tokens_left), visible)
             elif fresh := _entries_after(stretch, episodes):
                 if not staying:
-                    yield summarize_stretch(view, fresh, int(view.limit * self.share), visible, own=True)
+                    tokens = int(view.limit * self.share)
+                    if is_talk(view):
+                        tokens = min(tokens, sum(entry.tokens for entry in fresh) // EPISODE_MIN_RATIO)
+                    yield summarize_stretch(view, fresh, tokens, visible, own=True)
                 elif high and is_worth_folding(stretch):
                     yield summarize_stretch(view, stretch, 0, visible)  # the newest summary covers all
                 elif is_worth_folding(fresh):
