@@ -7,6 +7,7 @@ request. The wording is drawn from sentences as people of many trades write them
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,9 +41,13 @@ class PlantedItem:
         return any(all(any(form in line for form in key.lower().split("|")) for key in self.keys) for line in lines)
 
     def is_stale(self, request: str) -> bool:
-        """True where an old form stands in the request."""
-        lower = request.lower()
-        return any(key.lower() in lower for key in self.old_keys)
+        """True where an old form stands in the request: its value, with half of the words that it was said with."""
+        lines = request.lower().splitlines()
+        return any(_repeats(line, key.lower(), old.lower()) for key, old in self._old_forms() for line in lines)
+
+    def _old_forms(self) -> Iterator[tuple[str, str]]:
+        for sentence in self.sentences[:-1]:
+            yield from ((key, sentence) for key in self.old_keys if key.lower() in sentence.lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +222,12 @@ def plant(seed: int, count: int = PLANTS_PER_SET) -> PlantedSet:
     while len(scenes) < count:
         scenes += chance.sample(_SCENES, min(len(_SCENES), count - len(scenes)))
     return PlantedSet(seed, tuple(_item(scene, chance) for scene in scenes))
+
+
+def _repeats(line: str, key: str, sentence: str) -> bool:
+    words = {word for word in re.findall(r"[\w.]+", sentence) if len(word) > 3}
+    here = set(re.findall(r"[\w.]+", line))
+    return bool(re.search(rf"(?<![\w.,]){re.escape(key)}(?!\w)", line)) and 2 * len(words & here) >= len(words)
 
 
 def _item(scene: _Scene, chance: random.Random) -> PlantedItem:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from pagein.context.ledger.shortening import shorten, tighten
 from pagein.context.ledger.statements import BindingStatement, Speaker, StatementKind, find_statements
-from pagein.context.ledger.values import is_same_type, subject_stems
+from pagein.context.ledger.values import is_same_type, is_specific, is_when
 from pagein.tokens import TokenCounter
 
 MAX_ITEMS = 400
@@ -28,14 +28,20 @@ MAX_REPLACED = 400
 TEXT_MAX_CHARS = 300
 """Characters kept of a statement."""
 
-MIN_SUBJECT_SHARE = 0.6
-"""Share of the subject's weight that two statements have in common, from which one replaces the other unsaid."""
+MIN_NEARNESS = 0.75
+"""Nearness of two subjects (1: the same) from which a value of the same type replaces the older one unsaid."""
 
-MIN_REVISED_SHARE = 0.3
-"""The same share where the newer statement says that it revises."""
+MIN_REVISED_NEARNESS = 0.3
+"""The same where the newer statement says that it revises."""
 
-MIN_COVER = 0.5
-"""Share of the smaller subject's weight that both must have in common."""
+MIN_LIFTED_NEARNESS = 0.4
+"""The same where the newer statement lifts a rule; the value counts with the subject."""
+
+MIN_REWORDED_NEARNESS = 0.6
+"""The same where the newer statement revises without a value of the same type; the value counts with the subject."""
+
+SHORT_CHARS = 80
+"""Characters up to which a revision may refer to what was said shortly before."""
 
 REFERRED_ITEMS = 12
 """Items back to which "make it 40" may refer."""
@@ -244,53 +250,69 @@ class RunLedger:
 
     def _evidence(self, new: BindingStatement, old: BindingStatement) -> float:
         """Return the evidence that the new statement replaces the old one; 0 for none."""
-        share, cover = self._overlap(new.subject, old.subject)
-        is_value_change = is_same_type(new.value_type, old.value_type) and new.value.lower() != old.value.lower()
-        if new.old_value and _mentions(old, new.old_value) and (share > 0 or is_value_change or not new.subject):
-            return 3 + share
-        if new.lifts and old.kind in ("rule", "limit", "correction", "preference", "decision") and not old.lifts:
-            share, cover = self._overlap(_whole_subject(new), _whole_subject(old))
-            return 2 + share if cover >= MIN_COVER and share >= MIN_REVISED_SHARE else 0.0
-        if is_value_change and _is_same_direction(new, old):
-            if new.revises and cover >= MIN_COVER and share >= MIN_REVISED_SHARE:
-                return 2 + share
-            accumulates = new.is_prohibition and old.is_prohibition
-            if not accumulates and share >= MIN_SUBJECT_SHARE and new.is_prohibition == old.is_prohibition:
-                return 1 + share
+        nearness = self._nearness(new.subject, old.subject)
+        is_change = new.value.lower() != old.value.lower()
+        is_value_change = is_change and is_same_type(new.value_type, old.value_type)
+        if new.old_value and _mentions(old, new.old_value) and (nearness > 0 or is_value_change or not new.subject):
+            return 3 + nearness
+        if new.lifts and old.kind not in ("value", "goal", "commitment") and not old.lifts:
+            nearness = self._nearness(_whole_subject(new), _whole_subject(old))
+            return 2 + nearness if nearness >= MIN_LIFTED_NEARNESS else 0.0
+        if new.revises:
+            return self._revising_evidence(new, old, nearness, is_value_change=is_value_change)
+        if not is_value_change or new.is_prohibition or old.is_prohibition or not _is_same_direction(new, old):
             return 0.0
-        if new.revises and _is_same_family(new.kind, old.kind):
-            share, cover = self._overlap(_whole_subject(new), _whole_subject(old))
-            shared = len(set(_whole_subject(new)) & set(_whole_subject(old)))
-            is_enough = shared >= 2 or not old.value or not new.value
-            return share if is_enough and cover >= MIN_COVER and share >= 0.5 else 0.0
-        return 0.0
+        return 1 + nearness if nearness >= MIN_NEARNESS else 0.0
+
+    def _revising_evidence(
+        self, new: BindingStatement, old: BindingStatement, nearness: float, *, is_value_change: bool
+    ) -> float:
+        """Return the evidence for a statement that says it revises something."""
+        is_when_change = is_when(new.value_type) and is_when(old.value_type) and new.value.lower() != old.value.lower()
+        if is_value_change or is_when_change:
+            return 1.5 + nearness if nearness >= MIN_REVISED_NEARNESS else 0.0
+        if new.value_type and new.value.lower() == old.value.lower():
+            return 0.0
+        if not _is_same_family(new.kind, old.kind):
+            return 0.0
+        nearness = self._nearness(_whole_subject(new), _whole_subject(old))
+        return nearness if nearness >= MIN_REWORDED_NEARNESS else 0.0
 
     def _find_referred(self, new: BindingStatement) -> LedgerItem | None:
-        """Return the item that a short revision such as "make it 40" refers to: the newest with such a value."""
-        if not new.revises or not new.value_type or len(new.text) > 80 or len(new.subject) > 1:
+        """Return the item that a revision without a subject of its own refers to, such as "make it 40".
+
+        That is the only item with a value of a specific type, else the newest one with such a value where the
+        revision is short.
+        """
+        if not new.revises or not new.value_type:
             return None
-        for old in [*reversed(self.items.values())][:REFERRED_ITEMS]:
-            one, other = new.value_type, old.statement.value_type
-            if is_same_type(one, other) and (one != "name" or old.statement.kind in (new.kind, "decision")):
-                return old
-        return None
+        olds = [old for old in reversed(self.items.values()) if is_same_type(new.value_type, old.statement.value_type)]
+        olds = [old for old in olds if old.statement.value.lower() != new.value.lower()]
+        exact = [old for old in olds if old.statement.value_type == new.value_type]
+        if is_specific(new.value_type) and len(exact) == 1:
+            return exact[0]
+        if len(new.text) > SHORT_CHARS or len(new.subject) > 1:
+            return None
+        recent = {item.key for item in [*self.items.values()][-REFERRED_ITEMS:]}
+        names = ("name",) if new.kind == "decision" else ()
+        olds = [old for old in exact or olds if old.key in recent and (old.statement.value_type not in names)]
+        return olds[0] if olds else None
 
     def _contradicts(self, new: BindingStatement, old: BindingStatement) -> bool:
         """True for two orders about the same thing of which one forbids what the other demands, or with other values."""
         if not {new.kind, old.kind} <= {"rule", "limit", "correction", "decision"}:
             return False
-        share, _ = self._overlap(_whole_subject(new), _whole_subject(old))
+        nearness = self._nearness(_whole_subject(new), _whole_subject(old))
         if new.is_prohibition != old.is_prohibition:
-            return share >= 0.5
-        return not new.is_prohibition and is_same_type(new.value_type, old.value_type) and share >= 0.4
+            return nearness >= MIN_REWORDED_NEARNESS
+        is_other_value = is_same_type(new.value_type, old.value_type) and new.value.lower() != old.value.lower()
+        return not new.is_prohibition and is_other_value and nearness >= MIN_REWORDED_NEARNESS
 
-    def _overlap(self, one: Iterable[str], other: Iterable[str]) -> tuple[float, float]:
-        """Return the weight that two subjects share, of both together and of the smaller one."""
+    def _nearness(self, one: Iterable[str], other: Iterable[str]) -> float:
+        """Return the cosine of two subjects, their stems weighed by rarity in the ledger."""
         left, right = set(one), set(other)
         shared = self._weigh(left & right)
-        if shared == 0:
-            return 0.0, 0.0
-        return shared / self._weigh(left | right), shared / min(self._weigh(left), self._weigh(right))
+        return shared / math.sqrt(self._weigh(left) * self._weigh(right)) if shared else 0.0
 
     def _weigh(self, stems: Iterable[str]) -> float:
         total = len(self.items) + 2

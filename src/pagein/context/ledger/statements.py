@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 from pagein.context.ledger.binding_words import FOREIGN, FOREIGN_KINDS, IDIOMS, guess_language
@@ -447,10 +448,13 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
     stems = subject_stems(text, (value,) if value is not None else ())
     if value is not None and value.type.startswith("option:"):
         stems = tuple(dict.fromkeys((*stems, f"@{value.type[7:]}")))
-    elif value is not None and value.type == "address":
-        stems = tuple(dict.fromkeys((*stems, "=address")))
+    elif value is not None and value.type in _TYPE_CONCEPTS:
+        stems = tuple(dict.fromkeys((*stems, _TYPE_CONCEPTS[value.type])))
     return stems
 
+
+_TYPE_CONCEPTS = MappingProxyType({"address": "=address", "flight": "=flight", "version": "=version", "money": "=spend"})
+"""Concepts that a value brings with it."""
 
 _BEFORE_VALUE = re.compile(
     r"\b(?:is|are|be|to|at|on|by|under|below|than|within|exceed|of|use|using|with|for|me|it|most|least|max|until|till|over|above|now|called|named|in|port|version|prefer|via|from)\b(?: \w+){0,2} ?$|[:=] ?$",

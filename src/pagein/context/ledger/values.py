@@ -55,7 +55,7 @@ _NOT_NAMES = frozenset("i i'm i'll i'd i've ok okay".split())  # noqa: SIM905 - 
 _WORD_NUMBERS = MappingProxyType({word: str(number) for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())})  # noqa: SIM905
 
 _CONCEPT_TEXT = """
-spend: budget limit cap ceiling spend spending spent maximum max expense cost price afford allowance
+spend: budget spend spending spent expense expenses cost costs afford allowance money
 due: deadline due submission delivery deliver submit launch golive cutoff
 meet: meeting meet call appointment standup sync catchup session interview demo
 deploy: deploy deployment deploys deployed deploying release releases rollout ship shipping
@@ -147,7 +147,7 @@ please thanks thank sorry ok okay yes yeah yep nope hey hi hello well now actual
 let's make makes made making sure keep keeps kept keeping get gets got go goes going gone use uses used using take takes
 set sets put change changed changes changing switch switched raise raised lower lowered bump bumped update updated
 new newer old older current currently longer longer today from onwards future forward thing things stuff like want wants
-wanted prefer prefers rule rules limit decision decide decided goal remember note important mind forget whatever under
+wanted prefer prefers rule rules limit limits cap ceiling maximum max minimum min threshold target goal aim decision decide decided goal remember note important mind forget whatever under
 circumstances i'm i'll i'd i've you're you'll we're we'll we've it's that's there's there here up down back know think
 one two three four five six seven eight nine ten fine good great better best bit lot kind sort maybe perhaps guess say
 said says tell told ask asked mean meant call called scratch correction revised revise moved move moves pushed
@@ -183,9 +183,17 @@ def find_option(masked: str) -> TypedValue | None:
     option = None
     for word in _WORDS.finditer(masked):
         group = OPTION_GROUPS.get(word[0].lower())
-        if group is not None:
+        if group is not None and not (group == "tongue" and option is not None):
             option = TypedValue(word[0], f"option:{group}", *word.span())
     return option
+
+
+_SHAPES = (
+    ("flight", re.compile(r"[A-Z][A-Z0-9] ?\d{2,4}")),
+    ("version", re.compile(r"v?\d+(?:\.\d+)+(?:[-.]\w+)*")),
+    ("path", re.compile(r"/?[\w.-]+/[\w./-]+")),
+)
+"""Types of identifiers by their shape."""
 
 
 def _type_of(kind: str, text: str) -> str:
@@ -197,7 +205,9 @@ def _type_of(kind: str, text: str) -> str:
         case "unit":
             unit = re.sub(r"^[\d.,:\s-]+|^\w+ (?=\w)", "", text.lower()).strip()
             return f"unit:{_UNIT_NAMES.get(unit.rstrip('s'), unit.rstrip('s'))}"
-        case "code" | "quoted" | "identifier":
+        case "identifier":
+            return next((name for name, shape in _SHAPES if shape.fullmatch(text)), "name")
+        case "code" | "quoted":
             return "name"
         case _:
             return kind
@@ -218,6 +228,16 @@ def is_same_type(one: str, other: str) -> bool:
     if "number" in (one, other):
         return one.startswith(numeric) and other.startswith(numeric)
     return {one, other} <= {"date", "day"}
+
+
+def is_when(kind: str) -> bool:
+    """True for the types of dates and times."""
+    return kind in ("date", "day", "time", "option:daypart")
+
+
+def is_specific(kind: str) -> bool:
+    """True for types of which a talk has few values, so that the type alone says much."""
+    return kind.startswith(("unit:", "option:")) or kind in ("money", "flight", "version", "address", "path", "url")
 
 
 def subject_stems(masked: str, values: tuple[TypedValue, ...]) -> tuple[str, ...]:
