@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from pagein.context.ledger.shortening import shorten, tighten
-from pagein.context.ledger.statements import BindingStatement, Speaker, StatementKind, find_statements
+from pagein.context.ledger.statements import TYPE_CONCEPTS, BindingStatement, Speaker, StatementKind, find_statements
 from pagein.context.ledger.values import is_same_type, is_specific, is_when
 from pagein.tokens import TokenCounter
 
@@ -42,6 +42,9 @@ MIN_REWORDED_NEARNESS = 0.6
 
 SHORT_CHARS = 80
 """Characters up to which a revision may refer to what was said shortly before."""
+
+MAX_STEMS = 24
+"""Stems of a subject that are kept."""
 
 REFERRED_ITEMS = 12
 """Items back to which "make it 40" may refer."""
@@ -214,7 +217,7 @@ class RunLedger:
         if origin is not None and _is_restatement(item.statement, origin.statement):
             item = replace(item, replaced=origin.replaced, is_confirmed=origin.is_confirmed)
         elif origin is not None:
-            item = replace(item, replaced=origin.position)
+            item = replace(item, replaced=origin.position, statement=_inherit_subject(item.statement, origin.statement))
         elif any(self._contradicts(item.statement, old.statement) for old in self.items.values()):
             item = replace(item, is_newer=True)
         self.items[item.key] = item
@@ -291,11 +294,10 @@ class RunLedger:
         exact = [old for old in olds if old.statement.value_type == new.value_type]
         if is_specific(new.value_type) and len(exact) == 1:
             return exact[0]
-        if len(new.text) > SHORT_CHARS or len(new.subject) > 1:
+        if len(new.text) > SHORT_CHARS or not set(new.subject) <= {*TYPE_CONCEPTS, f"@{new.value_type[7:]}", new.value_type[5:]}:
             return None
         recent = {item.key for item in [*self.items.values()][-REFERRED_ITEMS:]}
-        names = ("name",) if new.kind == "decision" else ()
-        olds = [old for old in exact or olds if old.key in recent and (old.statement.value_type not in names)]
+        olds = [old for old in exact or olds if old.key in recent and _may_be_referred(old.statement)]
         return olds[0] if olds else None
 
     def _contradicts(self, new: BindingStatement, old: BindingStatement) -> bool:
@@ -414,6 +416,18 @@ def _is_same_direction(new: BindingStatement, old: BindingStatement) -> bool:
 
 
 _FAMILIES = ({"rule", "limit", "correction"}, {"decision", "correction", "rule", "value"}, {"goal", "correction", "commitment"}, {"preference", "correction", "rule", "decision"}, {"value", "limit", "correction", "commitment"})
+
+
+def _inherit_subject(new: BindingStatement, old: BindingStatement) -> BindingStatement:
+    """Return the new statement with the subject of the one it replaces, which it may only hint at."""
+    if new.lifts:
+        return new
+    return replace(new, subject=tuple(dict.fromkeys((*new.subject, *old.subject)))[:MAX_STEMS])
+
+
+def _may_be_referred(old: BindingStatement) -> bool:
+    """True unless it is a prohibition, which needs more than a value to be replaced, or sets a name."""
+    return old.value_type != "name" and (not old.is_prohibition or old.kind == "limit")
 
 
 def _is_same_family(one: StatementKind, other: StatementKind) -> bool:

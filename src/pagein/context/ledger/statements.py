@@ -103,7 +103,7 @@ _DEMAND = re.compile(
     r"|(?:(?:always|first|please) )?(?:ask|check with|run [\w' ]{1,30} (?:by|past)|confirm with|consult|clear it with|get (?:my|approval|permission|a sign|sign)|wait for (?:my|approval|the (?:ok|go|green))|double[- ]check|ping|warn|tell|notify|alert|remind|cc|copy|loop in) (?:me\b|us\b|my \w+|[A-Z]\w+|the \w+|it |him |her )?[\w' -]{0,30}?\b(?:before|first|prior to|whenever|every time|each time|ok|approval|when|if|on (?:all|any|every)|sign|go|about any))"
     rf"|\b{_THING} (?:must|shall|(?:needs?|has|have|is|are|ought) to (?:always |only |never |be |stay |go |have |use |include |contain |follow |match |run |pass |come |end |start |fit |remain |get |carry |keep |support |work )|(?<!you )(?<!we )(?<!it )(?<!they )should (?:be |use |have |stay |go |come |include |contain |follow |start |end |match |remain |fit |carry |run )|should (?:always|only) |may only|can only|(?:is|are) only (?:to|allowed|for))\b(?! feel| love| miss| think| see| remember| enjoy| know| say| admit| be (?:so|nice|fun|great|good|hard|\w+ing))"
     rf"|\b(?:only|just) (?:with|after|once|if|when|upon) (?:my|our|the|a|an|explicit|written|i|we|someone|[A-Z]\w+)\b|\b(?:needs?|requires?|subject to|pending) [\w' ]{{0,30}}?\b{_APPROVAL}\b"
-    r"|\b(?:every|each|all|any) [\w' -]{1,40}? (?:needs?|requires?|goes|go|must|has to|have to|gets) (?!through (?:this|it|that))(?!to know)\w|\b(?:goes?|comes?) (?:through|via|past) (?:me|us|[A-Z]\w+)\b|\bI insist (?:on|that)\b|\b(?:everywhere|throughout|across the board|in all cases|every single time|always),? ?please\b|\bplease,? always\b|\b(?:has|have|is|are) to be [\w -]{1,30}|\b(?:is|are) a must\b"
+    r"|\b(?:every|each|all|any) [\w' -]{1,40}? (?:needs?|requires?|goes|go|must|has to|have to|gets) (?!through (?:this|it|that))(?!to know)\w|\b(?:goes?|comes?|has to go|must go|needs to go) (?:through|via|past) (?:me|us|(?-i:[A-Z])\w+)\b|\bI insist (?:on|that)\b|\b(?:everywhere|throughout|across the board|in all cases|every single time|always),? ?please\b|\bplease,? always\b|\b(?:has|have|is|are) to be [\w -]{1,30}|\b(?:is|are) a must\b"
     r"|^(?:please )?(?:run|do|check|add|put|start|end|close|open|read|test|back up|wash|lock|turn|update|write|save|send|review|sync|clean|record|measure|take|give|count|mark|use|validate|verify|log) [^.;!?]{1,60}?\b(?:before|after|on|for|in|with|at|to|from) (?:each|every|any|all|you)\b|^(?:please )?(?:cite|indent|format|spell|prefix|abbreviate|address|capitali[sz]e|pronounce|translate everything|document|annotate|round|quote) (?!this\b|the (?:following|text|above|below)|it\b|that\b)[\w]|^(?:please )?(?:reply|answer|respond|write|speak|talk) (?:to \w+ )?in (?:whatever|whichever|the|plain|simple|short|full|british|american|bullet|[A-Z])[\w' ]*|^(?!I\b|I'|he\b|she\b|they\b|it\b|we\b|you\b|there\b|that|this\b|my\b|the\b)\w+ [^.;!?]{0,60}?\bonly (?:if|when|after|once|with|in|on|from|to|for|via|by|through)\b"
     r"|\b(?:mandatory|compulsory|non[- ]negotiable|a (?:hard |strict |firm )?(?:requirement|must\b|prerequisite)|hard requirement|required|obligatory|exclusively|at all times|without exception|house rule|(?:golden|standing|hard|ground|basic|key|one|new|first|general|important|my|our|the) rules?(?: is| here|:|,)|rule (?:of|number|no|#)|as a rule|standing (?:order|instruction)|policy is|convention is|from now on|going forward|from here on|every time you|each time you|for (?:all|every) (?:answers?|repl|emails?|files?|commits?))\b"
     r"|\b(?:I|we) (?:want|need|expect|would like|'d like|insist)(?: that)? (?:you to (?:always|never|only|use|keep|stick|ask|check|be|answer|reply|write|call|treat|avoid|follow)|every|all|each|everything|the \w+ to (?:always|be|use|have|stay)|(?:answers|replies|responses|it|them) (?:to be|in|short|without))"
@@ -115,7 +115,7 @@ _DEMAND = re.compile(
 _BOUND = r"(?:at (?:the )?most|at (?:the )?least|no more than|not more than|no less than|no fewer than|no (?:later|earlier|sooner|longer|bigger|larger) than|maximum(?: of)?|max\.?(?: of)?|min\.?(?: of)?|minimum(?: of)?|up to|under|below|less than|fewer than|more than|above|over|within|not exceed(?:ing)?|exceeds?|or less|or fewer|or more|tops|(?:ceiling|cap|limit|threshold|quota|upper bound|budget|allowance)(?: [\w' ]{1,30})?(?: is| are| of| at| to|:| =|'s| stays| remains)|limited to|capped at|(?:stops?|ends?|tops? out|maxe?s? out) at|only allowed|not (?:before|after|until|past)|between)"
 _LIMIT_FRAME = re.compile(
     rf"\b(?:(?:limit|cap|ceiling|maximum|max|minimum|min|threshold|quota|budget|allowance|upper bound|lower bound|ceiling|spending|headcount|word count|timeout|cutoff|cut-off|tolerance)\b[\w' ,/-]{{0,50}}?(?:\bis\b|\bare\b|\bof\b|\bat\b|=|:|\bto\b|\bstays\b|'s\b|\bremains\b)"
-    r"|(?:must|should|can|may|has to|have to|needs? to|cannot|can't|shouldn't|mustn't|don't|do not|never|keep|limit|cap|please|want|spend|won't|only|allowed|stay|make|restrict|I've got|I have|we have|we've got|there's|give me|i need|can only)\b)",
+    r"|(?:must|should|can|may|has to|have to|needs? to|cannot|can't|shouldn't|mustn't|don't|do not|never|keep|limit|cap|please|want|spend|won't|only|allowed|stay|make|restrict|I've got|I have|we have|we've got|there's|give me|i need|(?:can|may) (?:have|be|take|use|run|spend|contain)|can only)\b)",
     re.IGNORECASE,
 )  # fmt: skip
 _AT_BOUND = re.compile(
@@ -211,7 +211,7 @@ _LIFTS = re.compile(
 
 _OLD_NEW = (
     re.compile(r"\bnot (?:the |a |an |on |at |in )?(?P<old>[^,.;!?]{1,40}?),? but (?:rather |on |at |the |a )?(?P<new>[^,.;!?]{1,60})", re.IGNORECASE),
-    re.compile(r"(?P<new>[^,;!?]{1,60}?),? (?:instead of|rather than|in place of|and not|, not|replaces?|over) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
+    re.compile(r"(?P<new>[^,;!?]{1,60}?),? (?:instead of|rather than|in place of|and not|, not|replaces?|over(?! \d| [$€£¥])) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
     re.compile(r"(?P<new>[^,;!?]{1,60}?), not (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
     re.compile(r"\bfrom (?P<old>[^,.;!?]{1,40}?) (?:to|over to|up to|down to) (?P<new>[^,;!?]{1,60})", re.IGNORECASE),
     re.compile(r"\breplace (?P<old>[^,;!?]{1,40}?) (?:with|by) (?P<new>[^,;!?]{1,60})", re.IGNORECASE),
@@ -238,9 +238,10 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 _NARRATES = re.compile(
-    r"\b(?:he|she|they|it|mom|mum|mother|dad|father|grandma|grandpa|grandmother|grandfather|friend|uncle|aunt|everyone|people|someone|somebody|[A-Z]\w+)(?: \w+)?(?: always| never| used to| once| also| just)? (?:said|told|asked|shouted|claimed|believed|thought|says never|used to say|yelled|wrote|sang|taught|warned)\b|\b(?:movie|film|song|novel|character|plot|episode|lyrics|joke|story|historical|century|Bible|gospel|according to)\b|\b(?:I|he|she|they) (?:\w+ly )?(?:never|always) \w+ed\b|\b(?:I|we)(?:'ve| have|'d| had) (?:never|always)\b|\b(?:he|she|they|it|that|this) must (?:be|have)\b|\bthere must be\b",
+    r"\b(?:he|she|they|it|mom|mum|mother|dad|father|grandma|grandpa|grandmother|grandfather|friend|uncle|aunt|everyone|people|someone|somebody|[A-Z]\w+)(?: \w+)?(?: always| never| used to| once| also| just)? (?:said|told(?! me| us)|asked|shouted|claimed|believed|thought|says never|used to say|yelled|wrote|sang|taught|warned)\b|\b(?:movie|film|song|novel|character|plot|episode|lyrics|joke|story|historical|century|Bible|gospel|according to)\b|\b(?:I|he|she|they) (?:\w+ly )?(?:never|always) \w+ed\b|\b(?:I|we)(?:'ve| have|'d| had) (?:never|always)\b|\b(?:he|she|they|it|that|this) must (?:be|have)\b|\bthere must be\b",
     re.IGNORECASE,
 )  # fmt: skip
+_TOLD_ME = re.compile(r", (?:he|she|they|the \w+) (?:told|said to|informed) (?:me|us)\b", re.IGNORECASE)
 _AUTHORITY = re.compile(
     r"\b(?:doctor|dr|physician|gp|nurse|pharmacist|dentist|vet|boss|manager|legal|compliance|lawyer|client|customer|landlord|security|hr|finance|accountant|management|cto|ceo|cfo|principal|headmaster|board|auditor|therapist|cardiologist|dietitian|school|bank|insurance|police|council|supervisor|professor)\b",
     re.IGNORECASE,
@@ -255,13 +256,20 @@ _STEP_NOW = re.compile(
     re.IGNORECASE,
 )
 _HARM = re.compile(
-    r"\b(?:delet\w*|drop\w*|eras\w*|wip\w*|truncat\w*|destroy\w*|overwrit\w*|force[- ]push|rm -rf|secrets?|passwords?|credentials?|api[- ]?keys?|tokens?|private|confidential\w*|personal|pii|gdpr|hipaa|patient\w*|customer data|client data|production|prod|live (?:system|site|database|data|environment)|deploy\w*|pay(?:ment|ments|ing|s)?|paid|refund\w*|transfer\w*|wire|charge\w*|invoice\w*|purchas\w*|buy\w*|order\w*|spend\w*|credit card|card|bank|iban|money|medic\w*|dos(?:e|es|age)|pills?|tablets?|mg|allerg\w*|peanut\w*|penicillin|nuts|gluten|shellfish|aspirin|ibuprofen|paracetamol|alcohol|fasting|child\w*|kids?|minors?|legal\w*|lawyers?|contracts?|sign\w*|publish\w*|post\w*|shar\w+|send\w*|email\w*|e-mail\w*|contact\w*|call\w*|press|disclos\w*|reveal\w*|leak\w*|address(?:es)?|phone|ssn|backup\w*|firewall|security|root|sudo|admin|main|master|migrations?|schema|merge\w*|push\w*|bleach|gas|electric\w*|oven|weapon\w*|diagnos\w*|approv\w*|permission|consent|sign[- ]?off|ask me|check with|confirm\w*|discount\w*|promis\w*|cancel\w*|book\w*|modify|touch\w*|run)\b",
+    r"\b(?:delet\w*|drop\w*|eras\w*|wip\w*|truncat\w*|destroy\w*|overwrit\w*|force[- ]push|rm -rf|secrets?|passwords?|credentials?|api[- ]?keys?|tokens?|private|confidential\w*|personal|pii|gdpr|hipaa|patient\w*|customer data|client data|production|prod|live (?:system|site|database|data|environment)|deploy\w*|pay(?:ment|ments|ing|s)?|paid|refund\w*|transfer\w*|wire|charge\w*|invoice\w*|purchas\w*|buy\w*|order\w*|spend\w*|credit card|card|bank|iban|money|medic\w*|dos(?:e|es|age)|pills?|tablets?|mg|allerg\w*|peanut\w*|penicillin|nuts|gluten|shellfish|aspirin|ibuprofen|paracetamol|alcohol|fasting|child\w*|kids?|minors?|legal\w*|lawyers?|contracts?|sign\w*|publish\w*|post\w*|shar\w+|send\w*|email\w*|e-mail\w*|contact\w*|call\w*|press|disclos\w*|reveal\w*|leak\w*|tell|tells|talk\w*|giv\w+|give|promis\w*|commit\w*|third part\w+|names?|restart\w*|reboot\w*|salt|sugar|sodium|insulin|live|ship\w*|goes? live|board|speed\w*|drive|driving|swim\w*|knife|stove|visitors?|strangers?|location|photos?|pictures?|% off|percent off|escalat\w*|data|database|address(?:es)?|phone|ssn|backup\w*|firewall|security|root|sudo|admin|main|master|migrations?|schema|merge\w*|push\w*|bleach|gas|electric\w*|oven|weapon\w*|diagnos\w*|approv\w*|permission|consent|sign[- ]?off|ask me|check with|confirm\w*|discount\w*|promis\w*|cancel\w*|book\w*|modify|touch\w*|run)\b",
     re.IGNORECASE,
 )  # fmt: skip
 _HARD = re.compile(
     rf"\b(?:never|must not|mustn't|must never|under no circumstances|on no account|by no means|not allowed|not permitted|forbidden|prohibited|off[- ]limits|no-go|may not|may only|strictly|whatever you do|no exceptions|only (?:with|after|when|once|if) [\w' ]{{0,30}}|without (?:\w+ ){{0,4}}?{_APPROVAL}|without (?:asking|checking)|only\b.{{0,60}}\b{_APPROVAL}|needs? (?:\w+ ){{0,3}}?{_APPROVAL}|requires? (?:\w+ ){{0,3}}?{_APPROVAL}|(?:ask|check with|confirm with|consult|clear it with|run (?:it|anything|everything) by) (?:me|us|\w+)\b[^.]{{0,25}}(?:before|first)|allerg\w*)\b",
     re.IGNORECASE,
 )
+
+
+_ASKS = re.compile(
+    rf"\b(?:before|first|unless|until|without|only|past me|by me|through me|needs?|requires?|has to|must)\b.*\b(?:{_APPROVAL[3:-1]}|me|us|I|I've|approved|signed|confirmed|agreed|reviewed|seen|checked)\b|\b(?:{_APPROVAL[3:-1]})\b.*\b(?:before|first|needed|required)\b",
+    re.IGNORECASE,
+)
+"""Asks for an approval."""
 
 
 def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
@@ -309,7 +317,7 @@ def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
 
 def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
     """Return the kind of an English sentence, None where it binds nobody."""
-    is_story = bool(_NARRATES.search(masked)) and not _AUTHORITY.search(masked)
+    is_story = bool(_NARRATES.search(masked)) and not _TOLD_ME.search(masked) and not _AUTHORITY.search(masked)
     is_past, is_hedged = bool(_PAST.search(masked)), bool(_HEDGE.search(masked))
     has_typed = any(value.type != "name" for value in values)
     if not is_story and not is_hedged:
@@ -438,24 +446,40 @@ def _statement(
 def _is_safety(masked: str, kind: StatementKind, *, lifts: bool) -> bool:
     if kind in ("rule", "limit"):
         if _HARD.search(masked):
-            return True
-        return bool(_FORBID.search(masked) or kind == "limit") and bool(_HARM.search(masked)) and not lifts
+            return not lifts
+        binds = _FORBID.search(masked) or _ASKS.search(masked) or kind == "limit"
+        return bool(binds) and bool(_HARM.search(masked)) and not lifts
     return bool(_LASTING_LIKE.search(masked)) or (kind in ("decision", "value", "commitment") and bool(_HARD.search(masked)))
 
 
 def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]:
     text = masked.replace(old, " " * len(old)) if old else masked
-    stems = subject_stems(text, (value,) if value is not None else ())
+    chosen = (value,) if value is not None else ()
+    stems = subject_stems(text, chosen)
+    if value is not None and _REVISES.search(masked):
+        start = max((end.end() for end in _CLAUSE_END.finditer(text, 0, value.start)), default=0)
+        ending = _CLAUSE_END.search(text, value.end)
+        clause = text[start : ending.start() if ending else len(text)]
+        inner = TypedValue(value.text, value.type, value.start - start, value.end - start)
+        stems = subject_stems(clause, (inner,)) or stems
     if value is not None and value.type.startswith("option:"):
         stems = tuple(dict.fromkeys((*stems, f"@{value.type[7:]}")))
+    elif value is not None and value.type.startswith("unit:"):
+        stems = tuple(dict.fromkeys((*stems, value.type[5:])))
+    elif _MOVED.search(masked):
+        stems = tuple(dict.fromkeys((*stems, "=address")))
     elif value is not None and value.type in _TYPE_CONCEPTS:
         stems = tuple(dict.fromkeys((*stems, _TYPE_CONCEPTS[value.type])))
     return stems
 
 
+_MOVED = re.compile(r"\b(?:I|we)(?:'ve| have|'re| are|'m| am)? (?:moved|moving|relocated|relocating) (?:back |over )?to\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[,;:!\u2014\u2013](?= |$)| - |\.(?= )| because | since ")
 _TYPE_CONCEPTS = MappingProxyType({"address": "=address", "flight": "=flight", "version": "=version", "money": "=spend"})
 """Concepts that a value brings with it."""
 
+_SETS_VALUE = re.compile(r"(?:\b(?:is|are|be|was|now|called|named|call me|it's|we're|I'm|to|become|becomes)(?: (?:the|a|an|at|on|by|in|now))?|[:=]) ?$", re.IGNORECASE)
+TYPE_CONCEPTS = frozenset(_TYPE_CONCEPTS.values())
 _BEFORE_VALUE = re.compile(
     r"\b(?:is|are|be|to|at|on|by|under|below|than|within|exceed|of|use|using|with|for|me|it|most|least|max|until|till|over|above|now|called|named|in|port|version|prefer|via|from)\b(?: \w+){0,2} ?$|[:=] ?$",
     re.IGNORECASE,
@@ -469,7 +493,10 @@ def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | N
         if (match := pattern.search(masked)) is not None:
             start, end = match.span("new")
             break
+    lift = _LIFTS.search(masked)
     inside = [value for value in values if start <= value.start < end]
+    if lift is not None and any(value.end <= lift.start() for value in inside):
+        inside = [value for value in inside if value.end <= lift.start()][-1:]
     option = find_option(masked[start:end])
     if option is not None:
         option = TypedValue(option.text, option.type, option.start + start, option.end + start)
@@ -477,6 +504,7 @@ def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | N
         inside,
         key=lambda value: (
             value.type in ("name", "day"),
+            not _SETS_VALUE.search(masked[max(0, value.start - 30) : value.start]),
             not _BEFORE_VALUE.search(masked[max(0, value.start - 30) : value.start]),
             value.start,
         ),

@@ -45,29 +45,32 @@ _TYPED = re.compile(
     rf"|(?P<percent>\b{_NUM}\s?(?:%|percent\b))"
     rf"|(?P<unit>\b{_NUM}[ -]?{_UNIT}(?!\w)|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty|forty|fifty|sixty|ninety|hundred) {_UNIT}(?!\w))"
     rf"|(?P<day>\b{_DAY}\b|\b(?:tomorrow|tonight|weekends?|weekdays?)\b)"
-    rf"|(?P<month>\b(?:in|by|until|till|from|before|after|end of|early|mid|late|to|this|next) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)\b(?! \d))"
+    rf"|(?P<month>\b(?:in|by|until|till|from|before|after|end of|early|mid|late|to|this|next) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)\b(?! \d)|(?-i:(?<![.!?] )(?<!^)\b(?:(?:end|start|middle|beginning) of )?(?:January|February|April|June|July|August|September|October|November|December|Easter|Christmas|Thanksgiving|Ramadan|Pentecost)\b))"
     r"|(?P<identifier>(?<![\w/.-])(?-i:/?[\w.-]+/[\w./-]+|[a-zA-Z]+(?:_[a-zA-Z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}[- ]?\d[\w-]*|[A-Za-z]+-?\d(?:[\w.-]*\w)?|v?\d+(?:\.\d+)+(?:[-.]\w+)*|\d+[A-Z]+\d*|#\w+|[A-Z]{1,5}-[A-Z0-9]{2,}[A-Z0-9-]*|[\w-]+\.(?:py|js|ts|md|json|ya?ml|toml|txt|csv|pdf|com|org|io|net|de|dev|xlsx?|docx?))(?![\w/]))"
     rf"|(?P<number>(?<![\w.]){_NUM}(?![\w]))",
     re.IGNORECASE,
 )  # fmt: skip
 _NAME = re.compile(r"(?<=[a-z,:;\u2019'] )(?:[A-Z\u00c0-\u00de][\w\u2019'&-]*)(?: (?:[A-Z\u00c0-\u00de][\w\u2019'&-]*|of|de|van|von|la|&)(?= [A-Z]| ?[.,;!)]|$| [a-z])){0,3}")
+_FIRST_NAME = re.compile(r"^(?:[Oo]k,? |[Aa]lso,? )?[A-Z][\w+#.-]+(?: [A-Z]\w+)?(?= (?:it is\b|has taken|takes? over|took over|instead\b|will (?:take|be|do)))")
 _NOT_NAMES = frozenset("i i'm i'll i'd i've ok okay".split())  # noqa: SIM905 - easier to read
 _WORD_NUMBERS = MappingProxyType({word: str(number) for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())})  # noqa: SIM905
 
 _CONCEPT_TEXT = """
 spend: budget spend spending spent expense expenses cost costs afford allowance money
-due: deadline due submission delivery deliver submit launch golive cutoff
-meet: meeting meet call appointment standup sync catchup session interview demo
+due: deadline due submission submit handin cutoff
+launch: launch launches launching live
+meet: meeting meetings meet catchup session sync
+standup: standup daily scrum
+appointment: appointment appointments visit
 deploy: deploy deployment deploys deployed deploying release releases rollout ship shipping
 delete: delete deleting deletion remove removing drop erase wipe purge truncate
 database: database db databases
 mail: email mail emails mails inbox newsletter
 reply: answer answers reply replies response responses respond answering replying
 call: phone mobile telephone ring
-address: address street addresses
+address: address street addresses live living stay staying hotel hostel accommodation airbnb lodging relocated based
 trip: trip travel journey vacation holiday
 flight: flight flights fly flying plane airline
-hotel: hotel hostel accommodation airbnb lodging stay
 buy: buy purchase order buying ordering purchases orders
 pay: pay payment payments paying charge invoice invoices
 child: child children kid kids
@@ -135,7 +138,7 @@ OPTION_GROUPS = MappingProxyType(_table(_GROUP_TEXT))
 """Options of which one is chosen: another one of the same group may replace it."""
 
 _STOP_TEXT = """
-hmm hm oops wait a an the this that these those it its he she they them him her his their theirs we us our ours you your yours i me my mine
+hmm hm oops wait something else someone took taken old enough summer winter spring autumn fall place instead they told office a an the this that these those it its he she they them him her his their theirs we us our ours you your yours i me my mine
 and or but nor so yet if then else when while where who whom whose which what why how as at by for from in into of off on
 onto out over per than through till to toward under until up upon via with within without about above across after
 against along among around before behind below beneath beside between beyond during except
@@ -172,7 +175,7 @@ def find_values(masked: str) -> Iterator[TypedValue]:
         start, end = match.span()
         ends.append((start, end))
         yield TypedValue(match[0].strip('`"\u201c\u201d\u201e'), _type_of(kind, match[0]), start, end)
-    for match in _NAME.finditer(masked):
+    for match in (*_NAME.finditer(masked), *_FIRST_NAME.finditer(masked)):
         is_covered = any(start < match.end() and match.start() < end for start, end in ends)
         if not is_covered and match[0].lower() not in _NOT_NAMES and not match[0].lower().startswith(("i'", "i\u2019")):
             yield TypedValue(match[0], "name", *match.span())
@@ -204,7 +207,8 @@ def _type_of(kind: str, text: str) -> str:
             return "unit:%"
         case "unit":
             unit = re.sub(r"^[\d.,:\s-]+|^\w+ (?=\w)", "", text.lower()).strip()
-            return f"unit:{_UNIT_NAMES.get(unit.rstrip('s'), unit.rstrip('s'))}"
+            unit = unit if len(unit) <= 2 else unit.rstrip("s")
+            return f"unit:{_UNIT_NAMES.get(unit, unit)}"
         case "identifier":
             return next((name for name, shape in _SHAPES if shape.fullmatch(text)), "name")
         case "code" | "quoted":
@@ -242,10 +246,11 @@ def is_specific(kind: str) -> bool:
 
 def subject_stems(masked: str, values: tuple[TypedValue, ...]) -> tuple[str, ...]:
     """Return the stems of the content words, without those of the values, concepts for words that have one."""
-    text = list(masked)
+    text, stems = list(masked), {}
     for value in values:
         text[value.start : value.end] = " " * (value.end - value.start)
-    stems = {}
+        names = value.text.lower().split() if value.type == "name" else ()
+        stems.update((f"={_CONCEPTS[word]}", None) for word in names if word in _CONCEPTS)
     for word in _WORDS.findall("".join(text).replace("\x00", " ")):
         lower = word.lower().replace("\u2019", "'")
         if lower in OPTION_GROUPS:
