@@ -54,7 +54,7 @@ def shorten(text: str) -> str:
     >>> shorten("Oh and by the way, please never deploy on Fridays because nobody is around to fix it.")
     'Never deploy on Fridays.'
     """
-    core = _WISH.sub("", _drop_opening(text))
+    core = _WISH.sub("", drop_opening(text))
     core = _drop_reason(core)
     core = _drop_prelude(core)
     core = _EXTRA.sub("", core).strip(" ,;:-\u2014\u2013")
@@ -79,7 +79,8 @@ def tighten(text: str) -> str:
     return core + "."
 
 
-def _drop_opening(text: str) -> str:
+def drop_opening(text: str) -> str:
+    """Return the sentence without greetings, politeness and phrases such as "by the way"."""
     core = _OPENING.sub("", text)
     return core if len(core) >= MIN_CORE_CHARS and _says_as_much(text[: len(text) - len(core)]) else text
 

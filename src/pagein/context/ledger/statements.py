@@ -15,7 +15,8 @@ from typing import Literal
 
 from pagein.context.ledger.binding_words import FOREIGN, FOREIGN_KINDS, IDIOMS, guess_language
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
-from pagein.context.ledger.values import TypedValue, find_option, find_values, subject_stems
+from pagein.context.ledger.shortening import drop_opening
+from pagein.context.ledger.values import TypedValue, find_option, find_values, is_typed, subject_stems
 
 StatementKind = Literal["rule", "limit", "decision", "goal", "commitment", "correction", "preference", "value"]
 Speaker = Literal["user", "system", "assistant"]
@@ -75,7 +76,7 @@ _NEVER_PAST = (
 )
 _WORK_VERB = (
     r"(?:deploy|ship|release|merge|push|use|share|store|send|give|sell|refund|offer|discount|book|pay|accept|allow|commit|log|touch|delete|"
-    r"call|contact|email|hire|charge|promise|quote|discuss|invite|eat|cook|buy|print|grade|expose|test|write|sign|approve|schedule|ask|change|"
+    r"call|contact|email|hire|charge|promise|quote|discuss|talk about|invite|eat|cook|buy|print|grade|expose|test|write|sign|approve|schedule|ask|change|"
     r"edit|post|publish|mention|wear|serve|order|fly|drive|work|meet|start|bill|round|support|target|cache|mock|require|reply|answer|follow|go above|go over|spend|do (?!it|that|this))"
 )
 _APPROVAL = r"(?:approval|permission|consent|sign[- ]?off|ok|okay|o\.k\.|go[- ]?ahead|say[- ]?so|green light|confirmation|authori[sz]ation|blessing|review|asking|checking|confirming|being asked|clearance|written \w+)"
@@ -89,7 +90,7 @@ _FORBID = re.compile(
     r"|\b(?:I|we) (?:must not|mustn't|may not|should not|shouldn't|must never|should never)\b|\bI(?:'m| am) (?:not allowed|not supposed|not permitted|forbidden)\b|\bI refuse to\b|\bnot a (?:word|single)\b|\b(?:stays?|remains?|keep it|kept) (?:strictly )?(?:between us|confidential|secret|private|under wraps|off the record|internal|in[- ]house|out of)\b|\b(?:is|are) (?:strictly |highly |still )?(?:confidential|a secret|secret|private|not public|under embargo|internal only|nobody's business|protected|read[- ]only)\b|\bno [\w' -]{2,40},? please\b|(?:^|, |: )(?:the |our |my |any |these |those )?(?:[\w'-]+ ){0,3}[\w-]{2,}s never (?:ever )?" + _NEVER_PAST + r"[a-z]"
     r"|\b(?:under no circumstances|by no means|on no account|at no (?:point|time)|in no case|whatever you do|not under any circumstances|no exceptions|strictly (?:forbidden|prohibited|no|off)|forbidden|prohibited|verboten|off[- ]limits|out of bounds|a no[- ]go|out of the question|taboo|hands off|not allowed|not permitted|not acceptable|unacceptable)\b"
     rf"|\bwithout (?:my|our|his|her|their|the (?:\w+ ){{1,2}}?|prior|explicit|written|getting|asking|checking|anyone's|a|an|first)[\w' -]{{0,30}}?{_APPROVAL}?\b(?=.*\b{_APPROVAL}\b|.*\b(?:me|first)\b)"
-    r"|\b(?:we|I) (?:never|don't ever|do not ever|don't) " + _WORK_VERB + r"\b"
+    r"|\b(?:we|I) (?:never|don't ever|do not ever|don't) " + _WORK_VERB + r"\b|\bwe (?:don't|do not) (?!know|think|have|need|want|see\b|seem|really|get\b|mind|care|even|feel|understand|believe|remember|usually|like|always|realize|love|expect|appreciate|talk (?:much|often|enough)|go\b|find|stop|give up|quite|yet)[a-z]"
     r"|\b(?:nobody|no one|none of (?:you|us|the \w+)|nothing) (?:gets|goes|may|leaves|should|can|must|touches|ships|merges|sees|outside|with|that|from)\b(?! wrong| like| better| more| beats?| make| stop| compare| replace| ever)"
     r"|\b(?:keep|leave) [\w' /.-]{1,60}? (?:out of|away from|off|alone|untouched|private|confidential|secret|as (?:it is|they are|is)|to yourself|between us)\b"
     r"|\b(?:I|we) (?:don't|do not|never|really don't) want (?:you to|any|anyone|anybody|to (?:see|spend|go|have|use|pay)|the|our|my)\b|\bI won't (?:accept|tolerate|have|pay|allow)\b|\bmakes? me (?:sick|ill)\b",
@@ -106,16 +107,17 @@ _DEMAND = re.compile(
     r"|\b(?:every|each|all|any) [\w' -]{1,40}? (?:needs?|requires?|goes|go|must|has to|have to|gets) (?!through (?:this|it|that))(?!to know)\w|\b(?:goes?|comes?|has to go|must go|needs to go) (?:through|via|past) (?:me|us|(?-i:[A-Z])\w+)\b|\bI insist (?:on|that)\b|\b(?:everywhere|throughout|across the board|in all cases|every single time|always),? ?please\b|\bplease,? always\b|\b(?:has|have|is|are) to be [\w -]{1,30}|\b(?:is|are) a must\b"
     r"|^(?:please )?(?:run|do|check|add|put|start|end|close|open|read|test|back up|wash|lock|turn|update|write|save|send|review|sync|clean|record|measure|take|give|count|mark|use|validate|verify|log) [^.;!?]{1,60}?\b(?:before|after|on|for|in|with|at|to|from) (?:each|every|any|all|you)\b|^(?:please )?(?:cite|indent|format|spell|prefix|abbreviate|address|capitali[sz]e|pronounce|translate everything|document|annotate|round|quote) (?!this\b|the (?:following|text|above|below)|it\b|that\b)[\w]|^(?:please )?(?:reply|answer|respond|write|speak|talk) (?:to \w+ )?in (?:whatever|whichever|the|plain|simple|short|full|british|american|bullet|[A-Z])[\w' ]*|^(?!I\b|I'|he\b|she\b|they\b|it\b|we\b|you\b|there\b|that|this\b|my\b|the\b)\w+ [^.;!?]{0,60}?\bonly (?:if|when|after|once|with|in|on|from|to|for|via|by|through)\b"
     r"|\b(?:mandatory|compulsory|non[- ]negotiable|a (?:hard |strict |firm )?(?:requirement|must\b|prerequisite)|hard requirement|required|obligatory|exclusively|at all times|without exception|house rule|(?:golden|standing|hard|ground|basic|key|one|new|first|general|important|my|our|the) rules?(?: is| here|:|,)|rule (?:of|number|no|#)|as a rule|standing (?:order|instruction)|policy is|convention is|from now on|going forward|from here on|every time you|each time you|for (?:all|every) (?:answers?|repl|emails?|files?|commits?))\b"
-    r"|\b(?:I|we) (?:want|need|expect|would like|'d like|insist)(?: that)? (?:you to (?:always|never|only|use|keep|stick|ask|check|be|answer|reply|write|call|treat|avoid|follow)|every|all|each|everything|the \w+ to (?:always|be|use|have|stay)|(?:answers|replies|responses|it|them) (?:to be|in|short|without))"
+    r"|\bonly (?!if\b|when\b|thing|time|one\b|way\b|reason)[\w' ]{1,30} (?:can|may|must|should|is allowed|are allowed|gets to|get to)\b|^(?:all|every|each|any) (?:the |our |my |of )?[\w' -]{1,30}? (?:in|with|as|via|through|by) (?!all\b|the end\b|the way|love|me\b|us\b)[\w`]|^[\w' -]{2,40} (?:first|only)(?:,|[.!]?$)|,? always[.!]?$|^(?:please )?(?:treat|regard|handle) [\w' -]{2,60} (?:as|with|like)\b|\bit(?:'s| is) (?:absolutely |really )?(?:essential|crucial|vital|imperative|critical|mandatory|required|important that|necessary that)\b|\b(?:we|I) have (?:a|an|the|this|our) [\w' -]{0,40}?(?:policy|rule|ban|restriction|requirement|curfew|freeze)\b|\bthere(?:'s| is) (?:a|an) [\w' -]{0,30}?(?:rule|ban|freeze|embargo|curfew|restriction|requirement)\b|\b(?:is|are|stays?|remains?) always (?:locked|closed|off|on|paid|signed|reviewed|kept|done|sent|turned|shut|encrypted|approved|tested|in)\b"
+    r"|\b(?:I|we)(?: want| need| expect| would like|'d like| insist)(?: that)? (?:you to (?:always|never|only|use|keep|stick|ask|check|be|answer|reply|write|call|treat|avoid|follow)|every|all|each|everything|the \w+ to (?:always|be|use|have|stay)|(?:answers|replies|responses|it|them) (?:to be|in|short|without))"
     r"|\b(?:we|you) (?:always|only) " + _WORK_VERB + r"\b"
     r"|^(?:remember|keep in mind|note|bear in mind|don't forget|do not forget|important|fyi|for the record|nb|please note|reminder|heads[- ]up|be aware|be careful)\b(?: that|:|,| -)? (?!to (?:take care|have|enjoy)|when|how|the time|me\b)\w",
     re.IGNORECASE,
 )  # fmt: skip
 
-_BOUND = r"(?:at (?:the )?most|at (?:the )?least|no more than|not more than|no less than|no fewer than|no (?:later|earlier|sooner|longer|bigger|larger) than|maximum(?: of)?|max\.?(?: of)?|min\.?(?: of)?|minimum(?: of)?|up to|under|below|less than|fewer than|more than|above|over|within|not exceed(?:ing)?|exceeds?|or less|or fewer|or more|tops|(?:ceiling|cap|limit|threshold|quota|upper bound|budget|allowance)(?: [\w' ]{1,30})?(?: is| are| of| at| to|:| =|'s| stays| remains)|limited to|capped at|(?:stops?|ends?|tops? out|maxe?s? out) at|only allowed|not (?:before|after|until|past)|between)"
+_BOUND = r"(?:at (?:the )?most|at (?:the )?least|no more than|not more than|no less than|no fewer than|no (?:later|earlier|sooner|longer|bigger|larger) than|maximum(?: of)?|max\.?(?: of)?|min\.?(?: of)?|minimum(?: of)?|up to|under|below|less than|fewer than|more than|above|over|within|not exceed(?:ing)?|exceeds?|or less|or fewer|or more|tops|(?:ceiling|cap|limit|threshold|quota|upper bound|budget|allowance)(?: [\w' ]{1,30})?(?: is| are| of| at| to|:| =|'s| stays| remains)|limited to|capped at|(?:only|just) have|(?:longer|bigger|larger|higher|older|later|heavier|shorter|lower|smaller) than|(?:stops?|ends?|tops? out|maxe?s? out) at|only allowed|not (?:before|after|until|past)|between)"
 _LIMIT_FRAME = re.compile(
     rf"\b(?:(?:limit|cap|ceiling|maximum|max|minimum|min|threshold|quota|budget|allowance|upper bound|lower bound|ceiling|spending|headcount|word count|timeout|cutoff|cut-off|tolerance)\b[\w' ,/-]{{0,50}}?(?:\bis\b|\bare\b|\bof\b|\bat\b|=|:|\bto\b|\bstays\b|'s\b|\bremains\b)"
-    r"|(?:must|should|can|may|has to|have to|needs? to|cannot|can't|shouldn't|mustn't|don't|do not|never|keep|limit|cap|please|want|spend|won't|only|allowed|stay|make|restrict|I've got|I have|we have|we've got|there's|give me|i need|(?:can|may) (?:have|be|take|use|run|spend|contain)|can only)\b)",
+    r"|(?:must|should|can|may|has to|have to|needs? to|cannot|can't|shouldn't|mustn't|don't|do not|never|keep|limit|cap|please|want|spend|won't|only|allowed|stay|make|restrict|I've got|I have|we have|we've got|there's|give me|i need|(?:can|may) (?:have|be|take|use|run|spend|contain)|can only|only have|just have|have only|have just)\b)",
     re.IGNORECASE,
 )  # fmt: skip
 _AT_BOUND = re.compile(
@@ -123,16 +125,18 @@ _AT_BOUND = re.compile(
     re.IGNORECASE,
 )
 
+_STRICT_BOUND = re.compile(r"\b(?:no more than|not more than|at (?:the )?most|max(?:imum)?\.?(?: of)? \d|not exceed\w*|no (?:later|longer|earlier|less|fewer) than|\d[\w ,%]{0,15} (?:max|tops|at most|maximum))\b", re.IGNORECASE)
+
 _DECIDE = re.compile(
     r"\b(?:(?:we|I|the team|they|management|everyone|my (?:wife|husband|partner|boss) and I|[A-Z]\w+ and I)(?:'ve| have|'s| has)?(?: now| finally| both| all| just| also| already)? (?:decided|agreed|settled|chosen|picked|opted|concluded|resolved|committed to using|standardi[sz]ed|signed off|made up (?:my|our) minds?|landed)\b"
     r"|decision[:\u2014 -]|(?:final|the) (?:decision|choice|call|verdict|answer)\b(?: is|:|,)|it's (?:decided|settled|final|official)|(?:I|we)(?:'m|'re| am| are) (?:going|sticking|sold|settled) (?:with|on|for)\b|(?:we|I)(?:'ll| will| shall) (?:go (?:with|for|ahead with)|use|stick (?:with|to)|be using|take|skip|drop|do it)\b"
     r"|let's (?:just |now |all |then |please |also |maybe not |not )?(?:go with|go for (?:the|option|plan)|use|stick (?:with|to)|switch|drop|skip|choose|pick|settle|adopt|raise|lower|cap|bump|postpone|cancel|avoid|not|agree)\b|^(?:ok(?:ay)?,? |please |then |so |yes,? |just )*go with (?!the flow)(?:the |option |plan |a |an )?[\w`\"]"
-    r"|(?:the plan is|plan is to|the plan:|we plan to|we(?:'re| are) (?:dropping|switching|migrating)|I(?:'m| am) (?:switching|dropping|cancel\w+) )|(?:that|it)(?:'s| is) (?:final|settled|decided)|final decision|voted\b|^(?:\w+[,:]? )?(?!yes|here|there|what|that|how|as|where|sure|so|like|oh|well|who|why)[\w`+#.-]+ it is(?: then| for [\w' ]+)?[.!]?$|is (?:the winner|the one we|what we(?:'re| are) going with)|we chose|we picked|I chose|I picked|I(?:'ve| have) (?:chosen|picked)|we're set on|sign(?:ed)? off on|the vote (?:went|was) )",
+    r"|(?:the plan is|plan is to|the plan:|we plan to|we(?:'re| are) (?:dropping|switching|migrating|skipping|removing|cutting|replacing)|I(?:'m| am) (?:switching|dropping|cancel\w+) )|(?:that|it)(?:'s| is) (?:final|settled|decided)|final decision|voted\b|^(?:\w+[,:]? )?(?!yes|here|there|what|that|how|as|where|sure|so|like|oh|well|who|why)[\w`+#.-]+ it is(?: then| for [\w' ]+)?[.!]?$|is (?:the winner|the one we|what we(?:'re| are) going with)|\b(?:chose|picked|went with|opted for|voted for)\b (?!me\b|up\b|him|her\b)|I(?:'ve| have) (?:chosen|picked)|we're set on|sign(?:ed)? off on|the vote (?:went|was) )",
     re.IGNORECASE,
 )  # fmt: skip
 
 _WEAK_DECISION = re.compile(
-    r"\blet's (?:just |now |all |then |please |also )?(?:keep|make|call|book|set|leave|take|move|put|stay|run|plan|push|hold|ship|build|write|store|name|target|say|schedule|meet|buy|paint|have (?:it|the|them))\b|\b(?:we|I)(?:'re| are|'m| am) (?:doing|building|keeping|staying|taking|moving|writing|shipping|launching|going)\b|\b(?:is|are|'s) going to be (?:in|at|on|called|named|done)\b",
+    r"\blet's (?:just |now |all |then |please |also )?(?:do|have|host|keep|make|call|book|set|leave|take|move|put|stay|run|plan|push|hold|ship|build|write|store|name|target|say|schedule|meet|buy|paint|have (?:it|the|them))\b|\b(?:we|I)(?:'re| are|'m| am) (?:doing|hosting|having|building|keeping|staying|taking|moving|writing|shipping|launching|going)\b|\b(?:is|are|'s) going to be (?:in|at|on|called|named|done)\b|\bwe(?:'ll| will) (?!see|be (?:fine|ok|there)|have (?:fun|a )|get through|definitely|always)[a-z]+ ",
     re.IGNORECASE,
 )
 """A decision where the sentence has a value."""
@@ -143,7 +147,7 @@ _AIM = re.compile(
     r"|(?:eventually|ultimately|in the end|in the long run|long[- ]term),? (?:I|we) (?:want|would like|'d like|need|hope|plan|aim|should)|(?:I|we) (?:aim|intend|hope|plan|want|would like|'d like|need|have|must|'ve got|'m hoping|'re hoping|'m trying|'re trying|are trying|am trying|'m planning|'re planning)(?: to| on)\b)",
     re.IGNORECASE,
 )  # fmt: skip
-_BY_WHEN = re.compile(r"\b(?:by|before|until|this|next) (?:the )?(?:end|start|middle|beginning|(?-i:[A-Z])\w+|summer|spring|autumn|fall|winter|noon|lunch|year|quarter|month|week|launch|exams?|holidays?|wedding)\b", re.IGNORECASE)
+_BY_WHEN = re.compile(r"\b(?:by|before|until|this|next) (?:the )?(?:conference|meeting|trip|move|fair|demo|visit|audit|review|deadline|baby|end|start|middle|beginning|(?-i:[A-Z])\w+|summer|spring|autumn|fall|winter|noon|lunch|year|quarter|month|week|launch|exams?|holidays?|wedding)\b", re.IGNORECASE)
 _PLAIN_AIM = re.compile(
     r"\b(?:goals?|aims?|objectives?|targets?|purpose|mission|ambition|priority|north star|aiming|ultimately|eventually|in the long run|done when|success|saving (?:up )?for|training for|what matters|most important|main thing|what (?:I|we)\b[\w ']{0,40}\bis\b|point of)\b",
     re.IGNORECASE,
@@ -159,13 +163,13 @@ _PREFER = re.compile(
     r"\b(?:I|we|my (?:wife|husband|son|daughter|partner|mother|mom|mum|father|dad|boss|client|kids?|team)|she|he|they)(?:'d| would)?(?: really| much| strongly| generally| usually| always| personally| still| do| definitely| kind of| tend to| would| also| both| actually)* (?:prefers?|favou?rs?|rather (?:not |have |go |see |use |keep |you |we |avoid |take |be |sit |stay )|dislikes?|hates?|detests?|loathes?|can't stand|cannot stand|can't tolerate|go for)\b"
     r"|\b(?:I|we)(?:'d| would) rather\b|\bI (?:really |also |just )?(?:don't|do not|can't|cannot|never|no longer) (?:like|eat|drink|do|enjoy|care for|want (?:any|to (?:sit|fly|stay|drive|get|be|hear|see))|touch|take|tolerate|have (?:dairy|gluten|meat|sugar|nuts)|handle|wear|use|work (?:on|past|after|before|weekends)|read)\b(?! know| it\b| to (?:be|say|think|admit)| that (?:much|often)| think| have| enough| about| how| understand)"
     r"|\bI(?:'m| am)(?: a| an| strictly| mostly| very| really| severely| quite| a bit| highly| also| not| no)* (?:vegetarian|vegan|pescatarian|gluten[- ]free|lactose|coeliac|celiac|diabetic|allergic|intolerant|left[- ]handed|colou?r[- ]?blind|kosher|halal|teetotal|fan of|morning person|night owl|more of an?|picky about|partial to|keen on|into (?:short|minimal))\b|\b(?:is|are) (?:severely |very |highly )?(?:allergic|vegetarian|vegan|lactose intolerant|gluten intolerant|diabetic|coeliac|celiac)\b|\b(?:nut|peanut|shellfish|dairy|penicillin|pollen|bee|latex|egg|soy|gluten|wheat) allergy\b"
-    r"|\bmy (?:\w+ )?(?:favou?rite [\w ]{1,25} (?:is|are)|preference|preferred|pet peeve)\b|\b(?:I|we|I'm|I've)\b[\w' ]{0,25}\b(?:vegetarian|vegan|pescatarian)\b|\b(?:is|are|works?|suits?) (?:me |us )?(?:best|better|easier|easiest)(?: for (?:me|us))?[.!]?$|\bI like [\w' ]{1,40} (?:more than|better than|best)\b|^[\w' -]{2,40} over [\w' -]{2,40}(?: for me|,? please|,? always|,? any day)|^if (?:there's|there is|i have|you have|given|we have) (?:a|the)? ?choice\b|\bI like (?:my|to (?:be|have|get|keep|see|read|sit|stay|work|fly|travel)|things|short|it (?:when|short|simple|brief|plain)|when|answers?|emails?|clean|small|long|plain|having|aisle|window|the (?:window|aisle|quiet|short|simple|plain))\b|\bpreferabl[ye]\b|\b(?:works?|suits?) (?:best|better) for me\b|\bmy preference\b|\bprefer(?:red|ence|s)?\b",
+    r"|\bmy (?:\w+ )?(?:favou?rite [\w ]{1,25} (?:is|are)|preference|preferred|pet peeve)\b|\b(?:I|we|I'm|I've)\b[\w' ]{0,25}\b(?:vegetarian|vegan|pescatarian)\b|\b(?:is|are|works?|suits?) (?:me |us )?(?:best|better|easier|easiest)(?: for (?:me|us))?[.!]?$|\b(?:I|we)'d (?:love|like) (?:to have |to see |to get )?(?:more|less|fewer|shorter|longer|smaller)\b|\bI (?:work|sleep|study|learn|think|concentrate|focus) best\b|^(?:not |big |huge )(?:a )?(?:big |huge )?fan of|\bI like [\w' ]{1,40} (?:more than|better than|best)\b|^[\w' -]{2,40} over [\w' -]{2,40}(?: for me|,? please|,? always|,? any day)|^if (?:there's|there is|i have|you have|given|we have) (?:a|the)? ?choice\b|\bI like (?:my|to (?:be|have|get|keep|see|read|sit|stay|work|fly|travel)|things|short|it (?:when|short|simple|brief|plain)|when|answers?|emails?|clean|small|long|plain|having|aisle|window|the (?:window|aisle|quiet|short|simple|plain))\b|\bpreferabl[ye]\b|\b(?:works?|suits?) (?:best|better) for me\b|\bmy preference\b|\bprefer(?:red|ence|s)?\b",
     re.IGNORECASE,
 )  # fmt: skip
 _LASTING_LIKE = re.compile(r"\b(?:allerg|intoleran|vegetarian|vegan|celiac|coeliac|diabetic)", re.IGNORECASE)
 
 _OWNED = re.compile(
-    r"\b(?:my|our|your|the|his|her|their|this|that|new|[A-Z]\w+'s|current)\s+(?P<what>(?:[\w'&/#-]+\s+){0,6}?[\w'&/#-]+?)(?:\s+(?:is|are|was moved|was changed|will be|has moved|has changed|moved|got moved|got pushed|has been|have been|had been|is now|changed|slipped|runs?|starts?|begins?|leaves?|lands?|ends?|opens?|closes?|departs?|arrives?|boards?|takes place|costs?|expires?|lasts?|lives?|stays?|sits?|listens?|goes|stands|became|was|falls|drops?|went|shifts?|shifted|gets?|remains?|comes? to|equals?|has|should be|needs to be|must be)\b|'s (?=\S)|\s*[:=]\s*)(?P<rest>.+)",
+    r"\b(?:my|our|your|the|his|her|their|this|that|new|[A-Z]\w+'s|current)\s+(?P<what>(?:[\w'&/#-]+\s+){0,6}?[\w'&/#-]+?)(?:\s+(?:is|are|was moved|was changed|will be|has moved|has changed|moved|got moved|got pushed|has been|have been|had been|is now|changed|slipped|runs?|starts?|begins?|leaves?|lands?|ends?|opens?|closes?|departs?|arrives?|boards?|takes place|costs?|expires?|lasts?|lives?|stays?|sits?|listens?|goes|stands|became|was|falls|drops?|went|shifts?|shifted|gets?|remains?|comes? to|equals?|has|should be|needs to be|must be)\b|'s (?!(?:[\w'-]+ ){1,4}(?:is|are|was|will|has|starts?|goes|leaves|moved)\b)(?=\S)|\s*[:=]\s*)(?P<rest>.+)",
     re.IGNORECASE,
 )  # fmt: skip
 _SETTING = re.compile(
@@ -187,7 +191,7 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 _SET_FACT = re.compile(
-    r"\b(?:call me|my name(?:'s| is)|I go by|name's|you can call me|address me as)\s+(?!later|back|when|if|crazy|tomorrow|on\b|at\b|old|a\b)\w"
+    r"\b(?:reach me (?:at|on|under|by|via)|contact me (?:at|on|via|by)|I was born (?:on|in)|call me|my name(?:'s| is)|I go by|name's|you can call me|address me as)\s+(?!later|back|when|if|crazy|tomorrow|on\b|at\b|old|a\b)\w"
     r"|\b(?:we|I)(?:'re| are|'m| am)(?: currently| now| all| still)? (?:using|running|on (?=v?\d|Python|Node|Java|Postgres|[A-Z`])|based in|living in|located|staying (?:at|in)|flying|arriving|landing|leaving|working (?:at|for|with)|hosting|deploying to|in the [A-Z]{2,5}|taking \d|budgeted|a (?:party|group|family|team|class) of|\d+ (?:people|weeks|years)|targeting|moving to|booked (?:on|in|at|into)|available|free (?:on|after|from)|off (?:on|from)|out of office|due (?:on|at|in)|meeting|back (?:on|in|at))\b"
     r"|\b(?:we|I) (?:now |currently |also |only )?(?:use|run|deploy (?:to|on|from|with)|host|live in|live at|work (?:at|for|from|on|with)|take \d|weigh|drive a|own an?|moved to|changed to|switched to|upgraded to|store|bill|pay|have (?:a budget|up to|\d|an appointment|a meeting|a deadline|until|an? \w+ (?:on|at))|earn|fly|land|arrive|leave|depart|start (?:on|at|in)|meet (?:on|at|every)|teach \d*|need (?:it|this|them|everything|the [\w ]{1,30}) (?:by|before|on|at|in)|need \d|booked|scheduled|ordered|rescheduled|reserved|paid|got (?:the|a) (?:appointment|slot|booking))\b"
     r"|\b(?:is|are) (?:due|scheduled|booked|set|on hold|moved|postponed|called|named|located|allocated|assigned|reserved|confirmed|in charge|responsible|our (?:new )?\w+)\b|\b(?:moved|pushed|postponed|rescheduled|shifted|changed|brought forward|delayed|extended|upgraded|renamed|bumped|raised|lowered|increased|reduced|cut|went (?:up|down)|goes (?:up|down)|switched|migrated|relocated) (?:back |up |down |forward |out |it )?(?:to|from|until|till|by)\b|\b(?:due|scheduled|booked|set) (?:on|for|by|at|to)\b"
@@ -256,14 +260,17 @@ _STEP_NOW = re.compile(
     re.IGNORECASE,
 )
 _HARM = re.compile(
-    r"\b(?:delet\w*|drop\w*|eras\w*|wip\w*|truncat\w*|destroy\w*|overwrit\w*|force[- ]push|rm -rf|secrets?|passwords?|credentials?|api[- ]?keys?|tokens?|private|confidential\w*|personal|pii|gdpr|hipaa|patient\w*|customer data|client data|production|prod|live (?:system|site|database|data|environment)|deploy\w*|pay(?:ment|ments|ing|s)?|paid|refund\w*|transfer\w*|wire|charge\w*|invoice\w*|purchas\w*|buy\w*|order\w*|spend\w*|credit card|card|bank|iban|money|medic\w*|dos(?:e|es|age)|pills?|tablets?|mg|allerg\w*|peanut\w*|penicillin|nuts|gluten|shellfish|aspirin|ibuprofen|paracetamol|alcohol|fasting|child\w*|kids?|minors?|legal\w*|lawyers?|contracts?|sign\w*|publish\w*|post\w*|shar\w+|send\w*|email\w*|e-mail\w*|contact\w*|call\w*|press|disclos\w*|reveal\w*|leak\w*|tell|tells|talk\w*|giv\w+|give|promis\w*|commit\w*|third part\w+|names?|restart\w*|reboot\w*|salt|sugar|sodium|insulin|live|ship\w*|goes? live|board|speed\w*|drive|driving|swim\w*|knife|stove|visitors?|strangers?|location|photos?|pictures?|% off|percent off|escalat\w*|data|database|address(?:es)?|phone|ssn|backup\w*|firewall|security|root|sudo|admin|main|master|migrations?|schema|merge\w*|push\w*|bleach|gas|electric\w*|oven|weapon\w*|diagnos\w*|approv\w*|permission|consent|sign[- ]?off|ask me|check with|confirm\w*|discount\w*|promis\w*|cancel\w*|book\w*|modify|touch\w*|run)\b",
+    r"\b(?:delet\w*|drop\w*|eras\w*|wip\w*|truncat\w*|destroy\w*|overwrit\w*|force[- ]push|rm -rf|secrets?|passwords?|credentials?|api[- ]?keys?|tokens?|private|confidential\w*|personal|pii|gdpr|hipaa|patient\w*|customer data|client data|production|prod|live (?:system|site|database|data|environment)|deploy\w*|pay(?:ment|ments|ing|s)?|paid|refund\w*|transfer\w*|wire|charge\w*|invoice\w*|purchas\w*|finance|budget|dashboard|access|buy\w*|order\w*|spend\w*|credit card|card|bank|iban|money|medic\w*|dos(?:e|es|age)|pills?|tablets?|mg|allerg\w*|peanut\w*|penicillin|nuts|gluten|shellfish|aspirin|ibuprofen|paracetamol|alcohol|fasting|child\w*|kids?|minors?|legal\w*|lawyers?|contracts?|sign\w*|publish\w*|post\w*|shar\w+|send\w*|email\w*|e-mail\w*|contact\w*|call\w*|press|disclos\w*|reveal\w*|leak\w*|tell|tells|talk\w*|giv\w+|give|promis\w*|commit\w*|third part\w+|names?|restart\w*|reboot\w*|salt|sugar|sodium|insulin|live|ship\w*|goes? live|board|speed\w*|drive|driving|swim\w*|knife|stove|visitors?|strangers?|location|photos?|pictures?|% off|percent off|escalat\w*|data|database|address(?:es)?|phone|ssn|backup\w*|firewall|security|root|sudo|admin|main|master|migrations?|schema|merge\w*|push\w*|bleach|gas|electric\w*|oven|weapon\w*|diagnos\w*|approv\w*|permission|consent|sign[- ]?off|ask me|check with|confirm\w*|discount\w*|promis\w*|cancel\w*|book\w*|modify|touch\w*|run)\b",
     re.IGNORECASE,
 )  # fmt: skip
 _HARD = re.compile(
-    rf"\b(?:never|must not|mustn't|must never|under no circumstances|on no account|by no means|not allowed|not permitted|forbidden|prohibited|off[- ]limits|no-go|may not|may only|strictly|whatever you do|no exceptions|only (?:with|after|when|once|if) [\w' ]{{0,30}}|without (?:\w+ ){{0,4}}?{_APPROVAL}|without (?:asking|checking)|only\b.{{0,60}}\b{_APPROVAL}|needs? (?:\w+ ){{0,3}}?{_APPROVAL}|requires? (?:\w+ ){{0,3}}?{_APPROVAL}|(?:ask|check with|confirm with|consult|clear it with|run (?:it|anything|everything) by) (?:me|us|\w+)\b[^.]{{0,25}}(?:before|first)|allerg\w*)\b",
+    rf"\b(?:never|must not|mustn't|must never|under no circumstances|on no account|by no means|not allowed|not permitted|forbidden|prohibited|off[- ]limits|no-go|may not|may only|strictly|whatever you do|no exceptions|only (?:with|after|when|once|if) [\w' ]{{0,30}}|without (?:\w+ ){{0,4}}?{_APPROVAL}|without (?:asking|checking)|only\b.{{0,60}}\b{_APPROVAL}|needs? (?:\w+ ){{0,3}}?{_APPROVAL}|requires? (?:\w+ ){{0,3}}?{_APPROVAL}|(?:ask|(?:double[- ])?check|confirm|consult|clear it with|run (?:it|anything|everything) by)\b[^.]{{0,30}}\b(?:before|first)|allerg\w*)\b",
     re.IGNORECASE,
 )
 
+
+_STYLE = re.compile(r"\b(?:emojis?|bullets?|bullet points?|words?|sentences?|paragraphs?|styles?|formatt?\w*|spelling|tone|languages?|commas?|fonts?|colou?rs?|headings?|titles?|jargon|slang|markdown|tabs|spaces|capitals?|exclamation|dash(?:es)?|filler|apolog\w+|abbreviations?|acronyms?|semicolons?|comments?|docstrings?)\b", re.IGNORECASE)
+"""Words of style: a breach of such a rule does no harm."""
 
 _ASKS = re.compile(
     rf"\b(?:before|first|unless|until|without|only|past me|by me|through me|needs?|requires?|has to|must)\b.*\b(?:{_APPROVAL[3:-1]}|me|us|I|I've|approved|signed|confirmed|agreed|reviewed|seen|checked)\b|\b(?:{_APPROVAL[3:-1]})\b.*\b(?:before|first|needed|required)\b",
@@ -286,6 +293,8 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
         return None
     values = tuple(find_values(masked))
     kind = _kind_of(masked, values)
+    if kind is None and (core := drop_opening(masked)) != masked:
+        kind = _kind_of(core, tuple(find_values(core)))
     if kind is not None:
         return _statement(sentence, masked, kind, values)
     if _may_revise(masked, values):
@@ -319,7 +328,7 @@ def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | Non
     """Return the kind of an English sentence, None where it binds nobody."""
     is_story = bool(_NARRATES.search(masked)) and not _TOLD_ME.search(masked) and not _AUTHORITY.search(masked)
     is_past, is_hedged = bool(_PAST.search(masked)), bool(_HEDGE.search(masked))
-    has_typed = any(value.type != "name" for value in values)
+    has_typed = any(is_typed(value) for value in values)
     if not is_story and not is_hedged:
         if not (is_past and not re.search(r"^(?:never|always|do not|don't)", masked, re.IGNORECASE)):
             if _FORBID.search(masked):
@@ -359,14 +368,16 @@ def _may_revise(masked: str, values: tuple[TypedValue, ...]) -> bool:
 
 
 def _is_limit(masked: str) -> bool:
-    return bool(_AT_BOUND.search(masked)) and bool(_LIMIT_FRAME.search(masked) or len(masked) < 50)
+    return bool(_AT_BOUND.search(masked)) and (
+        len(masked) < 50 or bool(_LIMIT_FRAME.search(masked)) or bool(_STRICT_BOUND.search(masked) and not _PAST_VERB.search(masked))
+    )
 
 
 def _is_value(masked: str, values: tuple[TypedValue, ...], *, is_hedged: bool, is_past: bool) -> bool:
     """True for a sentence that sets a current value."""
     if is_hedged or "?" in masked[-4:]:
         return False
-    has_typed = any(value.type != "name" for value in values)
+    has_typed = any(is_typed(value) for value in values)
     has_value = bool(values) or find_option(masked) is not None
     revises = bool(_REVISES.search(masked))
     owned = _OWNED.search(masked)
@@ -380,6 +391,8 @@ def _is_value(masked: str, values: tuple[TypedValue, ...], *, is_hedged: bool, i
         if is_setting and not _PASSING.match(rest) and (at_value or (is_own and is_set and len(rest.split()) <= 5)):
             return True
         if at_value and (has_typed or find_option(rest) is not None) and not _PASSING.match(rest):
+            return True
+        if at_value and is_own and is_set and len(rest.split()) <= 6 and not _PASSING.match(rest):
             return True
     if _KEY_VALUE.match(masked) and has_value and len(masked.split()) <= 14:
         return True
@@ -447,7 +460,9 @@ def _is_safety(masked: str, kind: StatementKind, *, lifts: bool) -> bool:
     if kind in ("rule", "limit"):
         if _HARD.search(masked):
             return not lifts
-        binds = _FORBID.search(masked) or _ASKS.search(masked) or kind == "limit"
+        if _FORBID.search(masked):
+            return not lifts and not (_STYLE.search(masked) and not _HARM.search(masked))
+        binds = _ASKS.search(masked) or kind == "limit"
         return bool(binds) and bool(_HARM.search(masked)) and not lifts
     return bool(_LASTING_LIKE.search(masked)) or (kind in ("decision", "value", "commitment") and bool(_HARD.search(masked)))
 

@@ -46,7 +46,7 @@ _TYPED = re.compile(
     rf"|(?P<unit>\b{_NUM}[ -]?{_UNIT}(?!\w)|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty|forty|fifty|sixty|ninety|hundred) {_UNIT}(?!\w))"
     rf"|(?P<day>\b{_DAY}\b|\b(?:tomorrow|tonight|weekends?|weekdays?)\b)"
     rf"|(?P<month>\b(?:in|by|until|till|from|before|after|end of|early|mid|late|to|this|next) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)\b(?! \d)|(?-i:(?<![.!?] )(?<!^)\b(?:(?:end|start|middle|beginning) of )?(?:January|February|April|June|July|August|September|October|November|December|Easter|Christmas|Thanksgiving|Ramadan|Pentecost)\b))"
-    r"|(?P<identifier>(?<![\w/.-])(?-i:/?[\w.-]+/[\w./-]+|[a-zA-Z]+(?:_[a-zA-Z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}[- ]?\d[\w-]*|[A-Za-z]+-?\d(?:[\w.-]*\w)?|v?\d+(?:\.\d+)+(?:[-.]\w+)*|\d+[A-Z]+\d*|#\w+|[A-Z]{1,5}-[A-Z0-9]{2,}[A-Z0-9-]*|[\w-]+\.(?:py|js|ts|md|json|ya?ml|toml|txt|csv|pdf|com|org|io|net|de|dev|xlsx?|docx?))(?![\w/]))"
+    r"|(?P<identifier>(?<![\w/.-])(?-i:/?[\w.-]+/[\w./-]+|[a-zA-Z]+(?:_[a-zA-Z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}[- ]?\d[\w-]*|[A-Za-z]+-?\d(?:[\w.-]*\w)?|v?\d+(?:\.\d+)+(?:[-.]\w+)*|\d+[A-Z]+\d*|#\w+|[A-Z]{1,5}-[A-Z0-9]{2,}[A-Z0-9-]*|(?:[\w-]+\.)+(?:py|js|ts|md|json|ya?ml|toml|txt|csv|pdf|com|org|io|net|de|dev|xlsx?|docx?))(?![\w/]))"
     rf"|(?P<number>(?<![\w.]){_NUM}(?![\w]))",
     re.IGNORECASE,
 )  # fmt: skip
@@ -191,6 +191,12 @@ def find_option(masked: str) -> TypedValue | None:
     return option
 
 
+def is_typed(value: TypedValue) -> bool:
+    """True for a value that is no plain name: a number, a date, an identifier with digits or marks."""
+    return value.type != "name" or bool(_MARKED.search(value.text))
+
+
+_MARKED = re.compile(r"[\d_./@#-]")
 _SHAPES = (
     ("flight", re.compile(r"[A-Z][A-Z0-9] ?\d{2,4}")),
     ("version", re.compile(r"v?\d+(?:\.\d+)+(?:[-.]\w+)*")),
