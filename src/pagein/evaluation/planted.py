@@ -194,7 +194,7 @@ _USER_TALK = (
     "He must be exhausted after that marathon.", "What do you think about remote work in general?", "I watched a long documentary about glaciers last night and couldn't stop thinking about it.",
     "My sister visited and we cooked all day, it was lovely.", "Traffic was awful, it took me an hour to get in.", "Haha, that made me laugh.",
     "Thanks, that was useful.", "I wonder if the summer will be as hot as last year.", "Should one always warm up before running, what do you think?",
-    "We had a good laugh about the old photos yesterday.", "It said \"never give up\" on her mug, which I found funny.", "Could you tell me more about that?",
+    "We had a good laugh about the old photos yesterday.", 'It said "never give up" on her mug, which I found funny.', "Could you tell me more about that?",
     "I was at the market and the tomatoes smelled like in my childhood.", "Work has been a bit much this week, to be honest, but I'm getting there.", "My back hurts from all that sitting.",
     "The kids are at their grandparents', so the house is very quiet.", "That reminds me of a book I read years ago about a lighthouse keeper.", "Interesting, I hadn't looked at it that way.",
     "If they had asked me I would have told them.", "Sorry for the long silence, my train had no reception.", "Our old cat sleeps on the keyboard whenever I try to type.",
@@ -276,10 +276,12 @@ def build_session(
         is_answer = number >= 0 and planted.items[number].speaker == "assistant" and not positions[number]
         if number >= 0:
             positions[number].append(len(messages) + is_answer)
-        messages.extend((
-            {"role": "user", "content": _message("" if is_answer else sentence, talk, chance)},
-            {"role": "assistant", "content": _message(sentence if is_answer else "", _ASSISTANT_TALK, chance)},
-        ))
+        messages.extend(
+            (
+                {"role": "user", "content": _message("" if is_answer else sentence, talk, chance)},
+                {"role": "assistant", "content": _message(sentence if is_answer else "", _ASSISTANT_TALK, chance)},
+            )
+        )
     return PlantedSession(planted, tuple(messages), tuple(map(tuple, positions)))
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of other languages
 """Binding words of languages other than English, and phrases of English that look binding and are not.
 
 ``FOREIGN`` is the documented table: by language, patterns of a prohibition, a duty, a limit, a decision, a goal, a
@@ -174,16 +175,18 @@ FOREIGN = MappingProxyType({
     for language, patterns in FOREIGN_TEXT.items()
 })  # fmt: skip
 
-MARKERS_TEXT = MappingProxyType({
-    "German": "der die das und ist nicht ein eine ich wir du sie mit für auf den dem bitte mein meine im von zu nie immer nur kein keine ohne nach als",
-    "French": "le la les et est pas un une je nous tu vous avec pour sur des du mon ma ce que qui dans ne au jamais toujours sans",
-    "Spanish": "el la los las y es no un una yo nosotros con para por en de del mi que se lo al nunca siempre sin usa",
-    "Portuguese": "o os as e é não um uma eu nós com para por em de do da meu minha que se no na ao nunca sempre sem",
-    "Italian": "il la lo gli e è non un una io noi con per di del della mio mia che si al in mai sempre senza",
-    "Dutch": "de het een en is niet ik wij we je met voor op van mijn in te dat nooit altijd geen zonder",
-    "Polish": "i w na nie jest to z do się mój moja że po od za nigdy zawsze bez dla",
-    "Turkish": "ve bir bu için ile değil de da ben biz çok ama mi mı en asla her olmadan",
-})
+MARKERS_TEXT = MappingProxyType(
+    {
+        "German": "der die das und ist nicht ein eine ich wir du sie mit für auf den dem bitte mein meine im von zu nie immer nur kein keine ohne nach als",
+        "French": "le la les et est pas un une je nous tu vous avec pour sur des du mon ma ce que qui dans ne au jamais toujours sans",
+        "Spanish": "el la los las y es no un una yo nosotros con para por en de del mi que se lo al nunca siempre sin usa",
+        "Portuguese": "o os as e é não um uma eu nós com para por em de do da meu minha que se no na ao nunca sempre sem",
+        "Italian": "il la lo gli e è non un una io noi con per di del della mio mia che si al in mai sempre senza",
+        "Dutch": "de het een en is niet ik wij we je met voor op van mijn in te dat nooit altijd geen zonder",
+        "Polish": "i w na nie jest to z do się mój moja że po od za nigdy zawsze bez dla",
+        "Turkish": "ve bir bu için ile değil de da ben biz çok ama mi mı en asla her olmadan",
+    }
+)
 """The commonest words of the languages with Latin letters: two of them, or one with a letter English lacks, name one."""
 
 MARKERS = MappingProxyType({language: frozenset(words.split()) for language, words in MARKERS_TEXT.items()})

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of other languages
 """The speaker's own sentences in a text: without code, quotations, pasted documents, logs, tables and mails.
 
 A text is read at its two ends only. Every pattern here is linear in the text.
@@ -141,9 +142,9 @@ def clip_middle(text: str) -> str:
 
 
 def strip_foreign_text(text: str) -> str:
-    """Remove code blocks, quotations, tagged sources, forwarded mails, introduced texts, data, logs and tables.
+    r"""Remove code blocks, quotations, tagged sources, forwarded mails, introduced texts, data, logs and tables.
 
-    >>> strip_foreign_text("Use tabs.\\n> Never use tabs.\\n\\nHere is the mail:\\nNever pay by card.")
+    >>> strip_foreign_text("Use tabs.\n> Never use tabs.\n\nHere is the mail:\nNever pay by card.")
     'Use tabs.'
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
@@ -256,7 +257,9 @@ def _before_introductions(paragraphs: list[str]) -> Iterator[str]:
 
 def _after_quotation(text: str) -> str | None:
     """Return what follows the quotation a text begins with; None where it is not closed."""
-    closing = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb", "\u201e": "\u201c", "\u2018": "\u2019", "'": "'"}[text[0]]
+    closing = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb", "\u201e": "\u201c", "\u2018": "\u2019", "'": "'"}[
+        text[0]
+    ]
     end = text.find(closing, 1)
     return text[end + 1 :] if end > 0 else None
 
@@ -265,7 +268,9 @@ def _lines(text: str) -> Iterator[str]:
     """Yield lines; a sentence wrapped over lines is joined again."""
     joined = ""
     for line in text.split("\n"):
-        wraps = len(joined) >= 55 and joined.rstrip()[-1:] not in ".!?:;\u3002" and _CONTINUES.match(line.strip() or "A")
+        wraps = (
+            len(joined) >= 55 and joined.rstrip()[-1:] not in ".!?:;\u3002" and _CONTINUES.match(line.strip() or "A")
+        )
         if wraps and len(joined) < SENTENCE_MAX_CHARS:
             joined = f"{joined.rstrip()} {line.strip()}"
             continue

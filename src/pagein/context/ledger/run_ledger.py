@@ -6,16 +6,18 @@ subjects weighed by their rarity in the ledger, a value of the same type, words 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from pagein.context.ledger.english import TYPE_CONCEPTS
 from pagein.context.ledger.shortening import shorten, tighten
-from pagein.context.ledger.statements import TYPE_CONCEPTS, BindingStatement, Speaker, StatementKind, find_statements
+from pagein.context.ledger.statements import BindingStatement, Speaker, StatementKind, find_statements
 from pagein.context.ledger.values import is_same_type, is_specific, is_when
 from pagein.tokens import TokenCounter
 
@@ -58,7 +60,7 @@ WORTH: Mapping[StatementKind, float] = MappingProxyType({
 })  # fmt: skip
 """The worth of an item by its kind; safety rules stand before all others."""
 
-CONFIRMED_FACTOR = 2.0
+CONFIRMED_FACTOR, WEAK_FACTOR = 2.0, 0.5
 LINE_OVERHEAD_TOKENS = 1
 
 Form = Literal["full", "short", "tight"]
@@ -107,7 +109,11 @@ class RunLedger:
     def learn(self, position: int, text: str, speaker: Speaker) -> tuple[LedgerItem, ...]:
         """Fold the text of the next step; return the new items."""
         statements = find_statements(text, speaker)
-        number = 1 + max((key[1] for key in (*self.items, *self.superseded) if key[0] == position), default=-1) if statements else 0
+        number = (
+            1 + max((key[1] for key in (*self.items, *self.superseded) if key[0] == position), default=-1)
+            if statements
+            else 0
+        )
         items = []
         for offset, statement in enumerate(statements):
             item = LedgerItem(position, number + offset, _clip_statement(statement), speaker)
@@ -153,9 +159,7 @@ class RunLedger:
                 texts[position] = (*texts.get(position, ()), item.statement.text)
         return texts
 
-    def select(
-        self, hidden: Callable[[int], bool], tokens: int, counter: TokenCounter
-    ) -> tuple[LedgerLine, ...]:
+    def select(self, hidden: Callable[[int], bool], tokens: int, counter: TokenCounter) -> tuple[LedgerLine, ...]:
         """Return the lines of the current items whose step is hidden, in order of position, within the tokens.
 
         Safety rules come first, then the others by worth per token, the newest first among equals. All are taken in
@@ -194,7 +198,7 @@ class RunLedger:
         for row in state["items"]:
             item = _item_from_state(row)
             ledger.items[item.key] = item
-            ledger._stem_counts.update(set(item.statement.subject))  # noqa: SLF001 - of this class
+            ledger._stem_counts.update(set(item.statement.subject))
         for row in state["superseded"]:
             item = _item_from_state(row)
             ledger.superseded[item.key] = item
@@ -204,7 +208,7 @@ class RunLedger:
         """Return an independent copy."""
         twin = RunLedger()
         twin.items, twin.superseded = dict(self.items), dict(self.superseded)
-        twin._stem_counts = self._stem_counts.copy()  # noqa: SLF001 - of this class
+        twin._stem_counts = self._stem_counts.copy()
         return twin
 
     def _add(self, item: LedgerItem) -> LedgerItem | None:
@@ -294,7 +298,11 @@ class RunLedger:
         exact = [old for old in olds if old.statement.value_type == new.value_type]
         if is_specific(new.value_type) and len(exact) == 1:
             return exact[0]
-        if len(new.text) > SHORT_CHARS or not set(new.subject) <= {*TYPE_CONCEPTS, f"@{new.value_type[7:]}", new.value_type[5:]}:
+        if len(new.text) > SHORT_CHARS or not set(new.subject) <= {
+            *TYPE_CONCEPTS,
+            f"@{new.value_type[7:]}",
+            new.value_type[5:],
+        }:
             return None
         recent = {item.key for item in [*self.items.values()][-REFERRED_ITEMS:]}
         olds = [old for old in exact or olds if old.key in recent and _may_be_referred(old.statement)]
@@ -326,13 +334,14 @@ def render(lines: Iterable[LedgerLine]) -> str:
     return "\n".join(line.line for line in lines)
 
 
-def render_item(item: LedgerItem, text: str) -> str:
+def render_item(item: LedgerItem, text: str, *, is_tight: bool = False) -> str:
     """Return the line of an item: its handle, its words, and what it replaced.
 
     >>> render_item(LedgerItem(12, 0, BindingStatement("rule", "Use tabs."), replaced=4), "Use tabs.")
     '[s12] Use tabs. (replaces s4)'
     """
-    mark = f" (replaces s{item.replaced})" if item.replaced is not None else " (newer)" if item.is_newer else ""
+    verb = "was" if is_tight else "replaces"
+    mark = f" ({verb} s{item.replaced})" if item.replaced is not None else " (newer)" if item.is_newer else ""
     return f"[s{item.position}] {text}{mark}"
 
 
@@ -345,14 +354,13 @@ class _Candidate:
     def line(self, form: int) -> LedgerLine:
         names: tuple[Form, Form, Form] = ("full", "short", "tight")
         text = self.texts[form]
-        return LedgerLine(self.item, text, render_item(self.item, text), names[form])
+        return LedgerLine(self.item, text, render_item(self.item, text, is_tight=form == 2), names[form])
 
 
 def _forms(item: LedgerItem, counter: TokenCounter) -> _Candidate:
-    text = item.statement.text
-    short = shorten(text)
-    texts = (text, short, tighten(short))
-    full, brief, tight = (counter.text(render_item(item, form)) + LINE_OVERHEAD_TOKENS for form in texts)
+    texts = _short_forms(item.statement.text)
+    rendered = (render_item(item, form, is_tight=number == 2) for number, form in enumerate(texts))
+    full, brief, tight = (counter.text(line) + LINE_OVERHEAD_TOKENS for line in rendered)
     # A longer form never costs less than a shorter one, so that growing is never a gain.
     return _Candidate(item, texts, (max(full, brief, tight), max(brief, tight), tight))
 
@@ -365,6 +373,7 @@ def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:
 
 def _worth(item: LedgerItem) -> float:
     worth = WORTH[item.statement.kind] * (CONFIRMED_FACTOR if item.is_confirmed else 1)
+    worth *= WEAK_FACTOR if item.statement.is_weak else 1
     return worth + (10 if item.statement.is_safety else 0)
 
 
@@ -385,8 +394,20 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.lower()))
 
 
+@functools.lru_cache(maxsize=4 * MAX_ITEMS)
+def _core_words(text: str) -> tuple[str, ...]:
+    return _words(shorten(text))
+
+
+@functools.lru_cache(maxsize=4 * MAX_ITEMS)
+def _short_forms(text: str) -> tuple[str, str, str]:
+    """Return the text, its short form and its tight one."""
+    short = shorten(text)
+    return (text, short, tighten(short))
+
+
 def _is_restatement(new: BindingStatement, old: BindingStatement) -> bool:
-    return _words(new.text) == _words(old.text) or _words(shorten(new.text)) == _words(shorten(old.text))
+    return _core_words(new.text) == _core_words(old.text)
 
 
 def _mentions(statement: BindingStatement, value: str) -> bool:
@@ -405,7 +426,9 @@ def _whole_subject(statement: BindingStatement) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*statement.subject, *(word.removesuffix("s") for word in _words(statement.value)))))
 
 
-_LEAST = re.compile(r"\b(?:at least|minimum|min|no (?:less|fewer|earlier|sooner) than|not before|from|after|or more)\b", re.IGNORECASE)
+_LEAST = re.compile(
+    r"\b(?:at least|minimum|min|no (?:less|fewer|earlier|sooner) than|not before|from|after|or more)\b", re.IGNORECASE
+)
 
 
 def _is_same_direction(new: BindingStatement, old: BindingStatement) -> bool:
@@ -415,7 +438,13 @@ def _is_same_direction(new: BindingStatement, old: BindingStatement) -> bool:
     return bool(_LEAST.search(new.text)) == bool(_LEAST.search(old.text))
 
 
-_FAMILIES = ({"rule", "limit", "correction"}, {"decision", "correction", "rule", "value"}, {"goal", "correction", "commitment"}, {"preference", "correction", "rule", "decision"}, {"value", "limit", "correction", "commitment"})
+_FAMILIES = (
+    {"rule", "limit", "correction"},
+    {"decision", "correction", "rule", "value"},
+    {"goal", "correction", "commitment"},
+    {"preference", "correction", "rule", "decision"},
+    {"value", "limit", "correction", "commitment"},
+)
 
 
 def _inherit_subject(new: BindingStatement, old: BindingStatement) -> BindingStatement:
@@ -436,15 +465,19 @@ def _is_same_family(one: StatementKind, other: StatementKind) -> bool:
 
 def _item_state(item: LedgerItem) -> list[Any]:
     statement = {name: value for name, value in asdict(item.statement).items() if value not in ("", False, ())}
-    return [item.position, item.number, item.speaker, item.replaced, item.replaced_by, item.is_confirmed, item.is_newer, statement]
+    return [
+        item.position,
+        item.number,
+        item.speaker,
+        item.replaced,
+        item.replaced_by,
+        item.is_confirmed,
+        item.is_newer,
+        statement,
+    ]
 
 
 def _item_from_state(row: Iterable[Any]) -> LedgerItem:
     position, number, speaker, replaced, replaced_by, is_confirmed, is_newer, fields = row
     statement = BindingStatement(**{**fields, "subject": tuple(fields.get("subject", ()))})
     return LedgerItem(position, number, statement, speaker, replaced, replaced_by, is_confirmed, is_newer)
-
-
-def statements_of(items: Iterable[LedgerItem]) -> Iterator[BindingStatement]:
-    """Yield the statements of items."""
-    return (item.statement for item in items)

@@ -42,10 +42,13 @@ _BINDS = re.compile(
     re.IGNORECASE,
 )
 _FILLER = re.compile(
-    r"\b(?:please|really|very|just|actually|basically|simply|quite|totally|definitely|absolutely|certainly|of course|kind of|sort of|a bit|you know|i think|i guess|i mean|also|even|ever (?=\w)|the|a|an|kindly|currently|personally|generally|to be honest|honestly)\s+(?=\S)",
+    r"\b(?:please|really|very|just|actually|basically|simply|quite|totally|definitely|absolutely|certainly|of course|kind of|sort of|a bit|you know|i think|i guess|i mean|also|even|ever (?=\w)|(?<!of )(?<!per )(?<!by )(?<!for )(?:the|a|an)(?! (?:day|week|month|year|night|hour|minute|person|head|piece|time|few|lot|bit|second|quarter)\b)|kindly|currently|personally|generally|to be honest|honestly)\s+(?=\S)",
     re.IGNORECASE,
 )
-_EXTRA = re.compile(r"(?:[,;]? (?:please|thanks|thank you|ok(?:ay)?|alright|right|for me|by the way|btw|if possible|at all|whatsoever|in general|as well|too))+(?=[.!]*$)", re.IGNORECASE)
+_EXTRA = re.compile(
+    r"(?:[,;]? (?:please|thanks|thank you|ok(?:ay)?|alright|right|for me|by the way|btw|if possible|at all|whatsoever|in general|as well|too))+(?=[.!]*$)",
+    re.IGNORECASE,
+)
 
 
 def shorten(text: str) -> str:
@@ -60,8 +63,12 @@ def shorten(text: str) -> str:
     core = _EXTRA.sub("", core).strip(" ,;:-\u2014\u2013")
     if len(core) < MIN_CORE_CHARS or len(core) > len(text):
         return text
-    core = core[0].upper() + core[1:] if core[0].islower() and not re.match(r"[\w-]*[_/.\d]", core.split(" ", 1)[0]) else core
-    return core if core[-1:] in ".!?`\"\u3002" else f"{core}."
+    core = (
+        core[0].upper() + core[1:]
+        if core[0].islower() and not re.match(r"[\w-]*[_/.\d]", core.split(" ", 1)[0])
+        else core
+    )
+    return core if core[-1:] in '.!?`"\u3002' else f"{core}."
 
 
 def tighten(text: str) -> str:
@@ -97,7 +104,13 @@ def _drop_reason(text: str) -> str:
         if len(before) < MIN_CORE_CHARS + 4 or not _BINDS.search(before):
             continue
         has_value = re.search(r"\d", rest) and not re.search(r"\d", before)
-        is_bare_reason = bool(re.match(r"[,;]? (?:because|since|as|so that|given|seeing|considering|otherwise|thanks|thank|thx|or else|or (?:we|it|they))", rest, re.IGNORECASE))
+        is_bare_reason = bool(
+            re.match(
+                r"[,;]? (?:because|since|as|so that|given|seeing|considering|otherwise|thanks|thank|thx|or else|or (?:we|it|they))",
+                rest,
+                re.IGNORECASE,
+            )
+        )
         if is_bare_reason and not has_value:
             return before
         if not _FORCE.search(rest[2:]) and not _NAMED.search(rest) and not has_value:

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of other languages
 """Values and subjects of a sentence: what it sets, and the stems that say what it is about.
 
 Other words for the same thing share a concept: "the limit is 200 EUR" and "raise the budget to 350 EUR" are both about
@@ -50,10 +51,21 @@ _TYPED = re.compile(
     rf"|(?P<number>(?<![\w.]){_NUM}(?![\w]))",
     re.IGNORECASE,
 )  # fmt: skip
-_NAME = re.compile(r"(?<=[a-z,:;\u2019'] )(?:[A-Z\u00c0-\u00de][\w\u2019'&-]*)(?: (?:[A-Z\u00c0-\u00de][\w\u2019'&-]*|of|de|van|von|la|&)(?= [A-Z]| ?[.,;!)]|$| [a-z])){0,3}")
-_FIRST_NAME = re.compile(r"^(?:[Oo]k,? |[Aa]lso,? )?[A-Z][\w+#.-]+(?: [A-Z]\w+)?(?= (?:it is\b|has taken|takes? over|took over|instead\b|will (?:take|be|do)))")
+_NAME = re.compile(
+    r"(?<=[a-z,:;\u2019'] )(?:[A-Z\u00c0-\u00de][\w\u2019'&-]*)(?: (?:[A-Z\u00c0-\u00de][\w\u2019'&-]*|of|de|van|von|la|&)(?= [A-Z]| ?[.,;!)]|$| [a-z])){0,3}"
+)
+_FIRST_NAME = re.compile(
+    r"^(?:[Oo]k,? |[Aa]lso,? )?[A-Z][\w+#.-]+(?: [A-Z]\w+)?(?= (?:it is\b|has taken|takes? over|took over|instead\b|will (?:take|be|do)))"
+)
 _NOT_NAMES = frozenset("i i'm i'll i'd i've ok okay".split())  # noqa: SIM905 - easier to read
-_WORD_NUMBERS = MappingProxyType({word: str(number) for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())})  # noqa: SIM905
+_WORD_NUMBERS = MappingProxyType(
+    {
+        word: str(number)
+        for number, word in enumerate(
+            ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+        )
+    }
+)
 
 _CONCEPT_TEXT = """
 spend: budget spend spending spent expense expenses cost costs afford allowance money
@@ -282,5 +294,9 @@ def stem(word: str) -> str:
     for ending, new in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""), ("ly", "")):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not (ending == "s" and word.endswith("ss")):
             base = word[: -len(ending)] + new
-            return base[:-1] if len(base) > 4 and base[-1] == base[-2:-1] and base[-1] not in "sl" else base.removesuffix("e")
+            return (
+                base[:-1]
+                if len(base) > 4 and base[-1] == base[-2:-1] and base[-1] not in "sl"
+                else base.removesuffix("e")
+            )
     return word.removesuffix("e")
