@@ -266,3 +266,6 @@ BEFORE_VALUE = re.compile(
 )
 
 STARTS_ORDER = re.compile(r"(?:never|always|do not|don't)\b", re.IGNORECASE)
+OWN = re.compile(r"(?:my|our|new|current)\b", re.IGNORECASE)
+NAMES_SPEAKER = re.compile(r"call me|my name|I go by|name's|you can call|address me", re.IGNORECASE)
+COPULAS = ("is", "are", "will be", "is now", ":", "=")

@@ -74,8 +74,8 @@ def shorten(text: str) -> str:
 def tighten(text: str) -> str:
     """Return a shortened sentence without articles and filler words.
 
-    >>> tighten("The deadline for the report is really 4 May.")
-    'Deadline for report is 4 May.'
+    >>> tighten("The deadline of my report is really a Friday.")
+    'Deadline of my report is Friday.'
     """
     parts = re.split(r"(`[^`]*`|\"[^\"]*\")", text)
     core = "".join(part if number % 2 else _FILLER.sub("", part) for number, part in enumerate(parts)).strip()

@@ -23,6 +23,9 @@ Speaker = Literal["user", "system", "assistant"]
 LONG_CHARS = 160
 """Characters from which a value, a decision or a promise is taken for a part of a story."""
 
+KEY_VALUE_MAX_WORDS, SETTING_MAX_WORDS = 14, 6
+"""Words of a sentence such as "standup: 9:15", and of the value in "my topic is coral reefs"."""
+
 MAX_STATEMENTS = 120
 """Statements taken from one text."""
 
@@ -190,45 +193,32 @@ def _is_limit(masked: str) -> bool:
 
 def _is_value(masked: str, values: tuple[TypedValue, ...], *, is_past: bool) -> bool:
     """True for a sentence that sets a current value."""
-    has_typed = any(is_typed(value) for value in values)
-    has_value = bool(values) or find_option(masked) is not None
-    revises = bool(english.REVISES.search(masked))
-    owned = english.OWNED.search(masked)
-    if owned is not None and not (is_past and not revises):
-        rest = owned["rest"].strip()
-        head = re.split(r" (?:for|of|with|at|in|on|from|to|by) ", owned["what"])[0]
-        is_setting = bool(english.SETTING.search(head))
-        at_value = any(value.start >= owned.start("rest") - 1 for value in values) or find_option(rest) is not None
-        is_own = bool(re.match(r"(?:my|our|new|current)\b", owned[0], re.IGNORECASE)) or bool(
-            english.TERSE_SETTING.search(head)
-        )
-        is_set = masked[owned.end("what") : owned.start("rest")].strip().lower() in (
-            "is",
-            "are",
-            "will be",
-            "is now",
-            ":",
-            "=",
-        )
-        if (
-            is_setting
-            and not english.PASSING.match(rest)
-            and (at_value or (is_own and is_set and len(rest.split()) <= 5))
-        ):
-            return True
-        if at_value and (has_typed or find_option(rest) is not None) and not english.PASSING.match(rest):
-            return True
-        if at_value and is_own and is_set and len(rest.split()) <= 6 and not english.PASSING.match(rest):
-            return True
-    if english.KEY_VALUE.match(masked) and has_value and len(masked.split()) <= 14:
+    has_typed, has_value = any(map(is_typed, values)), _has_value(masked, values)
+    may_hold = not is_past or bool(english.REVISES.search(masked))
+    if may_hold and _sets_owned_value(masked, values, has_typed=has_typed):
+        return True
+    if english.KEY_VALUE.match(masked) and has_value and len(masked.split()) <= KEY_VALUE_MAX_WORDS:
         return True
     if has_typed and not is_past and not english.PAST_VERB.search(masked) and english.PRESENT.search(masked):
         return True
-    fact = english.SET_FACT.search(masked)
-    if fact is not None and not (is_past and not revises):
-        is_name = fact[0].lower().startswith(("call me", "my name", "i go by", "name's", "you can call", "address me"))
-        return is_name or has_value
-    return False
+    fact = english.SET_FACT.search(masked) if may_hold else None
+    return fact is not None and (has_value or bool(english.NAMES_SPEAKER.match(fact[0])))
+
+
+def _sets_owned_value(masked: str, values: tuple[TypedValue, ...], *, has_typed: bool) -> bool:
+    """True for "my X is Y" and its kin, where X is a setting or Y a typed value."""
+    owned = english.OWNED.search(masked)
+    if owned is None or english.PASSING.match(rest := owned["rest"].strip()):
+        return False
+    head = re.split(r" (?:for|of|with|at|in|on|from|to|by) ", owned["what"])[0]
+    has_option = find_option(rest) is not None
+    at_value = has_option or any(value.start >= owned.start("rest") - 1 for value in values)
+    is_own = bool(english.OWN.match(owned[0]) or english.TERSE_SETTING.search(head))
+    is_set = masked[owned.end("what") : owned.start("rest")].strip().lower() in english.COPULAS
+    words = len(rest.split())
+    if english.SETTING.search(head) and (at_value or (is_own and is_set and words <= SETTING_MAX_WORDS)):
+        return True
+    return at_value and (has_typed or has_option or (is_own and is_set and words <= SETTING_MAX_WORDS))
 
 
 def _read_foreign(sentence: OwnSentence, plain: str, language: str) -> BindingStatement | None:
