@@ -58,7 +58,9 @@ _INTRODUCED = re.compile(
     rf" (?:[\w'-]+ ){{0,2}}?(?:says?|said|reads?|states?|stated|goes|went|tells?|told|wrote|claims?|mentions?|warns?|recommends?|advises?|suggests?|contains?|shows?)\b(?: that)?[:：,]?"
     rf"|\b(?:according to|as per|per|from|in) (?:the|this|that|their|its) (?:[\w'-]+ ){{0,3}}(?:docs?|documentation|readme|manual|article|web ?page|page|website|blog|e-?mail|log|faq|leaflet|wiki|forum)s?\b[:：,]"
     rf"|\b(?:quote|quoting|copied text|pasted|paste|output|log|transcript|excerpt|e-?mail|the following (?:text|document|message|article|email)s?)[:：]"
-    rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase)\b[^\n:.!?]{{0,60}}[:：])",
+    rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase)\b[^\n:.!?]{{0,60}}[:：]"
+    rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|improve|explain|correct|shorten|read)\b[^\n:.!?]{{0,30}}\b(?:this|the following|below|attached|these)\b[^\n:.!?]{{0,50}}[.?!](?=\s*$|\s*\n)"
+    rf"|(?:^|\n)[^\n:]{{0,80}}\b(?:texts?|e-?mails?|mails?|messages?|articles?|letters?|documents?|pages?|logs?|output|transcripts?|posts?|paragraphs?|story|essay|excerpts?|quotes?)[:：][ \t]*(?=\n|$))",
     re.IGNORECASE,
 )  # fmt: skip
 _DATA_LINE = re.compile(
@@ -249,7 +251,7 @@ def _before_introductions(paragraphs: list[str]) -> Iterator[str]:
             if (closed := _after_quotation(rest.lstrip())) is not None:
                 yield closed
             continue
-        ends_line = intro[0].rstrip()[-1:] in ":\uff1a" and not rest.split("\n")[0].strip()
+        ends_line = intro[0].rstrip()[-1:] in ":\uff1a.?!" and not rest.split("\n")[0].strip()
         follows = paragraphs[number + 1] if number + 1 < len(paragraphs) else ""
         if ends_line and not (not rest.strip() and follows.startswith(("\x01", '"', "\u201c"))):
             return
@@ -269,7 +271,7 @@ def _lines(text: str) -> Iterator[str]:
     joined = ""
     for line in text.split("\n"):
         wraps = (
-            len(joined) >= 55 and joined.rstrip()[-1:] not in ".!?:;\u3002" and _CONTINUES.match(line.strip() or "A")
+            len(joined) >= 40 and joined.rstrip()[-1:] not in ".!?:;\u3002" and _CONTINUES.match(line.strip() or "A")
         )
         if wraps and len(joined) < SENTENCE_MAX_CHARS:
             joined = f"{joined.rstrip()} {line.strip()}"
