@@ -142,7 +142,7 @@ PAST_VERB = re.compile(
     re.IGNORECASE,
 )
 PRESENT = re.compile(
-    r"\b(?:(?:starts?|begins?|ends?|opens?|closes?|leaves?|departs?|arrives?|lands?|boards?|comes?|costs?|lasts?|expires?|runs?|listens?|targets?|weighs?|sees? me|meets?|takes?|needs?|requires?|allows?|happens?|delivers?|collects?|returns?|gets? (?:back|in|his|her|their|my)|flies|goes live|ships|falls|moves?|hosts?|teaches|serves?|holds?|contains?|earns?|pays?|bills?|charges?|measures?|stands?|sits?|stays?|reads?|says?|owns?|send (?:it|them|this|that|everything))\b[^.;!?]{0,40}?\b(?:on|at|in|by|from|until|till|to|for|about|around|only|just)?\b|(?:I|we) (?:have|take|need|pay|use|get|do|eat|drink|earn|work|start|leave|arrive|inject|measure|swim|run|wake|sleep)\b|party of|group of|table for|room for|it's|there are|there's|is|are|will|'ll|won't)\b",
+    r"\b(?:(?:starts?|begins?|ends?|opens?|closes?|leaves?|departs?|arrives?|lands?|boards?|comes?|costs?|lasts?|expires?|runs?|listens?|targets?|weighs?|sees? me|meets?|takes?|needs?|requires?|allows?|happens?|delivers?|collects?|returns?|gets? (?:back|in|his|her|their|my)|flies|goes live|ships|falls|moves?|hosts?|teaches|serves?|holds?|contains?|earns?|pays?|bills?|charges?|measures?|stands?|sits?|stays?|reads?|says?|owns?|send (?:it|them|this|that|everything))\b[^.;!?]{0,40}?\b(?:on|at|in|by|from|until|till|to|for|about|around|only|just)?\b|(?:I|we) (?:have|take|need|pay|use|get|do|eat|drink|earn|work|start|leave|arrive|inject|measure|swim|run|wake|sleep)\b|party of|group of|table for|room for|it's|there are|there's|(?:can|may) (?:have|be|take|go)|is|are|will|'ll|won't)\b",
     re.IGNORECASE,
 )  # fmt: skip
 PASSING = re.compile(
@@ -154,7 +154,7 @@ SET_FACT = re.compile(
     r"|\b(?:we|I)(?:'re| are|'m| am)(?: currently| now| all| still)? (?:using|running|on (?=v?\d|Python|Node|Java|Postgres|[A-Z`])|based in|living in|located|staying (?:at|in)|flying|arriving|landing|leaving|working (?:at|for|with)|hosting|deploying to|in the [A-Z]{2,5}|taking \d|budgeted|a (?:party|group|family|team|class) of|\d+ (?:people|weeks|years)|targeting|moving to|booked (?:on|in|at|into)|available|free (?:on|after|from)|off (?:on|from)|out of office|due (?:on|at|in)|meeting|back (?:on|in|at))\b"
     r"|\b(?:we|I) (?:now |currently |also |only )?(?:use|run|deploy (?:to|on|from|with)|host|live in|live at|work (?:at|for|from|on|with)|take \d|weigh|drive a|own an?|moved to|changed to|switched to|upgraded to|store|bill|pay|have (?:a budget|up to|\d|an appointment|a meeting|a deadline|until|an? \w+ (?:on|at))|earn|fly|land|arrive|leave|depart|start (?:on|at|in)|meet (?:on|at|every)|teach \d*|need (?:it|this|them|everything|the [\w ]{1,30}) (?:by|before|on|at|in)|need \d|booked|scheduled|ordered|rescheduled|reserved|paid|got (?:the|a) (?:appointment|slot|booking))\b"
     r"|\b(?:is|are) (?:due|scheduled|booked|set|on hold|moved|postponed|called|named|located|allocated|assigned|reserved|confirmed|in charge|responsible|our (?:new )?\w+)\b|\b(?:moved|pushed|postponed|rescheduled|shifted|changed|brought forward|delayed|extended|upgraded|renamed|bumped|raised|lowered|increased|reduced|cut|went (?:up|down)|goes (?:up|down)|switched|migrated|relocated) (?:back |up |down |forward |out |it )?(?:to|from|until|till|by)\b|\b(?:due|scheduled|booked|set) (?:on|for|by|at|to)\b"
-    r"|\bthere (?:will be|are|are going to be|'ll be|'s going to be) (?:now |only |actually )?\d+\b|^(?:deadline|budget|address|name|port|version|branch|date|time|venue|room|owner|contact|phone|email|limit|target|flight|hotel|order|guests|price|size|colou?r|language|timezone|quantity|location|status)\b\s*[:=-]\s*\S",
+    r"|\b(?:goes|go|belongs?|reports?|is handled|is managed|is owned|is led|is run|are sent|is sent|gets sent) (?:to|by) |\bthere (?:will be|are|are going to be|'ll be|'s going to be) (?:now |only |actually )?\d+\b|^(?:deadline|budget|address|name|port|version|branch|date|time|venue|room|owner|contact|phone|email|limit|target|flight|hotel|order|guests|price|size|colou?r|language|timezone|quantity|location|status)\b\s*[:=-]\s*\S",
     re.IGNORECASE,
 )  # fmt: skip
 
@@ -164,7 +164,7 @@ REVISES = re.compile(
 )  # fmt: skip
 STRONG_CORRECTION = re.compile(
     r"\b(?:scratch that|strike that|correction|I meant|I misspoke|make (?:it|that|this)|change (?:that|it|this|the [\w ]{1,30}) to|not [\w' .,:/-]{1,40}?,? but (?:rather )?(?=\S)\w+|on second thoughts?|(?:changed|change of) (?:my|our) mind|change of plans?|forget (?:what|the) |ignore (?:what|my|the) |disregard|instead of|it's [\w` .:-]{1,40}, not\b|bump (?:it|that)|cut it|turn it (?:up|down)|replace \S+ (?:\w+ )?with|switch(?:ing)? (?:to|from|back|over)|(?:no|nope|sorry|wait|oops|hmm|hold on|actually)[,:\u2014-]+ ?(?!i (?:think|was|am|don't|just|guess|mean\b|have)|that's|it's (?:been|fine|ok|good)|we (?:were|had)|not (?:really|yet)|he|she|they)[\w`]+)\b"
-    r"|^(?:actually|no|nope|wait|sorry|hmm|ok|okay)\b[, ]+(?:actually |no |wait |better |rather |then |let's |make |use |go |with |do )*(?:the )?[\w`$€.:+#-]+(?: [\w`:+#-]+)?(?: then| instead| please)?[.!]?$|, not (?:the |a |an )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
+    r"|^(?:actually|no|nope|wait|sorry|hmm|ok|okay)\b[, ]+(?:actually |no |wait |better |rather |then |let's |make |use |go |with |do )*(?:the )?[\w`$€.:+#-]+(?: [\w`:+#-]+)?(?: then| instead| please)?[.!]?$|, not (?:the |a |an |to |at |on |in |for |by )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
     re.IGNORECASE,
 )  # fmt: skip
 LIFTS = re.compile(
@@ -174,8 +174,8 @@ LIFTS = re.compile(
 
 OLD_NEW = (
     re.compile(r"\bnot (?:the |a |an |on |at |in )?(?P<old>[^,.;!?]{1,40}?),? but (?:rather |on |at |the |a )?(?P<new>[^,.;!?]{1,60})", re.IGNORECASE),
-    re.compile(r"(?P<new>[^,;!?]{1,60}?),? (?:instead of|rather than|in place of|and not|, not|replaces?|over(?! \d| [$€£¥])) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
-    re.compile(r"(?P<new>[^,;!?]{1,60}?), not (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
+    re.compile(r"(?P<new>[^,;!?]{1,60}?),? (?:instead of|rather than|in place of|and not|replaces?|over(?! \d| [$€£¥])) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
+    re.compile(r"(?P<new>[^,;!?]{1,60}?), not (?!more|less|longer|later|earlier|yet|now|just|only|sure|really|even)(?:the |a |an |on |at |in |to |by |for )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
     re.compile(r"\bfrom (?P<old>[^,.;!?]{1,40}?) (?:to|over to|up to|down to) (?P<new>[^,;!?]{1,60})", re.IGNORECASE),
     re.compile(r"\breplace (?P<old>[^,;!?]{1,40}?) (?:with|by) (?P<new>[^,;!?]{1,60})", re.IGNORECASE),
 )  # fmt: skip
@@ -259,7 +259,7 @@ SETS_VALUE = re.compile(
     r"(?:\b(?:is|are|be|was|now|called|named|call me|it's|we're|I'm|to|become|becomes)(?: (?:the|a|an|at|on|by|in|now))?|[:=]) ?$",
     re.IGNORECASE,
 )
-TYPE_CONCEPTS = frozenset(TYPE_CONCEPTS.values())
+VALUE_CONCEPTS = frozenset(TYPE_CONCEPTS.values())
 BEFORE_VALUE = re.compile(
     r"\b(?:is|are|be|to|at|on|by|under|below|than|within|exceed|of|use|using|with|for|me|it|most|least|max|until|till|over|above|now|called|named|in|port|version|prefer|via|from)\b(?: \w+){0,2} ?$|[:=] ?$",
     re.IGNORECASE,

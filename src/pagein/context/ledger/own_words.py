@@ -55,7 +55,7 @@ _INTRODUCED = re.compile(
     rf"read|summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|check|improve|fix|explain|convert|use|based on|consider|given|"
     rf"got|received|sent|forwarded?|found|copied|quoting|quoted|from)\b[^\n:.!?]{{0,80}}\b{_SOURCE_NOUN}\b[^\n:.!?]{{0,60}}[:：]"
     rf"|\b(?:the|this|that|an?|their|our|his|her|its|my|whose) (?:[\w'-]+ ){{0,3}}{_SOURCE_NOUN}"
-    rf" (?:[\w'-]+ ){{0,2}}?(?:says?|said|reads?|states?|stated|goes|went|tells?|told|wrote|claims?|mentions?|warns?|recommends?|advises?|suggests?|contains?|shows?)\b(?: that)?[:：,]?"
+    rf" (?:[\w'-]+ ){{0,2}}?(?:says?|said|reads?|states?|stated|tells?|told|wrote|claims?|mentions?|warns?|recommends?|advises?|suggests?)\b(?: that)?[:：,]?"
     rf"|\b(?:according to|as per|per|from|in) (?:the|this|that|their|its) (?:[\w'-]+ ){{0,3}}(?:docs?|documentation|readme|manual|article|web ?page|page|website|blog|e-?mail|log|faq|leaflet|wiki|forum)s?\b[:：,]"
     rf"|\b(?:quote|quoting|copied text|pasted|paste|output|log|transcript|excerpt|e-?mail|the following (?:text|document|message|article|email)s?)[:：]"
     rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase)\b[^\n:.!?]{{0,60}}[:：]"

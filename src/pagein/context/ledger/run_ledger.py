@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from pagein.context.ledger.english import TYPE_CONCEPTS
+from pagein.context.ledger.english import VALUE_CONCEPTS
 from pagein.context.ledger.shortening import shorten, tighten
 from pagein.context.ledger.statements import BindingStatement, Speaker, StatementKind, find_statements
 from pagein.context.ledger.values import is_same_type, is_specific, is_when
@@ -299,7 +299,7 @@ class RunLedger:
         if is_specific(new.value_type) and len(exact) == 1:
             return exact[0]
         if len(new.text) > SHORT_CHARS or not set(new.subject) <= {
-            *TYPE_CONCEPTS,
+            *VALUE_CONCEPTS,
             f"@{new.value_type[7:]}",
             new.value_type[5:],
         }:

@@ -41,6 +41,10 @@ _BINDS = re.compile(
     r"\b(?:never|must|mustn't|do not|don't|dont|no|not|always|only|make sure|ensure|avoid|under no|keep|use|stick|ask|check|limit|cap|maximum|max|at most|no more|deadline|budget|goal|aim|objective|decided|agreed|settled|going with|go with|let's|i'll|we'll|promise|prefer|rather|hate|allergic|vegetarian|vegan|is|are|was|moved|call me|my|our|we're|i'm|forbidden|off[- ]limits|allowed|can't|cannot|won't|shouldn't|should|need|needs|want|make it|change|switch|raise|lower)\b",
     re.IGNORECASE,
 )
+_STRONG = re.compile(
+    r"\b(?:never|must|mustn't|do not|don't|dont|always|only|make sure|ensure|avoid|under no|at most|no more than|forbidden|cannot|can't|won't|shouldn't|let's)\b",
+    re.IGNORECASE,
+)
 _FILLER = re.compile(
     r"\b(?:please|really|very|just|actually|basically|simply|quite|totally|definitely|absolutely|certainly|of course|kind of|sort of|a bit|you know|i think|i guess|i mean|also|even|ever (?=\w)|(?<!of )(?<!per )(?<!by )(?<!for )(?:the|a|an)(?! (?:day|week|month|year|night|hour|minute|person|head|piece|time|few|lot|bit|second|quarter)\b)|kindly|currently|personally|generally|to be honest|honestly)\s+(?=\S)",
     re.IGNORECASE,
@@ -111,7 +115,7 @@ def _drop_reason(text: str) -> str:
                 re.IGNORECASE,
             )
         )
-        if is_bare_reason and not has_value:
+        if is_bare_reason and (not has_value or _STRONG.search(before)):
             return before
         if not _FORCE.search(rest[2:]) and not _NAMED.search(rest) and not has_value:
             return before
@@ -121,9 +125,10 @@ def _drop_reason(text: str) -> str:
 def _drop_prelude(text: str) -> str:
     """Drop clauses before the first one that binds, unless one of them is a condition or has a value or a name."""
     starts = [0, *(match.end() for match in _CLAUSE.finditer(text))]
+    binds = _STRONG if _STRONG.search(text) else _BINDS
     for number, start in enumerate(starts):
         end = starts[number + 1] if number + 1 < len(starts) else len(text)
-        if not _BINDS.search(text[start:end]):
+        if not binds.search(text[start:end]):
             continue
         before = text[:start]
         if _FORCE.search(before) or _NAMED.search(before) or _CONDITION.match(before) or len(text) - start < 14:

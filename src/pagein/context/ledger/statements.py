@@ -346,7 +346,7 @@ def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | N
     ranked = sorted(
         inside,
         key=lambda value: (
-            value.type in ("name", "day"),
+            ("day", "number", "name").index(value.type) // 2 + 1 if value.type in ("day", "number", "name") else 0,
             not english.SETS_VALUE.search(masked[max(0, value.start - 30) : value.start]),
             not english.BEFORE_VALUE.search(masked[max(0, value.start - 30) : value.start]),
             value.start,

@@ -264,7 +264,8 @@ def is_specific(kind: str) -> bool:
 
 def subject_stems(masked: str, values: tuple[TypedValue, ...]) -> tuple[str, ...]:
     """Return the stems of the content words, without those of the values, concepts for words that have one."""
-    text, stems = list(masked), {}
+    text = list(masked)
+    stems: dict[str, None] = {}
     for value in values:
         text[value.start : value.end] = " " * (value.end - value.start)
         names = value.text.lower().split() if value.type == "name" else ()
