@@ -33,13 +33,13 @@ TEXT_MAX_CHARS = 300
 MIN_NEARNESS = 0.75
 """Nearness of two subjects (1: the same) from which a value of the same type replaces the older one unsaid."""
 
-MIN_REVISED_NEARNESS = 0.3
+MIN_REVISED_NEARNESS = 0.2
 """The same where the newer statement says that it revises."""
 
-MIN_LIFTED_NEARNESS = 0.4
+MIN_LIFTED_NEARNESS = 0.35
 """The same where the newer statement lifts a rule; the value counts with the subject."""
 
-MIN_REWORDED_NEARNESS = 0.6
+MIN_REWORDED_NEARNESS = 0.45
 """The same where the newer statement revises without a value of the same type; the value counts with the subject."""
 
 SHORT_CHARS = 80

@@ -20,6 +20,9 @@ from pagein.context.ledger.values import TypedValue, find_option, find_values, i
 StatementKind = Literal["rule", "limit", "decision", "goal", "commitment", "correction", "preference", "value"]
 Speaker = Literal["user", "system", "assistant"]
 
+STORY_CHARS = 110
+"""Characters up to which a number alone makes a sentence a current value."""
+
 LONG_CHARS = 160
 """Characters from which a value, a decision or a promise is taken for a part of a story."""
 
@@ -148,14 +151,18 @@ def _order_kind(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | 
         return "preference"
     if _is_limit(masked):
         return "limit"
-    has_aim = any(map(is_typed, values)) or english.PLAIN_AIM.search(masked) or english.BY_WHEN.search(masked)
-    if english.AIM.search(masked) and has_aim:
-        return "goal"
+    aim = english.AIM.search(masked)
+    if aim is not None and len(masked) <= LONG_CHARS:
+        is_dated = any(is_typed(value) and value.start >= aim.end() for value in values)
+        if is_dated or english.PLAIN_AIM.search(masked) or english.BY_WHEN.search(masked, aim.end()):
+            return "goal"
     return "rule" if _find_order(english.DEMAND, masked) else None
 
 
 def _plan_kind(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
     """Return the kind of a sentence that says what will be done: a decision or a commitment."""
+    if len(masked) > LONG_CHARS and not english.REVISES.search(masked):
+        return None
     if english.DECIDE.search(masked) or (english.WEAK_DECISION.search(masked) and _has_value(masked, values)):
         return "decision"
     is_firm = any(map(is_typed, values)) or bool(english.HARD_PROMISE.search(masked))
@@ -199,7 +206,7 @@ def _is_value(masked: str, values: tuple[TypedValue, ...], *, is_past: bool) -> 
         return True
     if english.KEY_VALUE.match(masked) and has_value and len(masked.split()) <= KEY_VALUE_MAX_WORDS:
         return True
-    if has_typed and not is_past and not english.PAST_VERB.search(masked) and english.PRESENT.search(masked):
+    if has_typed and not is_past and len(masked) <= STORY_CHARS and not english.PAST_VERB.search(masked) and english.PRESENT.search(masked):
         return True
     fact = english.SET_FACT.search(masked) if may_hold else None
     return fact is not None and (has_value or bool(english.NAMES_SPEAKER.match(fact[0])))
