@@ -207,7 +207,7 @@ NARRATES = re.compile(
     r"\b(?:he|she|they|it|mom|mum|mother|dad|father|grandma|grandpa|grandmother|grandfather|friend|uncle|aunt|everyone|people|someone|somebody|[A-Z]\w+)(?: \w+)?(?: always| never| used to| once| also| just)? (?:said|told|asked|shouted|claimed|believed|thought|says never|used to say|yelled|wrote|sang|taught|warned)\b|\b(?:movie|film|song|novel|character|plot|episode|lyrics|joke|story|historical|century|Bible|gospel|according to)\b|\b(?:I|he|she|they) (?:\w+ly )?(?:never|always) \w+ed\b|\b(?:I|we)(?:'ve| have|'d| had) (?:never|always)\b|\b(?:he|she|they|it|that|this) must (?:be|have)\b|\bthere must be\b",
     re.IGNORECASE,
 )  # fmt: skip
-TOLD_ME = re.compile(r", (?:he|she|they|the \w+) (?:told|said to|informed) (?:me|us)\b", re.IGNORECASE)
+TOLD_ME = re.compile(r", (?:he|she|they|the \w+) (?:told|said to|informed) (?:me|us)(?=[.!]?\s*$)", re.IGNORECASE)
 AUTHORITY = re.compile(
     r"\b(?:doctor|dr|physician|gp|nurse|pharmacist|dentist|vet|boss|manager|legal|compliance|lawyer|client|customer|landlord|security|hr|finance|accountant|management|cto|ceo|cfo|principal|headmaster|board|auditor|therapist|cardiologist|dietitian|school|bank|insurance|police|council|supervisor|professor)\b",
     re.IGNORECASE,
@@ -269,3 +269,9 @@ STARTS_ORDER = re.compile(r"(?:never|always|do not|don't)\b", re.IGNORECASE)
 OWN = re.compile(r"(?:my|our|new|current)\b", re.IGNORECASE)
 NAMES_SPEAKER = re.compile(r"call me|my name|I go by|name's|you can call|address me", re.IGNORECASE)
 COPULAS = ("is", "are", "will be", "is now", ":", "=")
+PRONOUN_CLAUSE = re.compile(r"\W*(?:so |and |but |now )?(?:it|he|she|they|that)\b", re.IGNORECASE)
+FREE_VALUE = re.compile(
+    r"(?:\b(?:topic|subject|theme|title|name|colou?r|venue|plan|model|password|location|language|stack|menu|status|destination|material|brand|flavou?r|position|role|hobby|style|target|target audience|audience|dessert|main course|dish|gift|present|logo|slogan|team)(?: \w+){0,2} (?:is|are|will be)|^(?:new |the |our |my )?[\w' -]{2,30}:) (?:now )?(?P<value>(?:(?!now\b|instead\b)[\w'&-]+ ?){1,4})",
+    re.IGNORECASE,
+)
+"""A setting with a value that has no type."""

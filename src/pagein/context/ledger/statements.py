@@ -15,7 +15,7 @@ from pagein.context.ledger import english
 from pagein.context.ledger.binding_words import FOREIGN, FOREIGN_KINDS, IDIOMS, guess_language
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.context.ledger.shortening import drop_opening
-from pagein.context.ledger.values import TypedValue, find_option, find_values, is_typed, subject_stems
+from pagein.context.ledger.values import TypedValue, find_option, find_values, is_typed, is_when, subject_stems
 
 StatementKind = Literal["rule", "limit", "decision", "goal", "commitment", "correction", "preference", "value"]
 Speaker = Literal["user", "system", "assistant"]
@@ -81,6 +81,7 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
     if language != "English":
         return _read_foreign(sentence, plain, language)
     masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), plain)
+    masked = english.TOLD_ME.sub(lambda aside: " " * len(aside[0]), masked)
     masked = english.TAG_QUESTION.sub(lambda tag: "." + " " * (len(tag[0]) - 1), masked)
     if "?" in masked[-4:] and not english.REQUEST.match(masked):
         return None
@@ -126,8 +127,7 @@ def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
 
 def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
     """Return the kind of an English sentence, None where it binds nobody."""
-    is_reported = bool(english.TOLD_ME.search(masked) or english.AUTHORITY.search(masked))
-    is_story = bool(english.NARRATES.search(masked)) and not is_reported
+    is_story = bool(english.NARRATES.search(masked)) and not english.AUTHORITY.search(masked)
     is_past, is_hedged = bool(english.PAST.search(masked)), bool(english.HEDGE.search(masked))
     if not is_story and not is_hedged:
         kind = None if is_past and not english.STARTS_ORDER.match(masked) else _order_kind(masked, values)
@@ -206,7 +206,13 @@ def _is_value(masked: str, values: tuple[TypedValue, ...], *, is_past: bool) -> 
         return True
     if english.KEY_VALUE.match(masked) and has_value and len(masked.split()) <= KEY_VALUE_MAX_WORDS:
         return True
-    if has_typed and not is_past and len(masked) <= STORY_CHARS and not english.PAST_VERB.search(masked) and english.PRESENT.search(masked):
+    if (
+        has_typed
+        and not is_past
+        and len(masked) <= STORY_CHARS
+        and not english.PAST_VERB.search(masked)
+        and english.PRESENT.search(masked)
+    ):
         return True
     fact = english.SET_FACT.search(masked) if may_hold else None
     return fact is not None and (has_value or bool(english.NAMES_SPEAKER.match(fact[0])))
@@ -257,7 +263,7 @@ def _read_foreign(sentence: OwnSentence, plain: str, language: str) -> BindingSt
 def _statement(
     sentence: OwnSentence, masked: str, kind: StatementKind, values: tuple[TypedValue, ...]
 ) -> BindingStatement:
-    value = _chosen_value(masked, values)
+    value = _chosen_value(masked, values) or _free_value(masked)
     old = _old_value(masked)
     is_prohibition = bool(english.FORBID.search(masked))
     lifts = bool(english.LIFTS.search(masked)) and not (
@@ -324,7 +330,10 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
         ending = english.CLAUSE_END.search(text, value.end)
         clause = text[start : ending.start() if ending else len(text)]
         inner = TypedValue(value.text, value.type, value.start - start, value.end - start)
-        stems = subject_stems(clause, (inner,)) or stems
+        if not english.PRONOUN_CLAUSE.match(clause):
+            stems = subject_stems(clause, (inner,)) or stems
+    if value is not None and is_when(value.type):
+        stems = tuple(stem for stem in stems if stem != "@daypart")
     if value is not None and value.type.startswith("option:"):
         stems = tuple(dict.fromkeys((*stems, f"@{value.type[7:]}")))
     elif value is not None and value.type.startswith("unit:"):
@@ -361,6 +370,14 @@ def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | N
     )
     best = ranked[0] if ranked else None
     return option if option is not None and (best is None or best.type == "name") else best
+
+
+def _free_value(masked: str) -> TypedValue | None:
+    """Return the few words that "the topic is coral reefs" and "topic: coral reefs" set; None without them."""
+    match = english.FREE_VALUE.search(masked)
+    if match is None or english.PASSING.match(match["value"]):
+        return None
+    return TypedValue(match["value"].strip(), "text", *match.span("value"))
 
 
 def _old_value(masked: str) -> str:

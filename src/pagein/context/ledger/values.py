@@ -189,7 +189,8 @@ def find_values(masked: str) -> Iterator[TypedValue]:
         yield TypedValue(match[0].strip('`"\u201c\u201d\u201e'), _type_of(kind, match[0]), start, end)
     for match in (*_NAME.finditer(masked), *_FIRST_NAME.finditer(masked)):
         is_covered = any(start < match.end() and match.start() < end for start, end in ends)
-        if not is_covered and match[0].lower() not in _NOT_NAMES and not match[0].lower().startswith(("i'", "i\u2019")):
+        first = re.split(r"['\u2019 ]", match[0].lower())[0]
+        if not is_covered and first not in _NOT_NAMES and first not in STOP_WORDS:
             yield TypedValue(match[0], "name", *match.span())
 
 
@@ -249,7 +250,7 @@ def is_same_type(one: str, other: str) -> bool:
     numeric = ("number", "money", "unit:", "time")
     if "number" in (one, other):
         return one.startswith(numeric) and other.startswith(numeric)
-    return {one, other} <= {"date", "day"}
+    return {one, other} <= {"date", "day"} or {one, other} <= {"name", "text"}
 
 
 def is_when(kind: str) -> bool:
