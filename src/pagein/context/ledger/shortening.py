@@ -45,6 +45,10 @@ _STRONG = re.compile(
     r"\b(?:never|must|mustn't|do not|don't|dont|always|only|make sure|ensure|avoid|under no|at most|no more than|forbidden|cannot|can't|won't|shouldn't|let's)\b",
     re.IGNORECASE,
 )
+_REFERS = re.compile(
+    r"\b(?:it|its|they|them|their|that|this|these|those|he|him|his|she|her|one|ones|there|then|so)\b", re.IGNORECASE
+)
+"""Words that refer to what was said before them."""
 _FILLER = re.compile(
     r"\b(?:please|really|very|just|actually|basically|simply|quite|totally|definitely|absolutely|certainly|of course|kind of|sort of|a bit|you know|i think|i guess|i mean|also|even|ever (?=\w)|(?<!of )(?<!per )(?<!by )(?<!for )(?:the|a|an)(?! (?:day|week|month|year|night|hour|minute|person|head|piece|time|few|lot|bit|second|quarter)\b)|kindly|currently|personally|generally|to be honest|honestly)\s+(?=\S)",
     re.IGNORECASE,
@@ -131,6 +135,8 @@ def _drop_prelude(text: str) -> str:
         if not binds.search(text[start:end]):
             continue
         before = text[:start]
+        if _REFERS.search(text[start:]) or before.rstrip().endswith(":"):
+            return text
         if _FORCE.search(before) or _NAMED.search(before) or _CONDITION.match(before) or len(text) - start < 14:
             return text
         return text[start:]
