@@ -174,7 +174,7 @@ LIFTS = re.compile(
 
 OLD_NEW = (
     re.compile(r"\bnot (?:the |a |an |on |at |in )?(?P<old>[^,.;!?]{1,40}?),? but (?:rather |on |at |the |a )?(?P<new>[^,.;!?]{1,60})", re.IGNORECASE),
-    re.compile(r"(?P<new>[^,;!?]{1,60}?),? (?:instead of|rather than|in place of|and not|replaces?|over(?! \d| [$€£¥])) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
+    re.compile(r"(?P<new>[^,;!?]{1,60}?),? (?:instead of|rather than|in place of|and not|replaces?|(?<!taken )(?<!took )(?<!takes )(?<!take )over(?! \d| [$€£¥])) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
     re.compile(r"(?P<new>[^,;!?]{1,60}?), not (?!more|less|longer|later|earlier|yet|now|just|only|sure|really|even)(?:the |a |an |on |at |in |to |by |for )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
     re.compile(r"\bfrom (?P<old>[^,.;!?]{1,40}?) (?:to|over to|up to|down to) (?P<new>[^,;!?]{1,60})", re.IGNORECASE),
     re.compile(r"\breplace (?P<old>[^,;!?]{1,40}?) (?:with|by) (?P<new>[^,;!?]{1,60})", re.IGNORECASE),
@@ -271,7 +271,8 @@ NAMES_SPEAKER = re.compile(r"call me|my name|I go by|name's|you can call|address
 COPULAS = ("is", "are", "will be", "is now", ":", "=")
 PRONOUN_CLAUSE = re.compile(r"\W*(?:so |and |but |now )?(?:it|he|she|they|that)\b", re.IGNORECASE)
 FREE_VALUE = re.compile(
-    r"(?:\b(?:topic|subject|theme|title|name|colou?r|venue|plan|model|password|location|language|stack|menu|status|destination|material|brand|flavou?r|position|role|hobby|style|target|target audience|audience|dessert|main course|dish|gift|present|logo|slogan|team)(?: \w+){0,2} (?:is|are|will be)|^(?:new |the |our |my )?[\w' -]{2,30}:) (?:now )?(?P<value>(?:(?!now\b|instead\b)[\w'&-]+ ?){1,4})",
+    r"(?:\b(?:topic|subject|theme|title|name|colou?r|venue|plan|model|password|location|language|stack|menu|status|destination|material|brand|flavou?r|position|role|hobby|style|target|target audience|audience|dessert|main course|dish|gift|present|logo|slogan|team)(?: \w+){0,2} (?:is|are|will be)|^(?!and\b|also\b|oh\b|ah\b|by\b|just|quick|important|note|right|one\b|please|remember|reminder|fyi|ps\b|btw|so\b|ok)(?:new |the |our |my )?[\w' -]{2,30}:) (?:now )?(?P<value>(?:(?!now\b|instead\b)[\w'&-]+ ?){1,4})",
     re.IGNORECASE,
 )
 """A setting with a value that has no type."""
+TAKES_OVER = re.compile(r"\b(?:has taken|have taken|takes?|took|is taking|will take) over\b", re.IGNORECASE)

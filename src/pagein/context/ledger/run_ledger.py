@@ -456,7 +456,7 @@ def _inherit_subject(new: BindingStatement, old: BindingStatement) -> BindingSta
 
 def _may_be_referred(old: BindingStatement) -> bool:
     """True unless it is a prohibition, which needs more than a value to be replaced, or sets a name."""
-    return old.value_type != "name" and (not old.is_prohibition or old.kind == "limit")
+    return old.value_type not in ("name", "text") and (not old.is_prohibition or old.kind == "limit")
 
 
 def _is_same_family(one: StatementKind, other: StatementKind) -> bool:

@@ -352,7 +352,7 @@ def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | N
         if (match := pattern.search(masked)) is not None:
             start, end = match.span("new")
             break
-    lift = english.LIFTS.search(masked)
+    lift = english.LIFTS.search(masked) or english.TAKES_OVER.search(masked)
     inside = [value for value in values if start <= value.start < end]
     if lift is not None and any(value.end <= lift.start() for value in inside):
         inside = [value for value in inside if value.end <= lift.start()][-1:]
