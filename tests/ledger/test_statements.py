@@ -1,10 +1,8 @@
 """Recognition of what binds the agent: by kind, in many words, and in none of the texts that are not the speaker's own."""
 
-import time
-
 import pytest
 
-from pagein.context.ledger.statements import find_statements
+from pagein.context.ledger.statements import MAX_STATEMENTS, find_statements
 
 BINDING = (
     ("rule", "Never deploy on Fridays."),
@@ -271,10 +269,8 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("speaker", ["user", "system", "assistant"])
 def test_hostile_text_is_read_in_bounded_work(text, speaker):
-    start = time.process_time()
-    statements = find_statements(text, speaker)
-    assert len(statements) <= 120
-    assert time.process_time() - start < 20  # a pattern that backtracks takes minutes
+    # A pattern that backtracks takes minutes: the time limit of the suite ends it.
+    assert len(find_statements(text, speaker)) <= MAX_STATEMENTS
 
 
 def test_three_languages_in_one_text():
