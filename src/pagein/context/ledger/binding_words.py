@@ -199,7 +199,7 @@ SCRIPTS = (
     ("Hindi", re.compile(r"[\u0900-\u097f]")),
 )
 ENGLISH = frozenset(
-    "the is are and to of you we my it this that with for from not be have has do don't i'm will i your our a on at by if never always must only please all every use let's us them they he she was were can can't should no any before after without until than".split()  # noqa: SIM905
+    "the is are and to of you we my it this that with for from not be have has do don't i'm will i your our a on at by if never always must only please all every use let's us them they he she was were can can't should no any before after without until than in so but as an what when who how one two three more most least me up out new now week day get got go use using it's that's there any no only just not".split()  # noqa: SIM905
 )
 _ABBREVIATIONS = re.compile(r"\b(?:e\.g|i\.e|a\.m|p\.m)\.", re.IGNORECASE)
 _STRONG = frozenset(

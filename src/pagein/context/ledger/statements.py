@@ -337,7 +337,7 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
     if value is not None and value.type.startswith("option:"):
         stems = tuple(dict.fromkeys((*stems, f"@{value.type[7:]}")))
     elif value is not None and value.type.startswith("unit:"):
-        stems = tuple(dict.fromkeys((*stems, value.type[5:])))
+        stems = tuple(dict.fromkeys((*stems, value.type[5:], *subject_stems(value.type[5:], ()))))
     elif english.MOVED.search(masked):
         stems = tuple(dict.fromkeys((*stems, "=address")))
     elif value is not None and value.type in english.TYPE_CONCEPTS:

@@ -150,7 +150,7 @@ OPTION_GROUPS = MappingProxyType(_table(_GROUP_TEXT))
 """Options of which one is chosen: another one of the same group may replace it."""
 
 _STOP_TEXT = """
-hmm hm oops wait something else someone took taken old enough summer winter spring autumn fall place instead they told office a an the this that these those it its he she they them him her his their theirs we us our ours you your yours i me my mine
+date dates hmm hm oops wait something else someone took taken old enough summer winter spring autumn fall place instead they told office a an the this that these those it its he she they them him her his their theirs we us our ours you your yours i me my mine
 and or but nor so yet if then else when while where who whom whose which what why how as at by for from in into of off on
 onto out over per than through till to toward under until up upon via with within without about above across after
 against along among around before behind below beneath beside between beyond during except
