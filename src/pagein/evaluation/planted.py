@@ -7,6 +7,7 @@ request. The wording is drawn from sentences as people of many trades write them
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,9 +41,13 @@ class PlantedItem:
         return any(all(any(form in line for form in key.lower().split("|")) for key in self.keys) for line in lines)
 
     def is_stale(self, request: str) -> bool:
-        """True where an old form stands in the request."""
-        lower = request.lower()
-        return any(key.lower() in lower for key in self.old_keys)
+        """True where an old form stands in the request: its value, with half of the words that it was said with."""
+        lines = request.lower().splitlines()
+        return any(_repeats(line, key.lower(), old.lower()) for key, old in self._old_forms() for line in lines)
+
+    def _old_forms(self) -> Iterator[tuple[str, str]]:
+        for sentence in self.sentences[:-1]:
+            yield from ((key, sentence) for key in self.old_keys if key.lower() in sentence.lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +194,7 @@ _USER_TALK = (
     "He must be exhausted after that marathon.", "What do you think about remote work in general?", "I watched a long documentary about glaciers last night and couldn't stop thinking about it.",
     "My sister visited and we cooked all day, it was lovely.", "Traffic was awful, it took me an hour to get in.", "Haha, that made me laugh.",
     "Thanks, that was useful.", "I wonder if the summer will be as hot as last year.", "Should one always warm up before running, what do you think?",
-    "We had a good laugh about the old photos yesterday.", "It said \"never give up\" on her mug, which I found funny.", "Could you tell me more about that?",
+    "We had a good laugh about the old photos yesterday.", 'It said "never give up" on her mug, which I found funny.', "Could you tell me more about that?",
     "I was at the market and the tomatoes smelled like in my childhood.", "Work has been a bit much this week, to be honest, but I'm getting there.", "My back hurts from all that sitting.",
     "The kids are at their grandparents', so the house is very quiet.", "That reminds me of a book I read years ago about a lighthouse keeper.", "Interesting, I hadn't looked at it that way.",
     "If they had asked me I would have told them.", "Sorry for the long silence, my train had no reception.", "Our old cat sleeps on the keyboard whenever I try to type.",
@@ -217,6 +222,12 @@ def plant(seed: int, count: int = PLANTS_PER_SET) -> PlantedSet:
     while len(scenes) < count:
         scenes += chance.sample(_SCENES, min(len(_SCENES), count - len(scenes)))
     return PlantedSet(seed, tuple(_item(scene, chance) for scene in scenes))
+
+
+def _repeats(line: str, key: str, sentence: str) -> bool:
+    words = {word for word in re.findall(r"[\w.]+", sentence) if len(word) > 3}
+    here = set(re.findall(r"[\w.]+", line))
+    return bool(re.search(rf"(?<![\w.,]){re.escape(key)}(?!\w)", line)) and 2 * len(words & here) >= len(words)
 
 
 def _item(scene: _Scene, chance: random.Random) -> PlantedItem:
@@ -265,10 +276,12 @@ def build_session(
         is_answer = number >= 0 and planted.items[number].speaker == "assistant" and not positions[number]
         if number >= 0:
             positions[number].append(len(messages) + is_answer)
-        messages.extend((
-            {"role": "user", "content": _message("" if is_answer else sentence, talk, chance)},
-            {"role": "assistant", "content": _message(sentence if is_answer else "", _ASSISTANT_TALK, chance)},
-        ))
+        messages.extend(
+            (
+                {"role": "user", "content": _message("" if is_answer else sentence, talk, chance)},
+                {"role": "assistant", "content": _message(sentence if is_answer else "", _ASSISTANT_TALK, chance)},
+            )
+        )
     return PlantedSession(planted, tuple(messages), tuple(map(tuple, positions)))
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of other languages
 """Binding words of languages other than English, and phrases of English that look binding and are not.
 
 ``FOREIGN`` is the documented table: by language, patterns of a prohibition, a duty, a limit, a decision, a goal, a
@@ -198,8 +199,9 @@ SCRIPTS = (
     ("Hindi", re.compile(r"[\u0900-\u097f]")),
 )
 ENGLISH = frozenset(
-    "the is are and to of you we my it this that with for from not be have has do don't i'm will i your our a on at by if".split()  # noqa: SIM905
+    "the is are and to of you we my it this that with for from not be have has do don't i'm will i your our a on at by if never always must only please all every use let's us them they he she was were can can't should no any before after without until than in so but as an what when who how one two three more most least me up out new now week day get got go use using it's that's there any no only just not".split()  # noqa: SIM905
 )
+_ABBREVIATIONS = re.compile(r"\b(?:e\.g|i\.e|a\.m|p\.m)\.", re.IGNORECASE)
 _STRONG = frozenset(
     "nie niemals immer bitte keine kein jamais toujours nunca siempre jamás sempre nooit altijd nigdy zawsze asla doch".split()  # noqa: SIM905
 )
@@ -217,7 +219,7 @@ def guess_language(text: str) -> str:
     for language, script in SCRIPTS:
         if len(script.findall(text[:200])) >= 2:
             return language
-    words = [word.lower() for word in _WORD.findall(text[:300])]
+    words = [word.lower() for word in _WORD.findall(_ABBREVIATIONS.sub(" ", text[:300]))]
     english = sum(word in ENGLISH for word in words)
     best, most = "English", max(1, english)
     for language, markers in MARKERS.items():

@@ -97,7 +97,7 @@ def _render_block(view: View, ledger: RunLedger, due: frozenset[tuple[int, int]]
     from pagein.context.ledger.run_ledger import render  # noqa: PLC0415 - its patterns load where it shows
 
     frame = _count(f"{HEAD}\n", view)
-    lines = ledger.select(due.__contains__, tokens - frame, view.counter)
+    lines = ledger.select({position for position, _ in due}.__contains__, tokens - frame, view.counter)
     text = f"{HEAD}\n{render(lines)}" if lines else ""
     return LedgerBlock(text, _count(text, view) if text else 0)
 

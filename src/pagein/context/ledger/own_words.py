@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of other languages
 """The speaker's own sentences in a text: without code, quotations, pasted documents, logs, tables and mails.
 
 A text is read at its two ends only. Every pattern here is linear in the text.
@@ -54,10 +55,12 @@ _INTRODUCED = re.compile(
     rf"read|summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|check|improve|fix|explain|convert|use|based on|consider|given|"
     rf"got|received|sent|forwarded?|found|copied|quoting|quoted|from)\b[^\n:.!?]{{0,80}}\b{_SOURCE_NOUN}\b[^\n:.!?]{{0,60}}[:：]"
     rf"|\b(?:the|this|that|an?|their|our|his|her|its|my|whose) (?:[\w'-]+ ){{0,3}}{_SOURCE_NOUN}"
-    rf" (?:[\w'-]+ ){{0,2}}?(?:says?|said|reads?|states?|stated|goes|went|tells?|told|wrote|claims?|mentions?|warns?|recommends?|advises?|suggests?|contains?|shows?)\b(?: that)?[:：,]?"
+    rf" (?:[\w'-]+ )?(?:says?|said|reads(?= )|read(?=:)|states?|stated|tells?|told|wrote|claims?|mentions?|warns?|recommends?|advises?|suggests?)\b(?: that)?[:：,]?"
     rf"|\b(?:according to|as per|per|from|in) (?:the|this|that|their|its) (?:[\w'-]+ ){{0,3}}(?:docs?|documentation|readme|manual|article|web ?page|page|website|blog|e-?mail|log|faq|leaflet|wiki|forum)s?\b[:：,]"
     rf"|\b(?:quote|quoting|copied text|pasted|paste|output|log|transcript|excerpt|e-?mail|the following (?:text|document|message|article|email)s?)[:：]"
-    rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase)\b[^\n:.!?]{{0,60}}[:：])",
+    rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase)\b[^\n:.!?]{{0,60}}[:：]"
+    rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|improve|explain|correct|shorten|read)\b[^\n:.!?]{{0,30}}\b(?:this|the following|below|attached|these)\b[^\n:.!?]{{0,50}}[.?!](?=\s*$|\s*\n)"
+    rf"|(?:^|\n)[^\n:]{{0,80}}\b(?:texts?|e-?mails?|mails?|messages?|articles?|letters?|documents?|pages?|logs?|output|transcripts?|posts?|paragraphs?|story|essay|excerpts?|quotes?)[:：][ \t]*(?=\n|$))",
     re.IGNORECASE,
 )  # fmt: skip
 _DATA_LINE = re.compile(
@@ -141,9 +144,9 @@ def clip_middle(text: str) -> str:
 
 
 def strip_foreign_text(text: str) -> str:
-    """Remove code blocks, quotations, tagged sources, forwarded mails, introduced texts, data, logs and tables.
+    r"""Remove code blocks, quotations, tagged sources, forwarded mails, introduced texts, data, logs and tables.
 
-    >>> strip_foreign_text("Use tabs.\\n> Never use tabs.\\n\\nHere is the mail:\\nNever pay by card.")
+    >>> strip_foreign_text("Use tabs.\n> Never use tabs.\n\nHere is the mail:\nNever pay by card.")
     'Use tabs.'
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
@@ -230,28 +233,31 @@ def _is_prose_list(line: str) -> bool:
 def _before_introductions(paragraphs: list[str]) -> Iterator[str]:
     """Yield paragraphs without what an introduction such as "here is the mail:" presents.
 
-    An introduction that ends its paragraph's line presents all that follows, unless a code block or a quotation
-    follows, which is gone already. One within a line presents the rest of its paragraph.
+    An introduction that ends its line presents all that follows, unless a code block or a quotation follows, which is
+    gone already. One with a colon within a line presents the rest of its paragraph, one without ("the page says that")
+    its own sentence.
     """
     for number, paragraph in enumerate(paragraphs):
-        intro = _INTRODUCED.search(paragraph)
-        if intro is None:
-            yield paragraph
-            continue
-        own = paragraph[: intro.start()].rstrip()
-        rest = paragraph[intro.end() :]
-        cut = max(own.rfind(". "), own.rfind("! "), own.rfind("? "), own.rfind("\n"))
-        own = own[: cut + 1]
-        if own.strip():
-            yield own
-        if rest.strip() and rest.lstrip()[:1] in "\"\u201c\u00ab\u201e\u2018'":
-            if (closed := _after_quotation(rest.lstrip())) is not None:
-                yield closed
-            continue
-        ends_line = intro[0].rstrip()[-1:] in ":\uff1a" and not rest.split("\n")[0].strip()
         follows = paragraphs[number + 1] if number + 1 < len(paragraphs) else ""
-        if ends_line and not (not rest.strip() and follows.startswith(("\x01", '"', "\u201c"))):
-            return
+        rest = paragraph
+        while (intro := _INTRODUCED.search(rest)) is not None:
+            own = rest[: intro.start()].rstrip()
+            cut = max(own.rfind(". "), own.rfind("! "), own.rfind("? "), own.rfind("\n"))
+            if own[: cut + 1].strip():
+                yield own[: cut + 1]
+            is_open = intro[0].rstrip()[-1:] in ":\uff1a.?!"
+            rest = rest[intro.end() :]
+            if rest.strip()[:1] in ('"', "\u201c", "\u00ab", "\u201e", "\u2018", "'"):
+                rest = _after_quotation(rest.lstrip()) or ""
+            elif not is_open:
+                ending = _ENDS.search(rest)
+                rest = rest[ending.end() :] if ending else ""
+            elif not rest.split("\n")[0].strip() and (rest.strip() or not follows.startswith(("\x01", '"', "\u201c"))):
+                return
+            else:
+                rest = ""
+        if rest.strip():
+            yield rest
 
 
 def _after_quotation(text: str) -> str | None:
@@ -268,7 +274,7 @@ def _lines(text: str) -> Iterator[str]:
     joined = ""
     for line in text.split("\n"):
         wraps = (
-            len(joined) >= 55 and joined.rstrip()[-1:] not in ".!?:;\u3002" and _CONTINUES.match(line.strip() or "A")
+            len(joined) >= 40 and joined.rstrip()[-1:] not in ".!?:;\u3002" and _CONTINUES.match(line.strip() or "A")
         )
         if wraps and len(joined) < SENTENCE_MAX_CHARS:
             joined = f"{joined.rstrip()} {line.strip()}"

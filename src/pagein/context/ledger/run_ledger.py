@@ -6,17 +6,19 @@ subjects weighed by their rarity in the ledger, a value of the same type, words 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from pagein.context.ledger.english import VALUE_CONCEPTS
 from pagein.context.ledger.shortening import shorten, tighten
 from pagein.context.ledger.statements import BindingStatement, Speaker, StatementKind, find_statements
-from pagein.context.ledger.values import is_same_type
+from pagein.context.ledger.values import is_same_type, is_specific, is_when
 from pagein.tokens import TokenCounter
 
 MAX_ITEMS = 400
@@ -28,14 +30,23 @@ MAX_REPLACED = 400
 TEXT_MAX_CHARS = 300
 """Characters kept of a statement."""
 
-MIN_SUBJECT_SHARE = 0.6
-"""Share of the subject's weight that two statements have in common, from which one replaces the other unsaid."""
+MIN_NEARNESS = 0.75
+"""Nearness of two subjects (1: the same) from which a value of the same type replaces the older one unsaid."""
 
-MIN_REVISED_SHARE = 0.3
-"""The same share where the newer statement says that it revises."""
+MIN_REVISED_NEARNESS = 0.2
+"""The same where the newer statement says that it revises."""
 
-MIN_COVER = 0.5
-"""Share of the smaller subject's weight that both must have in common."""
+MIN_LIFTED_NEARNESS = 0.35
+"""The same where the newer statement lifts a rule; the value counts with the subject."""
+
+MIN_REWORDED_NEARNESS = 0.45
+"""The same where the newer statement revises without a value of the same type; the value counts with the subject."""
+
+SHORT_CHARS = 80
+"""Characters up to which a revision may refer to what was said shortly before."""
+
+MAX_STEMS = 24
+"""Stems of a subject that are kept."""
 
 REFERRED_ITEMS = 12
 """Items back to which "make it 40" may refer."""
@@ -49,7 +60,7 @@ WORTH: Mapping[StatementKind, float] = MappingProxyType({
 })  # fmt: skip
 """The worth of an item by its kind; safety rules stand before all others."""
 
-CONFIRMED_FACTOR = 2.0
+CONFIRMED_FACTOR, WEAK_FACTOR = 2.0, 0.5
 LINE_OVERHEAD_TOKENS = 1
 
 Form = Literal["full", "short", "tight"]
@@ -119,9 +130,10 @@ class RunLedger:
         self._retire(item, position)
         return True
 
-    def remove_step(self, position: int) -> bool:
-        """Drop the items of a step; False where there are none."""
-        return any([self.remove(*key) for key in [key for key in self.items if key[0] == position]])
+    def remove_step(self, position: int) -> None:
+        """Drop the items of a step."""
+        for key in [key for key in self.items if key[0] == position]:
+            self.remove(*key)
 
     def confirm(self, position: int, number: int) -> bool:
         """Mark an item as confirmed, so that it is kept and shown before its equals; False where there is none."""
@@ -152,15 +164,13 @@ class RunLedger:
                 texts[position] = (*texts.get(position, ()), item.statement.text)
         return texts
 
-    def select(
-        self, is_due: Callable[[tuple[int, int]], bool], tokens: int, counter: TokenCounter
-    ) -> tuple[LedgerLine, ...]:
-        """Return the lines of the current items that are due, in order of position, within the tokens.
+    def select(self, hidden: Callable[[int], bool], tokens: int, counter: TokenCounter) -> tuple[LedgerLine, ...]:
+        """Return the lines of the current items whose step is hidden, in order of position, within the tokens.
 
         Safety rules come first, then the others by worth per token, the newest first among equals. All are taken in
         their tightest form; where room is left, they grow to the short and then to the whole form, the worthiest first.
         """
-        candidates = [_forms(item, counter) for item in self.items.values() if is_due(item.key)]
+        candidates = [_forms(item, counter) for item in self.items.values() if hidden(item.position)]
         candidates.sort(key=_rank)
         chosen: list[tuple[_Candidate, int]] = []
         left = tokens
@@ -216,7 +226,7 @@ class RunLedger:
         if origin is not None and _is_restatement(item.statement, origin.statement):
             item = replace(item, replaced=origin.replaced, is_confirmed=origin.is_confirmed)
         elif origin is not None:
-            item = replace(item, replaced=origin.position)
+            item = replace(item, replaced=origin.position, statement=_inherit_subject(item.statement, origin.statement))
         elif any(self._contradicts(item.statement, old.statement) for old in self.items.values()):
             item = replace(item, is_newer=True)
         self.items[item.key] = item
@@ -252,53 +262,72 @@ class RunLedger:
 
     def _evidence(self, new: BindingStatement, old: BindingStatement) -> float:
         """Return the evidence that the new statement replaces the old one; 0 for none."""
-        share, cover = self._overlap(new.subject, old.subject)
-        is_value_change = is_same_type(new.value_type, old.value_type) and new.value.lower() != old.value.lower()
-        if new.old_value and _mentions(old, new.old_value) and (share > 0 or is_value_change or not new.subject):
-            return 3 + share
-        if new.lifts and old.kind in ("rule", "limit", "correction", "preference", "decision") and not old.lifts:
-            share, cover = self._overlap(_whole_subject(new), _whole_subject(old))
-            return 2 + share if cover >= MIN_COVER and share >= MIN_REVISED_SHARE else 0.0
-        if is_value_change and _is_same_direction(new, old):
-            if new.revises and cover >= MIN_COVER and share >= MIN_REVISED_SHARE:
-                return 2 + share
-            accumulates = new.is_prohibition and old.is_prohibition
-            if not accumulates and share >= MIN_SUBJECT_SHARE and new.is_prohibition == old.is_prohibition:
-                return 1 + share
+        nearness = self._nearness(new.subject, old.subject)
+        is_change = new.value.lower() != old.value.lower()
+        is_value_change = is_change and is_same_type(new.value_type, old.value_type)
+        if new.old_value and _mentions(old, new.old_value) and (nearness > 0 or is_value_change or not new.subject):
+            return 3 + nearness
+        if new.lifts and old.kind not in ("value", "goal", "commitment") and not old.lifts:
+            nearness = self._nearness(_whole_subject(new), _whole_subject(old))
+            return 2 + nearness if nearness >= MIN_LIFTED_NEARNESS else 0.0
+        if new.revises:
+            return self._revising_evidence(new, old, nearness, is_value_change=is_value_change)
+        if not is_value_change or new.is_prohibition or old.is_prohibition or not _is_same_direction(new, old):
             return 0.0
-        if new.revises and _is_same_family(new.kind, old.kind):
-            share, cover = self._overlap(_whole_subject(new), _whole_subject(old))
-            shared = len(set(_whole_subject(new)) & set(_whole_subject(old)))
-            is_enough = shared >= 2 or not old.value or not new.value
-            return share if is_enough and cover >= MIN_COVER and share >= 0.5 else 0.0
-        return 0.0
+        return 1 + nearness if nearness >= MIN_NEARNESS else 0.0
+
+    def _revising_evidence(
+        self, new: BindingStatement, old: BindingStatement, nearness: float, *, is_value_change: bool
+    ) -> float:
+        """Return the evidence for a statement that says it revises something."""
+        is_when_change = is_when(new.value_type) and is_when(old.value_type) and new.value.lower() != old.value.lower()
+        if is_value_change or is_when_change:
+            return 1.5 + nearness if nearness >= MIN_REVISED_NEARNESS else 0.0
+        if new.value_type and new.value.lower() == old.value.lower():
+            return 0.0
+        if not _is_same_family(new.kind, old.kind):
+            return 0.0
+        nearness = self._nearness(_whole_subject(new), _whole_subject(old))
+        return nearness if nearness >= MIN_REWORDED_NEARNESS else 0.0
 
     def _find_referred(self, new: BindingStatement) -> LedgerItem | None:
-        """Return the item that a short revision such as "make it 40" refers to: the newest with such a value."""
-        if not new.revises or not new.value_type or len(new.text) > 80 or len(new.subject) > 1:
+        """Return the item that a revision without a subject of its own refers to, such as "make it 40".
+
+        That is the only item with a value of a specific type, else the newest one with such a value where the
+        revision is short.
+        """
+        if not new.revises or not new.value_type:
             return None
-        for old in [*reversed(self.items.values())][:REFERRED_ITEMS]:
-            one, other = new.value_type, old.statement.value_type
-            if is_same_type(one, other) and (one != "name" or old.statement.kind in (new.kind, "decision")):
-                return old
-        return None
+        olds = [old for old in reversed(self.items.values()) if is_same_type(new.value_type, old.statement.value_type)]
+        olds = [old for old in olds if old.statement.value.lower() != new.value.lower()]
+        exact = [old for old in olds if old.statement.value_type == new.value_type]
+        if is_specific(new.value_type) and len(exact) == 1:
+            return exact[0]
+        if len(new.text) > SHORT_CHARS or not set(new.subject) <= {
+            *VALUE_CONCEPTS,
+            f"@{new.value_type[7:]}",
+            new.value_type[5:],
+        }:
+            return None
+        recent = {item.key for item in [*self.items.values()][-REFERRED_ITEMS:]}
+        olds = [old for old in exact or olds if old.key in recent and _may_be_referred(old.statement)]
+        return olds[0] if olds else None
 
     def _contradicts(self, new: BindingStatement, old: BindingStatement) -> bool:
         """True for two orders about the same thing of which one forbids what the other demands, or with other values."""
         if not {new.kind, old.kind} <= {"rule", "limit", "correction", "decision"}:
             return False
-        share, _ = self._overlap(_whole_subject(new), _whole_subject(old))
+        nearness = self._nearness(_whole_subject(new), _whole_subject(old))
         if new.is_prohibition != old.is_prohibition:
-            return share >= 0.5
-        return not new.is_prohibition and is_same_type(new.value_type, old.value_type) and share >= 0.4
+            return nearness >= MIN_REWORDED_NEARNESS
+        is_other_value = is_same_type(new.value_type, old.value_type) and new.value.lower() != old.value.lower()
+        return not new.is_prohibition and is_other_value and nearness >= MIN_REWORDED_NEARNESS
 
-    def _overlap(self, one: Iterable[str], other: Iterable[str]) -> tuple[float, float]:
-        """Return the weight that two subjects share, of both together and of the smaller one."""
+    def _nearness(self, one: Iterable[str], other: Iterable[str]) -> float:
+        """Return the cosine of two subjects, their stems weighed by rarity in the ledger."""
         left, right = set(one), set(other)
         shared = self._weigh(left & right)
-        if shared == 0:
-            return 0.0, 0.0
-        return shared / self._weigh(left | right), shared / min(self._weigh(left), self._weigh(right))
+        return shared / math.sqrt(self._weigh(left) * self._weigh(right)) if shared else 0.0
 
     def _weigh(self, stems: Iterable[str]) -> float:
         total = len(self.items) + 2
@@ -310,13 +339,14 @@ def render(lines: Iterable[LedgerLine]) -> str:
     return "\n".join(line.line for line in lines)
 
 
-def render_item(item: LedgerItem, text: str) -> str:
+def render_item(item: LedgerItem, text: str, *, is_tight: bool = False) -> str:
     """Return the line of an item: its handle, its words, and what it replaced.
 
     >>> render_item(LedgerItem(12, 0, BindingStatement("rule", "Use tabs."), replaced=4), "Use tabs.")
     '[s12] Use tabs. (replaces s4)'
     """
-    mark = f" (replaces s{item.replaced})" if item.replaced is not None else " (newer)" if item.is_newer else ""
+    verb = "was" if is_tight else "replaces"
+    mark = f" ({verb} s{item.replaced})" if item.replaced is not None else " (newer)" if item.is_newer else ""
     return f"[s{item.position}] {text}{mark}"
 
 
@@ -329,14 +359,13 @@ class _Candidate:
     def line(self, form: int) -> LedgerLine:
         names: tuple[Form, Form, Form] = ("full", "short", "tight")
         text = self.texts[form]
-        return LedgerLine(self.item, text, render_item(self.item, text), names[form])
+        return LedgerLine(self.item, text, render_item(self.item, text, is_tight=form == 2), names[form])
 
 
 def _forms(item: LedgerItem, counter: TokenCounter) -> _Candidate:
-    text = item.statement.text
-    short = shorten(text)
-    texts = (text, short, tighten(short))
-    full, brief, tight = (counter.text(render_item(item, form)) + LINE_OVERHEAD_TOKENS for form in texts)
+    texts = _short_forms(item.statement.text)
+    rendered = (render_item(item, form, is_tight=number == 2) for number, form in enumerate(texts))
+    full, brief, tight = (counter.text(line) + LINE_OVERHEAD_TOKENS for line in rendered)
     # A longer form never costs less than a shorter one, so that growing is never a gain.
     return _Candidate(item, texts, (max(full, brief, tight), max(brief, tight), tight))
 
@@ -349,6 +378,7 @@ def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:
 
 def _worth(item: LedgerItem) -> float:
     worth = WORTH[item.statement.kind] * (CONFIRMED_FACTOR if item.is_confirmed else 1)
+    worth *= WEAK_FACTOR if item.statement.is_weak else 1
     return worth + (10 if item.statement.is_safety else 0)
 
 
@@ -369,8 +399,20 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.lower()))
 
 
+@functools.lru_cache(maxsize=4 * MAX_ITEMS)
+def _core_words(text: str) -> tuple[str, ...]:
+    return _words(shorten(text))
+
+
+@functools.lru_cache(maxsize=4 * MAX_ITEMS)
+def _short_forms(text: str) -> tuple[str, str, str]:
+    """Return the text, its short form and its tight one."""
+    short = shorten(text)
+    return (text, short, tighten(short))
+
+
 def _is_restatement(new: BindingStatement, old: BindingStatement) -> bool:
-    return _words(new.text) == _words(old.text) or _words(shorten(new.text)) == _words(shorten(old.text))
+    return _core_words(new.text) == _core_words(old.text)
 
 
 def _mentions(statement: BindingStatement, value: str) -> bool:
@@ -410,6 +452,18 @@ _FAMILIES = (
 )
 
 
+def _inherit_subject(new: BindingStatement, old: BindingStatement) -> BindingStatement:
+    """Return the new statement with the subject of the one it replaces, which it may only hint at."""
+    if new.lifts:
+        return new
+    return replace(new, subject=tuple(dict.fromkeys((*new.subject, *old.subject)))[:MAX_STEMS])
+
+
+def _may_be_referred(old: BindingStatement) -> bool:
+    """True unless it is a prohibition, which needs more than a value to be replaced, or sets a name."""
+    return old.value_type not in ("name", "text") and (not old.is_prohibition or old.kind == "limit")
+
+
 def _is_same_family(one: StatementKind, other: StatementKind) -> bool:
     return any(one in family and other in family for family in _FAMILIES)
 
@@ -432,8 +486,3 @@ def _item_from_state(row: Iterable[Any]) -> LedgerItem:
     position, number, speaker, replaced, replaced_by, is_confirmed, is_newer, fields = row
     statement = BindingStatement(**{**fields, "subject": tuple(fields.get("subject", ()))})
     return LedgerItem(position, number, statement, speaker, replaced, replaced_by, is_confirmed, is_newer)
-
-
-def statements_of(items: Iterable[LedgerItem]) -> Iterator[BindingStatement]:
-    """Yield the statements of items."""
-    return (item.statement for item in items)

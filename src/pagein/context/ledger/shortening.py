@@ -41,8 +41,16 @@ _BINDS = re.compile(
     r"\b(?:never|must|mustn't|do not|don't|dont|no|not|always|only|make sure|ensure|avoid|under no|keep|use|stick|ask|check|limit|cap|maximum|max|at most|no more|deadline|budget|goal|aim|objective|decided|agreed|settled|going with|go with|let's|i'll|we'll|promise|prefer|rather|hate|allergic|vegetarian|vegan|is|are|was|moved|call me|my|our|we're|i'm|forbidden|off[- ]limits|allowed|can't|cannot|won't|shouldn't|should|need|needs|want|make it|change|switch|raise|lower)\b",
     re.IGNORECASE,
 )
+_STRONG = re.compile(
+    r"\b(?:never|must|mustn't|do not|don't|dont|always|only|make sure|ensure|avoid|under no|at most|no more than|forbidden|cannot|can't|won't|shouldn't|let's)\b",
+    re.IGNORECASE,
+)
+_REFERS = re.compile(
+    r"\b(?:it|its|they|them|their|that|this|these|those|he|him|his|she|her|one|ones|there|then|so)\b", re.IGNORECASE
+)
+"""Words that refer to what was said before them."""
 _FILLER = re.compile(
-    r"\b(?:please|really|very|just|actually|basically|simply|quite|totally|definitely|absolutely|certainly|of course|kind of|sort of|a bit|you know|i think|i guess|i mean|also|even|ever (?=\w)|the|a|an|kindly|currently|personally|generally|to be honest|honestly)\s+(?=\S)",
+    r"\b(?:please|really|very|just|actually|basically|simply|quite|totally|definitely|absolutely|certainly|of course|kind of|sort of|a bit|you know|i think|i guess|i mean|also|even|ever (?=\w)|(?<!of )(?<!per )(?<!by )(?<!for )(?:the|a|an)(?! (?:day|week|month|year|night|hour|minute|person|head|piece|time|few|lot|bit|second|quarter)\b)|kindly|currently|personally|generally|to be honest|honestly)\s+(?=\S)",
     re.IGNORECASE,
 )
 _EXTRA = re.compile(
@@ -57,7 +65,7 @@ def shorten(text: str) -> str:
     >>> shorten("Oh and by the way, please never deploy on Fridays because nobody is around to fix it.")
     'Never deploy on Fridays.'
     """
-    core = _WISH.sub("", _drop_opening(text))
+    core = _WISH.sub("", drop_opening(text))
     core = _drop_reason(core)
     core = _drop_prelude(core)
     core = _EXTRA.sub("", core).strip(" ,;:-\u2014\u2013")
@@ -74,8 +82,8 @@ def shorten(text: str) -> str:
 def tighten(text: str) -> str:
     """Return a shortened sentence without articles and filler words.
 
-    >>> tighten("The deadline for the report is really 4 May.")
-    'Deadline for report is 4 May.'
+    >>> tighten("The deadline of my report is really a Friday.")
+    'Deadline of my report is Friday.'
     """
     parts = re.split(r"(`[^`]*`|\"[^\"]*\")", text)
     core = "".join(part if number % 2 else _FILLER.sub("", part) for number, part in enumerate(parts)).strip()
@@ -86,7 +94,8 @@ def tighten(text: str) -> str:
     return core + "."
 
 
-def _drop_opening(text: str) -> str:
+def drop_opening(text: str) -> str:
+    """Return the sentence without greetings, politeness and phrases such as "by the way"."""
     core = _OPENING.sub("", text)
     return core if len(core) >= MIN_CORE_CHARS and _says_as_much(text[: len(text) - len(core)]) else text
 
@@ -110,7 +119,7 @@ def _drop_reason(text: str) -> str:
                 re.IGNORECASE,
             )
         )
-        if is_bare_reason and not has_value:
+        if is_bare_reason and (not has_value or _STRONG.search(before)):
             return before
         if not _FORCE.search(rest[2:]) and not _NAMED.search(rest) and not has_value:
             return before
@@ -120,11 +129,14 @@ def _drop_reason(text: str) -> str:
 def _drop_prelude(text: str) -> str:
     """Drop clauses before the first one that binds, unless one of them is a condition or has a value or a name."""
     starts = [0, *(match.end() for match in _CLAUSE.finditer(text))]
+    binds = _STRONG if _STRONG.search(text) else _BINDS
     for number, start in enumerate(starts):
         end = starts[number + 1] if number + 1 < len(starts) else len(text)
-        if not _BINDS.search(text[start:end]):
+        if not binds.search(text[start:end]):
             continue
         before = text[:start]
+        if _REFERS.search(text[start:]) or before.rstrip().endswith(":"):
+            return text
         if _FORCE.search(before) or _NAMED.search(before) or _CONDITION.match(before) or len(text) - start < 14:
             return text
         return text[start:]

@@ -8,16 +8,26 @@ here, other languages by the table in ``binding_words``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from pagein.context.ledger import english
 from pagein.context.ledger.binding_words import FOREIGN, FOREIGN_KINDS, IDIOMS, guess_language
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
-from pagein.context.ledger.values import TypedValue, find_option, find_values, subject_stems
+from pagein.context.ledger.shortening import drop_opening
+from pagein.context.ledger.values import TypedValue, find_option, find_values, is_typed, is_when, subject_stems
 
 StatementKind = Literal["rule", "limit", "decision", "goal", "commitment", "correction", "preference", "value"]
 Speaker = Literal["user", "system", "assistant"]
+
+STORY_CHARS = 110
+"""Characters up to which a number alone makes a sentence a current value."""
+
+LONG_CHARS = 160
+"""Characters from which a value, a decision or a promise is taken for a part of a story."""
+
+KEY_VALUE_MAX_WORDS, SETTING_MAX_WORDS = 14, 6
+"""Words of a sentence such as "standup: 9:15", and of the value in "my topic is coral reefs"."""
 
 MAX_STATEMENTS = 120
 """Statements taken from one text."""
@@ -44,6 +54,8 @@ class BindingStatement:
     old_value: str = ""
     """The value it says to be replaced, as in "not X but Y"; empty without one."""
     is_prohibition: bool = False
+    is_weak: bool = False
+    """It may be small talk: a fact with a number, an idea for the moment. It is worth less."""
     needs_target: bool = False
     """It holds only where it replaces something said before: the words alone are too weak."""
 
@@ -62,223 +74,6 @@ def find_statements(text: str, speaker: Speaker) -> tuple[BindingStatement, ...]
     return tuple(statements[:MAX_STATEMENTS])
 
 
-# What a sentence is read for
-
-_C = r"(?:^|[,;:(\u2014\u2013] ?|\.{2,3} ?| - |(?:\b(?:and|but|so|then|plus|also|or|just|remember|absolutely|definitely|team|guys|ok|okay|that) )|\b(?:please|pls) )"
-"""The start of a clause, after which a verb is an order."""
-
-_NEVER_PAST = (
-    r"(?!(?:ever |really |once |even |quite |actually )?(?:\w{2,}ed|was|were|had|has|been|got|did|does|went|saw|came|knew|made|took|gave|met|"
-    r"left|lost|found|told|said|ran|won|ate|felt|thought|heard|kept|seen|done|gone|became|forgot|bothered|\w+(?<!s)(?<!es)(?<!os)(?<!us)(?<!ces)s)\b"
-    r"(?<!feed)(?<!need)(?<!embed)(?<!proceed)(?<!exceed)(?<!speed)(?<!seed)(?<!bed)(?<!process))"
-)
-_WORK_VERB = (
-    r"(?:deploy|ship|release|merge|push|use|share|store|send|give|sell|refund|offer|discount|book|pay|accept|allow|commit|log|touch|delete|"
-    r"call|contact|email|hire|charge|promise|quote|discuss|invite|eat|cook|buy|print|grade|expose|test|write|sign|approve|schedule|ask|change|"
-    r"edit|post|publish|mention|wear|serve|order|fly|drive|work|meet|start|bill|round|support|target|cache|mock|require|reply|answer|follow|go above|go over|spend|do (?!it|that|this))"
-)
-_APPROVAL = r"(?:approval|permission|consent|sign[- ]?off|ok|okay|o\.k\.|go[- ]?ahead|say[- ]?so|green light|confirmation|authori[sz]ation|blessing|review|asking|checking|confirming|being asked|clearance|written \w+)"
-_THING = r"(?:it|they|this|that|these|those|which|everything|everyone|everybody|nothing|nobody|no one|anything|anyone|someone|all|you|we|one|(?:the|my|our|your|all|each|every|any|both|no|these|those)\s(?:[\w'&/.-]+\s){0,6}?[\w'&/.-]+|[A-Za-z][\w'/.-]*s|[A-Z][\w'/.-]+(?: [A-Z][\w-]+)?)"
-
-_FORBID = re.compile(
-    rf"{_C}(?:never(?: ever)? {_NEVER_PAST}[a-z]|(?:do not|don't|dont|don\u00b4t)(?: ever| you dare)? (?!have to\b|need to\b|want|like|love|care|think|know|feel|understand|get\b (?:it|why|how|what)|see\b|seem|really|even|remember|eat\b|drink\b)[a-z]"
-    r"|(?:avoid|refrain from|steer clear of|stay away from|stay out of|keep away from|hands off|stop) (?=[a-z`\"A-Z])(?!by\b|at\b|it there)|not (?:even )?(?:under any circumstances|ever|until|before|without)\b|no (?!longer|more\b(?! than)|matter|one\b|idea|prob|worr|need\b|doubt|thank|chance|kidding|luck|wonder|way\b|thing\b|i\b|it|that|we|,)[\w-]+(?: [\w'&-]+){0,6}(?: without| unless| until| before| after| on | in | at | for | from | to | over | above | beyond | except| please|[.!]?$))"
-    rf"|\b{_THING} (?:must not|mustn't|must never|may not|may never|shall not|shan't|should not|shouldn't|should never|can never|cannot ever|can't ever|(?:is|are) (?:strictly )?(?:not|never) (?:to|allowed|permitted|an option|acceptable|negotiable)|isn't (?:allowed|permitted|an option)|aren't (?:allowed|permitted))\b"
-    r"|\b(?:you|we|it|they|nobody|no one|agents?|scripts?|tests?|code|customers?|kids|students?|the \w+) (?:can't|cannot|can not) (?:exceed|go (?:over|above|beyond|below|past)|spend|use|touch|share|send|change|have|be|do|deploy|book|delete|eat|fly|take|contact|call|leave|mention|pay|accept|afford (?:to|more)|promise|offer|give|ship|release|run|start|store|depend|rely|add|break|move|miss|publish|sell|disclose|reveal|log|commit)\b"
-    r"|\b(?:I|we) (?:must not|mustn't|may not|should not|shouldn't|must never|should never)\b|\bI(?:'m| am) (?:not allowed|not supposed|not permitted|forbidden)\b|\bI refuse to\b|\bnot a (?:word|single)\b|\b(?:stays?|remains?|keep it|kept) (?:strictly )?(?:between us|confidential|secret|private|under wraps|off the record|internal|in[- ]house|out of)\b|\b(?:is|are) (?:strictly |highly |still )?(?:confidential|a secret|secret|private|not public|under embargo|internal only|nobody's business|protected|read[- ]only)\b|\bno [\w' -]{2,40},? please\b|(?:^|, |: )(?:the |our |my |any |these |those )?(?:[\w'-]+ ){0,3}[\w-]{2,}s never (?:ever )?" + _NEVER_PAST + r"[a-z]"
-    r"|\b(?:under no circumstances|by no means|on no account|at no (?:point|time)|in no case|whatever you do|not under any circumstances|no exceptions|strictly (?:forbidden|prohibited|no|off)|forbidden|prohibited|verboten|off[- ]limits|out of bounds|a no[- ]go|out of the question|taboo|hands off|not allowed|not permitted|not acceptable|unacceptable)\b"
-    rf"|\bwithout (?:my|our|his|her|their|the (?:\w+ ){{1,2}}?|prior|explicit|written|getting|asking|checking|anyone's|a|an|first)[\w' -]{{0,30}}?{_APPROVAL}?\b(?=.*\b{_APPROVAL}\b|.*\b(?:me|first)\b)"
-    r"|\b(?:we|I) (?:never|don't ever|do not ever|don't) " + _WORK_VERB + r"\b"
-    r"|\b(?:nobody|no one|none of (?:you|us|the \w+)|nothing) (?:gets|goes|may|leaves|should|can|must|touches|ships|merges|sees|outside|with|that|from)\b(?! wrong| like| better| more| beats?| make| stop| compare| replace| ever)"
-    r"|\b(?:keep|leave) [\w' /.-]{1,60}? (?:out of|away from|off|alone|untouched|private|confidential|secret|as (?:it is|they are|is)|to yourself|between us)\b"
-    r"|\b(?:I|we) (?:don't|do not|never|really don't) want (?:you to|any|anyone|anybody|to (?:see|spend|go|have|use|pay)|the|our|my)\b|\bI won't (?:accept|tolerate|have|pay|allow)\b|\bmakes? me (?:sick|ill)\b",
-    re.IGNORECASE,
-)  # fmt: skip
-
-_DEMAND = re.compile(
-    rf"{_C}(?:always (?!been|wanted|loved|had|was|were|felt|thought|made|liked|found|enjoyed|knew|\w{{3,}}ed\b|\w{{4,}}ing\b|so\b|a\b|the\b|my\b|on\b|there|get|feel|comes?|keeps?|makes?)[a-z]|make sure|ensure|be sure to|see to it|only ever|only (?:use|deploy|send|book|answer|reply|write|call|contact|buy|share|touch|edit|change|run|pay|order|merge|push|commit|discuss|offer|mention|show|give|ask|work|read|store|accept|serve|schedule|cook|import|add|sell|speak|take|eat|with|after|when|on|in|via|if|from|the|people)\b"
-    r"|(?:use|stick (?:to|with)|keep to|adhere to|follow|respect) (?!it\b|that\b|this\b|the same\b|up\b|your\b|you\b|me\b|in\b|their\b|and\b)(?=[\w`\"'])|(?:write|answer|reply|respond|speak|talk|address|sign|format|name|call|label|tag|prefix|round|indent|title|quote|cite|document|log|number|save|store|put|send|file|book|schedule|name) (?:all|every|each|everything|always|any|only|me in|in (?:english|german|french|spanish|italian|the)|to me in|new)\b"
-    r"|(?:keep|limit|cap|restrict|hold) (?:it|them|the|all|every|each|your|any|this|things|everything|answers|replies|responses|emails|my|our|commits|functions|files|spending|costs)\b[\w' -]{0,60}?(?:to|under|below|within|at|short|brief|simple|formal|vegetarian|vegan|in|on|from|until|up to|between|concise|private|confidential|polite|gluten)\b"
-    r"|(?:(?:always|first|please) )?(?:ask|check with|run [\w' ]{1,30} (?:by|past)|confirm with|consult|clear it with|get (?:my|approval|permission|a sign|sign)|wait for (?:my|approval|the (?:ok|go|green))|double[- ]check|ping|warn|tell|notify|alert|remind|cc|copy|loop in) (?:me\b|us\b|my \w+|[A-Z]\w+|the \w+|it |him |her )?[\w' -]{0,30}?\b(?:before|first|prior to|whenever|every time|each time|ok|approval|when|if|on (?:all|any|every)|sign|go|about any))"
-    rf"|\b{_THING} (?:must|shall|(?:needs?|has|have|is|are|ought) to (?:always |only |never |be |stay |go |have |use |include |contain |follow |match |run |pass |come |end |start |fit |remain |get |carry |keep |support |work )|(?<!you )(?<!we )(?<!it )(?<!they )should (?:be |use |have |stay |go |come |include |contain |follow |start |end |match |remain |fit |carry |run )|should (?:always|only) |may only|can only|(?:is|are) only (?:to|allowed|for))\b(?! feel| love| miss| think| see| remember| enjoy| know| say| admit| be (?:so|nice|fun|great|good|hard|\w+ing))"
-    rf"|\b(?:only|just) (?:with|after|once|if|when|upon) (?:my|our|the|a|an|explicit|written|i|we|someone|[A-Z]\w+)\b|\b(?:needs?|requires?|subject to|pending) [\w' ]{{0,30}}?\b{_APPROVAL}\b"
-    r"|\b(?:every|each|all|any) [\w' -]{1,40}? (?:needs?|requires?|goes|go|must|has to|have to|gets) (?!through (?:this|it|that))(?!to know)\w|\b(?:goes?|comes?) (?:through|via|past) (?:me|us|[A-Z]\w+)\b|\bI insist (?:on|that)\b|\b(?:everywhere|throughout|across the board|in all cases|every single time|always),? ?please\b|\bplease,? always\b|\b(?:has|have|is|are) to be [\w -]{1,30}|\b(?:is|are) a must\b"
-    r"|^(?:please )?(?:run|do|check|add|put|start|end|close|open|read|test|back up|wash|lock|turn|update|write|save|send|review|sync|clean|record|measure|take|give|count|mark|use|validate|verify|log) [^.;!?]{1,60}?\b(?:before|after|on|for|in|with|at|to|from) (?:each|every|any|all|you)\b|^(?:please )?(?:cite|indent|format|spell|prefix|abbreviate|address|capitali[sz]e|pronounce|translate everything|document|annotate|round|quote) (?!this\b|the (?:following|text|above|below)|it\b|that\b)[\w]|^(?:please )?(?:reply|answer|respond|write|speak|talk) (?:to \w+ )?in (?:whatever|whichever|the|plain|simple|short|full|british|american|bullet|[A-Z])[\w' ]*|^(?!I\b|I'|he\b|she\b|they\b|it\b|we\b|you\b|there\b|that|this\b|my\b|the\b)\w+ [^.;!?]{0,60}?\bonly (?:if|when|after|once|with|in|on|from|to|for|via|by|through)\b"
-    r"|\b(?:mandatory|compulsory|non[- ]negotiable|a (?:hard |strict |firm )?(?:requirement|must\b|prerequisite)|hard requirement|required|obligatory|exclusively|at all times|without exception|house rule|(?:golden|standing|hard|ground|basic|key|one|new|first|general|important|my|our|the) rules?(?: is| here|:|,)|rule (?:of|number|no|#)|as a rule|standing (?:order|instruction)|policy is|convention is|from now on|going forward|from here on|every time you|each time you|for (?:all|every) (?:answers?|repl|emails?|files?|commits?))\b"
-    r"|\b(?:I|we) (?:want|need|expect|would like|'d like|insist)(?: that)? (?:you to (?:always|never|only|use|keep|stick|ask|check|be|answer|reply|write|call|treat|avoid|follow)|every|all|each|everything|the \w+ to (?:always|be|use|have|stay)|(?:answers|replies|responses|it|them) (?:to be|in|short|without))"
-    r"|\b(?:we|you) (?:always|only) " + _WORK_VERB + r"\b"
-    r"|^(?:remember|keep in mind|note|bear in mind|don't forget|do not forget|important|fyi|for the record|nb|please note|reminder|heads[- ]up|be aware|be careful)\b(?: that|:|,| -)? (?!to (?:take care|have|enjoy)|when|how|the time|me\b)\w",
-    re.IGNORECASE,
-)  # fmt: skip
-
-_BOUND = r"(?:at (?:the )?most|at (?:the )?least|no more than|not more than|no less than|no fewer than|no (?:later|earlier|sooner|longer|bigger|larger) than|maximum(?: of)?|max\.?(?: of)?|min\.?(?: of)?|minimum(?: of)?|up to|under|below|less than|fewer than|more than|above|over|within|not exceed(?:ing)?|exceeds?|or less|or fewer|or more|tops|(?:ceiling|cap|limit|threshold|quota|upper bound|budget|allowance)(?: [\w' ]{1,30})?(?: is| are| of| at| to|:| =|'s| stays| remains)|limited to|capped at|(?:stops?|ends?|tops? out|maxe?s? out) at|only allowed|not (?:before|after|until|past)|between)"
-_LIMIT_FRAME = re.compile(
-    r"\b(?:(?:limit|cap|ceiling|maximum|max|minimum|min|threshold|quota|budget|allowance|upper bound|lower bound|ceiling|spending|headcount|word count|timeout|cutoff|cut-off|tolerance)\b[\w' ,/-]{0,50}?(?:\bis\b|\bare\b|\bof\b|\bat\b|=|:|\bto\b|\bstays\b|'s\b|\bremains\b)"
-    r"|(?:must|should|can|may|has to|have to|needs? to|cannot|can't|shouldn't|mustn't|don't|do not|never|keep|limit|cap|please|want|spend|won't|only|allowed|stay|make|restrict|I've got|I have|we have|we've got|there's|give me|i need|can only)\b)",
-    re.IGNORECASE,
-)  # fmt: skip
-_AT_BOUND = re.compile(
-    rf"\b{_BOUND}\b(?:[^.;!?]{{0,40}}?\d|[^.;!?]{{0,12}}? (?:a|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty|half) \w)|\d[^.;!?]{{0,25}}?\b(?:max|maximum|tops|at most|or less|or fewer|at the (?:most|latest|earliest)|minimum|limit|cap|or under|or below)\b",
-    re.IGNORECASE,
-)
-
-_DECIDE = re.compile(
-    r"\b(?:(?:we|I|the team|they|management|everyone|my (?:wife|husband|partner|boss) and I|[A-Z]\w+ and I)(?:'ve| have|'s| has)?(?: now| finally| both| all| just| also| already)? (?:decided|agreed|settled|chosen|picked|opted|concluded|resolved|committed to using|standardi[sz]ed|signed off|made up (?:my|our) minds?|landed)\b"
-    r"|decision[:\u2014 -]|(?:final|the) (?:decision|choice|call|verdict|answer)\b(?: is|:|,)|it's (?:decided|settled|final|official)|(?:I|we)(?:'m|'re| am| are) (?:going|sticking|sold|settled) (?:with|on|for)\b|(?:we|I)(?:'ll| will| shall) (?:go (?:with|for|ahead with)|use|stick (?:with|to)|be using|take|skip|drop|do it)\b"
-    r"|let's (?:just |now |all |then |please |also |maybe not |not )?(?:go with|go for (?:the|option|plan)|use|stick (?:with|to)|switch|drop|skip|choose|pick|settle|adopt|raise|lower|cap|bump|postpone|cancel|avoid|not|agree)\b|^(?:ok(?:ay)?,? |please |then |so |yes,? |just )*go with (?!the flow)(?:the |option |plan |a |an )?[\w`\"]"
-    r"|(?:the plan is|plan is to|the plan:|we plan to|we(?:'re| are) (?:dropping|switching|migrating)|I(?:'m| am) (?:switching|dropping|cancel\w+) )|(?:that|it)(?:'s| is) (?:final|settled|decided)|final decision|voted\b|^(?:\w+[,:]? )?(?!yes|here|there|what|that|how|as|where|sure|so|like|oh|well|who|why)[\w`+#.-]+ it is(?: then| for [\w' ]+)?[.!]?$|is (?:the winner|the one we|what we(?:'re| are) going with)|we chose|we picked|I chose|I picked|I(?:'ve| have) (?:chosen|picked)|we're set on|sign(?:ed)? off on|the vote (?:went|was) )",
-    re.IGNORECASE,
-)  # fmt: skip
-
-_WEAK_DECISION = re.compile(
-    r"\blet's (?:just |now |all |then |please |also )?(?:keep|make|call|book|set|leave|take|move|put|stay|run|plan|push|hold|ship|build|write|store|name|target|say|schedule|meet|buy|paint|have (?:it|the|them))\b|\b(?:we|I)(?:'re| are|'m| am) (?:doing|building|keeping|staying|taking|moving|writing|shipping|launching|going)\b|\b(?:is|are|'s) going to be (?:in|at|on|called|named|done)\b",
-    re.IGNORECASE,
-)
-"""A decision where the sentence has a value."""
-
-_AIM = re.compile(
-    r"\b(?:(?:my|our|the|main|overall|end|ultimate|whole|final|real|big|long[- ]term|primary) (?:\w+ ){0,3}?(?:goals?|aims?|objectives?|targets?|purpose|mission|ambition|priority|north star|intention|point of (?:this|all|the)[\w ]{0,30}|idea here|end ?game|dream|deliverable|success criteri\w+)(?: here| for [\w' ]{1,40}| of [\w' ]{1,40}| with [\w' ]{1,40}| this \w+| right now)?(?: is| are|:|,| has| =|'s| would be)"
-    r"|goal:|objective:|target:|aim:|mission:|what (?:matters|counts)(?: most| here)? is|(?:the|my|our) (?:most important thing|main thing|top priority) is|what (?:I|we)(?:'m| am|'re| are)? (?:really |ultimately |actually )?(?:want|need|after|trying|aiming|hoping)[\w ]{0,30} is|success (?:means|is|looks)|we(?:'ll| will) be done when|done (?:means|is when|when)|by the end of (?:this|the|it|today|june|july|next|q\d|\w+ day)[^.?!]{0,20}(?:I|we) (?:want|need|should|must|'d like|have to)|(?:I|we)(?:'m|'re| am| are) (?:aiming|shooting|working towards?|saving (?:up )?for|training for|targeting|on track)"
-    r"|(?:eventually|ultimately|in the end|in the long run|long[- ]term),? (?:I|we) (?:want|would like|'d like|need|hope|plan|aim|should)|(?:I|we) (?:aim|intend|hope|plan|want|would like|'d like|need|have|must|'ve got|'m hoping|'re hoping|'m trying|'re trying|are trying|am trying|'m planning|'re planning)(?: to| on)\b)",
-    re.IGNORECASE,
-)  # fmt: skip
-_BY_WHEN = re.compile(
-    r"\b(?:by|before|until|this|next) (?:the )?(?:end|start|middle|beginning|(?-i:[A-Z])\w+|summer|spring|autumn|fall|winter|noon|lunch|year|quarter|month|week|launch|exams?|holidays?|wedding)\b",
-    re.IGNORECASE,
-)
-_PLAIN_AIM = re.compile(
-    r"\b(?:goals?|aims?|objectives?|targets?|purpose|mission|ambition|priority|north star|aiming|ultimately|eventually|in the long run|done when|success|saving (?:up )?for|training for|what matters|most important|main thing|what (?:I|we)\b[\w ']{0,40}\bis\b|point of)\b",
-    re.IGNORECASE,
-)
-
-_PROMISE = re.compile(
-    r"\b(?:I(?:'ll| will| shall)|we(?:'ll| will)|I(?:'m| am) going to|we(?:'re| are) going to)\b|\b(?:I|we)(?:'ve| have)? (?:hereby )?(?:promise[ds]?|commit(?:ted)?(?: to| ourselves)|guarantee[ds]?|pledge[ds]?|swore|swear|gave (?:them|him|her|my|our) word|owe|vow(?:ed)?|told [\w. ]{1,30}? (?:that )?(?:we|I)(?:'d|'ll| would| will))\b|\byou have my word\b|\bmy word\b|\byou(?:'ll| will) (?:have|get) (?:the|my|it|them|your)\b",
-    re.IGNORECASE,
-)
-_HARD_PROMISE = re.compile(
-    r"\b(?:promis\w*|commit\w*|guarantee\w*|pledge\w*|vow\w*|swear|swore|word|owe|told|won't)\b", re.IGNORECASE
-)
-
-_PREFER = re.compile(
-    r"\b(?:I|we|my (?:wife|husband|son|daughter|partner|mother|mom|mum|father|dad|boss|client|kids?|team)|she|he|they)(?:'d| would)?(?: really| much| strongly| generally| usually| always| personally| still| do| definitely| kind of| tend to| would| also| both| actually)* (?:prefers?|favou?rs?|rather (?:not |have |go |see |use |keep |you |we |avoid |take |be |sit |stay )|dislikes?|hates?|detests?|loathes?|can't stand|cannot stand|can't tolerate|go for)\b"
-    r"|\b(?:I|we)(?:'d| would) rather\b|\bI (?:really |also |just )?(?:don't|do not|can't|cannot|never|no longer) (?:like|eat|drink|do|enjoy|care for|want (?:any|to (?:sit|fly|stay|drive|get|be|hear|see))|touch|take|tolerate|have (?:dairy|gluten|meat|sugar|nuts)|handle|wear|use|work (?:on|past|after|before|weekends)|read)\b(?! know| it\b| to (?:be|say|think|admit)| that (?:much|often)| think| have| enough| about| how| understand)"
-    r"|\bI(?:'m| am)(?: a| an| strictly| mostly| very| really| severely| quite| a bit| highly| also| not| no)* (?:vegetarian|vegan|pescatarian|gluten[- ]free|lactose|coeliac|celiac|diabetic|allergic|intolerant|left[- ]handed|colou?r[- ]?blind|kosher|halal|teetotal|fan of|morning person|night owl|more of an?|picky about|partial to|keen on|into (?:short|minimal))\b|\b(?:is|are) (?:severely |very |highly )?(?:allergic|vegetarian|vegan|lactose intolerant|gluten intolerant|diabetic|coeliac|celiac)\b|\b(?:nut|peanut|shellfish|dairy|penicillin|pollen|bee|latex|egg|soy|gluten|wheat) allergy\b"
-    r"|\bmy (?:\w+ )?(?:favou?rite [\w ]{1,25} (?:is|are)|preference|preferred|pet peeve)\b|\b(?:I|we|I'm|I've)\b[\w' ]{0,25}\b(?:vegetarian|vegan|pescatarian)\b|\b(?:is|are|works?|suits?) (?:me |us )?(?:best|better|easier|easiest)(?: for (?:me|us))?[.!]?$|\bI like [\w' ]{1,40} (?:more than|better than|best)\b|^[\w' -]{2,40} over [\w' -]{2,40}(?: for me|,? please|,? always|,? any day)|^if (?:there's|there is|i have|you have|given|we have) (?:a|the)? ?choice\b|\bI like (?:my|to (?:be|have|get|keep|see|read|sit|stay|work|fly|travel)|things|short|it (?:when|short|simple|brief|plain)|when|answers?|emails?|clean|small|long|plain|having|aisle|window|the (?:window|aisle|quiet|short|simple|plain))\b|\bpreferabl[ye]\b|\b(?:works?|suits?) (?:best|better) for me\b|\bmy preference\b|\bprefer(?:red|ence|s)?\b",
-    re.IGNORECASE,
-)  # fmt: skip
-_LASTING_LIKE = re.compile(r"\b(?:allerg|intoleran|vegetarian|vegan|celiac|coeliac|diabetic)", re.IGNORECASE)
-
-_OWNED = re.compile(
-    r"\b(?:my|our|your|the|his|her|their|this|that|new|[A-Z]\w+'s|current)\s+(?P<what>(?:[\w'&/#-]+\s+){0,6}?[\w'&/#-]+?)(?:\s+(?:is|are|was moved|was changed|will be|has moved|has changed|moved|got moved|got pushed|has been|have been|had been|is now|changed|slipped|runs?|starts?|begins?|leaves?|lands?|ends?|opens?|closes?|departs?|arrives?|boards?|takes place|costs?|expires?|lasts?|lives?|stays?|sits?|listens?|goes|stands|became|was|falls|drops?|went|shifts?|shifted|gets?|remains?|comes? to|equals?|has|should be|needs to be|must be)\b|'s (?=\S)|\s*[:=]\s*)(?P<rest>.+)",
-    re.IGNORECASE,
-)  # fmt: skip
-_SETTING = re.compile(
-    r"\b(?:budget|deadline|due date|limit|cap|address|phone|number|mobile|email|e-mail|name|surname|flight|train|room|port|branch|version|database|host|hostname|server|cluster|region|bucket|endpoint|url|repo|repository|project|path|folder|directory|account|iban|order|ticket|booking|reservation|confirmation|reference|seat|gate|platform|hotel|appointment|meeting|call|standup|interview|party|wedding|birthday|anniversary|launch|release|go-live|owner|contact|manager|boss|doctor|dentist|vet|landlord|teacher|tutor|supervisor|client|customer|supplier|vendor|accountant|lawyer|dose|dosage|medication|prescription|timezone|time zone|currency|language|size|shoe size|colou?r|model|plan|theme|code|pin|id|key|target|quota|discount|price|rate|fee|rent|salary|weight|height|width|length|temperature|blood pressure|capacity|timeout|interval|schedule|shift|pickup|delivery|arrival|departure|check-?in|check-?out|start|end|kickoff|location|venue|office|school|class|grade|subject|topic|title|codename|username|user ?name|handle|login|ssid|wifi|licen[cs]e plate|registration|guest list|headcount|menu|exam|due|delivery window|channel|environment|framework|runtime|stack|os|pronouns?|age|nickname|password|zip|postcode|postal code|count|total|sum|score|goal|threshold|margin|sla|retention|frequency|stage|status|role|position|employer|company|team|city|country|contract|subscription|car|laptop|phone number|surgery|operation|visit|session|lesson|rehearsal|concert|game|match|trip|holiday|vacation|move-in|closing|backup|log level|contact person|point of contact|po number|invoice|policy number|case|ticket number|vat|tax)\b",
-    re.IGNORECASE,
-)  # fmt: skip
-_TERSE_SETTING = re.compile(
-    r"\b(?:topic|subject|theme|language|stack|codename|title|venue|owner|contact|branch|model|framework|plan|menu|password|status|location)\b",
-    re.IGNORECASE,
-)
-_KEY_VALUE = re.compile(
-    r"^(?!note|ps|fyi|hi|hey|update|example|question|answer|http|re\b)(?:[\w'/&.-]+ ){0,4}[\w'/&.-]+\s?[:=] ?(?=\S)",
-    re.IGNORECASE,
-)
-_PAST_VERB = re.compile(
-    r"\b(?:was|were|had|did|didn't|wasn't|weren't|went|took|got|came|saw|made|said|told|gave|found|felt|left|bought|met|ate|drank|spent|paid|won|lost|thought|knew|began|started|finished|used|tried|ended|lasted|visited|watched|played|worked|happened|attended|[a-z]{3,}ed (?=a\b|the\b|my\b|our\b|in\b|at\b|for\b|to\b|with\b|up\b|it\b|out\b|about\b|over\b))\b",
-    re.IGNORECASE,
-)
-_PRESENT = re.compile(
-    r"\b(?:(?:starts?|begins?|ends?|opens?|closes?|leaves?|departs?|arrives?|lands?|boards?|comes?|costs?|lasts?|expires?|runs?|listens?|targets?|weighs?|sees? me|meets?|takes?|needs?|requires?|allows?|happens?|delivers?|collects?|returns?|gets? (?:back|in|his|her|their|my)|flies|goes live|ships|falls|moves?|hosts?|teaches|serves?|holds?|contains?|earns?|pays?|bills?|charges?|measures?|stands?|sits?|stays?|reads?|says?|owns?|send (?:it|them|this|that|everything))\b[^.;!?]{0,40}?\b(?:on|at|in|by|from|until|till|to|for|about|around|only|just)?\b|(?:I|we) (?:have|take|need|pay|use|get|do|eat|drink|earn|work|start|leave|arrive|inject|measure|swim|run|wake|sleep)\b|party of|group of|table for|room for|it's|there are|there's|is|are|will|'ll|won't)\b",
-    re.IGNORECASE,
-)  # fmt: skip
-_PASSING = re.compile(
-    r"^(?:(?:so|really|very|quite|pretty|too|just|also|now|always|still|all|both|kind of|sort of|a bit|already|never|actually|definitely|absolutely|such|super|finally|probably|getting|going|being|coming|doing|looking|feeling|working|trying|having|taking|making)\b(?! (?:\d|on |at |in |the ))|(?:not|that|to|how|why|what|whether|if|where|because|when|like|about|of|fine|good|ok|okay|great|nice|here|there|done|ready|broken|failing|down|slow|stuck|amazing|awesome|important|hard|tough|beautiful|fun|cute|happy|sad|sick|proud|excited|interested|interesting|over|up|gone|growing|a (?:bit|lot|little|great|good|big|huge|nice|real|true|constant|reminder|blast|mess|pain|joke|joy|bummer|dream|thing|way|must))\b)",
-    re.IGNORECASE,
-)
-_SET_FACT = re.compile(
-    r"\b(?:call me|my name(?:'s| is)|I go by|name's|you can call me|address me as)\s+(?!later|back|when|if|crazy|tomorrow|on\b|at\b|old|a\b)\w"
-    r"|\b(?:we|I)(?:'re| are|'m| am)(?: currently| now| all| still)? (?:using|running|on (?=v?\d|Python|Node|Java|Postgres|[A-Z`])|based in|living in|located|staying (?:at|in)|flying|arriving|landing|leaving|working (?:at|for|with)|hosting|deploying to|in the [A-Z]{2,5}|taking \d|budgeted|a (?:party|group|family|team|class) of|\d+ (?:people|weeks|years)|targeting|moving to|booked (?:on|in|at|into)|available|free (?:on|after|from)|off (?:on|from)|out of office|due (?:on|at|in)|meeting|back (?:on|in|at))\b"
-    r"|\b(?:we|I) (?:now |currently |also |only )?(?:use|run|deploy (?:to|on|from|with)|host|live in|live at|work (?:at|for|from|on|with)|take \d|weigh|drive a|own an?|moved to|changed to|switched to|upgraded to|store|bill|pay|have (?:a budget|up to|\d|an appointment|a meeting|a deadline|until|an? \w+ (?:on|at))|earn|fly|land|arrive|leave|depart|start (?:on|at|in)|meet (?:on|at|every)|teach \d*|need (?:it|this|them|everything|the [\w ]{1,30}) (?:by|before|on|at|in)|need \d|booked|scheduled|ordered|rescheduled|reserved|paid|got (?:the|a) (?:appointment|slot|booking))\b"
-    r"|\b(?:is|are) (?:due|scheduled|booked|set|on hold|moved|postponed|called|named|located|allocated|assigned|reserved|confirmed|in charge|responsible|our (?:new )?\w+)\b|\b(?:moved|pushed|postponed|rescheduled|shifted|changed|brought forward|delayed|extended|upgraded|renamed|bumped|raised|lowered|increased|reduced|cut|went (?:up|down)|goes (?:up|down)|switched|migrated|relocated) (?:back |up |down |forward |out |it )?(?:to|from|until|till|by)\b|\b(?:due|scheduled|booked|set) (?:on|for|by|at|to)\b"
-    r"|\bthere (?:will be|are|are going to be|'ll be|'s going to be) (?:now |only |actually )?\d+\b|^(?:deadline|budget|address|name|port|version|branch|date|time|venue|room|owner|contact|phone|email|limit|target|flight|hotel|order|guests|price|size|colou?r|language|timezone|quantity|location|status)\b\s*[:=-]\s*\S",
-    re.IGNORECASE,
-)  # fmt: skip
-
-_REVISES = re.compile(
-    r"\b(?:actually|instead|in place of|rather than|no longer|not any ?more|any ?more|any longer|from now on|from (?:today|tomorrow|here|this point|\w+day) on(?:wards?)?|as of (?:now|today|this|tomorrow|next|\w+day)|going forward|starting (?:today|now|tomorrow|this|next|\w+day)|scratch (?:that|the|what|my)|strike (?:that|the)|correction|I meant|I misspoke|my mistake|mea culpa|I was wrong|(?:got|had|said) (?:it|that|the \w+) wrong|typo|oops|on second thoughts?|(?:changed|change of) (?:my|our|his|her|plans?|mind|heart)|change of|changed|changes|change (?:that|it|the|this|my|our)|(?:forget|ignore|disregard|drop|cancel|undo|revoke|lift|scrap|ditch|bin|retract|reverse|revise|replace|overrule|override|update|amend) (?:what|that|the|my|our|this|about|it)|update[:,]|new (?:plan|rule|limit|deadline|budget|address|number|date|time|target|goal|version|port|phone|email|one|owner|flight|price|policy|value|\w+:)|(?:the|my|our) new|make (?:it|that|this)|bump(?:ed)?|rais(?:e|ed|ing)|lower(?:ed)?|increas\w+|reduc\w+|extend\w*|shorten\w*|cut (?:it|that|the|to)|moved?|moves|pushed?|postponed?|brought forward|rescheduled|shifted|switch(?:ed|ing)?|migrat\w+|upgraded?|now|is fine|are fine|fine now|okay now|ok now|allowed (?:now|again|after all)|after all|not [\w' -]{1,40}?,? but|used to|previously|earlier|before I said|I said|we said|turns out|it(?:'s| is) (?:now|really|been)|replaces?|supersedes?|overrides?|relocated|grew to|went (?:up|down)|up to \d+ now|back to|renamed|changing|swap(?:ped)?|slipped|lifted|slips|approved|granted|allow(?:s|ed)?|gave (?:us|me|them)|took over|taken over|takes over|rebooked|fell through|cancel\w+|misread|misremember\w+|need until|won't (?:manage|make|have|be able)|talked me|new|grown|got (?:bigger|smaller|longer|shorter|delayed|moved)|more (?:ambitious|realistic)|can go up|go up to|from (?:today|tomorrow|monday|now)|again|better|too (?:strict|low|high|small|tight|short|long|expensive)|go with \w+ (?:instead|after)|sorry,|no,|nope,|wait,|hmm,|hold on)\b",
-    re.IGNORECASE,
-)  # fmt: skip
-_STRONG_CORRECTION = re.compile(
-    r"\b(?:scratch that|strike that|correction|I meant|I misspoke|make (?:it|that|this)|change (?:that|it|this|the [\w ]{1,30}) to|not [\w' .,:/-]{1,40}?,? but (?:rather )?(?=\S)\w+|on second thoughts?|(?:changed|change of) (?:my|our) mind|change of plans?|forget (?:what|the) |ignore (?:what|my|the) |disregard|instead of|it's [\w` .:-]{1,40}, not\b|bump (?:it|that)|cut it|turn it (?:up|down)|replace \S+ (?:\w+ )?with|switch(?:ing)? (?:to|from|back|over)|(?:no|nope|sorry|wait|oops|hmm|hold on|actually)[,:\u2014-]+ ?(?!i (?:think|was|am|don't|just|guess|mean\b|have)|that's|it's (?:been|fine|ok|good)|we (?:were|had)|not (?:really|yet)|he|she|they)[\w`]+)\b"
-    r"|^(?:actually|no|nope|wait|sorry|hmm|ok|okay)\b[, ]+(?:actually |no |wait |better |rather |then |let's |make |use |go |with |do )*(?:the )?[\w`$€.:+#-]+(?: [\w`:+#-]+)?(?: then| instead| please)?[.!]?$|, not (?:the |a |an )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
-    re.IGNORECASE,
-)  # fmt: skip
-_LIFTS = re.compile(
-    r"\b(?:(?:is|are|'s|be|it's|that's|feel) (?:now |totally |perfectly |also |actually )?(?:fine|ok|okay|allowed|permitted|acceptable|alright|all right|free to|no problem|good to go|welcome|possible|back on|not (?:needed|necessary|required) any ?more|optional)(?: now| again| too| after all| from now on| with me| by me)?|(?:you|we|they) (?:can|may|could)(?: now| also| again)? (?=.*\b(?:now|again|after all|from now on|too|as well)\b)|(?:you|we|they) (?:now )?(?:can|may) (?:go ahead|ignore)|no need to|(?:don't|doesn't|do not|does not) (?:have to|need to|need|matter|apply)|no longer (?:applies|apply|need\w*|valid|hold\w*|matters?|necessary|required|in force|forbidden|a rule|true|relevant)?|(?:rule|ban|limit|restriction|freeze|embargo|ban) (?:on [\w ]{1,30} )?(?:is|has been|was|are)? ?(?:lifted|gone|over|off|dropped|cancel\w+|relaxed|void)|(?:lift|drop|forget|ignore|scrap|cancel|relax|ditch|waive) (?:the|that|my|our) [\w' -]{0,40}?(?:rule|limit|ban|restriction|requirement|freeze|policy|cap|thing|bit|part)?|isn't (?:needed|necessary|required)|not (?:a problem|an issue) any ?more|called off|off the table|is (?:cancelled|canceled|off|over))",
-    re.IGNORECASE,
-)  # fmt: skip
-
-_OLD_NEW = (
-    re.compile(r"\bnot (?:the |a |an |on |at |in )?(?P<old>[^,.;!?]{1,40}?),? but (?:rather |on |at |the |a )?(?P<new>[^,.;!?]{1,60})", re.IGNORECASE),
-    re.compile(r"(?P<new>[^,;!?]{1,60}?),? (?:instead of|rather than|in place of|and not|, not|replaces?|over) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
-    re.compile(r"(?P<new>[^,;!?]{1,60}?), not (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
-    re.compile(r"\bfrom (?P<old>[^,.;!?]{1,40}?) (?:to|over to|up to|down to) (?P<new>[^,;!?]{1,60})", re.IGNORECASE),
-    re.compile(r"\breplace (?P<old>[^,;!?]{1,40}?) (?:with|by) (?P<new>[^,;!?]{1,60})", re.IGNORECASE),
-)  # fmt: skip
-
-# What a sentence is not
-
-_REQUEST = re.compile(
-    r"^(?:(?:also|and|oh|hey|so|ok(?:ay)?|please|by the way|btw)[, ]+)*(?:(?:can|could|would|will) you (?:please |maybe |just |also |kindly )?(?:always|never|not|make sure|keep|avoid|stop|stick|use|only|remember|switch|change|call me|refrain|ensure|move|update|set|limit|address)"
-    r"|(?:can|could|shall|should|may) (?:we|you) (?:please |maybe |just |also )?(?:make|move|change|switch|push|raise|bump|lower|go with|bring|set|increase|cut|extend|postpone|use \w+ instead|stick|keep)|(?:how|what) about (?=[^?]*\binstead\b))",
-    re.IGNORECASE,
-)  # fmt: skip
-_TAG_QUESTION = re.compile(
-    r",? (?:ok|okay|k|right|alright|please|yes|yeah|deal|got it|understood|clear|agreed|cool|fine|will you)\?+$",
-    re.IGNORECASE,
-)
-_HYPOTHESIS = re.compile(
-    r"^(?:(?:and|but|so|well|hmm|oh)[, ]+)*(?:if (?:we|i|you|it|they|he|she) (?:must|had to|were|was|could|would|did|ever had)\b|suppose|imagine|assuming|what if|say we|let's say|hypothetically|in theory|had (?:i|we)|were (?:i|we)|should (?:i|we|you)\b|i wonder|wondering|i(?:'m| am) (?:not sure|unsure|wondering|curious|torn|debating|undecided|considering|thinking (?:about|of|whether|if|maybe))|not sure|maybe|perhaps|possibly|i (?:might|may|could)|we (?:might|could)|do (?:i|we|you)|does|did|is it|are (?:you|we|they)|am i|why|how (?:do|can|should|would|to|come)|what (?:is|are|should|do|does|would)|which|who|where|when (?:should|do|is|are|will|can))\b",
-    re.IGNORECASE,
-)  # fmt: skip
-_HEDGE = re.compile(
-    r"\b(?:maybe|perhaps|might|possibly|wonder(?:ing)?|would have|could have|should have|must have|supposedly|allegedly|i think (?:we|i|you) (?:could|should|might)|we could|i could|i guess|not sure|considering|thinking (?:about|of)|was thinking|for example|e\.g\. if|what if|as if|in case you|whether to|or should|hypothetical\w*|i'd (?:have|never have)|would you|do you|have you|pretend|joke|kidding|lol)\b",
-    re.IGNORECASE,
-)  # fmt: skip
-_PAST = re.compile(
-    r"\b(?:yesterday|last (?:night|week|month|year|summer|winter|spring|fall|autumn|weekend|time|\w+day)|(?:\w+ )?(?:years?|months?|weeks?|days?|hours?|minutes?) ago|back then|back in|when i was|when we were|as a (?:kid|child)|in college|in high school|growing up|used to|once upon|the other day|earlier this (?:week|month|year)|recently|in (?:19|20)[01]\d|lately|this (?:past|morning))\b",
-    re.IGNORECASE,
-)
-_NARRATES = re.compile(
-    r"\b(?:he|she|they|it|mom|mum|mother|dad|father|grandma|grandpa|grandmother|grandfather|friend|uncle|aunt|everyone|people|someone|somebody|[A-Z]\w+)(?: \w+)?(?: always| never| used to| once| also| just)? (?:said|told|asked|shouted|claimed|believed|thought|says never|used to say|yelled|wrote|sang|taught|warned)\b|\b(?:movie|film|song|novel|character|plot|episode|lyrics|joke|story|historical|century|Bible|gospel|according to)\b|\b(?:I|he|she|they) (?:\w+ly )?(?:never|always) \w+ed\b|\b(?:I|we)(?:'ve| have|'d| had) (?:never|always)\b|\b(?:he|she|they|it|that|this) must (?:be|have)\b|\bthere must be\b",
-    re.IGNORECASE,
-)  # fmt: skip
-_AUTHORITY = re.compile(
-    r"\b(?:doctor|dr|physician|gp|nurse|pharmacist|dentist|vet|boss|manager|legal|compliance|lawyer|client|customer|landlord|security|hr|finance|accountant|management|cto|ceo|cfo|principal|headmaster|board|auditor|therapist|cardiologist|dietitian|school|bank|insurance|police|council|supervisor|professor)\b",
-    re.IGNORECASE,
-)
-_FOREIGN_QUESTION = re.compile(
-    r"[?\uff1f\u061f][\s\"')\]\u300d\u201d]*$|(?:ですか|ますか|吗|嗎|니까|나요|까요)[。?？]?$"
-)
-_PLEDGE_VERB = re.compile(
-    r"\b(?:I|we)(?:'ll| will| won't| shall|'m going to|'re going to| am going to| are going to) (?:not |never |always |only |also |keep |stick |use |go with |avoid |refrain |remember |treat |assume |call |wait |ask |make sure |ensure |send |deliver |notify |remind |store |write |leave |stop |respect |follow |hold |limit |cap |stay |adopt |switch to |target |address |include |follow up |get back |have (?:it|the \w+) |finish |check in |book )",
-    re.IGNORECASE,
-)  # fmt: skip
-_STEP_NOW = re.compile(
-    r"\b(?:I|we)(?:'ll| will|'m going to) (?:now|first|next|start|begin|then|try|look|check|run|inspect|examine|open|read|see|also (?:check|look|run)|use (?:the )?(?:\w+ )?(?:tool|command|grep|find|sed|cat|ls|search)|be happy|be glad|do my best|help|need to|have to (?:look|see|check))\b|\blet(?:'s| me)\b",
-    re.IGNORECASE,
-)
-_HARM = re.compile(
-    r"\b(?:delet\w*|drop\w*|eras\w*|wip\w*|truncat\w*|destroy\w*|overwrit\w*|force[- ]push|rm -rf|secrets?|passwords?|credentials?|api[- ]?keys?|tokens?|private|confidential\w*|personal|pii|gdpr|hipaa|patient\w*|customer data|client data|production|prod|live (?:system|site|database|data|environment)|deploy\w*|pay(?:ment|ments|ing|s)?|paid|refund\w*|transfer\w*|wire|charge\w*|invoice\w*|purchas\w*|buy\w*|order\w*|spend\w*|credit card|card|bank|iban|money|medic\w*|dos(?:e|es|age)|pills?|tablets?|mg|allerg\w*|peanut\w*|penicillin|nuts|gluten|shellfish|aspirin|ibuprofen|paracetamol|alcohol|fasting|child\w*|kids?|minors?|legal\w*|lawyers?|contracts?|sign\w*|publish\w*|post\w*|shar\w+|send\w*|email\w*|e-mail\w*|contact\w*|call\w*|press|disclos\w*|reveal\w*|leak\w*|address(?:es)?|phone|ssn|backup\w*|firewall|security|root|sudo|admin|main|master|migrations?|schema|merge\w*|push\w*|bleach|gas|electric\w*|oven|weapon\w*|diagnos\w*|approv\w*|permission|consent|sign[- ]?off|ask me|check with|confirm\w*|discount\w*|promis\w*|cancel\w*|book\w*|modify|touch\w*|run)\b",
-    re.IGNORECASE,
-)  # fmt: skip
-_HARD = re.compile(
-    rf"\b(?:never|must not|mustn't|must never|under no circumstances|on no account|by no means|not allowed|not permitted|forbidden|prohibited|off[- ]limits|no-go|may not|may only|strictly|whatever you do|no exceptions|only (?:with|after|when|once|if) [\w' ]{{0,30}}|without (?:\w+ ){{0,4}}?{_APPROVAL}|without (?:asking|checking)|only\b.{{0,60}}\b{_APPROVAL}|needs? (?:\w+ ){{0,3}}?{_APPROVAL}|requires? (?:\w+ ){{0,3}}?{_APPROVAL}|(?:ask|check with|confirm with|consult|clear it with|run (?:it|anything|everything) by) (?:me|us|\w+)\b[^.]{{0,25}}(?:before|first)|allerg\w*)\b",
-    re.IGNORECASE,
-)
-
-
 def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
     """Read a sentence of the user or of the system prompt."""
     plain = sentence.masked.replace("\u2019", "'").replace("\u00b4", "'")
@@ -286,13 +81,16 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
     if language != "English":
         return _read_foreign(sentence, plain, language)
     masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), plain)
-    masked = _TAG_QUESTION.sub(lambda tag: "." + " " * (len(tag[0]) - 1), masked)
-    if "?" in masked[-4:] and not _REQUEST.match(masked):
+    masked = english.TOLD_ME.sub(lambda aside: " " * len(aside[0]), masked)
+    masked = english.TAG_QUESTION.sub(lambda tag: "." + " " * (len(tag[0]) - 1), masked)
+    if "?" in masked[-4:] and not english.REQUEST.match(masked):
         return None
-    if _HYPOTHESIS.match(masked) and not _REQUEST.match(masked):
+    if english.HYPOTHESIS.match(masked) and not english.REQUEST.match(masked):
         return None
     values = tuple(find_values(masked))
     kind = _kind_of(masked, values)
+    if kind is None and (core := drop_opening(masked)) != masked:
+        kind = _kind_of(core, tuple(find_values(core)))
     if kind is not None:
         return _statement(sentence, masked, kind, values)
     if _may_revise(masked, values):
@@ -303,12 +101,17 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
 def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
     """Read a sentence of the assistant: a decision or a commitment, no next step."""
     masked = IDIOMS.sub(lambda span: "\x00" * len(span[0]), sentence.masked.replace("\u2019", "'"))
-    if "?" in masked[-4:] or _HYPOTHESIS.match(masked) or _STEP_NOW.search(masked) or _PAST.search(masked):
+    if (
+        "?" in masked[-4:]
+        or english.HYPOTHESIS.match(masked)
+        or english.STEP_NOW.search(masked)
+        or english.PAST.search(masked)
+    ):
         return None
-    if _HEDGE.search(masked):
+    if english.HEDGE.search(masked):
         return None
     is_decision = re.search(
-        r"\b(?:we|I)(?:'ve| have)? (?:decided|agreed|settled|chosen|chose|picked|opted)\b|\bdecision:|\b(?:we|I)(?:'ll| will) (?:use|go with|stick)|\b(?:going|sticking) with\b",
+        r"\b(?:we|I)(?:'ve| have)? (?:decided|agreed|settled|chosen|chose|picked|opted)\b|^decision: ?\S|\b(?:we|I)(?:'ll| will) (?:use|go with|stick)|\b(?:going|sticking) with\b",
         masked,
         re.IGNORECASE,
     )
@@ -316,7 +119,7 @@ def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
         "decision"
         if is_decision
         else "commitment"
-        if _PLEDGE_VERB.search(masked) or re.search(r"\bI promise\b|\bfrom now on,? I\b", masked, re.IGNORECASE)
+        if english.PLEDGE_VERB.search(masked) or re.search(r"\bI promise\b|\bfrom now on,? I\b", masked, re.IGNORECASE)
         else None
     )
     return None if kind is None else _statement(sentence, masked, kind, tuple(find_values(masked)))
@@ -324,93 +127,116 @@ def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
 
 def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
     """Return the kind of an English sentence, None where it binds nobody."""
-    is_story = bool(_NARRATES.search(masked)) and not _AUTHORITY.search(masked)
-    is_past, is_hedged = bool(_PAST.search(masked)), bool(_HEDGE.search(masked))
-    has_typed = any(value.type != "name" for value in values)
+    is_story = bool(english.NARRATES.search(masked)) and not english.AUTHORITY.search(masked)
+    is_past, is_hedged = bool(english.PAST.search(masked)), bool(english.HEDGE.search(masked))
     if not is_story and not is_hedged:
-        if not (is_past and not re.search(r"^(?:never|always|do not|don't)", masked, re.IGNORECASE)):
-            if _FORBID.search(masked):
-                return "limit" if _is_limit(masked) else "rule"
-            if _PREFER.search(masked):
-                return "preference"
-            if _is_limit(masked):
-                return "limit"
-            if (aim := _AIM.search(masked)) and (has_typed or _PLAIN_AIM.search(masked) or _BY_WHEN.search(masked)):
-                del aim
-                return "goal"
-            if _DEMAND.search(masked):
-                return "rule"
-        if not is_past or _REVISES.search(masked):
-            if _DECIDE.search(masked):
-                return "decision"
-            if _WEAK_DECISION.search(masked) and (values or find_option(masked) is not None):
-                return "decision"
-            if _PROMISE.search(masked) and (has_typed or _HARD_PROMISE.search(masked)):
-                return "commitment"
-    if is_story and not _STRONG_CORRECTION.search(masked):
+        kind = None if is_past and not english.STARTS_ORDER.match(masked) else _order_kind(masked, values)
+        if kind is None and (not is_past or english.REVISES.search(masked)):
+            kind = _plan_kind(masked, values)
+        if kind is not None:
+            return kind
+    is_corrected = bool(english.STRONG_CORRECTION.search(masked))
+    if is_hedged or (is_story and not is_corrected):
         return None
-    if _is_value(masked, values, is_hedged=is_hedged, is_past=is_past):
+    if _is_value(masked, values, is_past=is_past):
         return "value"
-    if not is_hedged and _STRONG_CORRECTION.search(masked) and (values or find_option(masked) is not None):
-        return "correction"
-    return None
+    return "correction" if is_corrected and _has_value(masked, values) else None
+
+
+def _order_kind(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
+    """Return the kind of a sentence that says how things are to be: a rule, a limit, a preference or a goal."""
+    if _find_order(english.FORBID, masked):
+        return "limit" if _is_limit(masked) else "rule"
+    if english.PREFER.search(masked):
+        return "preference"
+    if _is_limit(masked):
+        return "limit"
+    aim = english.AIM.search(masked)
+    if aim is not None and len(masked) <= LONG_CHARS:
+        is_dated = any(is_typed(value) and value.start >= aim.end() for value in values)
+        if is_dated or english.PLAIN_AIM.search(masked) or english.BY_WHEN.search(masked, aim.end()):
+            return "goal"
+    return "rule" if _find_order(english.DEMAND, masked) else None
+
+
+def _plan_kind(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
+    """Return the kind of a sentence that says what will be done: a decision or a commitment."""
+    if len(masked) > LONG_CHARS and not english.REVISES.search(masked):
+        return None
+    if english.DECIDE.search(masked) or (english.WEAK_DECISION.search(masked) and _has_value(masked, values)):
+        return "decision"
+    is_firm = any(map(is_typed, values)) or bool(english.HARD_PROMISE.search(masked))
+    return "commitment" if is_firm and english.PROMISE.search(masked) else None
+
+
+def _has_value(masked: str, values: tuple[TypedValue, ...]) -> bool:
+    return bool(values) or find_option(masked) is not None
 
 
 def _may_revise(masked: str, values: tuple[TypedValue, ...]) -> bool:
     """True for a sentence that counts where it changes something in the ledger, and only there."""
-    if _PAST.search(masked) or len(masked) > 200:
+    if english.PAST.search(masked) or len(masked) > 200:
         return False
-    if _LIFTS.search(masked):
+    if english.LIFTS.search(masked):
         return True
-    return bool(_REVISES.search(masked)) and (bool(values) or find_option(masked) is not None)
+    return bool(english.REVISES.search(masked)) and (bool(values) or find_option(masked) is not None)
+
+
+def _find_order(pattern: re.Pattern[str], masked: str) -> bool:
+    """True where the pattern matches as an order, not as a part of a narration such as "I ran and always won"."""
+    return any(
+        not (english.JOINT.match(match[0]) and match.start() and english.SUBJECT.search(masked[: match.start() + 1]))
+        for match in pattern.finditer(masked)
+    )
 
 
 def _is_limit(masked: str) -> bool:
-    return bool(_AT_BOUND.search(masked)) and bool(_LIMIT_FRAME.search(masked) or len(masked) < 50)
+    return bool(english.AT_BOUND.search(masked)) and (
+        len(masked) < 50
+        or bool(english.LIMIT_FRAME.search(masked))
+        or bool(english.STRICT_BOUND.search(masked) and not english.PAST_VERB.search(masked))
+    )
 
 
-def _is_value(masked: str, values: tuple[TypedValue, ...], *, is_hedged: bool, is_past: bool) -> bool:
+def _is_value(masked: str, values: tuple[TypedValue, ...], *, is_past: bool) -> bool:
     """True for a sentence that sets a current value."""
-    if is_hedged or "?" in masked[-4:]:
+    has_typed, has_value = any(map(is_typed, values)), _has_value(masked, values)
+    may_hold = not is_past or bool(english.REVISES.search(masked))
+    if may_hold and _sets_owned_value(masked, values, has_typed=has_typed):
+        return True
+    if english.KEY_VALUE.match(masked) and has_value and len(masked.split()) <= KEY_VALUE_MAX_WORDS:
+        return True
+    if (
+        has_typed
+        and not is_past
+        and len(masked) <= STORY_CHARS
+        and not english.PAST_VERB.search(masked)
+        and english.PRESENT.search(masked)
+    ):
+        return True
+    fact = english.SET_FACT.search(masked) if may_hold else None
+    return fact is not None and (has_value or bool(english.NAMES_SPEAKER.match(fact[0])))
+
+
+def _sets_owned_value(masked: str, values: tuple[TypedValue, ...], *, has_typed: bool) -> bool:
+    """True for "my X is Y" and its kin, where X is a setting or Y a typed value."""
+    owned = english.OWNED.search(masked)
+    if owned is None or english.PASSING.match(rest := owned["rest"].strip()):
         return False
-    has_typed = any(value.type != "name" for value in values)
-    has_value = bool(values) or find_option(masked) is not None
-    revises = bool(_REVISES.search(masked))
-    owned = _OWNED.search(masked)
-    if owned is not None and not (is_past and not revises):
-        rest = owned["rest"].strip()
-        head = re.split(r" (?:for|of|with|at|in|on|from|to|by) ", owned["what"])[0]
-        is_setting = bool(_SETTING.search(head))
-        at_value = any(value.start >= owned.start("rest") - 1 for value in values) or find_option(rest) is not None
-        is_own = bool(re.match(r"(?:my|our|new|current)\b", owned[0], re.IGNORECASE)) or bool(
-            _TERSE_SETTING.search(head)
-        )
-        is_set = masked[owned.end("what") : owned.start("rest")].strip().lower() in (
-            "is",
-            "are",
-            "will be",
-            "is now",
-            ":",
-            "=",
-        )
-        if is_setting and not _PASSING.match(rest) and (at_value or (is_own and is_set and len(rest.split()) <= 5)):
-            return True
-        if at_value and (has_typed or find_option(rest) is not None) and not _PASSING.match(rest):
-            return True
-    if _KEY_VALUE.match(masked) and has_value and len(masked.split()) <= 14:
+    head = re.split(r" (?:for|of|with|at|in|on|from|to|by) ", owned["what"])[0]
+    has_option = find_option(rest) is not None
+    at_value = has_option or any(value.start >= owned.start("rest") - 1 for value in values)
+    is_own = bool(english.OWN.match(owned[0]) or english.TERSE_SETTING.search(head))
+    is_set = masked[owned.end("what") : owned.start("rest")].strip().lower() in english.COPULAS
+    words = len(rest.split())
+    if english.SETTING.search(head) and (at_value or (is_own and is_set and words <= SETTING_MAX_WORDS)):
         return True
-    if has_typed and not is_past and not _PAST_VERB.search(masked) and _PRESENT.search(masked):
-        return True
-    fact = _SET_FACT.search(masked)
-    if fact is not None and not (is_past and not revises):
-        is_name = fact[0].lower().startswith(("call me", "my name", "i go by", "name's", "you can call", "address me"))
-        return is_name or has_value
-    return False
+    return at_value and (has_typed or has_option or (is_own and is_set and words <= SETTING_MAX_WORDS))
 
 
 def _read_foreign(sentence: OwnSentence, plain: str, language: str) -> BindingStatement | None:
     """Read a sentence in another language by its binding words."""
-    if _FOREIGN_QUESTION.search(plain):
+    if english.FOREIGN_QUESTION.search(plain):
         return None
     *patterns, revising = FOREIGN[language]
     values = tuple(find_values(plain))
@@ -437,10 +263,10 @@ def _read_foreign(sentence: OwnSentence, plain: str, language: str) -> BindingSt
 def _statement(
     sentence: OwnSentence, masked: str, kind: StatementKind, values: tuple[TypedValue, ...]
 ) -> BindingStatement:
-    value = _chosen_value(masked, values)
+    value = _chosen_value(masked, values) or _free_value(masked)
     old = _old_value(masked)
-    is_prohibition = bool(_FORBID.search(masked))
-    lifts = bool(_LIFTS.search(masked)) and not (
+    is_prohibition = bool(english.FORBID.search(masked))
+    lifts = bool(english.LIFTS.search(masked)) and not (
         is_prohibition and not re.search(r"\bno longer\b", masked, re.IGNORECASE)
     )
     subject = _subject(masked, value, old)
@@ -458,55 +284,87 @@ def _statement(
         subject=subject,
         value=value.text if value else "",
         value_type=value.type if value else "",
-        revises=bool(_REVISES.search(masked)) or old != "",
+        revises=bool(english.REVISES.search(masked)) or old != "",
         lifts=lifts,
         old_value=old,
         is_prohibition=is_prohibition,
+        is_weak=kind in ("value", "decision", "commitment") and _is_weak(masked, kind),
     )
+
+
+def _is_weak(masked: str, kind: StatementKind) -> bool:
+    """True where nothing but a number, or a plan of the speaker's own, makes the sentence a statement."""
+    if re.search(r"\b(?:I think|probably|I guess|for now|try)\b", masked, re.IGNORECASE) or len(masked) > LONG_CHARS:
+        return True
+    if kind == "value":
+        owned = english.OWNED.search(masked)
+        is_setting = owned is not None and bool(english.SETTING.search(owned["what"]))
+        return not (
+            is_setting
+            or english.SET_FACT.search(masked)
+            or english.KEY_VALUE.match(masked)
+            or english.REVISES.search(masked)
+        )
+    return kind == "decision" and not english.DECIDE.search(masked)
 
 
 def _is_safety(masked: str, kind: StatementKind, *, lifts: bool) -> bool:
     if kind in ("rule", "limit"):
-        if _HARD.search(masked):
-            return True
-        return bool(_FORBID.search(masked) or kind == "limit") and bool(_HARM.search(masked)) and not lifts
-    return bool(_LASTING_LIKE.search(masked)) or (
-        kind in ("decision", "value", "commitment") and bool(_HARD.search(masked))
+        if english.HARD.search(masked):
+            return not lifts
+        if english.FORBID.search(masked):
+            return not lifts and not (english.STYLE.search(masked) and not english.HARM.search(masked))
+        binds = english.ASKS.search(masked) or kind == "limit"
+        return bool(binds) and bool(english.HARM.search(masked)) and not lifts
+    return bool(english.LASTING_LIKE.search(masked)) or (
+        kind in ("decision", "value", "commitment") and bool(english.HARD.search(masked))
     )
 
 
 def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]:
     text = masked.replace(old, " " * len(old)) if old else masked
-    stems = subject_stems(text, (value,) if value is not None else ())
+    chosen = (value,) if value is not None else ()
+    stems = subject_stems(text, chosen)
+    if value is not None and english.REVISES.search(masked):
+        start = max((end.end() for end in english.CLAUSE_END.finditer(text, 0, value.start)), default=0)
+        ending = english.CLAUSE_END.search(text, value.end)
+        clause = text[start : ending.start() if ending else len(text)]
+        inner = TypedValue(value.text, value.type, value.start - start, value.end - start)
+        if not english.PRONOUN_CLAUSE.match(clause):
+            stems = subject_stems(clause, (inner,)) or stems
+    if value is not None and is_when(value.type):
+        stems = tuple(stem for stem in stems if stem != "@daypart")
     if value is not None and value.type.startswith("option:"):
         stems = tuple(dict.fromkeys((*stems, f"@{value.type[7:]}")))
-    elif value is not None and value.type == "address":
+    elif value is not None and value.type.startswith("unit:"):
+        stems = tuple(dict.fromkeys((*stems, value.type[5:], *subject_stems(value.type[5:], ()))))
+    elif english.MOVED.search(masked):
         stems = tuple(dict.fromkeys((*stems, "=address")))
+    elif value is not None and value.type in english.TYPE_CONCEPTS:
+        stems = tuple(dict.fromkeys((*stems, english.TYPE_CONCEPTS[value.type])))
     return stems
-
-
-_BEFORE_VALUE = re.compile(
-    r"\b(?:is|are|be|to|at|on|by|under|below|than|within|exceed|of|use|using|with|for|me|it|most|least|max|until|till|over|above|now|called|named|in|port|version|prefer|via|from)\b(?: \w+){0,2} ?$|[:=] ?$",
-    re.IGNORECASE,
-)
 
 
 def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | None:
     """Return the value that the sentence sets: the new one of two, a typed one rather than a name, one after a verb."""
     start, end = 0, len(masked)
-    for pattern in _OLD_NEW:
+    for pattern in english.OLD_NEW:
         if (match := pattern.search(masked)) is not None:
             start, end = match.span("new")
             break
+    lift = english.LIFTS.search(masked) or english.TAKES_OVER.search(masked)
     inside = [value for value in values if start <= value.start < end]
+    if lift is not None and any(value.end <= lift.start() for value in inside):
+        inside = [value for value in inside if value.end <= lift.start()][-1:]
     option = find_option(masked[start:end])
     if option is not None:
         option = TypedValue(option.text, option.type, option.start + start, option.end + start)
     ranked = sorted(
         inside,
         key=lambda value: (
-            value.type in ("name", "day"),
-            not _BEFORE_VALUE.search(masked[max(0, value.start - 30) : value.start]),
+            ("day", "number", "name").index(value.type) // 2 + 1 if value.type in ("day", "number", "name") else 0,
+            not english.SETS_VALUE.search(masked[max(0, value.start - 30) : value.start]),
+            not english.BEFORE_VALUE.search(masked[max(0, value.start - 30) : value.start]),
             value.start,
         ),
     )
@@ -514,14 +372,16 @@ def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | N
     return option if option is not None and (best is None or best.type == "name") else best
 
 
+def _free_value(masked: str) -> TypedValue | None:
+    """Return the few words that "the topic is coral reefs" and "topic: coral reefs" set; None without them."""
+    match = english.FREE_VALUE.search(masked)
+    if match is None or english.PASSING.match(match["value"]):
+        return None
+    return TypedValue(match["value"].strip(), "text", *match.span("value"))
+
+
 def _old_value(masked: str) -> str:
-    for pattern in _OLD_NEW:
+    for pattern in english.OLD_NEW:
         if (match := pattern.search(masked)) is not None:
             return match["old"].strip()
     return ""
-
-
-def sentences_read(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that are read for statements of the user."""
-    for sentence in own_sentences(text):
-        yield sentence.text

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of other languages
 """Values and subjects of a sentence: what it sets, and the stems that say what it is about.
 
 Other words for the same thing share a concept: "the limit is 200 EUR" and "raise the budget to 350 EUR" are both about
@@ -45,36 +46,43 @@ _TYPED = re.compile(
     rf"|(?P<percent>\b{_NUM}\s?(?:%|percent\b))"
     rf"|(?P<unit>\b{_NUM}[ -]?{_UNIT}(?!\w)|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty|forty|fifty|sixty|ninety|hundred) {_UNIT}(?!\w))"
     rf"|(?P<day>\b{_DAY}\b|\b(?:tomorrow|tonight|weekends?|weekdays?)\b)"
-    rf"|(?P<month>\b(?:in|by|until|till|from|before|after|end of|early|mid|late|to|this|next) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)\b(?! \d))"
-    r"|(?P<identifier>(?<![\w/.-])(?-i:/?[\w.-]+/[\w./-]+|[a-zA-Z]+(?:_[a-zA-Z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}[- ]?\d[\w-]*|[A-Za-z]+-?\d(?:[\w.-]*\w)?|v?\d+(?:\.\d+)+(?:[-.]\w+)*|\d+[A-Z]+\d*|#\w+|[A-Z]{1,5}-[A-Z0-9]{2,}[A-Z0-9-]*|[\w-]+\.(?:py|js|ts|md|json|ya?ml|toml|txt|csv|pdf|com|org|io|net|de|dev|xlsx?|docx?))(?![\w/]))"
+    rf"|(?P<month>\b(?:in|by|until|till|from|before|after|end of|early|mid|late|to|this|next) (?-i:January|February|March|April|May|June|July|August|September|October|November|December)\b(?! \d)|(?-i:(?<![.!?] )(?<!^)\b(?:(?:end|start|middle|beginning) of )?(?:January|February|April|June|July|August|September|October|November|December|Easter|Christmas|Thanksgiving|Ramadan|Pentecost)\b))"
+    r"|(?P<identifier>(?<![\w/.-])(?-i:/?[\w.-]+/[\w./-]+|[a-zA-Z]+(?:_[a-zA-Z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}[- ]?\d[\w-]*|[A-Za-z]+-?\d(?:[\w.-]*\w)?|v?\d+(?:\.\d+)+(?:[-.]\w+)*|\d+[A-Z]+\d*|#\w+|[A-Z]{1,5}-[A-Z0-9]{2,}[A-Z0-9-]*|(?:[\w-]+\.)+(?:py|js|ts|md|json|ya?ml|toml|txt|csv|pdf|com|org|io|net|de|dev|xlsx?|docx?))(?![\w/]))"
     rf"|(?P<number>(?<![\w.]){_NUM}(?![\w]))",
     re.IGNORECASE,
 )  # fmt: skip
 _NAME = re.compile(
     r"(?<=[a-z,:;\u2019'] )(?:[A-Z\u00c0-\u00de][\w\u2019'&-]*)(?: (?:[A-Z\u00c0-\u00de][\w\u2019'&-]*|of|de|van|von|la|&)(?= [A-Z]| ?[.,;!)]|$| [a-z])){0,3}"
 )
+_FIRST_NAME = re.compile(
+    r"^(?:[Oo]k,? |[Aa]lso,? )?[A-Z][\w+#.-]+(?: [A-Z]\w+)?(?= (?:it is\b|has taken|takes? over|took over|instead\b|will (?:take|be|do)))"
+)
 _NOT_NAMES = frozenset("i i'm i'll i'd i've ok okay".split())  # noqa: SIM905 - easier to read
 _WORD_NUMBERS = MappingProxyType(
     {
         word: str(number)
-        for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())
+        for number, word in enumerate(
+            ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+        )
     }
-)  # noqa: SIM905
+)
 
 _CONCEPT_TEXT = """
-spend: budget limit cap ceiling spend spending spent maximum max expense cost price afford allowance
-due: deadline due submission delivery deliver submit launch golive cutoff
-meet: meeting meet call appointment standup sync catchup session interview demo
+spend: budget spend spending spent expense expenses cost costs afford allowance money
+due: deadline due submission submit handin cutoff
+launch: launch launches launching live
+meet: meeting meetings meet catchup session sync
+standup: standup daily scrum
+appointment: appointment appointments visit
 deploy: deploy deployment deploys deployed deploying release releases rollout ship shipping
 delete: delete deleting deletion remove removing drop erase wipe purge truncate
 database: database db databases
 mail: email mail emails mails inbox newsletter
 reply: answer answers reply replies response responses respond answering replying
 call: phone mobile telephone ring
-address: address street addresses
+address: address street addresses live living stay staying hotel hostel accommodation airbnb lodging relocated based
 trip: trip travel journey vacation holiday
 flight: flight flights fly flying plane airline
-hotel: hotel hostel accommodation airbnb lodging stay
 buy: buy purchase order buying ordering purchases orders
 pay: pay payment payments paying charge invoice invoices
 child: child children kid kids
@@ -142,7 +150,7 @@ OPTION_GROUPS = MappingProxyType(_table(_GROUP_TEXT))
 """Options of which one is chosen: another one of the same group may replace it."""
 
 _STOP_TEXT = """
-hmm hm oops wait a an the this that these those it its he she they them him her his their theirs we us our ours you your yours i me my mine
+date dates hmm hm oops wait something else someone took taken old enough summer winter spring autumn fall place instead they told office a an the this that these those it its he she they them him her his their theirs we us our ours you your yours i me my mine
 and or but nor so yet if then else when while where who whom whose which what why how as at by for from in into of off on
 onto out over per than through till to toward under until up upon via with within without about above across after
 against along among around before behind below beneath beside between beyond during except
@@ -154,7 +162,7 @@ please thanks thank sorry ok okay yes yeah yep nope hey hi hello well now actual
 let's make makes made making sure keep keeps kept keeping get gets got go goes going gone use uses used using take takes
 set sets put change changed changes changing switch switched raise raised lower lowered bump bumped update updated
 new newer old older current currently longer longer today from onwards future forward thing things stuff like want wants
-wanted prefer prefers rule rules limit decision decide decided goal remember note important mind forget whatever under
+wanted prefer prefers rule rules limit limits cap ceiling maximum max minimum min threshold target goal aim decision decide decided goal remember note important mind forget whatever under
 circumstances i'm i'll i'd i've you're you'll we're we'll we've it's that's there's there here up down back know think
 one two three four five six seven eight nine ten fine good great better best bit lot kind sort maybe perhaps guess say
 said says tell told ask asked mean meant call called scratch correction revised revise moved move moves pushed
@@ -179,9 +187,10 @@ def find_values(masked: str) -> Iterator[TypedValue]:
         start, end = match.span()
         ends.append((start, end))
         yield TypedValue(match[0].strip('`"\u201c\u201d\u201e'), _type_of(kind, match[0]), start, end)
-    for match in _NAME.finditer(masked):
+    for match in (*_NAME.finditer(masked), *_FIRST_NAME.finditer(masked)):
         is_covered = any(start < match.end() and match.start() < end for start, end in ends)
-        if not is_covered and match[0].lower() not in _NOT_NAMES and not match[0].lower().startswith(("i'", "i\u2019")):
+        first = re.split(r"['\u2019 ]", match[0].lower())[0]
+        if not is_covered and first not in _NOT_NAMES and first not in STOP_WORDS:
             yield TypedValue(match[0], "name", *match.span())
 
 
@@ -190,9 +199,23 @@ def find_option(masked: str) -> TypedValue | None:
     option = None
     for word in _WORDS.finditer(masked):
         group = OPTION_GROUPS.get(word[0].lower())
-        if group is not None:
+        if group is not None and not (group == "tongue" and option is not None):
             option = TypedValue(word[0], f"option:{group}", *word.span())
     return option
+
+
+def is_typed(value: TypedValue) -> bool:
+    """True for a value that is no plain name: a number, a date, an identifier with digits or marks."""
+    return value.type != "name" or bool(_MARKED.search(value.text))
+
+
+_MARKED = re.compile(r"[\d_./@#-]")
+_SHAPES = (
+    ("flight", re.compile(r"[A-Z][A-Z0-9] ?\d{2,4}")),
+    ("version", re.compile(r"v?\d+(?:\.\d+)+(?:[-.]\w+)*")),
+    ("path", re.compile(r"/?[\w.-]+/[\w./-]+")),
+)
+"""Types of identifiers by their shape."""
 
 
 def _type_of(kind: str, text: str) -> str:
@@ -203,8 +226,11 @@ def _type_of(kind: str, text: str) -> str:
             return "unit:%"
         case "unit":
             unit = re.sub(r"^[\d.,:\s-]+|^\w+ (?=\w)", "", text.lower()).strip()
-            return f"unit:{_UNIT_NAMES.get(unit.rstrip('s'), unit.rstrip('s'))}"
-        case "code" | "quoted" | "identifier":
+            unit = unit if len(unit) <= 2 else unit.rstrip("s")
+            return f"unit:{_UNIT_NAMES.get(unit, unit)}"
+        case "identifier":
+            return next((name for name, shape in _SHAPES if shape.fullmatch(text)), "name")
+        case "code" | "quoted":
             return "name"
         case _:
             return kind
@@ -224,15 +250,27 @@ def is_same_type(one: str, other: str) -> bool:
     numeric = ("number", "money", "unit:", "time")
     if "number" in (one, other):
         return one.startswith(numeric) and other.startswith(numeric)
-    return {one, other} <= {"date", "day"}
+    return {one, other} <= {"date", "day"} or {one, other} <= {"name", "text"}
+
+
+def is_when(kind: str) -> bool:
+    """True for the types of dates and times."""
+    return kind in ("date", "day", "time", "option:daypart")
+
+
+def is_specific(kind: str) -> bool:
+    """True for types of which a talk has few values, so that the type alone says much."""
+    return kind.startswith(("unit:", "option:")) or kind in ("money", "flight", "version", "address", "path", "url")
 
 
 def subject_stems(masked: str, values: tuple[TypedValue, ...]) -> tuple[str, ...]:
     """Return the stems of the content words, without those of the values, concepts for words that have one."""
     text = list(masked)
+    stems: dict[str, None] = {}
     for value in values:
         text[value.start : value.end] = " " * (value.end - value.start)
-    stems = {}
+        names = value.text.lower().split() if value.type == "name" else ()
+        stems.update((f"={_CONCEPTS[word]}", None) for word in names if word in _CONCEPTS)
     for word in _WORDS.findall("".join(text).replace("\x00", " ")):
         lower = word.lower().replace("\u2019", "'")
         if lower in OPTION_GROUPS:

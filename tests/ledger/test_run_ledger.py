@@ -1,0 +1,249 @@
+"""The run ledger: what replaces what, what is shown in few tokens, and that its state comes back."""
+
+import json
+
+import pytest
+
+from pagein.context.ledger.run_ledger import MAX_ITEMS, TEXT_MAX_CHARS, RunLedger, render
+from pagein.context.ledger.shortening import shorten, tighten
+
+
+class Letters:
+    """A counter whose tokens are letters."""
+
+    name, margin = "letters", 0.0
+
+    def text(self, text):
+        return len(text)
+
+    def image(self, image):
+        return 1
+
+
+def fold(*texts, speaker="user"):
+    ledger = RunLedger()
+    for position, text in enumerate(texts, 1):
+        ledger.learn(position, text, speaker)
+    return ledger
+
+
+def show(ledger, tokens=100_000, hidden=lambda position: True):
+    return render(ledger.select(hidden, tokens, Letters())).splitlines()
+
+
+REVISIONS = (
+    ("the limit is 200 EUR", "let's raise the budget to 350 EUR"),
+    ("Never deploy on Fridays.", "Deploying on Fridays is fine now."),
+    ("No deploys on Fridays!", "You can deploy on Fridays again."),
+    ("Use tabs for indentation.", "actually spaces"),
+    ("The meeting is at 14:00.", "The meeting moved to 15:30."),
+    ("We'll use Stripe for payments.", "Let's switch to Adyen for payments instead."),
+    ("Keep answers under 200 words.", "Make it 300 words."),
+    ("I live at 12 Elm Street.", "We've moved to 40 Oak Avenue."),
+    ("My flight is LH 123.", "They rebooked me, I'm on LH 456 now."),
+    ("I prefer a window seat.", "From now on book aisle seats for me."),
+    ("The essay is due on 4 May.", "The teacher gave us until 17 May for the essay."),
+    ("My contact at Brenner is Ms Okafor.", "There's a new contact at Brenner: Paul Lindqvist."),
+    ("The deadline is 4 May.", "The deadline is 11 May."),
+    ("The weekly report goes to Anna.", "The weekly report goes to Omar, not to Anna."),
+)
+
+
+@pytest.mark.parametrize(("old", "new"), REVISIONS)
+def test_the_newest_form_replaces_the_old_one_in_other_words_too(old, new):
+    ledger = fold(old, "The plumber comes on Monday at 8.", "Never share customer data.", new)
+    lines = show(ledger)
+    assert f"[s4] {new} (replaces s1)" in lines
+    assert not any(line.startswith("[s1]") for line in lines)
+    assert len(lines) == 3
+    assert ledger.superseded_positions() == {1}
+    assert ledger.superseded_texts() == {1: (old,)}
+    (item,) = ledger.superseded.values()
+    assert item.replaced_by == 4
+
+
+BOTH_STAND = (
+    ("Never call customers after 8 pm.", "Never call customers before 9 am."),
+    ("Never deploy on Fridays.", "Never deploy on Mondays."),
+    ("My sister's birthday is 4 May.", "My brother's birthday is 6 June."),
+    ("My hotel budget is 200 EUR a night.", "My food budget is 50 EUR a day."),
+    ("Use at least 2 reviewers.", "Use at most 5 reviewers."),
+    ("Never share passwords.", "The meeting moved to 15:30."),
+    ("The plumber comes on Monday at 8.", "Standup moved to 9:45."),
+    ("Never email the board.", "I meant Maier, not Meyer."),
+    ("Payments only after my explicit yes.", "We moved to the Park Inn."),
+    ("Always answer in German.", "Always answer within 2 hours."),
+)
+
+
+@pytest.mark.parametrize(("one", "other"), BOTH_STAND)
+def test_without_evidence_nothing_is_replaced(one, other):
+    ledger = fold(one, other)
+    assert any(line.startswith("[s1]") for line in show(ledger))
+    assert ledger.superseded_positions() == set()
+
+
+def test_of_ten_revisions_the_last_one_stands():
+    ledger = fold(*(f"The deadline is {day} May." for day in range(1, 12)))
+    assert show(ledger) == ["[s11] The deadline is 11 May. (replaces s10)"]
+    assert ledger.superseded_positions() == set(range(1, 11))
+
+
+def test_the_best_match_of_several_is_replaced():
+    ledger = fold(
+        "My hotel budget is 200 EUR a night.", "My food budget is 50 EUR a day.", "Raise the food budget to 60 EUR."
+    )
+    assert show(ledger) == [
+        "[s1] My hotel budget is 200 EUR a night.",
+        "[s3] Raise the food budget to 60 EUR. (replaces s2)",
+    ]
+
+
+def test_rules_that_contradict_each_other_both_stand_and_the_newer_is_marked():
+    ledger = fold("Always answer in German.", "Never answer in German.")
+    assert show(ledger) == ["[s1] Always answer in German.", "[s2] Never answer in German. (newer)"]
+
+
+def test_a_repetition_stands_once_at_its_new_place():
+    ledger = fold("Never deploy on Fridays.", "Please never deploy on Fridays.")
+    assert show(ledger) == ["[s2] Please never deploy on Fridays."]
+
+
+def test_a_sentence_said_again_is_not_among_the_superseded_texts():
+    ledger = fold("The deadline is 4 May.", "The deadline is 5 May.", "The deadline is 4 May.")
+    assert ledger.superseded_texts() == {2: ("The deadline is 5 May.",)}
+
+
+def test_a_weak_revision_counts_only_where_it_replaces_something():
+    assert show(fold("Jana Reuter has taken over at Brenner.")) == []
+    ledger = fold("My contact at Brenner is Paul Lindqvist.", "Jana Reuter has taken over at Brenner.")
+    assert show(ledger) == ["[s2] Jana Reuter has taken over at Brenner. (replaces s1)"]
+
+
+def test_only_what_is_hidden_is_shown():
+    ledger = fold("Never deploy on Fridays.", "Never share passwords.")
+    assert show(ledger, hidden=lambda position: position == 2) == ["[s2] Never share passwords."]
+
+
+SESSION = (
+    "I prefer window seats on long flights.",
+    "By the way, the deadline for the whole report is 4 May because the client leaves then.",
+    "Oh, and please never send anything to the press before the board has approved it.",
+    "We decided to go with Postgres for the new service.",
+    "Always answer in the language of the customer.",
+    "Do not touch the production database without asking me.",
+)
+
+
+def test_safety_rules_come_first_in_few_tokens():
+    ledger = fold(*SESSION)
+    lines = show(ledger, tokens=150)
+    assert [line.split("]")[0] for line in lines] == ["[s3", "[s6"]
+    assert all(word in lines[0].lower() for word in ("never", "press", "before", "board", "approved"))
+    assert all(word in lines[1].lower() for word in ("not", "production database", "without asking"))
+
+
+@pytest.mark.parametrize("tokens", [0, 5, 40, 100, 200, 300, 1_000])
+def test_a_selection_is_within_its_tokens_and_in_order(tokens):
+    lines = fold(*SESSION).select(lambda position: True, tokens, Letters())
+    assert len(render(lines)) <= tokens
+    assert [line.item.key for line in lines] == sorted(line.item.key for line in lines)
+
+
+def test_more_tokens_never_show_fewer_items():
+    counts = [len(show(fold(*SESSION), tokens)) for tokens in range(0, 600, 20)]
+    assert counts == sorted(counts)
+    assert counts[-1] == len(SESSION)
+
+
+def test_with_room_every_sentence_stands_as_it_was_said():
+    assert show(fold(*SESSION)) == [f"[s{number}] {text}" for number, text in enumerate(SESSION, 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        (SESSION[1], "The deadline for the whole report is 4 May."),
+        (SESSION[2], "Never send anything to the press before the board has approved it."),
+        ("If the amount is above 500, always ask me first.", "If the amount is above 500, always ask me first."),
+        ("It was a mad week, but whatever you do never deploy on Fridays.", "whatever you do never deploy on Fridays"),
+        ("Never restart it, because then we lose 300 sessions.", "Never restart it."),
+        ("Use Postgres, not MySQL.", "Use Postgres, not MySQL."),
+    ],
+)
+def test_a_short_form_drops_politeness_and_reasons_and_keeps_force_and_values(text, short):
+    assert shorten(text).lower().rstrip(".") == short.lower().rstrip(".")
+
+
+@pytest.mark.parametrize(
+    "text", [*SESSION, *(text for pair in REVISIONS for text in pair), *(text for pair in BOTH_STAND for text in pair)]
+)
+def test_no_form_loses_a_number_or_a_word_of_force(text):
+    for form in (shorten(text), tighten(shorten(text))):
+        for word in ("never", "must", "only", "always", "not", "without", "before", "at most", "at least"):
+            assert (word in text.lower()) <= (word in form.lower())
+        assert {part for part in text.split() if part[:1].isdigit()} <= {
+            *form.split(),
+            *form.rstrip(".").split(),
+            *(f"{part}." for part in form.split()),
+        }
+
+
+def test_an_item_can_be_removed_and_confirmed():
+    ledger = fold("Never deploy on Fridays.", "I prefer window seats.", "I prefer green tea.")
+    assert ledger.remove(1, 0)
+    assert not ledger.remove(1, 0)
+    assert not ledger.confirm(1, 0)
+    assert ledger.confirm(2, 0)
+    assert show(ledger, tokens=30) == ["[s2] I prefer window seats."]
+    assert ledger.superseded_texts() == {1: ("Never deploy on Fridays.",)}
+
+
+def test_erased_steps_leave_no_trace():
+    ledger = fold("The deadline is 4 May.", "The deadline is 5 May.", "Never share passwords.")
+    ledger.forget(lambda position: position in (1, 2))
+    assert show(ledger) == ["[s3] Never share passwords."]
+    assert "May" not in json.dumps(ledger.to_state())
+
+
+def test_a_state_comes_back_as_it_was_and_goes_on_the_same_way():
+    ledger = fold(*SESSION, "The deadline moved to 9 May.", "Never answer in the language of the customer.")
+    ledger.confirm(1, 0)
+    twin = RunLedger.from_state(json.loads(json.dumps(ledger.to_state())))
+    assert twin.to_state() == ledger.to_state()
+    assert (twin.items, twin.superseded) == (ledger.items, ledger.superseded)
+    for each in (ledger, twin):
+        each.learn(20, "The deadline is 12 May now.", "user")
+    assert show(twin) == show(ledger)
+    assert "[s20] The deadline is 12 May now. (replaces s7)" in show(twin)
+
+
+def test_a_copy_is_independent():
+    ledger = fold("Never share passwords.")
+    twin = ledger.copy()
+    twin.learn(2, "The deadline is 4 May.", "user")
+    assert len(show(ledger)) == 1
+    assert len(show(twin)) == 2
+
+
+def test_the_same_texts_give_the_same_ledger():
+    assert fold(*SESSION).to_state() == fold(*SESSION).to_state()
+
+
+def test_the_ledger_is_bounded_and_keeps_safety_rules():
+    ledger = fold(
+        "Never share passwords.",
+        *(f"The temperature in room{number} is {number} degrees." for number in range(MAX_ITEMS + 50)),
+    )
+    assert len(ledger.items) == MAX_ITEMS
+    assert (1, 0) in ledger.items
+
+
+def test_a_long_sentence_is_clipped():
+    ledger = fold("Never send " + "very long words " * 40 + "to Bob.")
+    assert [len(item.statement.text) <= TEXT_MAX_CHARS for item in ledger.items.values()] == [True]
+
+
+def test_several_statements_of_a_step_have_their_numbers():
+    ledger = fold("Never share passwords. The deadline is 4 May.")
+    assert list(ledger.items) == [(1, 0), (1, 1)]

@@ -1,0 +1,278 @@
+"""Recognition of what binds the agent: by kind, in many words, and in none of the texts that are not the speaker's own."""
+
+import pytest
+
+from pagein.context.ledger.statements import MAX_STATEMENTS, find_statements
+
+BINDING = (
+    ("rule", "Never deploy on Fridays."),
+    ("rule", "pls never email the client directly, cc me always"),
+    ("rule", "Do NOT auto-merge dependabot PRs."),
+    ("rule", "Under no circumstances should the patient's name show up in the summary."),
+    ("rule", "Only Maria can approve purchases."),
+    ("rule", "Leave the legacy module alone."),
+    ("rule", "Answer me in French, always."),
+    ("rule", "Any change to the schema has to be reviewed by Omar."),
+    ("rule", "Every invoice gets a PO number."),
+    ("rule", "We don't use cloud storage for patient files."),
+    ("rule", "The kids must be in bed by eight."),
+    ("rule", "My doctor told me to avoid grapefruit."),
+    ("rule", "Could you please always cite the source?"),
+    ("rule", "If a test fails, never delete it."),
+    ("rule", "Nothing goes out on weekends, ok?"),
+    ("limit", "Keep replies under 200 words."),
+    ("limit", "The whole renovation can't go over 15k."),
+    ("limit", "max 3 meetings a day for me"),
+    ("limit", "I can't spend more than 60 bucks on the gift."),
+    ("limit", "The class can have at most 24 pupils."),
+    ("value", "My budget is 1,200 EUR."),
+    ("value", "The deadline is 4 May."),
+    ("value", "My flight is LH 123."),
+    ("value", "The meeting moved to 15:30."),
+    ("value", "We're using port 8081."),
+    ("value", "My new address is 12 Elm Street."),
+    ("value", "Call me Sam."),
+    ("value", "The wifi password is sunflower22."),
+    ("value", "standup: 9:15"),
+    ("decision", "We decided to go with Postgres."),
+    ("decision", "Let's stick with REST."),
+    ("decision", "The committee chose option B."),
+    ("decision", "Decision: monthly payments."),
+    ("goal", "The goal is to launch by 1 June."),
+    ("goal", "I'm trying to run a half marathon in October."),
+    ("goal", "End goal: zero manual steps in the release."),
+    ("commitment", "I'll send you the numbers by Friday."),
+    ("commitment", "We promised the client a demo next Thursday."),
+    ("preference", "I prefer window seats."),
+    ("preference", "I'm vegetarian."),
+    ("preference", "I can't stand open-plan hotels."),
+    ("preference", "I don't eat pork."),
+    ("correction", "Not Tuesday but Thursday."),
+    ("correction", "Make it 40."),
+    ("correction", "Actually, spaces."),
+)
+
+NOT_BINDING = (
+    "I never liked school.",
+    "He must be tired.",
+    "That must be so hard for you!",
+    "That must\u2019ve been amazing.",
+    "Should I never use tabs?",
+    "Do we have to deploy on Fridays?",
+    "What if we must not use the card?",
+    "If we must pay 300 EUR I would rather stay at home.",
+    "Suppose the limit is 300 EUR.",
+    "Maybe we should use Postgres.",
+    "I might go with Redis.",
+    "We decided to go to the beach yesterday.",
+    "My mom always said never go to bed angry.",
+    "She told us we must never look back.",
+    "Don't worry about it!",
+    "Never mind.",
+    "You never know.",
+    "No problem at all.",
+    "I can't wait to see it.",
+    "Let's go!",
+    'The song goes "never gonna give you up".',
+    'It said "Never enter this room without a badge" on the door.',
+    "I had to overcome so many obstacles to get here.",
+    "It was like nature was telling me to stop and admire its beauty.",
+)
+
+
+@pytest.mark.parametrize(("kind", "text"), BINDING, ids=lambda value: str(value)[:40])
+def test_a_sentence_that_binds_is_found_with_its_kind_and_its_words(kind, text):
+    (statement,) = find_statements(text, "user")
+    assert (statement.kind, statement.text) == (kind, text)
+
+
+@pytest.mark.parametrize("text", NOT_BINDING)
+def test_questions_hypotheses_narration_and_idioms_bind_nobody(text):
+    assert [item for item in find_statements(text, "user") if not item.needs_target] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("My budget is 1,200 EUR.", "1,200 EUR"),
+        ("The deadline is 4 May.", "4 May"),
+        ("The meeting moved to 15:30.", "15:30"),
+        ("We're using port 8081.", "8081"),
+        ("My flight is LH 123.", "LH 123"),
+        ("The limit is not 200 but 350 EUR.", "350 EUR"),
+        ("Use spaces instead of tabs.", "spaces"),
+        ("The owner is Anna Schmidt.", "Anna Schmidt"),
+    ],
+)
+def test_the_value_is_what_the_sentence_sets(text, value):
+    assert [item.value for item in find_statements(text, "user")] == [value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never delete anything in production.",
+        "Don't email customers without my approval.",
+        "Ask me before you pay anything.",
+        "Secrets never go into the repo.",
+        "Refunds above 50 EUR need a manager's sign-off.",
+        "I'm allergic to peanuts.",
+        "Leave the legacy module alone.",
+        "The merger is confidential.",
+    ],
+)
+def test_prohibitions_and_approvals_are_safety_rules(text):
+    assert [item.is_safety for item in find_statements(text, "user")] == [True]
+
+
+@pytest.mark.parametrize(
+    "text", ["Use tabs.", "I prefer window seats.", "no emojis in the replies please", "The deadline is 4 May."]
+)
+def test_style_and_values_are_no_safety_rules(text):
+    assert [item.is_safety for item in find_statements(text, "user")] == [False]
+
+
+FOREIGN = (
+    ("rule", "Bitte niemals am Freitag deployen."),
+    ("rule", "Du darfst die Datenbank nicht l\u00f6schen."),
+    ("rule", "Ne supprime jamais la base de production."),
+    ("rule", "Nunca borres la base de datos sin mi permiso."),
+    ("rule", "N\u00e3o pode enviar e-mails para os clientes."),
+    ("rule", "Non usare mai la carta aziendale."),
+    ("rule", "Gebruik nooit mijn priv\u00e9nummer."),
+    ("rule", "Nigdy nie wysy\u0142aj maili do klient\u00f3w."),
+    (
+        "rule",
+        "\u041d\u0438\u043a\u043e\u0433\u0434\u0430 \u043d\u0435 \u0443\u0434\u0430\u043b\u044f\u0439 \u0440\u0435\u0437\u0435\u0440\u0432\u043d\u044b\u0435 \u043a\u043e\u043f\u0438\u0438.",
+    ),
+    ("rule", "\u7edd\u5bf9\u4e0d\u8981\u5220\u9664\u751f\u4ea7\u6570\u636e\u5e93\u3002"),
+    (
+        "rule",
+        "\u672c\u756a\u306e\u30c7\u30fc\u30bf\u306f\u524a\u9664\u3057\u306a\u3044\u3067\u304f\u3060\u3055\u3044\u3002",
+    ),
+    ("rule", "\uc808\ub300 \uc6b4\uc601 \ub370\uc774\ud130\ub97c \uc0ad\uc81c\ud558\uc9c0 \ub9c8\uc138\uc694."),
+    (
+        "rule",
+        "\u0644\u0627 \u062a\u062d\u0630\u0641 \u0642\u0627\u0639\u062f\u0629 \u0627\u0644\u0628\u064a\u0627\u0646\u0627\u062a \u0623\u0628\u062f\u0627.",
+    ),
+    (
+        "rule",
+        "\u0917\u094d\u0930\u093e\u0939\u0915 \u0915\u094b \u0915\u092d\u0940 \u092d\u0940 \u0938\u0940\u0927\u0947 \u0908\u092e\u0947\u0932 \u092e\u0924 \u0915\u0930\u094b\u0964",
+    ),
+    ("rule", "Asla cuma g\u00fcn\u00fc yay\u0131na alma."),
+    ("decision", "Wir haben uns f\u00fcr Postgres entschieden."),
+    ("preference", "Je pr\u00e9f\u00e8re le train."),
+    ("limit", "El presupuesto es de 300 EUR."),
+)
+
+
+@pytest.mark.parametrize(("kind", "text"), FOREIGN)
+def test_other_languages_are_read_by_their_binding_words(kind, text):
+    (statement,) = find_statements(text, "user")
+    assert (statement.kind, statement.text) == (kind, text)
+    assert statement.is_safety == (kind == "rule")
+
+
+PASTES = (
+    "> Never deploy on Fridays.",
+    "```\n# never deploy on Fridays\nuse tabs\n```",
+    "~~~\nNever deploy on Fridays.\n~~~",
+    "    Never deploy on Fridays.",
+    "Here is the email:\n\nDear team,\n\nNever deploy on Fridays. The deadline is 4 May.\n\nBest, Ann",
+    "The page says never deploy on Fridays.",
+    "From the docs: You must always use HTTPS.",
+    "Summarize this article: You must never pay more than 300 EUR.",
+    "Can you proofread this text?\n\nHere it is, the text:\nYou must always use HTTPS.",
+    "From: Ann <ann@acme.io>\nTo: Bob\nSubject: Rules\n\nNever deploy on Fridays.",
+    "fyi\n\n---------- Forwarded message ---------\nFrom: Ann\nNever deploy on Fridays.",
+    "On Mon, 4 May 2026 at 9:00, Ann wrote:\nNever deploy on Fridays.",
+    '{"rule": "never deploy on Fridays",\n "limit": "at most 200 EUR"}',
+    "2026-05-04 10:00:00 ERROR never retry this request\n2026-05-04 10:00:01 INFO limit is 200 EUR",
+    "| rule | text |\n|---|---|\n| 1 | Never deploy on Fridays |",
+    "<document>\nNever deploy on Fridays.\n</document>",
+    "\u201cNever deploy on Fridays,\u201d she wrote.",
+    'The sign read "Never enter".',
+    "def f():\n    # never call this\n    return must_not(x);",
+)
+
+
+@pytest.mark.parametrize("text", PASTES)
+@pytest.mark.parametrize("speaker", ["user", "assistant"])
+def test_quoted_and_pasted_text_never_enters(text, speaker):
+    assert find_statements(text, speaker) == ()
+
+
+def test_the_words_around_a_paste_are_the_users_own():
+    text = "Never pay by card.\n\n```\nalways pay by card\n```\n\nAlways ask me before you order."
+    assert [item.text for item in find_statements(text, "user")] == [
+        "Never pay by card.",
+        "Always ask me before you order.",
+    ]
+
+
+def test_a_long_paste_is_read_at_its_ends_only():
+    paste = "\n\n".join(
+        f"Clause {number}. The tenant must never keep more than {number} goats." for number in range(200)
+    )
+    found = find_statements(f"Never share this with Bob.\n\n{paste}\n\nThe deadline is 4 May.", "user")
+    assert found[0].text == "Never share this with Bob."
+    assert found[-1].text == "The deadline is 4 May."
+    assert len(found) < 50
+
+
+def test_lists_and_paragraphs_give_their_sentences():
+    text = "Some rules for you:\n- Never use e.g. `eval()`, i.e. no dynamic code.\n2. Always answer in German!\n\nHi. My budget is 300 EUR. Thanks"
+    assert [item.text for item in find_statements(text, "user")] == [
+        "Never use e.g. `eval()`, i.e. no dynamic code.",
+        "Always answer in German!",
+        "My budget is 300 EUR.",
+    ]
+
+
+def test_a_sentence_wrapped_over_lines_is_one():
+    text = "Please never send any of the quarterly figures to the\npress before the board has seen them."
+    assert [item.text for item in find_statements(text, "user")] == [text.replace("\n", " ")]
+
+
+def test_of_the_assistant_decisions_and_commitments_alone_are_read():
+    assert [item.kind for item in find_statements("I'll use Postgres for this.", "assistant")] == ["decision"]
+    assert [item.kind for item in find_statements("I won't touch main. I'll always ask before deploying.", "assistant")]
+    for text in ("You must never do that.", "My budget is 3 EUR.", "I'll look at the file first.", "Let me check."):
+        assert find_statements(text, "assistant") == ()
+
+
+def test_a_system_prompt_is_read_whole():
+    prompt = "\n".join(f"- Never mention product {number}." for number in range(100))
+    assert len(find_statements(prompt, "system")) == 100
+
+
+HOSTILE = {
+    "one line": "never " * 34_000,
+    "letters": "a" * 200_000,
+    "numbers": "1,1" * 70_000,
+    "quotes": '"' * 200_000,
+    "tags": "<document>" * 20_000,
+    "brackets": "(((" * 70_000,
+    "colons": "from: to: " * 20_000,
+    "no ends": "we must not pay more than the limit of " * 5_000,
+    "spaces": " " * 100_000 + "never " + " " * 100_000,
+    "lines": "- never do it\n" * 15_000,
+    "names": "Ann Bob Cid " * 17_000,
+    "fences": "```" * 60_000,
+    "commas": "a, " * 70_000,
+    "nul": "never\x00\x01 deploy" * 10_000,
+    "paths": "a/b.c-" * 30_000,
+    "wrapped": ("x" * 60 + "\n") * 3_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("speaker", ["user", "system", "assistant"])
+def test_hostile_text_is_read_in_bounded_work(text, speaker):
+    # A pattern that backtracks takes minutes: the time limit of the suite ends it.
+    assert len(find_statements(text, speaker)) <= MAX_STATEMENTS
+
+
+def test_three_languages_in_one_text():
+    text = "Never deploy on Fridays. Bitte niemals die Kunden direkt anrufen. Nunca borres la base de datos."
+    assert [item.kind for item in find_statements(text, "user")] == ["rule"] * 3
