@@ -57,7 +57,9 @@ def test_the_promises_hold_with_an_author_that_writes_well_badly_or_late(name):
             super().teardown()
 
     # Long histories: there is something to write only once a run is near its budget. Most of few have none.
-    few = profile(3, 60, seed=False) if chosen_profile() is LOCAL else settings(chosen_profile(), stateful_step_count=60)
+    few = (
+        profile(3, 60, seed=False) if chosen_profile() is LOCAL else settings(chosen_profile(), stateful_step_count=60)
+    )
     for number in range(20):
         run_state_machine_as_test(seed(number)(type("Seeded", (Authored,), {})), settings=few)
         if "scripted" in authors:

@@ -144,7 +144,15 @@ def _locomo_turn(turn: Mapping[str, Any], session: str, date: str) -> Turn:
     caption = turn.get("blip_caption")
     shared = f" and shared {caption}." if caption else ""
     text = f'({date}) {turn["speaker"]} said, "{turn["text"]}"{shared}'
-    return Turn(str(turn["dia_id"]), session, "user", text, seconds(date) or 0.0, speaker=str(turn["speaker"]), words=str(turn["text"]))
+    return Turn(
+        str(turn["dia_id"]),
+        session,
+        "user",
+        text,
+        seconds(date) or 0.0,
+        speaker=str(turn["speaker"]),
+        words=str(turn["text"]),
+    )
 
 
 def _locomo_question(place: int, asked: Mapping[str, Any]) -> Question:

@@ -160,7 +160,9 @@ def _stands(text: str, runs: set[tuple[str, ...]]) -> bool:
     return sum(run in runs for run in expected) >= STANDING_SHARE * len(expected)
 
 
-def play_talk(talk: Talk, budget: int, counter: TokenCounter, options: Mapping[str, Any]) -> Iterator[tuple[TalkQuestion, str, int]]:
+def play_talk(
+    talk: Talk, budget: int, counter: TokenCounter, options: Mapping[str, Any]
+) -> Iterator[tuple[TalkQuestion, str, int]]:
     """Play a talk through a memory, a request before each answer; yield each question with its request and tokens."""
     with TemporaryDirectory() as folder:
         path, clock = Path(folder) / "talk.db", _Clock()
@@ -215,7 +217,11 @@ def newest_messages(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[
     costs = [counter.text(message["content"]) + MESSAGE_TOKENS for message in talk.messages]
     for question in talk.questions:
         chosen = _newest(costs, budget - counter.text(question.text) - MESSAGE_TOKENS)
-        yield question, "\n".join(talk.messages[at]["content"] for at in sorted(chosen)), sum(costs[at] for at in chosen)
+        yield (
+            question,
+            "\n".join(talk.messages[at]["content"] for at in sorted(chosen)),
+            sum(costs[at] for at in chosen),
+        )
 
 
 def newest_and_bm25(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[tuple[TalkQuestion, str, int]]:
@@ -251,5 +257,7 @@ def _rank_bm25(database: sqlite3.Connection, text: str) -> list[int]:
     words = dict.fromkeys(word.lower() for word in _WORD.findall(text))
     rare = [word for word in words if word not in STOP_WORDS] or list(words)
     match = " OR ".join(f'"{word}"' for word in rare)
-    rows = database.execute("SELECT rowid FROM said WHERE said MATCH ? ORDER BY rank LIMIT 600", (match,)) if match else ()
+    rows = (
+        database.execute("SELECT rowid FROM said WHERE said MATCH ? ORDER BY rank LIMIT 600", (match,)) if match else ()
+    )
     return [at for (at,) in rows]

@@ -208,7 +208,9 @@ def is_ledger(message: Message) -> bool:
 
 def ledger_lines(messages: Iterable[Message]) -> frozenset[str]:
     """Return the lines of the ledger's block in a request."""
-    return frozenset(line for message in messages if is_ledger(message) for line in as_text(message.content).split("\n"))
+    return frozenset(
+        line for message in messages if is_ledger(message) for line in as_text(message.content).split("\n")
+    )
 
 
 def settled_prefix(view: View) -> tuple[Message, ...]:
@@ -235,9 +237,7 @@ def check_prefix(earlier: Sequence[Message], later: Sequence[Message]) -> None:
     """
     before, after = ledger_lines(earlier), ledger_lines(later)
     if before - after:
-        earlier, later = (
-            [message for message in messages if not is_ledger(message)] for messages in (earlier, later)
-        )
+        earlier, later = ([message for message in messages if not is_ledger(message)] for messages in (earlier, later))
     for number, (one, other) in enumerate(zip(earlier, later, strict=False)):
         assert one == other, f"message {number} was {one!r}, and is {other!r} without a compaction between"
     assert len(earlier) <= len(later), "the later request is shorter, without a compaction between"

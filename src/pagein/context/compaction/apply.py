@@ -66,7 +66,9 @@ def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] 
 
 def _join_notices(view: View, plan: Plan) -> Plan:
     """Let one notice stand for all answers that leave between user messages, which stay: not one a message."""
-    covered = [(replacement.first, replacement.last) for replacement in plan.replacements if replacement.summary is not None]
+    covered = [
+        (replacement.first, replacement.last) for replacement in plan.replacements if replacement.summary is not None
+    ]
     standing = (
         Replacement(entry.first, entry.last, summary=entry.item.content)
         for entry in view.run
@@ -77,7 +79,9 @@ def _join_notices(view: View, plan: Plan) -> Plan:
     if len(notices) < 2:
         return plan
     *others, newest = notices
-    text = f"Out of view: {range_handle(others[0].first, newest.last)}, but for the user's words and what else is shown."
+    text = (
+        f"Out of view: {range_handle(others[0].first, newest.last)}, but for the user's words and what else is shown."
+    )
     joined = {(notice.first, notice.last): replace(notice, summary="") for notice in others}
     joined[newest.first, newest.last] = replace(newest, summary=text)
     rest = (joined.pop((by.first, by.last), by) if by.summary is not None else by for by in plan.replacements)

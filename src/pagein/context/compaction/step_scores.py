@@ -115,7 +115,9 @@ def permanent_positions(view: View) -> frozenset[int]:
 
     Where turns of talk leave, only the newest user message: see ``protected_positions``.
     """
-    answers = () if may_fold_users(view) else (entry.first for entry in view.run if isinstance(entry.item, FinalAnswerStep))
+    answers = (
+        () if may_fold_users(view) else (entry.first for entry in view.run if isinstance(entry.item, FinalAnswerStep))
+    )
     return protected_positions(view).union(answers)
 
 

@@ -16,10 +16,13 @@ from pagein.events.entries import Pin
 if TYPE_CHECKING:
     from pagein.context.ledger.run_ledger import RunLedger
 
-LEDGER_SHARE, LEDGER_SMALL_SHARE, LEDGER_SMALL_TOKENS = 0.25, 0.7, 1_000
-"""Share of the limit for the ledger; where the limit is small up to the second share, but not above these tokens."""
+LEDGER_SHARES, SMALL_SHARES, SMALL_TOKENS = (0.25, 0.06), (0.9, 0.75, 0.6, 0.45, 0.3), 1_000
+"""Shares of the limit for the ledger: the first that fits. Where the limit is small, up to these tokens, more."""
 
 HEAD = "What holds, said in steps that are out of view. The newest wording counts; expand(handle) gives the step."
+
+SHORT_HEAD, SHORT_HEAD_MAX_TOKENS = "Holds now:", 400
+"""The heading where the ledger has little room, and the tokens up to which it is used."""
 
 WHY = "it was said, and still holds"
 """The reason given in a view's report."""
@@ -28,7 +31,7 @@ NO_POSITION = -1
 """The position of the block's entry, which is no step."""
 
 
-MAX_BLOCKS = 4
+MAX_BLOCKS = 12
 """Rendered blocks that are remembered: the one in view, and those that compactions are planned with."""
 
 BlockKey = tuple[tuple[tuple[int, int], ...], int]
@@ -46,28 +49,32 @@ Blocks = dict[BlockKey, LedgerBlock]
 """The last rendered blocks."""
 
 
-def ledger_room(limit: int) -> int:
-    """Return the most tokens that the ledger may have of a limit.
+def ledger_sizes(limit: int) -> tuple[int, ...]:
+    """Return the tokens that the ledger may have of a limit, the most first.
 
-    >>> ledger_room(8_000), ledger_room(400)
-    (2000, 280)
+    >>> ledger_sizes(8_000), ledger_sizes(400)
+    ((2000, 480), (360, 300, 240, 180, 120))
     """
-    return max(int(limit * LEDGER_SHARE), min(int(limit * LEDGER_SMALL_SHARE), LEDGER_SMALL_TOKENS))
+    small = (min(int(limit * share), SMALL_TOKENS) for share in SMALL_SHARES)
+    large = tuple(int(limit * share) for share in LEDGER_SHARES)
+    more = tuple(dict.fromkeys(size for size in small if size > large[0]))
+    return more or large
 
 
-def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> int:
-    """Return the tokens to leave for the block after a compaction of this view, with all that may leave it."""
+def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> tuple[int, ...]:
+    """Return the tokens to leave for the block after a compaction of this view, with all that may leave it; most first."""
     staying = protected_positions(view) & view.verbatim_positions
-    entry = build_block(view, ledger, blocks, lambda position: position not in staying, ledger_room(view.limit))
-    return 0 if entry is None else entry.tokens
+    sizes = ledger_sizes(view.full_limit or view.limit)
+    entries = (build_block(view, ledger, blocks, lambda position: position not in staying, size) for size in sizes)
+    return tuple(dict.fromkeys(entry.tokens for entry in entries if entry is not None)) or (0,)
 
 
 def with_ledger(view: View, ledger: RunLedger, blocks: Blocks) -> View:
     """Return the view with the block of what holds and is not shown, behind the pins; the same view if nothing is."""
     shown = view.verbatim_positions
-    # The size depends on the limit alone, so that the block stays the same while the run grows.
-    for room in (ledger_room(view.limit), ledger_room(view.limit) // 4):
-        entry = build_block(view, ledger, blocks, lambda position: position not in shown, room)
+    # The sizes depend on the limit alone, so that the block stays the same while the run grows.
+    for size in ledger_sizes(view.limit):
+        entry = build_block(view, ledger, blocks, lambda position: position not in shown, size)
         if entry is not None and entry.tokens <= view.limit - view.tokens:
             front = (*view.front, entry)
             return replace(view, front=front, tokens=request_cost((*view.systems, *front, *view.run), view.counter))
@@ -96,9 +103,10 @@ def build_block(
 def _render_block(view: View, ledger: RunLedger, due: frozenset[tuple[int, int]], tokens: int) -> LedgerBlock:
     from pagein.context.ledger.run_ledger import render  # noqa: PLC0415 - its patterns load where it shows
 
-    frame = _count(f"{HEAD}\n", view)
+    head = SHORT_HEAD if tokens <= SHORT_HEAD_MAX_TOKENS else HEAD
+    frame = _count(f"{head}\n", view)
     lines = ledger.select({position for position, _ in due}.__contains__, tokens - frame, view.counter)
-    text = f"{HEAD}\n{render(lines)}" if lines else ""
+    text = f"{head}\n{render(lines)}" if lines else ""
     return LedgerBlock(text, _count(text, view) if text else 0)
 
 

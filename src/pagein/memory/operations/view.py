@@ -40,8 +40,8 @@ def make_filtered_view(
     budget = run.usage.budget if max_tokens is None else Budget(max_tokens)
     view = run.fold.view(run.usage.limit(budget))
     view = filter_view(view, summary_mode=summary_mode, keep_last_n=keep_last_n)
-    reserve = reserve_tokens(view, run.fold.ledger, run.fold.ledger_blocks) if view.tokens > view.limit or view.has_replaced_entries else 0
-    plan = _plan_in_first(run.policy, view, budget, (view.limit - reserve, view.limit))[0]
+    ledger, _ = _reserve(run, view)
+    plan, _ = _plan_in_first(run.policy, view, budget, (*(view.limit - tokens for tokens in ledger), view.limit))
     view = view if plan is None else preview(view, plan.replacements)
     return with_ledger(view, run.fold.ledger, run.fold.ledger_blocks) if view.has_replaced_entries else view
 
@@ -57,7 +57,8 @@ def _make_view_once(run: RunState) -> Flow[View]:
         run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
     view, facts = yield from _fit_with_facts(run, view)
     if run.summaries.summarizer is not None:
-        yield from start_due_summary(run, replace(view, limit=limit - sum(_reserve(run, view))))
+        ledger, turns = _reserve(run, view)
+        yield from start_due_summary(run, replace(view, limit=max(1, limit - ledger[0] - turns)))
     if view.has_replaced_entries:
         view = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks)
     with_facts = view.with_tail(facts) if facts else view
@@ -96,12 +97,15 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
     return view, facts
 
 
-def _reserve(run: RunState, view: View) -> tuple[int, int]:
-    """Return the tokens to leave for the ledger, and for what the user's words bring back; 0 while all is in view."""
+def _reserve(run: RunState, view: View) -> tuple[tuple[int, ...], int]:
+    """Return the tokens to leave for the ledger, most first, and for what the user's words bring back.
+
+    Both are 0 while everything is in view.
+    """
     if view.tokens <= view.limit and not view.has_replaced_entries:
-        return 0, 0
+        return (0,), 0
     ledger = reserve_tokens(view, run.fold.ledger, run.fold.ledger_blocks)
-    return ledger, talk_room(replace(view, limit=view.limit - ledger), run.page_in.share)
+    return ledger, talk_room(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share)
 
 
 def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | None, int]:
@@ -112,7 +116,8 @@ def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | Non
     whole, used = None, room
     for _ in range(MAX_PLANS):
         ledger, turns = _reserve(run, view)
-        rooms = (room - ledger - turns, room - ledger - turns // 2, room - ledger, room)
+        most = room - ledger[0]
+        rooms = (most - turns, most - turns // 2, *(room - tokens for tokens in ledger), room)
         plan, used = _plan_in_first(run.policy, view, run.usage.budget, rooms)
         if plan is None:
             break
