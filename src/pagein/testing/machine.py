@@ -263,6 +263,10 @@ class MemoryMachine(ErasingMachine):
     def change_budget(self, limit: int) -> None:
         self.budget = as_budget(self.limits[limit % len(self.limits)])
         self.crash_and_reopen()
+        if self._last_request is not None:
+            # The ledger's size depends on the limit.
+            head, earlier = self._last_request
+            self._last_request = head, tuple(message for message in earlier if not promises.is_ledger(message))
 
     @rule()
     def crash_and_reopen(self) -> None:

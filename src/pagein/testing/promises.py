@@ -233,10 +233,11 @@ def settled_prefix(view: View) -> tuple[Message, ...]:
 def check_prefix(earlier: Sequence[Message], later: Sequence[Message]) -> None:
     """Check that the later request begins with the whole earlier one.
 
-    A ledger block that lost a line may differ: a statement was replaced, or there is no room for the block any more.
+    A ledger block that lost a line may differ: a statement was replaced, or there is no room for it any more. A block
+    may come where there was none. It gains no line.
     """
     before, after = ledger_lines(earlier), ledger_lines(later)
-    if before - after:
+    if before - after or not before:
         earlier, later = ([message for message in messages if not is_ledger(message)] for messages in (earlier, later))
     for number, (one, other) in enumerate(zip(earlier, later, strict=False)):
         assert one == other, f"message {number} was {one!r}, and is {other!r} without a compaction between"

@@ -97,7 +97,7 @@ USER_SHARE = 0.5
 
 def may_fold_users(view: View) -> bool:
     """True in talk once the user's words pass their share: its oldest turns then leave together."""
-    return view.user_tokens > (view.full_limit or view.limit) * USER_SHARE and is_talk(view)
+    return view.user_tokens > view.full_limit * USER_SHARE and is_talk(view)
 
 
 def protected_positions(view: View) -> frozenset[int]:

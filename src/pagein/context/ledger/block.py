@@ -64,7 +64,7 @@ def ledger_sizes(limit: int) -> tuple[int, ...]:
 def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> tuple[int, ...]:
     """Return the tokens to leave for the block after a compaction of this view, with all that may leave it; most first."""
     staying = protected_positions(view) & view.verbatim_positions
-    sizes = ledger_sizes(view.full_limit or view.limit)
+    sizes = ledger_sizes(view.full_limit)
     entries = (build_block(view, ledger, blocks, lambda position: position not in staying, size) for size in sizes)
     return tuple(dict.fromkeys(entry.tokens for entry in entries if entry is not None)) or (0,)
 

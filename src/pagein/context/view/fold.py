@@ -193,7 +193,7 @@ class Fold:
         earlier = sum(self._user_costs[:-1])
         return View(
             systems, front, run, self.head, tokens, limit, self.counter, self.tracker,
-            full_limit=limit, user_tokens=earlier,
+            whole_limit=limit, user_tokens=earlier,
         )  # fmt: skip
 
     @property

@@ -98,10 +98,15 @@ class View:
     counter: TokenCounter = field(compare=False, repr=False)
     tracker: SalienceTracker = field(compare=False, repr=False)
     tail: tuple[ViewEntry, ...] = ()
-    full_limit: int = field(default=0, compare=False)
-    """The limit of the whole request, where ``limit`` is what a part of it may have."""
+    whole_limit: int = field(default=0, compare=False)
+    """The limit of the whole request, where ``limit`` is what the run may have of it; 0 where they are the same."""
     user_tokens: int = field(default=0, compare=False)
     """Tokens of all that the user said so far, as recorded, without the newest message."""
+
+    @property
+    def full_limit(self) -> int:
+        """The limit of the whole request."""
+        return self.whole_limit or self.limit
 
     @property
     def entries(self) -> tuple[ViewEntry, ...]:

@@ -29,7 +29,7 @@ class ClipUsers:
         if view.tokens <= view.limit * budget.high:
             return None
         earlier = earlier_user_entries(view)
-        over = sum(entry.tokens for entry in earlier) - int(view.limit * self.share)
+        over = sum(entry.tokens for entry in earlier) - int(view.full_limit * self.share)
         least = max(32, int(view.limit * self.least))
         replacements = []
         for entry in sorted(earlier, key=lambda entry: (-entry.tokens, entry.first)):
