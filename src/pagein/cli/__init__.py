@@ -103,5 +103,6 @@ def build_app() -> App:
     )
     bench_app.command(bench.faults)
     bench_app.command(bench.savings)
+    bench_app.command(bench.talk)
     app.command(bench_app)
     return app

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from statistics import mean
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -23,10 +25,23 @@ from pagein.cli._options import (
 from pagein.context.compaction.registry import policy_named
 from pagein.errors import ConfigurationError
 from pagein.evaluation.faults import bench_faults, request_points
+from pagein.evaluation.planted import build_session
 from pagein.evaluation.runs import read_runs
 from pagein.evaluation.savings import averages, bench_missing_needs, bench_savings
+from pagein.evaluation.talk import (
+    PLANTED_SHARES,
+    PlantTally,
+    Talk,
+    TalkTally,
+    newest_and_bm25,
+    newest_messages,
+    play_planted,
+    play_talk,
+    read_talks,
+)
 from pagein.evaluation.tally import NeedCounts, Tally
 from pagein.memory.options import PAGE_IN_SHARE
+from pagein.tokens import TokenCounter
 
 
 def faults(
@@ -185,3 +200,113 @@ def savings(
             _output.add_row(fault_table, policy_name, *map(_output.format_share, rates.values()))
         _output.console().print(fault_table)
     return 0
+
+
+def talk(
+    *files: Annotated[Path, Parameter(help="LoCoMo- or LongMemEval-shaped files, also gzipped. None: planted only.")],
+    budget: BudgetTokens = 8_000,
+    policy: PolicyName = "ladder",
+    page_in: PageIn = PAGE_IN_SHARE,
+    questions: Annotated[int, Parameter(help="Questions asked of each conversation.")] = 30,
+    pool: Annotated[Path | None, Parameter(help="More sessions, to fill LongMemEval's chats with.")] = None,
+    length: Annotated[int, Parameter(help="Tokens of a chat that is filled from the pool.")] = 24_000,
+    planted: Annotated[int, Parameter(help="Sessions with planted statements; 0 leaves them out.")] = 12,
+    model: ModelName = None,
+    json: AsJson = False,
+) -> int:
+    """Measure what is in view where people talk: evidence of questions, and statements that hold.
+
+    A conversation is played with a request before every answer. At its end each
+    question is asked of a copy of it. Evidence is the share of the turns that
+    answer the question whose words stand in the request (60 % of a turn's runs of
+    three words). Beside pagein: the newest messages that fit, and the newest in
+    65 % of the budget with BM25 in the rest.
+
+    Planted statements: sessions in which twenty rules, limits, decisions and
+    values are said, some of them revised later, in 10, 20 and 30 % of their
+    characters, after five compactions.
+
+    For example:
+
+      pagein bench talk
+      pagein bench talk locomo.json --budget 8000 --policy tiers
+      pagein bench talk longmemeval.json.gz --pool pool.json.gz --length 31000 --budget 4000 --json
+    """
+    check_budget(budget)
+    check_page_in(page_in)
+    policy_named(policy)
+    counter = resolve_counter(model)
+    for name, number in (("--questions", questions), ("--length", length)):
+        if number < 1:
+            raise ConfigurationError(f"{name} must be 1 or more, not {number}")
+    options = {"policy": policy, "page_in": page_in}
+    evidence = {
+        str(path): _measure_talks(path, read_talks(path, questions, pool, length, counter), budget, counter, options)
+        for path in files
+    }
+    survival = _measure_planted(planted, counter, options)
+    if json:
+        rows = {name: {key: tally.as_dict() for key, tally in tallies.items()} for name, tallies in evidence.items()}
+        plants = {f"{share:.0%}": asdict(tally) for share, tally in survival.items()}
+        _output.print_json(
+            {"budget": budget, "policy": policy, "counter": counter.name, "files": rows, "planted": plants}
+        )
+        return 0
+    for name, tallies in evidence.items():
+        _print_talks(Path(name).name, tallies, budget, policy)
+    if survival:
+        _print_planted(survival, planted, policy)
+    return 0
+
+
+def _measure_talks(
+    path: Path, talks: Sequence[Talk], budget: int, counter: TokenCounter, options: Mapping[str, Any]
+) -> dict[str, TalkTally]:
+    tallies = {name: TalkTally() for name in ("pagein", "newest", "newest + BM25")}
+    with _output.progress_bar(path.name, len(talks)) as advance:
+        for conversation in talks:
+            players = (
+                play_talk(conversation, budget, counter, options),
+                newest_messages(conversation, budget, counter),
+                newest_and_bm25(conversation, budget, counter),
+            )
+            for tally, answers in zip(tallies.values(), players, strict=True):
+                for question, text, tokens in answers:
+                    tally.add(question, text, tokens, budget)
+            advance()
+    return tallies
+
+
+def _print_talks(file: str, tallies: Mapping[str, TalkTally], budget: int, policy: str) -> None:
+    table = _output.new_table(f"{file}, {budget:,} tokens, {policy}", "evidence in the request", *tallies)
+    for kind in tallies["pagein"].kinds:
+        _output.add_row(table, kind, *(f"{mean(tally.kinds[kind]):.3f}" for tally in tallies.values()))
+    table.add_section()
+    _output.add_row(table, "all", *(f"{tally.share:.3f}" for tally in tallies.values()))
+    _output.add_row(table, "highest request", *(_output.format_count(tally.highest) for tally in tallies.values()))
+    _output.add_row(table, "requests over budget", *(_output.format_count(tally.over) for tally in tallies.values()))
+    _output.console().print(table)
+    _output.console().print(f"{len(tallies['pagein'].shares):,} questions.\n")
+
+
+def _measure_planted(sessions: int, counter: TokenCounter, options: Mapping[str, Any]) -> dict[float, PlantTally]:
+    if sessions < 1:
+        return {}
+    tallies = {share: PlantTally() for share in PLANTED_SHARES}
+    with _output.progress_bar("planted statements", sessions * len(tallies)) as advance:
+        for share, tally in tallies.items():
+            for seed in range(sessions):
+                tally.add(play_planted(build_session(seed), share, counter, options))
+                advance()
+    return tallies
+
+
+def _print_planted(tallies: Mapping[float, PlantTally], sessions: int, policy: str) -> None:
+    columns = [f"in {share:.0%}" for share in tallies]
+    table = _output.new_table(f"planted statements, {policy}", "of the characters", *columns)
+    shown = list(tallies.values())
+    _output.add_row(table, "survive", *(f"{tally.survivors / max(1, tally.items):.2f}" for tally in shown))
+    _output.add_row(table, "safety rules", *(f"{tally.safety_survivors} of {tally.safety}" for tally in shown))
+    _output.add_row(table, "shown in an old form", *(f"{tally.stale} of {tally.revised}" for tally in shown))
+    _output.console().print(table)
+    _output.console().print(f"{sessions:,} sessions, {shown[0].items:,} statements.\n")

@@ -31,6 +31,7 @@ from pagein.evaluation.faults import Lane, measure_run, request_points
 from pagein.evaluation.requests import Scale, Wire
 from pagein.evaluation.runs import Run, demo_run, number_duplicates, read_runs
 from pagein.evaluation.strategies import PageinStrategy
+from pagein.evaluation.talk import MESSAGE_TOKENS, demo_talk, evidence_share, newest_messages, play_talk
 from pagein.evaluation.tally import Tally
 from pagein.events.steps import SummaryStep
 from pagein.formats import format_named
@@ -108,6 +109,7 @@ def demo(
     db: Annotated[
         Path | None, Parameter(help="SQLite file to record the run in. Default: a new temporary file.")
     ] = None,
+    talk: Annotated[bool, Parameter(negative="", help="Show a real chat instead of a coding run.")] = False,
     json: AsJson = False,
 ) -> int:
     """Replay a real agent run with a small budget, and show that nothing is lost.
@@ -117,12 +119,19 @@ def demo(
     budget. The table shows how much of what each step used was still in the view,
     and whether everything that left the view can be retrieved.
 
+    With --talk it is a chat of a person with an assistant (LongMemEval, 25,000
+    tokens), and questions about what was said: the table shows how much of what
+    answers each question stands in the request that asks it.
+
     For example:
 
       pagein demo
+      pagein demo --talk
       pagein demo --budget 4000 --db demo.db
     """
     check_budget(budget)
+    if talk:
+        return _demo_talk(budget, json=json)
     run = demo_run()
     if db is None:
         db = Path(tempfile.mkdtemp(prefix="pagein-")) / "demo.db"
@@ -238,6 +247,35 @@ def _format_retrieval(tally: Tally) -> str:
     if retrieval is None:
         return "-"
     return "yes" if retrieval.ok else f"NO: {len(retrieval.lost)} lost"
+
+
+def _demo_talk(budget: int, *, json: bool) -> int:
+    """Play the bundled chat, and show what answers its questions, beside the newest messages."""
+    counter, conversation = resolve_counter(None), demo_talk()
+    whole = sum(counter.text(message["content"]) + MESSAGE_TOKENS for message in conversation.messages)
+    with _output.progress_bar(conversation.id, len(conversation.questions)) as advance:
+        answers = []
+        for answer in play_talk(conversation, budget, counter, {}):
+            answers.append(answer)
+            advance()
+    newest = {question.id: text for question, text, _ in newest_messages(conversation, budget, counter)}
+    shares = [(question, evidence_share(text, question.evidence), tokens) for question, text, tokens in answers]
+    if json:
+        rows = [{"question": question.text, "evidence": share, "tokens": tokens} for question, share, tokens in shares]
+        _output.print_json({"talk": conversation.id, "budget": budget, "tokens": whole, "questions": rows})
+        return 0
+    table = _output.new_table(
+        f"a chat of {whole:,} tokens under {budget:,}",
+        "what answers the question is in view",
+        "pagein",
+        "newest",
+        "tokens",
+    )
+    for question, share, tokens in shares:
+        plain = evidence_share(newest[question.id], question.evidence)
+        _output.add_row(table, question.text, f"{share:.0%}", f"{plain:.0%}", _output.format_count(tokens))
+    _output.console().print(table)
+    return 0
 
 
 def _demo_rows(tally: Tally, budget: int) -> Iterator[tuple[str, str]]:

@@ -88,6 +88,12 @@ def read_locomo(path: Path) -> tuple[Conversation, ...]:
         raise FormatError(f"this is no LoCoMo file: {type(error).__name__} {error}", path=str(path)) from error
 
 
+def is_locomo(path: Path) -> bool:
+    """True for a file with conversations and questions in each, as LoCoMo's. Raises FormatError, ConfigurationError."""
+    content = _read_json(path)
+    return isinstance(content, list) and all(isinstance(row, dict) and "conversation" in row for row in content)
+
+
 def read_longmemeval(path: Path) -> tuple[Chat, ...]:
     """The questions of a LongMemEval file, in their order. Raises FormatError, ConfigurationError."""
     result = _read_json(path)

@@ -11,12 +11,24 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any
 
-from pagein.evaluation.conversations import Chat, Conversation, Question, Turn, haystack_of
+from pagein.evaluation.conversations import (
+    Chat,
+    Conversation,
+    Question,
+    Turn,
+    haystack_of,
+    is_locomo,
+    read_locomo,
+    read_longmemeval,
+    read_pool,
+)
+from pagein.evaluation.planted import PlantedSession, Survival, count_survivors
 from pagein.memory.agent_memory import AgentMemory
 from pagein.search.tokenizer import STOP_WORDS
 from pagein.tokens import TokenCounter
@@ -32,6 +44,15 @@ WINDOW_SHARE = 0.65
 
 MESSAGE_TOKENS = 4
 """Tokens of a message beside its text, in the baselines."""
+
+PLANTED_SHARES = (0.1, 0.2, 0.3)
+"""Shares of a session's characters in which planted statements are to survive."""
+
+CHARS_PER_TOKEN = 4
+"""Characters of a token, by which a share of a session's characters becomes a budget."""
+
+LAST_WORDS = "Good. What is next?"
+"""The user's words at the end of a session with planted statements: they ask for nothing that was said."""
 
 _WORD = re.compile(r"\w+")
 
@@ -55,6 +76,23 @@ class TalkQuestion:
     kind: str
     evidence: tuple[str, ...]
     at: float | None = None
+
+
+def read_talks(path: Path, questions: int, pool: Path | None, tokens: int, counter: TokenCounter) -> tuple[Talk, ...]:
+    """Read a LoCoMo- or LongMemEval-shaped file, told apart by what it has; see the two functions below.
+
+    Raises FormatError, ConfigurationError.
+    """
+    if is_locomo(path):
+        return tuple(talks_of_conversations(read_locomo(path), questions))
+    distractors = {} if pool is None else read_pool(pool)
+    return tuple(talks_of_chats(read_longmemeval(path), distractors, tokens, counter))
+
+
+def demo_talk() -> Talk:
+    """Return the bundled chat: ten sessions of LongMemEval, and questions about four of them."""
+    with resources.as_file(resources.files("pagein.evaluation") / "recorded" / "talk.json.gz") as path:
+        return next(talks_of_conversations(read_locomo(path), 10))
 
 
 def talks_of_conversations(conversations: Iterable[Conversation], questions: int) -> Iterator[Talk]:
@@ -111,14 +149,6 @@ def _question(question: Question, texts: Mapping[str, str]) -> TalkQuestion:
     return TalkQuestion(question.id, question.text, question.kind, evidence, question.at)
 
 
-class Asker(Protocol):
-    """Answers with the text of the request that asks a question, and its tokens."""
-
-    def __call__(self, question: TalkQuestion) -> tuple[str, int]:
-        """Return the request's text and tokens."""
-        ...
-
-
 @dataclass(slots=True)
 class TalkTally:
     """The share of the evidence in the requests of one strategy."""
@@ -127,7 +157,6 @@ class TalkTally:
     kinds: dict[str, list[float]] = field(default_factory=dict)
     highest: int = 0
     over: int = 0
-    raised: list[str] = field(default_factory=list)
 
     def add(self, question: TalkQuestion, text: str, tokens: int, budget: int) -> None:
         """Count one question."""
@@ -136,6 +165,13 @@ class TalkTally:
         self.kinds.setdefault(question.kind, []).append(share)
         self.highest = max(self.highest, tokens)
         self.over += tokens > budget
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the measures as JSON-safe values."""
+        kinds = {kind: mean(shares) for kind, shares in self.kinds.items()}
+        return {
+            "questions": len(self.shares), "evidence": self.share, "kinds": kinds, "highest": self.highest, "over": self.over
+        }  # fmt: skip
 
     @property
     def share(self) -> float:
@@ -160,31 +196,31 @@ def _stands(text: str, runs: set[tuple[str, ...]]) -> bool:
     return sum(run in runs for run in expected) >= STANDING_SHARE * len(expected)
 
 
-def play_talk(
-    talk: Talk, budget: int, counter: TokenCounter, options: Mapping[str, Any]
-) -> Iterator[tuple[TalkQuestion, str, int]]:
-    """Play a talk through a memory, a request before each answer; yield each question with its request and tokens."""
+Answer = tuple[TalkQuestion, str, int]
+"""A question, the text of the request that asks it, and the request's tokens."""
+
+
+def play_talk(talk: Talk, budget: int, counter: TokenCounter, options: Mapping[str, Any]) -> Iterator[Answer]:
+    """Play a talk through a memory, a request before each answer; yield each question with its request.
+
+    Each question is asked of a copy of the run as it is at its end. Raises what the memory raises.
+    """
     with TemporaryDirectory() as folder:
-        path, clock = Path(folder) / "talk.db", _Clock()
-        opened = {"budget": budget, "counter": counter, "clock": clock, **options}
-        with AgentMemory.open(f"{path}", synchronous="off", **opened) as memory:
+        path, copy, clock = Path(folder) / "talk.db", Path(folder) / "asked.db", _Clock()
+        settings = {"budget": budget, "counter": counter, "clock": clock, "synchronous": "off", **options}
+        with AgentMemory.open(str(path), **settings) as memory:
             for message, at in zip(talk.messages, talk.times, strict=True):
                 clock.now = at
                 if message["role"] == "assistant":
                     memory.to_messages()
                 memory.record_messages([dict(message)], whole=False)
-            end = memory.checkpoint("questions").position if False else None
-            del end
-            start = memory.log.head() if hasattr(memory, "log") else None
-            del start
         for question in talk.questions:
-            copy = Path(folder) / "asked.db"
             _copy_database(path, copy)
-            with AgentMemory.open(f"{copy}", synchronous="off", **opened) as memory:
+            with AgentMemory.open(str(copy), **settings) as memory:
                 clock.now = question.at or clock.now
                 memory.record_messages([{"role": "user", "content": question.text}], whole=False)
-                request = memory.to_messages()
-                yield question, request_text(request, question.text), memory.report().tokens
+                text = request_text(memory.to_messages(), question.text)
+                yield question, text, memory.report().tokens
             for leftover in Path(folder).glob("asked.db*"):
                 leftover.unlink()
 
@@ -212,7 +248,7 @@ class _Clock:
         return self.now
 
 
-def newest_messages(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[tuple[TalkQuestion, str, int]]:
+def newest_messages(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[Answer]:
     """Yield each question with the newest messages that fit beside it."""
     costs = [counter.text(message["content"]) + MESSAGE_TOKENS for message in talk.messages]
     for question in talk.questions:
@@ -224,7 +260,7 @@ def newest_messages(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[
         )
 
 
-def newest_and_bm25(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[tuple[TalkQuestion, str, int]]:
+def newest_and_bm25(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[Answer]:
     """Yield each question with the newest messages in ``WINDOW_SHARE`` of the budget, and BM25's first in the rest."""
     costs = [counter.text(message["content"]) + MESSAGE_TOKENS for message in talk.messages]
     with sqlite3.connect(":memory:") as database:
@@ -261,3 +297,42 @@ def _rank_bm25(database: sqlite3.Connection, text: str) -> list[int]:
         database.execute("SELECT rowid FROM said WHERE said MATCH ? ORDER BY rank LIMIT 600", (match,)) if match else ()
     )
     return [at for (at,) in rows]
+
+
+# Planted statements
+
+
+@dataclass(slots=True)
+class PlantTally:
+    """What survived of planted statements in the last request of each session."""
+
+    items: int = 0
+    survivors: int = 0
+    safety: int = 0
+    safety_survivors: int = 0
+    revised: int = 0
+    stale: int = 0
+
+    def add(self, survival: Survival) -> None:
+        """Count one session."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(survival, name))
+
+
+def play_planted(
+    session: PlantedSession, share: float, counter: TokenCounter, options: Mapping[str, Any], *, compactions: int = 5
+) -> Survival:
+    """Play a session with planted statements within a share of its characters, compact it, and count what is shown.
+
+    The budget is the share's characters at four a token. Raises what the memory raises.
+    """
+    budget = int(sum(len(message["content"]) for message in session.messages) * share / CHARS_PER_TOKEN)
+    with AgentMemory.open(":memory:", budget=max(1, budget), counter=counter, **options) as memory:
+        for message in session.messages:
+            if message["role"] == "assistant":
+                memory.to_messages()
+            memory.record_messages([dict(message)], whole=False)
+        for _ in range(compactions):
+            memory.compact()
+        memory.record_messages([{"role": "user", "content": LAST_WORDS}], whole=False)
+        return count_survivors(session, request_text(memory.to_messages(), LAST_WORDS))
