@@ -72,7 +72,7 @@ def new_app(name: str, help: str) -> App:
 
 def build_app() -> App:
     """Build the command line."""
-    from pagein.cli import bench, checkpoint, config, erase, facts, inspect, recall, replay, transfer, worker  # noqa: PLC0415 - they import new_app from here, or each other
+    from pagein.cli import bench, checkpoint, config, erase, facts, inspect, ledger, recall, replay, transfer, worker  # noqa: PLC0415 - they import new_app from here, or each other
 
     app = new_app(
         "pagein",
@@ -86,6 +86,7 @@ def build_app() -> App:
         inspect.view,
         inspect.expand,
         inspect.verify,
+        ledger.ledger,
         recall.recall,
         checkpoint.checkpoint,
         checkpoint.resume,

@@ -25,6 +25,7 @@ from pagein.memory.operations import branch as branching
 from pagein.memory.operations import compact as compacting
 from pagein.memory.operations import history, pins
 from pagein.memory.operations.history import Expansion, full_step, succinct_step
+from pagein.memory.operations.pins import LedgerEntry
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.summarize import collect_summary
 from pagein.memory.operations.view import make_filtered_view, make_view
@@ -180,12 +181,22 @@ class AgentMemory:
         return self._take_turn(record, transcript, strict=False, whole=whole, usage=usage)
 
     def pin(self, text: str) -> str:
-        """Keep the text word for word in every view; returns the handle that ``unpin`` takes."""
+        """Keep the text word for word in every view; returns the handle that ``unpin`` takes.
+
+        The handle of an entry of ``ledger`` confirms the entry: its words are pinned.
+        """
         return self._take_turn(pins.pin, text)
 
     def unpin(self, handle: str) -> None:
-        """Let a pin go. Raises UnknownHandle."""
+        """Let a pin, or an entry of ``ledger``, go. Raises UnknownHandle."""
         self._take_turn(pins.unpin, handle)
+
+    def ledger(self) -> tuple[LedgerEntry, ...]:
+        """What was said and still holds: rules, limits, decisions, goals, preferences, current values, oldest first.
+
+        Every view shows those whose steps are out of it, in a share of the budget of their own.
+        """
+        return self._take_turn(pins.ledger)
 
     def call_tool(self, name: str, arguments: str | Mapping[str, Any] = "{}") -> str:
         """Run one of ``tools`` for the model, and return its bounded text; record that as the call's result.

@@ -29,6 +29,7 @@ from pagein.memory.operations import compact as compacting
 from pagein.memory.operations import history, pins
 from pagein.memory.operations.history import Expansion, full_step, succinct_step
 from pagein.memory.operations.load import do_nothing
+from pagein.memory.operations.pins import LedgerEntry
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.summarize import collect_summary
 from pagein.memory.operations.view import make_filtered_view, make_view
@@ -190,6 +191,10 @@ class AsyncAgentMemory:
     async def unpin(self, handle: str) -> None:
         """See AgentMemory.unpin."""
         await self._take_turn(pins.unpin, handle)
+
+    async def ledger(self) -> tuple[LedgerEntry, ...]:
+        """See ``AgentMemory.ledger``."""
+        return await self._take_turn(pins.ledger)
 
     async def call_tool(self, name: str, arguments: str | Mapping[str, Any] = "{}") -> str:
         """See AgentMemory.call_tool."""

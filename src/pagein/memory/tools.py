@@ -13,7 +13,7 @@ from pagein.formats import format_named
 from pagein.memory._effects import Call, Flow, Recall
 from pagein.memory._state import RunState
 from pagein.memory.operations import pins
-from pagein.memory.operations.history import expand
+from pagein.memory.operations.history import asking_positions, expand
 
 if TYPE_CHECKING:
     from pagein.search.base import Hit
@@ -58,11 +58,16 @@ TOOLS: tuple[dict[str, Any], ...] = (
         handle=_TEXT,
         lines={"type": "string", "description": "First and last line, as 40-80."},
     ),
-    _tool("pin", "Keep a text in sight, word for word, for the rest of the run.", ("text",), text=_TEXT),
+    _tool(
+        "pin",
+        "Keep a text in sight, word for word, for the rest of the run. The handle of something that holds confirms it.",
+        ("text",),
+        text=_TEXT,
+    ),
     _tool("note", "Write something down for later in this run; it shows when it matters.", ("text",), text=_TEXT),
     _tool(
         "forget",
-        "Let a pin (by its handle) or a fact or note (by its id) go.",
+        "Let a pin or something that holds (by its handle), or a fact or note (by its id) go.",
         ("id",),
         id={"type": "string", "description": "A handle like s12, or an id like fu12."},
         reason=_TEXT,
@@ -146,7 +151,6 @@ def _parse_arguments(name: str, arguments: str | Mapping[str, Any]) -> dict[str,
 def _recall(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-    del run
     limit = min(MAX_HITS, max(1, arguments.get("limit", 5)))
     query = Query(
         arguments["query"],
@@ -154,6 +158,8 @@ def _recall(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
         _time(arguments.get("since")),
         _time(arguments.get("until")),
         arguments.get("role"),
+        # The question that is asked now, and the call that asks it, match best and answer nothing.
+        exclude=frozenset(asking_positions(run.current_view())),
         now=now,
     )
     hits = yield from Recall(query)
@@ -226,7 +232,7 @@ def _forget(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     id = arguments["id"].strip()
     if id.startswith("s"):
         yield from pins.unpin(run, id)
-        return f"{id} is no longer pinned."
+        return f"{id} no longer stays in sight."
     _check_not_shared(id)
     yield from Call(
         lambda runtime: runtime.use_facts().remove(id=id, reason=arguments.get("reason", ""), author="model")

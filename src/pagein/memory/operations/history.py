@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from pagein.context.compaction.base import newest_user_position
+from pagein.context.view.view import View
 from pagein.errors import UnknownHandle
 from pagein.events.entries import FactsShown, Observed, Pin
 from pagein.events.handles import Handle, parse_handle
-from pagein.events.protocol import with_observations
-from pagein.events.steps import ActionStep, Observation, Step, as_text, kind_name, plain_step
+from pagein.events.protocol import open_calls, with_observations
+from pagein.events.steps import ActionStep, Observation, Step, TaskStep, as_text, kind_name, plain_step
 from pagein.log.base import Entry, Log, Problem, Verification
 from pagein.memory._effects import Call, Flow, Read, Recall
 from pagein.memory._state import RunState
@@ -74,9 +76,31 @@ def recall(run: RunState, query: str, limit: int, filters: RecallFilters, now: f
     """Search what was recorded, best first."""
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-    del run
     since, until, role = filters.get("since"), filters.get("until"), filters.get("role")
-    return (yield from Recall(Query(query, limit, since, until, role, now=now), across=filters.get("across", False)))
+    exclude = frozenset(_positions_that_ask(run.current_view(), query))
+    searched = Query(query, limit, since, until, role, exclude=exclude, now=now)
+    return (yield from Recall(searched, across=filters.get("across", False)))
+
+
+def _positions_that_ask(view: View, query: str) -> Iterator[int]:
+    """Yield the position of the newest user message if it is the query itself: it answers nothing."""
+    for entry in reversed(view.run):
+        if isinstance(entry.item, TaskStep):
+            if as_text(entry.item.content).split() == query.split():
+                yield entry.first
+            return
+
+
+def asking_positions(view: View) -> Iterator[int]:
+    """Yield the positions of the newest user message, and of the newest action if it still waits for results."""
+    newest = newest_user_position(view)
+    if newest >= 0:
+        yield newest
+    for entry in reversed(view.run):
+        if isinstance(entry.item, ActionStep):
+            if open_calls(entry.item, entry.first):
+                yield entry.first
+            return
 
 
 # Originals

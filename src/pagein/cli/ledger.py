@@ -1,0 +1,51 @@
+"""``pagein ledger``: what was said in a run and still holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pagein.cli import _output
+from pagein.cli._options import AsJson, SessionName
+from pagein.cli._stores import StoreAddress, TenantName
+from pagein.cli.checkpoint import open_memory
+
+
+def ledger(
+    db: StoreAddress,
+    /,
+    *,
+    session: SessionName = None,
+    tenant: TenantName = "",
+    pin: Annotated[str | None, Parameter(help="Confirm the entry of this handle: pin its words.")] = None,
+    drop: Annotated[str | None, Parameter(help="Drop the entries of this handle: they no longer hold.")] = None,
+    json: AsJson = False,
+) -> int:
+    """List what was said in a run and still holds: rules, limits, decisions, values.
+
+    They are recognised without a model. Every view shows those whose steps are out
+    of it. The newest wording replaces the older one.
+
+    For example:
+
+      pagein ledger run.db
+      pagein ledger run.db --drop s12
+      pagein ledger run.db --pin s40 --json
+    """
+    with open_memory(db, session, tenant) as memory:
+        if pin is not None:
+            memory.pin(pin)
+        if drop is not None:
+            memory.unpin(drop)
+        entries = memory.ledger()
+    if json:
+        _output.print_json([asdict(entry) for entry in entries])
+        return 0
+    for entry in entries:
+        mark = f" (replaces {entry.replaces})" if entry.replaces else ""
+        _output.print_text(f"{entry.handle:>6}  {entry.kind:<10}  {entry.text}{mark}")
+    if not entries:
+        _output.print_text("Nothing that was said holds beyond its step.")
+    return 0
