@@ -32,7 +32,7 @@ from pagein.events.steps import (
     ToolCall,
     as_parts,
 )
-from pagein.events.tool_call_encoding import UNPARSED_KEY
+from pagein.events.tool_call_encoding import FAILURE_PREFIX, UNPARSED_KEY
 from pagein.formats.base import Item
 from pagein.formats.rendering import MARKERS
 
@@ -58,7 +58,7 @@ LOSSES = {
 """Everything that a wire may declare not to carry. Every format must carry all else."""
 
 _COMMON_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-_GENERATED_ID = re.compile(r"pagein-[a-zA-Z0-9_-]*-[0-9a-f]{8}")
+_GENERATED_ID = re.compile(r"pagein-[a-zA-Z0-9_-]{0,8}-[0-9a-f]{24}")
 _IMAGE_MARKER = re.compile(r"\[image [0-9a-f]{12}\]")
 
 
@@ -163,7 +163,7 @@ def _extra(extra: Opaque | None, provider: str, losses: set[str]) -> Iterator[St
 def _part(part: Part, role: str, provider: str) -> Iterator[Statement]:
     match part:
         case Text(text=text):
-            yield from _text(text)
+            yield from _text(text.removeprefix(FAILURE_PREFIX) if role == "tool" else text)
             yield from _extra(part.extra, provider, set() if text.strip() else {"white space", "empty text"})
         case Image():
             yield from _image(part, role, provider)

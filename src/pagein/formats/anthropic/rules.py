@@ -3,6 +3,9 @@
 Each rule is a documented or reported error 400. Where the API is lenient and older models or gateways are not (two
 messages of one role, a request that ends with the assistant), the strict rule applies. Undocumented block types are not
 checked.
+
+A request takes 100 images: the guide to vision says 100 for models with a window of 200,000 tokens and 600 for others.
+Those in results and documents count too. A system message in mid-conversation is no role of the API, so it is a notice.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from pagein.formats.parsing import is_utf8, request_fields, type_name
 
 MAX_MESSAGES = 100_000
 MAX_CACHE_MARKERS = 4
+MAX_IMAGES = 100
 NAME_MAX_CHARS = 128
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 THINKING_TYPES = ("thinking", "redacted_thinking")
@@ -53,6 +57,9 @@ def problems(request: Any) -> tuple[str, ...]:
         faults += (f"messages[{index}]{fault}" for fault in _message_problems(message["role"], blocks))
     faults += (f"{name}: contains a lone surrogate, which is not UTF-8" for name in fields if not is_utf8(fields[name]))
     faults += _marker_problems(fields, contents)
+    images = len(image_blocks(contents))
+    if images > MAX_IMAGES:
+        faults.append(f"messages: {images} images, the API takes {MAX_IMAGES}")
     faults += _server_pair_problems(contents)
     return tuple(faults)
 
@@ -66,6 +73,11 @@ def iterate_blocks(blocks: Iterable[Any]) -> Iterator[Block]:
                 inner = holder.get("content")
                 yield from iterate_blocks(inner if isinstance(inner, list) else ())
             yield block
+
+
+def image_blocks(contents: Iterable[Iterable[Any]]) -> list[Block]:
+    """Return every image block of the messages' contents, in order, with those in results and documents."""
+    return [block for blocks in contents for block in iterate_blocks(blocks) if block.get("type") == "image"]
 
 
 def _shape_problems(message: Any) -> Iterator[str]:

@@ -56,6 +56,9 @@ _RESPONSE_KEYS = (
     "context_management",
 )
 
+_IMAGE_BATCH = 20
+"""Images that become text together, so that not every new image changes the beginning of the request."""
+
 # Types that kept parts may not have, because the renderer alone pairs calls and results.
 _PAIRED_TYPES = ("tool_use", "tool_result")
 
@@ -92,12 +95,13 @@ class Anthropic:
         system: list[Block] = []
         turns: list[dict[str, Any]] = []
         used: set[str] = set()
-        for message in messages:
+        for message in rendering.with_wire_ids(messages, wire_id):
             blocks = rendering.replace_surrogates(list(_message_blocks(message, used)))
             if message.role == "system":
                 system += blocks
             else:
                 _append_turn(turns, "assistant" if message.role == "assistant" else "user", blocks)
+        _limit_images([turn["content"] for turn in turns])
         _limit_markers([*system, *(block for turn in turns for block in turn["content"])], self.cache_markers)
         return {"system": system, "messages": turns} if system else {"messages": turns}
 
@@ -375,13 +379,13 @@ def _image_block(image: Image, place: str) -> Block:
 def _use_block(call: ToolCall) -> Block:
     beside = rendering.own_fields(call.extra, NAME) or {}
     name = wire_name(call.name, rules.NAME_MAX_CHARS)
-    ours = {"type": "tool_use", "id": wire_id(call.id), "name": name, "input": parse_arguments(call.arguments)}
+    ours = {"type": "tool_use", "id": call.id, "name": name, "input": parse_arguments(call.arguments)}
     return {**beside, **ours}
 
 
 def _result_block(message: Message) -> Block:
     beside = rendering.own_fields(message.extra, NAME) or {}
-    ours = {"type": "tool_result", "tool_use_id": wire_id(message.call_id)}
+    ours = {"type": "tool_result", "tool_use_id": message.call_id}
     if isinstance(message.content, str):
         text = message.content if message.content.strip() else rendering.NO_OUTPUT
         return {**beside, **ours, "content": text} | ({"is_error": True} if message.is_error else {})
@@ -436,6 +440,17 @@ def _without_orphan_results(blocks: Iterable[Block], used: set[str]) -> Iterator
             yield block
         elif (text := opaque_part("anthropic", kind, block).text).strip():
             yield {"type": "text", "text": text}
+
+
+def _limit_images(contents: list[list[Block]]) -> None:
+    """Replace the oldest images by their names where there are more than the API takes."""
+    images = rules.image_blocks(contents)
+    batches = -(-max(0, len(images) - rules.MAX_IMAGES) // _IMAGE_BATCH)
+    for block in images[: batches * _IMAGE_BATCH]:
+        name = rendering.image_placeholder(_image(Fields(block, "")) or Image(url=compact_json(block)))
+        marker = {key: block[key] for key in ("cache_control",) if key in block}
+        block.clear()
+        block.update(_text_block(name), **marker)
 
 
 def _limit_markers(blocks: list[Block], limit: int) -> None:
