@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from pagein import AgentMemory
 from pagein.events.messages import Message
-from pagein.events.steps import ActionStep, Image, Observation, Opaque, SystemPromptStep, TaskStep, Text, ToolCall
+from pagein.events.steps import (
+    ActionStep,
+    Image,
+    Observation,
+    Opaque,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    ToolCall,
+    as_text,
+)
 from pagein.events.tool_call_encoding import FAILURE_PREFIX, reports_failure, wire_id
 from pagein.formats import FORMATS, format_named, rendering
 from pagein.testing.formats import items_to_messages
@@ -87,7 +97,7 @@ def test_any_number_of_calls_is_legal_and_each_has_its_result(name, count):
     assert [call.id for message in parsed for call in message.tool_calls] == [call.id for call in calls]
     for message in parsed:
         if message.role == "tool":
-            assert message.content == f"result {message.call_id}"
+            assert as_text(message.content) == f"result {message.call_id}"
     assert json.dumps(rows).count("Now.") == 1
 
 

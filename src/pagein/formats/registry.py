@@ -15,6 +15,8 @@ FORMATS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "openai": ("pagein.formats.openai_chat", "OpenAIChat"),
     "anthropic": ("pagein.formats.anthropic", "Anthropic"),
     "openai-responses": ("pagein.formats.openai_responses", "OpenAIResponses"),
+    "gemini": ("pagein.formats.gemini", "Gemini"),
+    "bedrock": ("pagein.formats.bedrock", "Bedrock"),
     "langchain": ("pagein.formats.langchain", "LangChain"),
 })  # fmt: skip
 """The package and class of each format by its name. ``guess_format`` prefers the earlier of equals."""

@@ -45,7 +45,9 @@ LOSSES = {
     "error flag": "that a result is a failure",
     "error flag beside images": "that a result which holds more than text is a failure",
     "foreign parts": "what another provider gave to be sent back to it",
+    "image address": "an image by its address",
     "image detail": "how closely to look at an image",
+    "image as GIF": "an image in the format GIF",
     "image from the assistant": "an image the model made",
     "image in a result": "an image a tool returned",
     "image in instructions": "an image in the system prompt",
@@ -189,6 +191,10 @@ def _image(image: Image, role: str, provider: str) -> Iterator[Statement]:
     losses = {places[role]} if role in places else set()
     if not (image.url.startswith("https://") or image.media_type in _COMMON_IMAGES):
         losses.add("image type")
+    if image.url:
+        losses.add("image address")
+    if image.media_type == "image/gif":
+        losses.add("image as GIF")
     yield Statement((image.digest, image.media_type, image.url), frozenset(losses))
     yield Statement(("detail", image.detail), frozenset(losses | {"image detail"}))
     yield from _extra(image.extra, provider, losses)
@@ -338,9 +344,9 @@ def _results(call_id: str) -> st.SearchStrategy[Message]:
 def every_feature() -> tuple[Message, ...]:
     """Return one legal conversation in which every loss of ``LOSSES`` shows."""
     elsewhere = Opaque("somebody-else", "text", '{"kept":1}')
-    png, bmp, http = _IMAGES[0], _IMAGES[2], _IMAGES[4]
+    png, gif, bmp, https, http = _IMAGES
     calls = (
-        ToolCall("functions.bash:0", "browser.open", '{"a" : 1}', at=0),
+        ToolCall("functions.bash|0", "\u8aad\u3080.open", '{"a" : 1}', at=0),
         ToolCall("call_b", "bash", "{oops", extra=_CALL_EXTRAS[3]),
     )
     return (
@@ -348,13 +354,13 @@ def every_feature() -> tuple[Message, ...]:
         Message("system", (Text("Be brief."), png), extra=_DEVELOPER),
         Message(
             "user",
-            (Text("Look.", elsewhere), Text(""), Text(" "), Text("a\ud800b"), png, bmp, http),
+            (Text("Look.", elsewhere), Text(""), Text(" "), Text("a\ud800b"), png, gif, bmp, https, http),
             extra=_MESSAGE_EXTRAS[1],
         ),
         Message("user", "At both.", extra=_MESSAGE_EXTRAS[2]),
         Message("assistant", "Wait."),
         Message("assistant", (Text("One"), _DECLINED, png, Text("two")), calls),
-        Message("tool", "Failed.", call_id="functions.bash:0", is_error=True),
+        Message("tool", "Failed.", call_id="functions.bash|0", is_error=True),
         Message("tool", (Text("Failed too."), png), call_id="call_b", is_error=True),
     )
 

@@ -7,7 +7,7 @@ returned equal. The legacy ``function_call`` and role ``function`` are read, and
 
 A tool message takes text only ("For tool messages, only type text is supported", ``openai.types.chat``). So an image
 that a tool returned is sent in a user message behind the results of its turn, after the name that stands in the result:
-``images`` writes and reads that message. A failed result begins with ``Error:``, as there is no field for it.
+``result_images`` writes and reads that message. A failed result begins with ``Error:``, as there is no field for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pagein.events.steps import (
 from pagein.events.tool_call_encoding import wire_id, wire_name
 from pagein.formats import rendering
 from pagein.formats.base import Item
-from pagein.formats.openai_chat import images, rules
+from pagein.formats.openai_chat import rules
 from pagein.formats.parsing import (
     Fields,
     compact_json,
@@ -49,6 +49,7 @@ from pagein.formats.parsing import (
     request_fields,
     type_name,
 )
+from pagein.formats.result_images import ResultImages, take_back_images
 
 NAME = "openai"
 
@@ -78,16 +79,17 @@ class OpenAIChat:
         """Parse the messages, in order. Raises FormatError with the path of what is not in the documented shape."""
         rows = request_fields(request)["messages"]
         items = (_item(Fields(row, f"messages[{index}]")) for index, row in enumerate(rows))
-        return images.take_back_images(items)
+        return take_back_images(items, has_own_message=True)
 
     def render(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Render the messages; one more message only appends. Empty system messages are omitted."""
         limited = list(rendering.with_call_limit(messages, rules.MAX_CALLS))
         rows: list[dict[str, Any]] = []
-        results = images.ResultImages()
+        results = ResultImages()
         for message in rendering.with_wire_ids(limited, _wire_id):
             rows += _message_rows(message, is_first=all(row["role"] in rules.SYSTEM_ROLES for row in rows))
-            rows += results.rows_after(message, _image_row)
+            if shown := results.parts_after(message, _text_row, _image_or_none):
+                rows.append({"role": "user", "content": shown})
         return {"messages": rendering.replace_surrogates(rows)}
 
     def problems(self, request: Any) -> tuple[str, ...]:
@@ -341,6 +343,11 @@ def _image_row(image: Image) -> dict[str, Any]:
         return _text_row(rendering.image_placeholder(image))
     source = {"url": url, "detail": image.detail} if image.detail in rules.DETAILS else {"url": url}
     return {**(rendering.own_fields(image.extra, NAME) or {}), "type": "image_url", "image_url": source}
+
+
+def _image_or_none(image: Image) -> dict[str, Any] | None:
+    row = _image_row(image)
+    return None if row["type"] == "text" else row
 
 
 def _call_row(call: ToolCall) -> dict[str, Any]:

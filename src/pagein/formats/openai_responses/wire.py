@@ -49,7 +49,7 @@ from pagein.formats.parsing import (
     opaque_part,
     part_types,
     readable_text,
-    request_rows,
+    strict_request_rows,
     type_name,
 )
 
@@ -87,7 +87,7 @@ class OpenAIResponses:
         """Parse a list of items, one item, or a request with ``input``. Raises FormatError with the path of the fault."""
         items: list[Item] = []
         turn = _Turn()
-        for index, row in enumerate(request_rows(request)):
+        for index, row in enumerate(strict_request_rows(request)):
             path = f"input[{index}]"
             if not isinstance(row, dict):
                 raise FormatError(f"expected an object, not {type_name(row)}", path=path)
@@ -116,7 +116,7 @@ class OpenAIResponses:
     def problems(self, request: Any) -> tuple[str, ...]:
         """Return every rule of the Responses API that the items break. Never raises."""
         try:
-            rows = request_rows(request)
+            rows = strict_request_rows(request)
         except FormatError as error:
             return (str(error),)
         return rules.problems(rows)

@@ -1,7 +1,7 @@
-"""Images that a tool returned: sent in a user message behind the results of the turn, and read back from it.
+"""Images that a tool returned, where results have only text: the user shows them behind the results of the turn.
 
-The result has the name of the image, ``[image 0a1b2c3d4e5f]``, in the image's place. The user message has, for each image,
-its name and then the image. It is known again by both: a name is the digest of the image behind it, and stands in a
+The result has the name of the image, ``[image 0a1b2c3d4e5f]``, in the image's place. The user's parts have, for each image,
+its name and then the image. They are known again by both: a name is the digest of the image behind it, and stands in a
 result directly before. Words alone never make a message ours.
 """
 
@@ -26,8 +26,13 @@ class ResultImages:
     images: list[Image] = field(default_factory=list)
     open_ids: set[str] = field(default_factory=set)
 
-    def rows_after(self, message: Message, render_image: Callable[[Image], Row]) -> list[Row]:
-        """Return the user message with the images of a turn's results if this message is the last of them; else none."""
+    def parts_after(
+        self, message: Message, make_text: Callable[[str], Row], render_image: Callable[[Image], Row | None]
+    ) -> list[Row]:
+        """Return the user's parts with the images of a turn's results if this message is the last of them; else none.
+
+        ``render_image`` returns None for an image that the API refuses: the result has its name, and that is all.
+        """
         if message.role != "tool":
             self.images, self.open_ids = [], {call.id for call in message.tool_calls}
             return []
@@ -35,36 +40,41 @@ class ResultImages:
         self.open_ids.discard(message.call_id)
         if self.open_ids or not self.images:
             return []
-        rows = [(image_placeholder(image), render_image(image)) for image in self.images]
+        rows = [(make_text(image_placeholder(image)), render_image(image)) for image in self.images]
         self.images = []
-        # An image the API refuses is rendered as its name, which the result has already.
-        parts = [part for name, row in rows if row["type"] != "text" for part in ({"type": "text", "text": name}, row)]
-        return [{"role": "user", "content": parts}] if parts else []
+        return [part for name, row in rows if row is not None for part in (name, row)]
 
 
-def take_back_images(items: Iterable[Item]) -> tuple[Item, ...]:
-    """Return the items with the images that ``ResultImages`` sent behind the results back in their results."""
+def take_back_images(items: Iterable[Item], *, has_own_message: bool) -> tuple[Item, ...]:
+    """Return the items with the images that ``ResultImages`` sent behind the results back in their results.
+
+    ``has_own_message``: the images are a message of their own, so one with more in it is the user's.
+    """
     whole: list[Item] = []
     for item in items:
         images = _named_images(item)
+        parts = as_parts(item.content) if isinstance(item, TaskStep) else ()
+        rest = parts[2 * len(images) :]
         first = next((at for at in range(len(whole), 0, -1) if not isinstance(whole[at - 1], Observation)), 0)
-        if not images or not _put_back(whole, first, images):
+        if not images or (has_own_message and rest) or not _put_back(whole, first, images):
             whole.append(item)
+        elif rest:
+            whole.append(replace(item, content=rest))
     return tuple(whole)
 
 
 def _named_images(item: Item) -> list[tuple[str, Image]]:
-    """Return the images of a user's message with their names, if it has nothing else; else none."""
+    """Return the images at the head of a user's message that stand behind their names."""
     if not isinstance(item, TaskStep) or item.extra is not None:
         return []
-    pairs = list(_pairs(as_parts(item.content)))
-    return pairs if 2 * len(pairs) == len(as_parts(item.content)) else []
+    return list(_leading_pairs(as_parts(item.content)))
 
 
-def _pairs(parts: tuple[Part, ...]) -> Iterator[tuple[str, Image]]:
+def _leading_pairs(parts: tuple[Part, ...]) -> Iterator[tuple[str, Image]]:
     for name, image in zip(parts[::2], parts[1::2], strict=False):
-        if isinstance(name, Text) and isinstance(image, Image) and name == Text(image_placeholder(image)):
-            yield name.text, image
+        if not isinstance(name, Text) or not isinstance(image, Image) or name != Text(image_placeholder(image)):
+            return
+        yield name.text, image
 
 
 def _put_back(items: list[Item], first: int, images: list[tuple[str, Image]]) -> bool:
