@@ -14,7 +14,7 @@ raise. The rules, in the counter's tokens:
 * content: text by its tokens; an image by ``counter.image``, and at least 16 for the name that may replace it; opaque
   content by the longer of its ``text`` and its ``body``, with each image in it as an image, and reasoning that can be
   read without its signature (see ``opaque``); one more for each part of a list;
-* a tool call: name, arguments and id, and 8;
+* a tool call: name, arguments and id, and 8; what a name has beyond 8 a second time, as Gemini's results repeat it;
 * an id, a name and arguments that some format rewrites: by the longest of their encodings;
 * ``extra``, anywhere: by its ``text``, or by its ``body`` where it has no text, except ``cache_control``, which
   models do not see.
@@ -194,6 +194,7 @@ def part_tokens(part: Part, counter: TokenCounter) -> int:
 def _call_tokens(call: ToolCall, counter: TokenCounter) -> int:
     name = max(counter.text(text) for text in (call.name, *wire_names(call.name)))
     arguments = max(counter.text(text) for text in argument_texts(call.arguments))
+    name += max(0, name - CALL_TOKENS)
     return CALL_TOKENS + name + arguments + _id_tokens(call.id, counter) + _extra_tokens(call.extra, counter)
 
 
