@@ -63,6 +63,12 @@ def test_a_short_id_of_openai_is_sent_as_it_is():
     assert render("openai-responses", ASK, *turn(ToolCall("x" * 64, "f")))[1]["call_id"] == "x" * 64
 
 
+def test_an_id_with_a_signature_of_a_gateway_stays_whole():
+    call_id = f"call_1__thought__{'c2ln' * 100}"
+    for name in ("openai", "langchain"):
+        assert call_id in json.dumps(render(name, ASK, *turn(ToolCall(call_id, "f"))))
+
+
 def test_a_rewritten_id_has_a_hash_that_no_search_repeats():
     ids = {wire_id(f"a.{number}") for number in range(100_000)}  # 32 bits collide in 69 % of such sets
     assert len(ids) == 100_000

@@ -25,6 +25,9 @@ FAILURE_PREFIX = "Error: "
 ID_MIN_LIMIT = 40
 """The longest id of a call that every provider takes: OpenAI's limit for chat completions."""
 
+GATEWAY_MARK = "__thought__"
+"""What LiteLLM puts between an id and the signature of a thought of Gemini's; its ids are long and must stay whole."""
+
 MAX_ARGUMENT_DEPTH = 120
 """Deeper arguments are sent as text. Within a request this must stay below ``formats.parsing.MAX_DEPTH``."""
 

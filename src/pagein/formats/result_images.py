@@ -53,10 +53,12 @@ def take_back_images(items: Iterable[Item], *, has_own_message: bool) -> tuple[I
     whole: list[Item] = []
     for item in items:
         images = _named_images(item)
-        parts = as_parts(item.content) if isinstance(item, TaskStep) else ()
-        rest = parts[2 * len(images) :]
         first = next((at for at in range(len(whole), 0, -1) if not isinstance(whole[at - 1], Observation)), 0)
-        if not images or (has_own_message and rest) or not _put_back(whole, first, images):
+        if not images or not isinstance(item, TaskStep):
+            whole.append(item)
+            continue
+        rest = as_parts(item.content)[2 * len(images) :]
+        if (has_own_message and rest) or not _put_back(whole, first, images):
             whole.append(item)
         elif rest:
             whole.append(replace(item, content=rest))

@@ -356,7 +356,7 @@ def _response_part(message: Message, name: str, *, has_id: bool) -> Row:
     function: Row = {**(rest if isinstance(rest, dict) else {}), **({"id": message.call_id} if has_id else {})}
     function |= {"name": name, "response": _response_value(message)}
     parts = [part for part in as_parts(message.content) if _is_in_response(part)]
-    rows = [render_image(part) if isinstance(part, Image) else rendering.own_fields(part, NAME) for part in parts]
+    rows = [render_image(part) if isinstance(part, Image) else _part_row(part, "result") for part in parts]
     if any(rows):
         function["parts"] = [row for row in rows if row]
     return {**beside, "functionResponse": function}

@@ -298,7 +298,7 @@ def _usage(value: Any) -> Usage | None:
 
 
 def _wire_id(call_id: str) -> str:
-    return wire_id(call_id, openai_rules.ID_MAX_CHARS)
+    return wire_id(call_id, None if openai_rules.is_short_id(call_id) else openai_rules.ID_MAX_CHARS)
 
 
 def _message_row(message: Message) -> Block | None:

@@ -5,7 +5,8 @@ a problem. A system message in mid-conversation keeps its role, which OpenAI acc
 checked. The limits are those of the API's own errors:
 
 * an id of a call: "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40"
-  (vercel/ai#5171, microsoft/autogen#6377);
+  (vercel/ai#5171, microsoft/autogen#6377). LiteLLM's ids with a thought's signature are longer: the gateway takes them
+  back, and needs them whole (BerriAI/litellm#16895);
 * calls of a message: "Invalid 'messages[3].tool_calls': array too long. Expected an array with maximum length 128"
   (pydantic/pydantic-ai#1105, openai/openai-dotnet#317).
 """
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.events.tool_call_encoding import ID_MIN_LIMIT
+from pagein.events.tool_call_encoding import GATEWAY_MARK, ID_MIN_LIMIT
 from pagein.formats.parsing import is_utf8, request_fields, type_name
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -103,7 +104,7 @@ def _pair_problems(messages: Rows) -> Iterator[str]:
         yield from (f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items())
         open_calls, answered = {}, set()
         for place, call_id in _call_ids(message):
-            if not isinstance(call_id, str) or not 1 <= len(call_id) <= ID_MAX_CHARS:
+            if not isinstance(call_id, str) or not is_short_id(call_id):
                 yield f"messages[{index}].tool_calls[{place}].id: expected 1 to {ID_MAX_CHARS} characters, not {call_id!r}"
             if not isinstance(call_id, str) or not call_id:
                 continue
@@ -113,6 +114,11 @@ def _pair_problems(messages: Rows) -> Iterator[str]:
                 used_ids.add(call_id)
                 open_calls[call_id] = index
     yield from (f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items())
+
+
+def is_short_id(call_id: str) -> bool:
+    """Return True if the API takes an id of this length, or a gateway made it."""
+    return 0 < len(call_id) <= ID_MAX_CHARS or GATEWAY_MARK in call_id
 
 
 def _call_ids(message: dict[str, Any]) -> Iterator[tuple[int, Any]]:

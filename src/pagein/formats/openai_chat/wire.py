@@ -366,5 +366,5 @@ def _call_row(call: ToolCall) -> dict[str, Any]:
 
 def _wire_id(call_id: str) -> str:
     """Return the id unchanged if it has 1 to 40 characters of any text; another one is rewritten."""
-    is_valid = 0 < len(call_id) <= rules.ID_MAX_CHARS and is_utf8(call_id)
+    is_valid = rules.is_short_id(call_id) and is_utf8(call_id)
     return call_id if is_valid else wire_id(call_id, rules.ID_MAX_CHARS)
