@@ -63,6 +63,14 @@ def test_a_short_id_of_openai_is_sent_as_it_is():
     assert render("openai-responses", ASK, *turn(ToolCall("x" * 64, "f")))[1]["call_id"] == "x" * 64
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_rewritten_request_that_is_handed_back_is_the_same(name):
+    ids = ["a.b|c", "x" * 300, "\ud800", "pagein-", "é" * 50]
+    calls = [ToolCall(call_id, "read.it") for call_id in ids]
+    rows = render(name, ASK, *turn(*calls, output=(Text("x"), PNG), is_error=True), Message("user", "And?"))
+    assert render(name, *items_to_messages(format_named(name).parse(rows))) == rows
+
+
 def test_an_id_with_a_signature_of_a_gateway_stays_whole():
     call_id = f"call_1__thought__{'c2ln' * 100}"
     for name in ("openai", "langchain"):

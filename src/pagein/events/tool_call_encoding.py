@@ -38,6 +38,7 @@ _REWRITTEN_PREFIX = "pagein-"
 _READABLE_MAX_CHARS = 8
 _DIGEST_BYTES = 12
 _SAFE = re.compile(r"[a-zA-Z0-9_-]+")
+_REWRITTEN = re.compile(r"pagein-[a-zA-Z0-9_-]{0,8}-[0-9a-f]{24}")
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 _REPORTS_FAILURE = re.compile(
     r"\W*(?:\w*(?:error|exception)\b|fail(?:ed|ure)?\b|traceback\b|fatal\b|no result was recorded\b)", re.IGNORECASE
@@ -48,15 +49,16 @@ _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 def wire_id(call_id: str, max_chars: int | None = None) -> str:
     """Return the id in characters every provider accepts: equal for equal ids, different for different ones.
 
-    A valid id of at most ``max_chars`` is unchanged. A rewritten one has at most 40 characters, the least that a provider
-    takes: a readable part and 96 bits of a hash. Two texts with one hash of 32 bits are found in a second, with one of 96
-    bits not by a search of years.
+    A valid id of at most ``max_chars`` is unchanged, and so is a rewritten one that is handed back. A rewritten one has at
+    most 40 characters, the least that a provider takes: a readable part and 96 bits of a hash. Two texts with one hash of
+    32 bits are found in a second, with one of 96 bits not by a search of years.
 
     >>> wire_id("toolu_01A"), wire_id("functions.run-it:0")
     ('toolu_01A', 'pagein-function-609f1fc4a889da5dde5e49a9')
     """
     is_short = max_chars is None or len(call_id) <= max_chars
-    if is_short and _SAFE.fullmatch(call_id) and not call_id.startswith(_REWRITTEN_PREFIX):
+    looks_rewritten = call_id.startswith(_REWRITTEN_PREFIX) and not _REWRITTEN.fullmatch(call_id)
+    if is_short and _SAFE.fullmatch(call_id) and not looks_rewritten:
         return call_id
     digest = blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
     return f"{_REWRITTEN_PREFIX}{_UNSAFE.sub('_', call_id)[:_READABLE_MAX_CHARS]}-{digest}"
