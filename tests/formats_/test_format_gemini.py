@@ -162,6 +162,10 @@ def test_a_request_is_read_in_every_spelling():
         ([user({"functionResponse": {"name": "f", "response": "x"}})], "response"),
         ({"contents": [user()], "systemInstruction": 3}, "systemInstruction"),
         ([3], "contents[0]"),
+        ([{}], "contents[0].parts"),
+        ([{"role": "user"}], "contents[0].parts"),
+        ([{"role": "user", "content": "Hi"}], "contents[0].parts"),
+        ([{"role": "model", "content": "Hi"}], "contents[0].parts"),
     ],
 )
 def test_a_fault_has_a_path(request_, path):

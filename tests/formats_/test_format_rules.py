@@ -1,6 +1,7 @@
 """Each rule of each provider: one request that breaks it and nothing else, so that no rule could be left out."""
 
 import ast
+import base64
 import inspect
 import sys
 
@@ -19,10 +20,16 @@ from pagein.errors import FormatError, Illegal
 from pagein.formats import validate
 from pagein.formats.anthropic import rules as anthropic_rules
 from pagein.formats.openai_chat import rules as openai_rules
+from pagein.testing.counters import png
 
 
 def image(url="https://e.org/a.png", **more):
     return {"type": "image_url", "image_url": {"url": url, **more}}
+
+
+def png_block(width, height):
+    data = base64.b64encode(png(width, height)).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
 
 
 def tool_call(*calls):
@@ -123,6 +130,8 @@ ANTHROPIC_ILLEGAL = {
     "result block without type": ([*CALL, user_turn(res("a", ["x"]))], "content[0].content[0]: not an object with a type"),
     "empty text in a result": ([*CALL, user_turn(res("a", [block("")]))], "content[0].content[0].text: empty"),
     "too many images": ([user_turn(*[IMAGE] * 101)], "messages: 101 images, the API takes 100"),
+    "too large an image": ([user_turn(png_block(8_001, 10))], "messages: an image with a side of 8001 pixels"),
+    "too large an image among many": ([user_turn(png_block(2_001, 10), *[IMAGE] * 20)], "messages: 21 images and a side of 2001 pixels"),
     "failed result without content": ([*CALL, user_turn(res("a", "", is_error=True))], "empty, though the result is an error"),
     "failed result with a picture": ([*CALL, user_turn(res("a", [IMAGE], is_error=True))], "image in a failed result"),
     "thinking without signature": ([user_turn(), model_turn({"type": "thinking", "thinking": "x"}, block("x")), user_turn()], "content[0].signature"),

@@ -23,6 +23,7 @@ from pagein.events.steps import (
 )
 from pagein.events.tool_call_encoding import FAILURE_PREFIX, reports_failure, wire_id
 from pagein.formats import FORMATS, format_named, rendering
+from pagein.testing.counters import png
 from pagein.testing.formats import items_to_messages
 
 ASK = Message("user", "Go.")
@@ -167,16 +168,15 @@ def test_reasoning_that_the_api_cannot_find_is_left_out():
     assert render("openai-responses", ASK, Message("assistant", (thought, Text("Hi"))), ASK)[1]["role"] == "assistant"
 
 
-def test_no_item_has_the_id_of_another():
-    said = {"type": "message", "id": "msg_1", "role": "assistant", "content": "Hi", "status": "completed"}
-    search = {"type": "web_search_call", "id": "ws_1", **IDLESS["web_search_call"]}
+def test_equal_items_get_ids_of_their_own():
+    said = {"role": "assistant", "content": "Hi"}
+    search = {"type": "web_search_call", **IDLESS["web_search_call"]}
     user = {"role": "user", "content": "Go."}
     form = format_named("openai-responses")
-    rows = [user, search, said, user, search, said, user]
-    assert [problem for problem in form.problems(rows) if "used twice" in problem]
-    rendered = render("openai-responses", *items_to_messages(form.parse(rows)))
-    assert rendered[:4] == rows[:4]
-    assert "id" not in rendered[5]
+    messages = items_to_messages(form.parse([user, search, said, user, search, said, user]))
+    rows = render("openai-responses", *messages)
+    assert rows[1]["id"] != rows[4]["id"]
+    assert render("openai-responses", *messages[:3]) == rows[:4], "a longer request keeps the ids"
 
 
 # -- images
@@ -194,6 +194,16 @@ def test_the_oldest_images_of_anthropic_become_text(count):
     assert all(
         (rendering.image_placeholder(picture) in request) != seen for picture, seen in zip(pictures, shown, strict=True)
     )
+
+
+@pytest.mark.parametrize(
+    ("side", "count", "shown"), [(1_500, 60, 60), (2_500, 20, 20), (2_500, 21, 16), (2_500, 60, 20), (9_000, 3, 0)]
+)
+def test_large_images_of_anthropic_keep_to_the_limits(side, count, shown):
+    pictures = [Image(png(side, 10 + number), "image/png") for number in range(count)]
+    request = json.dumps(render("anthropic", *(Message("user", (Text("Look."), each)) for each in pictures)))
+    seen = [rendering.image_base64(picture) in request for picture in pictures]
+    assert (sum(seen), seen) == (shown, sorted(seen))
 
 
 def test_images_in_documents_of_anthropic_count_too():

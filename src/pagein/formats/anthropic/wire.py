@@ -30,6 +30,7 @@ from pagein.events.steps import (
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import rendering
 from pagein.formats.anthropic import rules
+from pagein.formats.anthropic.limits import limit_images
 from pagein.formats.base import Item
 from pagein.formats.parsing import (
     Fields,
@@ -55,9 +56,6 @@ _RESPONSE_KEYS = (
     "diagnostics",
     "context_management",
 )
-
-_IMAGE_BATCH = 20
-"""Images that become text together, so that not every new image changes the beginning of the request."""
 
 # Types that kept parts may not have, because the renderer alone pairs calls and results.
 _PAIRED_TYPES = ("tool_use", "tool_result")
@@ -101,7 +99,7 @@ class Anthropic:
                 system += blocks
             else:
                 _append_turn(turns, "assistant" if message.role == "assistant" else "user", blocks)
-        _limit_images([turn["content"] for turn in turns])
+        limit_images([turn["content"] for turn in turns])
         _limit_markers([*system, *(block for turn in turns for block in turn["content"])], self.cache_markers)
         return {"system": system, "messages": turns} if system else {"messages": turns}
 
@@ -440,17 +438,6 @@ def _without_orphan_results(blocks: Iterable[Block], used: set[str]) -> Iterator
             yield block
         elif (text := opaque_part("anthropic", kind, block).text).strip():
             yield {"type": "text", "text": text}
-
-
-def _limit_images(contents: list[list[Block]]) -> None:
-    """Replace the oldest images by their names where there are more than the API takes."""
-    images = rules.image_blocks(contents)
-    batches = -(-max(0, len(images) - rules.MAX_IMAGES) // _IMAGE_BATCH)
-    for block in images[: batches * _IMAGE_BATCH]:
-        name = rendering.image_placeholder(_image(Fields(block, "")) or Image(url=compact_json(block)))
-        marker = {key: block[key] for key in ("cache_control",) if key in block}
-        block.clear()
-        block.update(_text_block(name), **marker)
 
 
 def _limit_markers(blocks: list[Block], limit: int) -> None:

@@ -77,6 +77,8 @@ class Gemini:
         for index, row in enumerate(rows):
             content = Fields(row, f"contents[{index}]")
             role = content.text_or_empty("role") or "user"
+            if not isinstance(row.get("parts", [] if role == "model" else None), list) or "content" in row:
+                raise content.error("parts", f"expected a list of parts, not {type_name(row.get('parts'))}")
             if role == "model":
                 step = _action(content)
                 calls = list(step.tool_calls)

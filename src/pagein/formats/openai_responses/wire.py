@@ -315,18 +315,15 @@ def _parts(output: Any, path: str) -> Content:
 
 
 def _with_item_ids(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield the items with an id where one is needed, and no id twice. A longer request keeps the ids of a shorter one."""
+    """Yield the items with an id where one is needed. A longer request keeps the ids of a shorter one."""
     used: set[str] = set()
     for row in rows:
-        own = rules.item_id(row)
         prefix = rules.ID_PREFIXES.get(str(row.get("type")))
-        if (own and own in used) or (prefix and not own):
-            row = {key: value for key, value in row.items() if key != "id"}  # noqa: PLW2901
-            if prefix:
-                own = _derived_id(prefix, row, used)
-                row["id"] = own
+        own = rules.item_id(row)
+        if prefix and not own:
+            own = _derived_id(prefix, row, used)
         used.add(own)
-        yield row
+        yield {**row, "id": own} if prefix else row
 
 
 def _derived_id(prefix: str, row: Row, used: set[str]) -> str:
