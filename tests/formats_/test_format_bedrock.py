@@ -150,6 +150,10 @@ def test_a_whole_response_is_read_with_its_usage():
     (step,) = Bedrock().parse({"output": {"message": assistant("Hi.")}, "usage": usage, "stopReason": "end_turn"})
     assert step.content == (Text("Hi."),)
     assert step.usage == Usage(123, 5, 20)
+    with AgentMemory.open(":memory:", budget=8_000, format="bedrock") as memory:
+        memory.record_messages([user("Hi")])
+        memory.record_messages({"output": {"message": assistant("Hi.")}, "usage": usage})
+        assert memory.steps[1].usage == Usage(123, 5, 20)
 
 
 def test_system_and_words_are_read_in_both_spellings():

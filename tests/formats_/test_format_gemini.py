@@ -126,6 +126,11 @@ def test_the_sdks_objects_are_read_as_they_are():
     (step,) = Gemini().parse(whole)
     assert (step.usage, step.model) == (Usage(100, 12, 20), "gemini-3-pro")
     assert step.tool_calls == action.tool_calls
+    with AgentMemory.open(":memory:", budget=8_000, format="gemini") as memory:
+        memory.record_messages(picture)
+        memory.record_messages(whole)
+        assert memory.steps[1].usage == Usage(100, 12, 20)
+        assert len(memory.steps) == 2
 
 
 def test_a_tool_is_a_declaration_of_the_sdk():

@@ -143,7 +143,21 @@ def request_rows(request: Any) -> list[Any]:
     if isinstance(messages, (list, tuple)):
         rows: list[Any] = to_plain_json(messages, "messages", encode_bytes=True)
         return rows
-    return strict_request_rows(request)
+    response = _response_row(request)
+    return strict_request_rows(request) if response is None else [response]
+
+
+def _response_row(request: Any) -> dict[str, Any] | None:
+    """Return a whole response or one content of Gemini, or a response of Bedrock, as plain JSON; None for any other."""
+    if not isinstance(request, Mapping) and not callable(getattr(type(request), "model_dump", None)):
+        return None
+    plain = to_plain_json(request, "messages", encode_bytes=True) if not isinstance(request, Mapping) else request
+    output = plain.get("output") if isinstance(plain, Mapping) else None
+    is_response = isinstance(output, Mapping) and "message" in output
+    if not isinstance(plain, Mapping) or not (is_response or {"parts", "candidates"} & plain.keys()):
+        return None
+    row: dict[str, Any] = to_plain_json(plain, "messages", encode_bytes=True)
+    return row
 
 
 def content_rows(contents: Any) -> list[Any]:
