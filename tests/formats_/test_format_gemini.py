@@ -103,6 +103,18 @@ def test_every_feature_is_one_to_the_sdk():
     assert blobs[0].data == b"\x89PNG\r\n", "the SDK takes bytes and encodes them itself"
 
 
+def test_keywords_have_bytes_where_the_sdk_has_them_and_nowhere_else():
+    rows = [
+        user(IMAGE),
+        model(call(args={"data": "c2ln"}, thoughtSignature="c2ln")),
+        user(response(value={"data": "c2ln"})),
+    ]
+    picture, action, answer = (content["parts"][0] for content in keywords("gemini", {"messages": rows})["contents"])
+    assert picture["inlineData"]["data"].startswith(b"\x89PNG")
+    assert action["thoughtSignature"] == b"sig"
+    assert action["functionCall"]["args"] == answer["functionResponse"]["response"] == {"data": "c2ln"}
+
+
 def test_the_sdks_objects_are_read_as_they_are():
     content = types.Content(
         role="model",
