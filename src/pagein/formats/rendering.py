@@ -31,6 +31,9 @@ def with_wire_ids(messages: Iterable[Message], encode: Callable[[str], str]) -> 
     wire_ids: dict[str, str] = {}
     used: set[str] = set()
     for message in messages:
+        if not message.tool_calls and message.role != "tool":
+            yield message
+            continue
         for call in message.tool_calls:
             if call.id not in wire_ids:
                 wire_ids[call.id] = _unused_id(call.id, encode, used)
