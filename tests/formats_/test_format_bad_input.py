@@ -326,7 +326,9 @@ def test_ten_thousand_parallel_calls_take_no_time(name):
     started = time.perf_counter()
     messages = items_to_messages(format_.parse(rows))
     assert len(messages) == 10_002
-    assert format_.problems(rows) == format_.problems(format_.render(messages)) == ()
+    # OpenAI takes 128 calls a message, so the request has them in several.
+    assert all(".tool_calls: 10000 calls" in problem for problem in format_.problems(rows))
+    assert format_.problems(format_.render(messages)) == ()
     assert time.perf_counter() - started < 30  # a square of ten thousand takes minutes
 
 

@@ -15,13 +15,13 @@ from pagein.formats.openai_chat.wire import OpenAIChat
 def test_the_formats_have_the_names_they_are_found_by():
     assert format_named("openai") == OpenAIChat()
     assert format_named("anthropic") == Anthropic()
-    for name in ("openai", "openai-responses", "anthropic", "langchain"):
+    for name in ("openai", "openai-responses", "anthropic", "gemini", "bedrock", "langchain"):
         assert format_named(name).name == name
 
 
-@pytest.mark.parametrize("name", ["", "OpenAI", "gemini"])
+@pytest.mark.parametrize("name", ["", "OpenAI", "cohere"])
 def test_an_unknown_format_names_the_known_ones(name):
-    with pytest.raises(ConfigurationError, match="use 'openai', 'anthropic', 'openai-responses' or 'langchain'"):
+    with pytest.raises(ConfigurationError, match=r"use 'openai', 'anthropic', .* 'gemini', 'bedrock' or 'langchain'"):
         format_named(name)
     with pytest.raises(ConfigurationError):
         validate([], format=name)

@@ -18,7 +18,6 @@ class TestOpenAIChat(FormatTests):
             "error flag",
             "foreign parts",
             "image from the assistant",
-            "image in a result",
             "image in instructions",
             "lone surrogates",
             "tool name",
@@ -200,7 +199,11 @@ def test_a_refusal_made_elsewhere_is_said_and_thinking_is_not():
 def test_images_stand_only_with_the_user():
     image = Image(b"png", "image/png")
     placeholder = f"[image {image.digest[:12]}]"
-    assert render(Message("tool", (image,), call_id="a")) == [tool("a", [text(placeholder)])]
+    shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}}
+    assert render(Message("tool", (image,), call_id="a")) == [
+        tool("a", [text(placeholder)]),
+        user([text(placeholder), shown]),
+    ]
     assert render(Message("assistant", (image,))) == [assistant([text(placeholder)])]
     assert render(Message("system", (image,))) == [system([text(placeholder)])]
     assert render(Message("user", (Image(),)))[0]["content"][0]["type"] == "text"

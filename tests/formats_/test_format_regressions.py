@@ -41,7 +41,6 @@ CUT = {
     "adk-python#4740: the pending call is gone": [user(), tool("adk-request-confirmation")],
     "deer-flow#4039: a request that begins with the assistant": [assistant("Earlier: ..."), user()],
     "holmesgpt#2173: a request that ends with the assistant": [user(), assistant("Shall I?")],
-    "llama.cpp templates: instructions in the middle": [user(), assistant("Hi"), system("Summary: ..."), user()],
 }
 
 
@@ -51,9 +50,8 @@ def test_a_cut_transcript_is_refused_before_it_is_sent(rows):
         validate(rows, "openai")
 
 
-@pytest.mark.parametrize("name", [name for name in CUT if "in the middle" not in name])
+@pytest.mark.parametrize("name", CUT)
 def test_a_cut_transcript_is_refused_by_the_other_provider_too(name):
-    """All but instructions in the middle, for which Anthropic's request has a place of its own."""
     messages = [
         Message(
             row["role"],

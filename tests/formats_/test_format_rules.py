@@ -1,6 +1,7 @@
 """Each rule of each provider: one request that breaks it and nothing else, so that no rule could be left out."""
 
 import ast
+import base64
 import inspect
 import sys
 
@@ -19,10 +20,16 @@ from pagein.errors import FormatError, Illegal
 from pagein.formats import validate
 from pagein.formats.anthropic import rules as anthropic_rules
 from pagein.formats.openai_chat import rules as openai_rules
+from pagein.testing.counters import png
 
 
 def image(url="https://e.org/a.png", **more):
     return {"type": "image_url", "image_url": {"url": url, **more}}
+
+
+def png_block(width, height):
+    data = base64.b64encode(png(width, height)).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
 
 
 def tool_call(*calls):
@@ -36,8 +43,6 @@ OPENAI_ILLEGAL = {
     "no message at all": ([], "there is none"),
     "a message that is no object": ([user(), "hi"], "messages[1]: expected an object"),
     "nothing but instructions": ([system()], "nothing but instructions"),
-    "instructions in the middle": ([user(), system(), user()], "messages[1]: a system message after"),
-    "developer in the middle": ([user(), {"role": "developer", "content": "x"}, user()], "messages[1]: a developer message after"),
     "assistant first": ([assistant("Hi"), user()], "begins with assistant"),
     "assistant last": ([user(), assistant("Hi")], "ends with assistant"),
     "unknown role": ([user(), {"role": "narrator", "content": "x"}, user()], "messages[1].role: 'narrator'"),
@@ -49,7 +54,9 @@ OPENAI_ILLEGAL = {
     "second answer": ([*tool_call(call("a")), tool("a")], "messages[3]: a second answer"),
     "answer without id": ([*tool_call(call("a")), {"role": "tool", "content": "x"}], "messages[3].tool_call_id"),
     "answer with an empty id": ([*tool_call(call("a")), tool("")], "messages[3].tool_call_id"),
-    "empty id": (tool_call(call("a"), call("")), "messages[1].tool_calls[1].id: missing"),
+    "empty id": (tool_call(call("a"), call("")), "messages[1].tool_calls[1].id: expected 1 to 40 characters"),
+    "an id too long": (tool_call(call("a" * 41)), "messages[1].tool_calls[0].id: expected 1 to 40 characters"),
+    "too many calls": (tool_call(*(call(f"c{n}") for n in range(129))), "messages[1].tool_calls: 129 calls, the API takes 128"),
     "one id twice in a message": ([user(), assistant(tool_calls=[call("a"), call("a")]), tool("a")], "tool_calls[1].id: 'a' is used twice"),
     "one id twice in a request": ([*tool_call(call("a")), assistant(tool_calls=[call("a")]), user()], "messages[3].tool_calls[0].id: 'a' is used twice"),
     "arguments as an object": (tool_call(call("a", arguments={})), "function.arguments: expected text, not dict"),
@@ -122,6 +129,9 @@ ANTHROPIC_ILLEGAL = {
     "result content of a wrong type": ([*CALL, user_turn(res("a", 3))], "content[0].content: expected text or a list"),
     "result block without type": ([*CALL, user_turn(res("a", ["x"]))], "content[0].content[0]: not an object with a type"),
     "empty text in a result": ([*CALL, user_turn(res("a", [block("")]))], "content[0].content[0].text: empty"),
+    "too many images": ([user_turn(*[IMAGE] * 101)], "messages: 101 images, the API takes 100"),
+    "too large an image": ([user_turn(png_block(8_001, 10))], "messages: an image with a side of 8001 pixels"),
+    "too large an image among many": ([user_turn(png_block(2_001, 10), *[IMAGE] * 20)], "messages: 21 images and a side of 2001 pixels"),
     "failed result without content": ([*CALL, user_turn(res("a", "", is_error=True))], "empty, though the result is an error"),
     "failed result with a picture": ([*CALL, user_turn(res("a", [IMAGE], is_error=True))], "image in a failed result"),
     "thinking without signature": ([user_turn(), model_turn({"type": "thinking", "thinking": "x"}, block("x")), user_turn()], "content[0].signature"),
@@ -233,9 +243,9 @@ def test_every_rule_is_in_the_table(rules, table):
 
 def test_a_request_may_break_several_rules_and_hears_of_each():
     with pytest.raises(Illegal) as caught:
-        validate([assistant(None), system()], format="openai")
+        validate([assistant(None), tool("a"), assistant("")], format="openai")
     assert caught.value.format == "openai"
-    assert len(caught.value.problems) == 4
+    assert len(caught.value.problems) == 5
     assert all(problem in str(caught.value) for problem in caught.value.problems)
     assert isinstance(caught.value, FormatError)
 

@@ -38,6 +38,8 @@ def memory():
         ("openai-responses", lambda tool: tool["name"]),
         ("anthropic", lambda tool: tool["name"]),
         ("langchain", lambda tool: tool["function"]["name"]),
+        ("gemini", lambda tool: tool["name"]),
+        ("bedrock", lambda tool: tool["toolSpec"]["name"]),
     ],
 )
 def test_every_tool_is_spelled_for_every_provider(memory, form, name_of):
@@ -49,11 +51,14 @@ def test_every_tool_is_spelled_for_every_provider(memory, form, name_of):
         "openai-responses": "parameters",
         "anthropic": "input_schema",
         "langchain": "parameters",
+        "gemini": "parametersJsonSchema",
+        "bedrock": "inputSchema",
     }
     for each in tools:
-        described = each.get("function", each)
+        described = each.get("function", each.get("toolSpec", each))
         assert described["description"]
-        assert described[schema[form]]["additionalProperties"] is False
+        parameters = described[schema[form]]
+        assert parameters.get("json", parameters)["additionalProperties"] is False
 
 
 def test_tools_of_an_unknown_provider_are_refused(memory):

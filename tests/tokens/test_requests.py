@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pagein.events.messages import Message
 from pagein.events.steps import Image, Opaque, Text, ToolCall
-from pagein.formats import format_named
+from pagein.formats import FORMATS, format_named
 from pagein.testing.formats import legal_conversations
 from pagein.tokens.counter import content_tokens, message_tokens, request_tokens
 from pagein.tokens.encodings import Encoding
@@ -47,9 +47,14 @@ OTHER = Opaque("openai", "fields", '{"name": "bob"}')
         (Message("user", (Text("hello"), Image(b"x"))), 4 + 5 + 1 + 1000 + 1),
         (Message("assistant", None, (ToolCall("c1", "read", '{"a":1}'),)), 4 + 8 + 2 + 4 + 8),
         (Message("tool", "ok", call_id="c1"), 4 + 4 + 2),
-        (Message("tool", "ok", call_id="c1", is_error=True), 4 + 4 + 2),
-        (Message("tool", "ok", call_id="a.b"), 4 + 4 + len("pagein-a_b-12345678")),
+        (Message("tool", "ok", call_id="c1", is_error=True), 4 + 4 + 2 + len("Error: ")),
+        (Message("tool", "Error", call_id="c1", is_error=True), 4 + 5 + 2),
+        (Message("tool", (Image(b"x"), Image(b"y")), call_id="c1"), 4 + 2 * 1001 + 2 + 4 + 2 * 33),
+        (Message("tool", "ok", call_id="a.b"), 4 + 4 + len("pagein-a_b-") + 24),
+        (Message("tool", "ok", call_id="a" * 41), 4 + 4 + 41),
+        (Message("user", "<n>x</n>", as_system=Message("system", "x")), 4 + 8),
         (Message("assistant", None, (ToolCall("c1", "a.b", "{oops"),)), 4 + 8 + 2 + 3 + 32),
+        (Message("assistant", None, (ToolCall("c1", "n" * 20, "{}"),)), 4 + 8 + 2 + 20 + 12 + 2),
         (Message("assistant", (Opaque("anthropic", "thinking", '{"signature": "long"}', "hm"),)), 4 + 4 + 8),
         (Message("assistant", (Opaque("anthropic", "redacted_thinking", "{12345}"),)), 4 + 1 + 7 + 8),
         (Message("user", (Text("hello", CACHE),)), 4 + 1 + 5),
@@ -91,6 +96,14 @@ def test_a_request_costs_the_sum_of_its_messages_and_one_more_costs_what_it_cost
 # What is sent, counted a second time by someone who reads only the wire
 
 O200K = Encoding("o200k_base")
+
+
+@dataclass(frozen=True)
+class Free:
+    """Images for one token, so that nothing hides behind their price."""
+
+    def tokens(self, size, detail):
+        return 1
 
 
 def read_tokens(value):
@@ -182,6 +195,68 @@ def test_what_is_counted_is_no_less_than_what_is_sent(name, messages, calls, tim
     ]
     both = (*messages, *calls_and_results(calls), *calls_and_results(replace(call, id=f"{call.id}+") for call in long))
     assert sent_tokens(both, name) <= request_tokens(both, O200K)
+
+
+# Every wire, read by its leaves: what is text, a number or JSON counts, whatever the format calls it
+
+FRAMING = {"type", "role", "mimeType", "media_type", "mime_type", "format", "status", "detail", "spelling"}
+JSON_KEYS = {"input", "args", "arguments"}
+
+
+def is_image_data(row):
+    kinds = [str(row.get(key)) for key in ("type", "mimeType", "media_type")]
+    return any(kind.startswith(("image", "input_image")) for kind in kinds) or "bytes" in row
+
+
+def leaf_tokens(value, key=""):
+    match value:
+        case dict() if key in JSON_KEYS:
+            return O200K.text(json.dumps(value, ensure_ascii=False))
+        case dict() if is_image_data(value):
+            return sum(leaf_tokens(item, name) for name, item in value.items() if name not in IMAGE_KEYS | FRAMING)
+        case dict():
+            return sum(leaf_tokens(item, name) for name, item in value.items() if name not in FRAMING)
+        case list():
+            return sum(leaf_tokens(item, key) for item in value)
+        case str():
+            return O200K.text(value)
+        case int() | float():
+            return O200K.text(str(value))
+    return 0
+
+
+IMAGE_KEYS = {"image_url", "data", "bytes", "url", "source", "base64", "fileUri"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(messages=legal_conversations(), calls=st.lists(hostile, max_size=4))
+@settings(max_examples=60, deadline=None, database=None)
+def test_every_wire_costs_no_more_than_was_counted(name, messages, calls):
+    both = (*messages, *calls_and_results(calls))
+    request = format_named(name).render(both)
+    assert leaf_tokens(request) <= request_tokens(both, replace(O200K, images=CLAUDE))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("calls", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_run_costs_no_more_than_was_counted_on_any_wire(calls, name):
+    messages = calls_and_results(calls)
+    assert leaf_tokens(format_named(name).render(messages)) <= request_tokens(messages, O200K)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("is_error", [True, False])
+def test_results_with_images_and_failures_cost_what_is_sent(name, is_error):
+    pictures = tuple(Image(b"\x89PNG%06d" % number, "image/png") for number in range(30))
+    calls = [ToolCall(f"c{number}", "f") for number in range(30)]
+    results = [
+        Message("tool", (Text("x"), picture), call_id=call.id, is_error=is_error)
+        for call, picture in zip(calls, pictures, strict=True)
+    ]
+    for number in range(1, 30):
+        messages = (Message("user", "Go."), Message("assistant", None, tuple(calls[:number])), *results[:number])
+        sent = leaf_tokens(format_named(name).render(messages))
+        assert sent + number <= request_tokens(messages, replace(O200K, images=Free()))
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])

@@ -16,7 +16,10 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a request. A ``tool`` message answers the call ``call_id``; call ids are unique in a request."""
+    """One message of a request. A ``tool`` message answers the call ``call_id``; call ids are unique in a request.
+
+    ``as_system`` is the system message that a notice stands for, for providers that take one in mid-conversation.
+    """
 
     role: Role
     content: Content | None
@@ -24,3 +27,4 @@ class Message:
     call_id: str = ""
     is_error: bool = False
     extra: Opaque | None = None
+    as_system: Message | None = None

@@ -1,5 +1,7 @@
 """Encoding of tool calls for providers: ids, names and arguments that a provider would refuse are rewritten.
 
+A failed result is marked in its text for the providers whose requests have no field for it.
+
 ``formats`` sends these encodings and ``tokens`` counts them, so they are defined below both.
 """
 
@@ -17,6 +19,15 @@ UNPARSED_KEY = "_unparsed_arguments"
 NAME_LIMITS = (64, 128)
 """The longest tool name in characters: OpenAI's limit, and Anthropic's."""
 
+FAILURE_PREFIX = "Error: "
+"""The prefix of a failed result, for providers whose requests have no field for the failure (both APIs of OpenAI)."""
+
+ID_MIN_LIMIT = 40
+"""The longest id of a call that every provider takes: OpenAI's limit for chat completions."""
+
+GATEWAY_MARK = "__thought__"
+"""What LiteLLM puts between an id and the signature of a thought of Gemini's; its ids are long and must stay whole."""
+
 MAX_ARGUMENT_DEPTH = 120
 """Deeper arguments are sent as text. Within a request this must stay below ``formats.parsing.MAX_DEPTH``."""
 
@@ -24,24 +35,42 @@ _EXACT_MAX_CHARS = 1024
 """Up to this length every encoding of arguments is counted by itself, even where they differ only in spaces."""
 
 _REWRITTEN_PREFIX = "pagein-"
-_READABLE_MAX_CHARS = 40
+_READABLE_MAX_CHARS = 8
+_DIGEST_BYTES = 12
 _SAFE = re.compile(r"[a-zA-Z0-9_-]+")
+_REWRITTEN = re.compile(r"pagein-[a-zA-Z0-9_-]{0,8}-[0-9a-f]{24}")
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
+_REPORTS_FAILURE = re.compile(
+    r"\W*(?:\w*(?:error|exception)\b|fail(?:ed|ure)?\b|traceback\b|fatal\b|no result was recorded\b)", re.IGNORECASE
+)
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
-def wire_id(call_id: str) -> str:
+def wire_id(call_id: str, max_chars: int | None = None) -> str:
     """Return the id in characters every provider accepts: equal for equal ids, different for different ones.
 
-    A valid id is unchanged. A rewritten one has at most 64 characters: a readable part and a hash.
+    A valid id of at most ``max_chars`` is unchanged, and so is a rewritten one that is handed back. A rewritten one has at
+    most 40 characters, the least that a provider takes: a readable part and 96 bits of a hash. Two texts with one hash of
+    32 bits are found in a second, with one of 96 bits not by a search of years.
 
     >>> wire_id("toolu_01A"), wire_id("functions.run-it:0")
-    ('toolu_01A', 'pagein-functions_run-it_0-33bcc244')
+    ('toolu_01A', 'pagein-function-609f1fc4a889da5dde5e49a9')
     """
-    if _SAFE.fullmatch(call_id) and not call_id.startswith(_REWRITTEN_PREFIX):
+    is_short = max_chars is None or len(call_id) <= max_chars
+    looks_rewritten = call_id.startswith(_REWRITTEN_PREFIX) and not _REWRITTEN.fullmatch(call_id)
+    if is_short and _SAFE.fullmatch(call_id) and not looks_rewritten:
         return call_id
-    digest = blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    digest = blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
     return f"{_REWRITTEN_PREFIX}{_UNSAFE.sub('_', call_id)[:_READABLE_MAX_CHARS]}-{digest}"
+
+
+def reports_failure(text: str) -> bool:
+    """Return True if the text of a result begins with the words of a failure.
+
+    >>> reports_failure("ValueError: no such file"), reports_failure("Exit code 1")
+    (True, False)
+    """
+    return _REPORTS_FAILURE.match(text) is not None
 
 
 def wire_name(name: str, limit: int) -> str:

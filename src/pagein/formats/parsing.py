@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import json
 import math
 import re
@@ -32,12 +33,15 @@ _LABEL_MAX_CHARS = 80
 _NESTED_KEYS = ("content", "source", "input", "output", "file")
 
 
-def to_plain_json(value: Any, path: str = "") -> Any:
-    """Copy a value as plain JSON. Raises FormatError for a value that JSON cannot express, or for a cycle."""
+def to_plain_json(value: Any, path: str = "", *, encode_bytes: bool = False) -> Any:
+    """Copy a value as plain JSON. Raises FormatError for a value that JSON cannot express, or for a cycle.
+
+    ``encode_bytes`` writes bytes as base64, as the SDKs of Google and AWS do.
+    """
     try:
         return _copy_plain(value, 0)
     except _NotPlainError:
-        return _convert(value, path, 0)
+        return _convert(value, path, 0, encode_bytes=encode_bytes)
 
 
 class _NotPlainError(Exception):
@@ -58,7 +62,7 @@ def _copy_plain(value: Any, depth: int) -> Any:
     raise _NotPlainError
 
 
-def _convert(value: Any, path: str, depth: int) -> Any:
+def _convert(value: Any, path: str, depth: int, *, encode_bytes: bool = False) -> Any:
     """Convert any value to plain JSON. Raises FormatError with the path of the fault."""
     if depth > MAX_DEPTH:
         raise FormatError(f"nested deeper than {MAX_DEPTH} levels, or contains itself", path=path)
@@ -72,11 +76,14 @@ def _convert(value: Any, path: str, depth: int) -> Any:
         if not math.isfinite(value):
             raise FormatError(f"{value} is not a JSON number", path=path)
         return float(value)
+    if encode_bytes and isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode("ascii")
+    convert = functools.partial(_convert, depth=depth + 1, encode_bytes=encode_bytes)
     if isinstance(value, Mapping):
-        return {_convert_key(key, path): _convert(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
+        return {_convert_key(key, path): convert(item, f"{path}.{key}") for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_convert(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
-    return _convert(_dump_model(value, path), path, depth + 1)
+        return [convert(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    return convert(_dump_model(value, path), path)
 
 
 def _convert_key(key: Any, path: str) -> str:
@@ -125,10 +132,43 @@ def request_fields(request: Any, names: tuple[str, ...] = ("messages",)) -> dict
 
 
 def request_rows(request: Any) -> list[Any]:
-    """Return the messages of a request of any provider as plain JSON. The Responses API's are its ``input``, or one item.
+    """Return the messages of a request of any provider as plain JSON, with bytes as base64. Raises FormatError.
 
-    Instructions beside an ``input`` come first, as a system message. Raises FormatError.
+    The Responses API's are its ``input``, or one item; Gemini's are its ``contents``. Instructions beside an ``input``
+    come first, as a system message.
     """
+    if isinstance(request, Mapping) and "contents" in request and "messages" not in request:
+        return content_rows(request["contents"])
+    messages = request.get("messages") if isinstance(request, Mapping) else request
+    if isinstance(messages, (list, tuple)):
+        rows: list[Any] = to_plain_json(messages, "messages", encode_bytes=True)
+        return rows
+    response = _response_row(request)
+    return strict_request_rows(request) if response is None else [response]
+
+
+def _response_row(request: Any) -> dict[str, Any] | None:
+    """Return a whole response or one content of Gemini, or a response of Bedrock, as plain JSON; None for any other."""
+    if not isinstance(request, Mapping) and not callable(getattr(type(request), "model_dump", None)):
+        return None
+    plain = to_plain_json(request, "messages", encode_bytes=True) if not isinstance(request, Mapping) else request
+    output = plain.get("output") if isinstance(plain, Mapping) else None
+    is_response = isinstance(output, Mapping) and "message" in output
+    if not isinstance(plain, Mapping) or not (is_response or {"parts", "candidates"} & plain.keys()):
+        return None
+    row: dict[str, Any] = to_plain_json(plain, "messages", encode_bytes=True)
+    return row
+
+
+def content_rows(contents: Any) -> list[Any]:
+    """Return the ``contents`` of a request to Gemini as plain JSON: a text is the user's. Raises FormatError."""
+    rows = contents if isinstance(contents, (list, tuple)) else [contents]
+    plain: list[Any] = to_plain_json(rows, "contents", encode_bytes=True)
+    return [{"role": "user", "parts": [{"text": row}]} if isinstance(row, str) else row for row in plain]
+
+
+def strict_request_rows(request: Any) -> list[Any]:
+    """Return the messages of a request with ``messages`` or ``input``; bytes are a FormatError."""
     if isinstance(request, Mapping) and "messages" not in request:
         if isinstance(request.get("type"), str) and "role" not in request:
             return [to_plain_json(request, "input")]

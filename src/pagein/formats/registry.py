@@ -15,13 +15,15 @@ FORMATS: Mapping[str, tuple[str, str]] = MappingProxyType({
     "openai": ("pagein.formats.openai_chat", "OpenAIChat"),
     "anthropic": ("pagein.formats.anthropic", "Anthropic"),
     "openai-responses": ("pagein.formats.openai_responses", "OpenAIResponses"),
+    "gemini": ("pagein.formats.gemini", "Gemini"),
+    "bedrock": ("pagein.formats.bedrock", "Bedrock"),
     "langchain": ("pagein.formats.langchain", "LangChain"),
 })  # fmt: skip
 """The package and class of each format by its name. ``guess_format`` prefers the earlier of equals."""
 
 
 def format_named(name: str) -> Format:
-    """Return the wire format of that name: ``openai``, ``openai-responses``, ``anthropic`` or ``langchain``.
+    """Return the wire format of that name, one of ``FORMATS``.
 
     Raises ConfigurationError for any other.
     """
@@ -49,10 +51,10 @@ def keywords(name: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def guess_format(messages: Any) -> str:
-    """Guess the format of a transcript by the shape of its messages: ``openai``, ``anthropic`` or ``openai-responses``.
+    """Guess the format of a transcript by the shape of its messages: any but ``langchain``, which is shaped like OpenAI's.
 
-    A transcript of plain messages is ``openai``; a request with an ``input`` is ``openai-responses``. Raises FormatError
-    for what is no list of messages.
+    A transcript of plain messages is ``openai``; a request with an ``input`` is ``openai-responses``, one with
+    ``contents`` is ``gemini``. Raises FormatError for what is no list of messages.
 
     >>> guess_format([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}])
     'anthropic'

@@ -1,13 +1,18 @@
-"""Shared parts of the renderers: markers for empty content, images, provider content."""
+"""Shared parts of the renderers: markers for empty content, ids of calls, limits, images, provider content."""
 
 from __future__ import annotations
 
 import base64
 import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.events.steps import Image, Opaque
+from pagein.events.messages import Message
+from pagein.events.steps import Image, Opaque, ToolCall
+from pagein.events.tool_call_encoding import FAILURE_PREFIX, reports_failure, wire_id
 from pagein.formats.parsing import is_utf8, to_plain_json
 
 NO_CONTENT = "(no content)"
@@ -16,6 +21,88 @@ CONTINUE = "(continue)"
 FAILED = "(error)"
 MARKERS = (NO_CONTENT, NO_OUTPUT, CONTINUE, FAILED)
 """Texts that pagein inserts where a provider refuses empty content or has no field for a flag."""
+
+
+def with_wire_ids(messages: Iterable[Message], encode: Callable[[str], str]) -> Iterator[Message]:
+    """Yield the messages with each call's id, and the ids of its result, as ``encode`` writes it for the provider.
+
+    Two ids of one encoding are told apart in the order of the calls, so a longer request keeps the ids of a shorter one.
+    """
+    wire_ids: dict[str, str] = {}
+    used: set[str] = set()
+    for message in messages:
+        if not message.tool_calls and message.role != "tool":
+            yield message
+            continue
+        for call in message.tool_calls:
+            if call.id not in wire_ids:
+                wire_ids[call.id] = _unused_id(call.id, encode, used)
+                used.add(wire_ids[call.id])
+        calls = tuple(_with_id(call, wire_ids[call.id]) for call in message.tool_calls)
+        call_id = wire_ids.get(message.call_id) or encode(message.call_id) if message.role == "tool" else ""
+        is_same = call_id == message.call_id and all(map(lambda new, old: new is old, calls, message.tool_calls))
+        yield message if is_same else replace(message, tool_calls=calls, call_id=call_id)
+
+
+def _unused_id(call_id: str, encode: Callable[[str], str], used: set[str]) -> str:
+    wire, attempt = encode(call_id), 0
+    while wire in used:
+        attempt += 1
+        wire = wire_id(f"\0{attempt}.{call_id}")  # always rewritten, as no provider takes NUL in an id
+    return wire
+
+
+def _with_id(call: ToolCall, call_id: str) -> ToolCall:
+    return call if call.id == call_id else replace(call, id=call_id)
+
+
+def with_call_limit(messages: Sequence[Message], limit: int) -> Iterator[Message]:
+    """Yield the messages with at most ``limit`` calls in each; a message with more is split, each part with its results.
+
+    The later parts have no content. Results stay in their order within a part.
+    """
+    at = 0
+    while at < len(messages):
+        message = messages[at]
+        at += 1
+        if len(message.tool_calls) <= limit:
+            yield message
+            continue
+        end = next((i for i in range(at, len(messages)) if messages[i].role != "tool"), len(messages))
+        yield from _split_calls(message, messages[at:end], limit)
+        at = end
+
+
+def _split_calls(message: Message, results: Sequence[Message], limit: int) -> Iterator[Message]:
+    waiting = list(results)
+    for start in range(0, len(message.tool_calls), limit):
+        calls = message.tool_calls[start : start + limit]
+        open_ids = {call.id for call in calls}
+        if start:
+            calls = tuple(replace(call, at=None) for call in calls)
+        yield replace(message, tool_calls=calls) if not start else Message("assistant", None, calls)
+        answers = [result for result in waiting if result.call_id in open_ids]
+        waiting = [result for result in waiting if result.call_id not in open_ids]
+        yield from answers
+        if len(open_ids) > len(answers) and not waiting:
+            return  # the end of a request that is not complete: more results come here
+    yield from waiting
+
+
+def mark_failure(content: Any, make_text: Callable[[str], dict[str, Any]]) -> Any:
+    """Return a failed result's content, text or a list of parts, with the mark of a failure unless its text has one.
+
+    ``make_text`` makes the text part that is put first where no part has text.
+    """
+    if isinstance(content, str):
+        return content if reports_failure(content) else f"{FAILURE_PREFIX}{content}"
+    texts = (part for part in content if isinstance(part.get("text"), str))
+    first = next((part for part in texts if not IMAGE_PLACEHOLDER.fullmatch(part["text"])), None)
+    if first is None:
+        return [make_text(FAILED), *content]
+    if reports_failure(first["text"]):
+        return content
+    return [{**part, "text": f"{FAILURE_PREFIX}{part['text']}"} if part is first else part for part in content]
 
 
 def own_fields(part: Opaque | None, provider: str) -> dict[str, Any] | None:
@@ -41,6 +128,10 @@ def _parse_object(text: str) -> dict[str, Any] | None:
 def image_placeholder(image: Image) -> str:
     """Return a short text in place of an image that the provider does not accept."""
     return f"[image {image.digest[:12]}]"
+
+
+IMAGE_PLACEHOLDER = re.compile(r"\[image [0-9a-f]{12}\]")
+"""The text that ``image_placeholder`` returns."""
 
 
 def image_base64(image: Image) -> str:

@@ -95,9 +95,9 @@ TOOLS: tuple[dict[str, Any], ...] = (
 
 
 def tools(form: str = "openai") -> list[dict[str, Any]]:
-    """Render the tools for a provider: ``openai``, ``openai-responses``, ``anthropic`` or ``langchain``.
+    """Render the tools for a provider, by the name of a format such as ``openai``.
 
-    Raises ConfigurationError for another format.
+    Gemini takes them as ``[{"function_declarations": tools}]``, Bedrock as ``{"tools": tools}``. Raises ConfigurationError for another format.
     """
     wire = format_named(form)
     return [wire.render_tool(definition) for definition in TOOLS]

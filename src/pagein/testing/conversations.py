@@ -32,7 +32,7 @@ from pagein.events.steps import (
     ToolCall,
     as_parts,
 )
-from pagein.events.tool_call_encoding import UNPARSED_KEY
+from pagein.events.tool_call_encoding import FAILURE_PREFIX, UNPARSED_KEY
 from pagein.formats.base import Item
 from pagein.formats.rendering import MARKERS
 
@@ -45,7 +45,9 @@ LOSSES = {
     "error flag": "that a result is a failure",
     "error flag beside images": "that a result which holds more than text is a failure",
     "foreign parts": "what another provider gave to be sent back to it",
+    "image address": "an image by its address",
     "image detail": "how closely to look at an image",
+    "image as GIF": "an image in the format GIF",
     "image from the assistant": "an image the model made",
     "image in a result": "an image a tool returned",
     "image in instructions": "an image in the system prompt",
@@ -58,7 +60,7 @@ LOSSES = {
 """Everything that a wire may declare not to carry. Every format must carry all else."""
 
 _COMMON_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-_GENERATED_ID = re.compile(r"pagein-[a-zA-Z0-9_-]*-[0-9a-f]{8}")
+_GENERATED_ID = re.compile(r"pagein-[a-zA-Z0-9_-]{0,8}-[0-9a-f]{24}")
 _IMAGE_MARKER = re.compile(r"\[image [0-9a-f]{12}\]")
 
 
@@ -163,7 +165,7 @@ def _extra(extra: Opaque | None, provider: str, losses: set[str]) -> Iterator[St
 def _part(part: Part, role: str, provider: str) -> Iterator[Statement]:
     match part:
         case Text(text=text):
-            yield from _text(text)
+            yield from _text(text.removeprefix(FAILURE_PREFIX) if role == "tool" else text)
             yield from _extra(part.extra, provider, set() if text.strip() else {"white space", "empty text"})
         case Image():
             yield from _image(part, role, provider)
@@ -189,6 +191,10 @@ def _image(image: Image, role: str, provider: str) -> Iterator[Statement]:
     losses = {places[role]} if role in places else set()
     if not (image.url.startswith("https://") or image.media_type in _COMMON_IMAGES):
         losses.add("image type")
+    if image.url:
+        losses.add("image address")
+    if image.media_type == "image/gif":
+        losses.add("image as GIF")
     yield Statement((image.digest, image.media_type, image.url), frozenset(losses))
     yield Statement(("detail", image.detail), frozenset(losses | {"image detail"}))
     yield from _extra(image.extra, provider, losses)
@@ -338,9 +344,9 @@ def _results(call_id: str) -> st.SearchStrategy[Message]:
 def every_feature() -> tuple[Message, ...]:
     """Return one legal conversation in which every loss of ``LOSSES`` shows."""
     elsewhere = Opaque("somebody-else", "text", '{"kept":1}')
-    png, bmp, http = _IMAGES[0], _IMAGES[2], _IMAGES[4]
+    png, gif, bmp, https, http = _IMAGES
     calls = (
-        ToolCall("functions.bash:0", "browser.open", '{"a" : 1}', at=0),
+        ToolCall("functions.bash|0", "\u8aad\u3080.open", '{"a" : 1}', at=0),
         ToolCall("call_b", "bash", "{oops", extra=_CALL_EXTRAS[3]),
     )
     return (
@@ -348,13 +354,13 @@ def every_feature() -> tuple[Message, ...]:
         Message("system", (Text("Be brief."), png), extra=_DEVELOPER),
         Message(
             "user",
-            (Text("Look.", elsewhere), Text(""), Text(" "), Text("a\ud800b"), png, bmp, http),
+            (Text("Look.", elsewhere), Text(""), Text(" "), Text("a\ud800b"), png, gif, bmp, https, http),
             extra=_MESSAGE_EXTRAS[1],
         ),
         Message("user", "At both.", extra=_MESSAGE_EXTRAS[2]),
         Message("assistant", "Wait."),
         Message("assistant", (Text("One"), _DECLINED, png, Text("two")), calls),
-        Message("tool", "Failed.", call_id="functions.bash:0", is_error=True),
+        Message("tool", "Failed.", call_id="functions.bash|0", is_error=True),
         Message("tool", (Text("Failed too."), png), call_id="call_b", is_error=True),
     )
 

@@ -36,6 +36,7 @@ from pagein.events.steps import (
     as_parts,
     as_text,
 )
+from pagein.formats import FORMATS as _REGISTRY
 from pagein.formats import format_named
 from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
@@ -44,7 +45,9 @@ from pagein.tokens.counter import message_tokens, request_tokens
 if TYPE_CHECKING:
     from pagein.memory.agent_memory import AgentMemory
 
-FORMATS = ("openai", "anthropic")
+FORMATS = tuple(_REGISTRY)
+"""Every wire format, by its name."""
+
 HANDLE = re.compile(r"(?<![\w/.])s\d+(?:\.\d+|-\d+)?(?![\w/])")
 _TAGS = ("memory", "pinned", "system-notice", "late-result")
 
@@ -325,11 +328,12 @@ def _check_frame(message: Message) -> None:
 
 def wire_texts(request: Mapping[str, Any], role: str) -> list[str]:
     """Return the texts of a role's messages in a rendered request."""
+    names = {"user": ("user", "human"), "assistant": ("assistant", "ai", "model")}.get(role, (role,))
     return [
         text
         for message in request["messages"]
-        if message.get("role") == role
-        for text in _texts(message.get("content"))
+        if message.get("role", message.get("type")) in names
+        for text in _texts(message.get("content", message.get("parts")))
     ]
 
 
@@ -337,7 +341,7 @@ def _texts(content: Any) -> Iterator[str]:
     if isinstance(content, str):
         yield content
     for part in content if isinstance(content, list) else ():
-        if part.get("type") == "text":
+        if part.get("type", "text") in ("text", "input_text", "output_text") and isinstance(part.get("text"), str):
             yield part["text"]
 
 

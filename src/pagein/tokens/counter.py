@@ -5,11 +5,16 @@ raise. The rules, in the counter's tokens:
 
 * a request: its messages, and 3;
 * a message: 4, its content, its calls, and its ``call_id``;
+* a notice: at least as much as the system message that it stands for;
+* a failed result whose text does not say so: the prefix that says it;
+* a result with images: 4 and 33 for each image, since a format may send them in a message of their own, each behind its
+  name;
 * a message without calls: at least 4 for its content, since a format replaces empty content by ``(no output)``; 8 more
   for an assistant's opaque content, since a format may put a user's ``(continue)`` before thinking;
 * content: text by its tokens; an image by ``counter.image``, and at least 16 for the name that may replace it; opaque
-  content by its ``text``, or by its ``body`` where it has no text; one more for each part of a list;
-* a tool call: name, arguments and id, and 8;
+  content by the longer of its ``text`` and its ``body``, with each image in it as an image, and reasoning that can be
+  read without its signature (see ``opaque``); one more for each part of a list;
+* a tool call: name, arguments and id, and 8; what a name has beyond 8 a second time, as Gemini's results repeat it;
 * an id, a name and arguments that some format rewrites: by the longest of their encodings;
 * ``extra``, anywhere: by its ``text``, or by its ``body`` where it has no text, except ``cache_control``, which
   models do not see.
@@ -24,8 +29,16 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol, assert_never
 
 from pagein.events.messages import Message
-from pagein.events.steps import Content, Image, Opaque, Part, Text, ToolCall
-from pagein.events.tool_call_encoding import argument_texts, wire_id, wire_names
+from pagein.events.steps import Content, Image, Opaque, Part, Text, ToolCall, as_parts
+from pagein.events.tool_call_encoding import (
+    FAILURE_PREFIX,
+    ID_MIN_LIMIT,
+    argument_texts,
+    reports_failure,
+    wire_id,
+    wire_names,
+)
+from pagein.tokens.opaque import countable_parts, split_images
 
 CACHE_MAX_CHARS = 500_000
 """The approximate size of a generation of the cache. Two generations are kept."""
@@ -137,7 +150,21 @@ def message_tokens(message: Message, counter: TokenCounter) -> int:
         content += (MESSAGE_TOKENS + MARKER_TOKENS) * any(isinstance(part, Opaque) for part in message.content)
     total = MESSAGE_TOKENS + content + _extra_tokens(message.extra, counter)
     total += sum(_call_tokens(call, counter) for call in message.tool_calls)
-    return total + (_id_tokens(message.call_id, counter) if message.call_id else 0)
+    total += _id_tokens(message.call_id, counter) if message.call_id else 0
+    if message.role == "tool":
+        total += _result_mark_tokens(message, counter)
+    return total if message.as_system is None else max(total, message_tokens(message.as_system, counter))
+
+
+def _result_mark_tokens(message: Message, counter: TokenCounter) -> int:
+    """Count what a format may add to a result: the mark of a failure, and a message with its images."""
+    parts = as_parts(message.content)
+    images = sum(isinstance(part, Image) for part in parts)
+    total = MESSAGE_TOKENS + images * (2 * IMAGE_MIN_TOKENS + 1) if images else 0
+    text = next((part.text for part in parts if isinstance(part, Text) and part.text), "")
+    if message.is_error and not reports_failure(text):
+        total += max(counter.text(FAILURE_PREFIX), MARKER_TOKENS) + isinstance(message.content, tuple)
+    return total
 
 
 def content_tokens(content: Content | None, counter: TokenCounter) -> int:
@@ -156,8 +183,10 @@ def part_tokens(part: Part, counter: TokenCounter) -> int:
             return counter.text(text) + _extra_tokens(extra, counter)
         case Image(extra=extra):
             return max(counter.image(part), IMAGE_MIN_TOKENS) + _extra_tokens(extra, counter)
-        case Opaque(text=text, body=body):
-            return counter.text(text or body)
+        case Opaque():
+            texts, images = countable_parts(part)
+            shown = sum(max(counter.image(image), IMAGE_MIN_TOKENS) for image in images)
+            return max(map(counter.text, texts)) + shown
         case _:
             assert_never(part)
 
@@ -165,13 +194,17 @@ def part_tokens(part: Part, counter: TokenCounter) -> int:
 def _call_tokens(call: ToolCall, counter: TokenCounter) -> int:
     name = max(counter.text(text) for text in (call.name, *wire_names(call.name)))
     arguments = max(counter.text(text) for text in argument_texts(call.arguments))
+    name += max(0, name - CALL_TOKENS)
     return CALL_TOKENS + name + arguments + _id_tokens(call.id, counter) + _extra_tokens(call.extra, counter)
 
 
 def _id_tokens(call_id: str, counter: TokenCounter) -> int:
-    cost, wire = counter.text(call_id), wire_id(call_id)
+    cost, wire = counter.text(call_id), wire_id(call_id, ID_MIN_LIMIT)
     return cost if wire == call_id else max(cost, counter.text(wire))
 
 
 def _extra_tokens(extra: Opaque | None, counter: TokenCounter) -> int:
-    return 0 if extra is None or extra.kind == "cache_control" else counter.text(extra.text or extra.body)
+    if extra is None or extra.kind == "cache_control":
+        return 0
+    text, images = split_images(extra.text or extra.body)
+    return counter.text(text) + sum(max(counter.image(image), IMAGE_MIN_TOKENS) for image in images)

@@ -13,15 +13,8 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+from pagein._common.image_header import Size, image_size
 from pagein.events.steps import Image
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Width and height in pixels, both positive."""
-
-    width: int
-    height: int
 
 
 class ImageRule(Protocol):
@@ -158,86 +151,6 @@ UNKNOWN = CLAUDE_HIGH
 
 def _grid_cells(width: float, height: float, side: int) -> int:
     return math.ceil(round(width / side, 6)) * math.ceil(round(height / side, 6))
-
-
-def image_size(data: bytes) -> Size | None:
-    """Read the size of a PNG, JPEG, GIF, WebP or BMP from its header; None for anything else. Never raises."""
-    for magic, at, read in _SNIFFERS:
-        if data[at : at + len(magic)] == magic:
-            width, height = read(data)
-            return Size(width, height) if width > 0 and height > 0 else None
-    return None
-
-
-def _big_endian(data: bytes, at: int, length: int) -> int:
-    """Read an unsigned number; 0 past the end, which is no valid size."""
-    return int.from_bytes(data[at : at + length], "big") if at + length <= len(data) else 0
-
-
-def _little_endian(data: bytes, at: int, length: int) -> int:
-    return int.from_bytes(data[at : at + length], "little") if at + length <= len(data) else 0
-
-
-def _png_size(data: bytes) -> tuple[int, int]:
-    # Apple's "CgBI" puts a chunk of its own before IHDR.
-    start = data.find(b"IHDR", 8, 64)
-    return (_big_endian(data, start + 4, 4), _big_endian(data, start + 8, 4)) if start >= 0 else (0, 0)
-
-
-def _gif_size(data: bytes) -> tuple[int, int]:
-    return _little_endian(data, 6, 2), _little_endian(data, 8, 2)
-
-
-def _bmp_size(data: bytes) -> tuple[int, int]:
-    if _little_endian(data, 14, 4) == 12:  # the header of OS/2
-        return _little_endian(data, 18, 2), _little_endian(data, 20, 2)
-    height = _little_endian(data, 22, 4)
-    # A negative height is a bitmap that runs downwards.
-    return _little_endian(data, 18, 4), min(height, 2**32 - height)
-
-
-def _webp_size(data: bytes) -> tuple[int, int]:
-    match data[8:16]:
-        case b"WEBPVP8X":
-            return 1 + _little_endian(data, 24, 3), (1 + _little_endian(data, 27, 3)) if len(data) >= 30 else 0
-        case b"WEBPVP8L" if data[20:21] == b"\x2f" and len(data) >= 25:
-            bits = _little_endian(data, 21, 4)
-            return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-        case b"WEBPVP8 " if data[23:26] == b"\x9d\x01\x2a":
-            return _little_endian(data, 26, 2) & 0x3FFF, _little_endian(data, 28, 2) & 0x3FFF
-        case _:
-            return 0, 0
-
-
-_JPEG_FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-"""JPEG's start-of-frame markers, baseline (C0), progressive (C2) and the rare ones."""
-
-_JPEG_BARE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
-"""JPEG markers that have no length."""
-
-
-def _jpeg_size(data: bytes) -> tuple[int, int]:
-    at = 2
-    while 0 <= (at := data.find(b"\xff", at)) < len(data) - 1:
-        marker = data[at + 1]
-        if marker in _JPEG_FRAME_MARKERS:
-            return _big_endian(data, at + 7, 2), _big_endian(data, at + 5, 2)
-        if marker in (0xD9, 0xDA):  # the end, or pixels, before any frame
-            break
-        if marker == 0xFF:  # fill
-            at += 1
-        else:  # skips an EXIF segment with the thumbnail inside
-            at += 2 if marker in _JPEG_BARE_MARKERS else 2 + max(2, _big_endian(data, at + 2, 2))
-    return 0, 0
-
-
-_SNIFFERS = (
-    (b"\x89PNG\r\n\x1a\n", 0, _png_size),
-    (b"\xff\xd8\xff", 0, _jpeg_size),
-    (b"GIF8", 0, _gif_size),
-    (b"WEBP", 8, _webp_size),
-    (b"BM", 0, _bmp_size),
-)
 
 
 def _data_url_bytes(url: str) -> bytes:

@@ -78,9 +78,10 @@ def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = Fals
     """Render an item as messages. ``ids`` are the wire ids of an action's calls, unique in the run."""
     match item:
         case SystemPromptStep(content=content, extra=extra):
-            # Strict providers refuse a system message behind the first user message.
-            notice = Message("user", _frame_content("system-notice", content))
-            return (notice,) if late_system else (Message("system", content, extra=extra),)
+            prompt = Message("system", content, extra=extra)
+            # Strict providers refuse a system message behind the first user message; the others get the prompt itself.
+            notice = Message("user", _frame_content("system-notice", content), as_system=prompt)
+            return (notice,) if late_system else (prompt,)
         case TaskStep(content=content, extra=extra):
             return (Message("user", content, extra=extra),)
         case PlanningStep(content=content, extra=extra):

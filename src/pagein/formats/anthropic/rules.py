@@ -3,19 +3,29 @@
 Each rule is a documented or reported error 400. Where the API is lenient and older models or gateways are not (two
 messages of one role, a request that ends with the assistant), the strict rule applies. Undocumented block types are not
 checked.
+
+A request takes 100 images: the guide to vision says 100 for models with a window of 200,000 tokens and 600 for others.
+Those in results and documents count too. No side is over 8000 pixels, and none over 2000 where there are more than 20
+images: "At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels"
+(anthropics/claude-code#24630). A system message in mid-conversation is no role of the API, so it is a notice.
 """
 
 from __future__ import annotations
 
+import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pagein._common.image_header import image_size
 from pagein.errors import FormatError
 from pagein.formats.parsing import is_utf8, request_fields, type_name
 
 MAX_MESSAGES = 100_000
 MAX_CACHE_MARKERS = 4
+MAX_IMAGES = 100
+IMAGE_MAX_PIXELS = 8_000
+MANY_IMAGES, MANY_IMAGES_MAX_PIXELS = 20, 2_000
 NAME_MAX_CHARS = 128
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 THINKING_TYPES = ("thinking", "redacted_thinking")
@@ -53,6 +63,7 @@ def problems(request: Any) -> tuple[str, ...]:
         faults += (f"messages[{index}]{fault}" for fault in _message_problems(message["role"], blocks))
     faults += (f"{name}: contains a lone surrogate, which is not UTF-8" for name in fields if not is_utf8(fields[name]))
     faults += _marker_problems(fields, contents)
+    faults += _image_limit_problems(image_blocks(contents))
     faults += _server_pair_problems(contents)
     return tuple(faults)
 
@@ -66,6 +77,44 @@ def iterate_blocks(blocks: Iterable[Any]) -> Iterator[Block]:
                 inner = holder.get("content")
                 yield from iterate_blocks(inner if isinstance(inner, list) else ())
             yield block
+
+
+def image_blocks(contents: Iterable[Iterable[Any]]) -> list[Block]:
+    """Return every image block of the messages' contents, in order, with those in results and documents."""
+    return [block for blocks in contents for block in iterate_blocks(blocks) if block.get("type") == "image"]
+
+
+_HEADER_CHARS = 1 << 17
+"""Base64 that is decoded to find an image's size; a header is near the front."""
+
+
+def longest_side(block: Block) -> int:
+    """Return the longer side of an image block in pixels; 0 where it is unknown."""
+    source = block.get("source")
+    encoded = source.get("data") if isinstance(source, dict) else None
+    if not isinstance(encoded, str):
+        return 0
+    try:
+        size = image_size(binascii.a2b_base64(encoded[:_HEADER_CHARS].encode("ascii", "ignore")))
+    except binascii.Error:
+        return 0
+    return 0 if size is None else max(size.width, size.height)
+
+
+def image_size_problems(block: Block) -> Iterator[str]:
+    """Yield the limit that an image block breaks by itself."""
+    side = longest_side(block)
+    if side > IMAGE_MAX_PIXELS:
+        yield f"an image with a side of {side} pixels, the API takes {IMAGE_MAX_PIXELS}"
+
+
+def _image_limit_problems(images: list[Block]) -> Iterator[str]:
+    if len(images) > MAX_IMAGES:
+        yield f"messages: {len(images)} images, the API takes {MAX_IMAGES}"
+    yield from (f"messages: {fault}" for block in images for fault in image_size_problems(block))
+    side = max(map(longest_side, images), default=0) if len(images) > MANY_IMAGES else 0
+    if side > MANY_IMAGES_MAX_PIXELS:
+        yield f"messages: {len(images)} images and a side of {side} pixels, the API takes {MANY_IMAGES_MAX_PIXELS}"
 
 
 def _shape_problems(message: Any) -> Iterator[str]:

@@ -30,6 +30,7 @@ from pagein.events.steps import (
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import rendering
 from pagein.formats.anthropic import rules
+from pagein.formats.anthropic.limits import limit_images
 from pagein.formats.base import Item
 from pagein.formats.parsing import (
     Fields,
@@ -92,12 +93,13 @@ class Anthropic:
         system: list[Block] = []
         turns: list[dict[str, Any]] = []
         used: set[str] = set()
-        for message in messages:
+        for message in rendering.with_wire_ids(messages, wire_id):
             blocks = rendering.replace_surrogates(list(_message_blocks(message, used)))
             if message.role == "system":
                 system += blocks
             else:
                 _append_turn(turns, "assistant" if message.role == "assistant" else "user", blocks)
+        limit_images([turn["content"] for turn in turns])
         _limit_markers([*system, *(block for turn in turns for block in turn["content"])], self.cache_markers)
         return {"system": system, "messages": turns} if system else {"messages": turns}
 
@@ -375,13 +377,13 @@ def _image_block(image: Image, place: str) -> Block:
 def _use_block(call: ToolCall) -> Block:
     beside = rendering.own_fields(call.extra, NAME) or {}
     name = wire_name(call.name, rules.NAME_MAX_CHARS)
-    ours = {"type": "tool_use", "id": wire_id(call.id), "name": name, "input": parse_arguments(call.arguments)}
+    ours = {"type": "tool_use", "id": call.id, "name": name, "input": parse_arguments(call.arguments)}
     return {**beside, **ours}
 
 
 def _result_block(message: Message) -> Block:
     beside = rendering.own_fields(message.extra, NAME) or {}
-    ours = {"type": "tool_result", "tool_use_id": wire_id(message.call_id)}
+    ours = {"type": "tool_result", "tool_use_id": message.call_id}
     if isinstance(message.content, str):
         text = message.content if message.content.strip() else rendering.NO_OUTPUT
         return {**beside, **ours, "content": text} | ({"is_error": True} if message.is_error else {})

@@ -1,12 +1,14 @@
 """Validation of LangChain's messages by the rules of the providers behind it; LangChain itself accepts anything.
 
-Order, pairing and roles are checked as OpenAI's, the strictest rules. Blocks that are neither text nor an image are not
-checked.
+Order, pairing, roles and limits are checked as OpenAI's, the strictest rules. Instructions come first, as Anthropic's and
+Gemini's integrations refuse them elsewhere. A ``RemoveMessage`` is an order to LangGraph's state, which no model takes.
+Blocks that are neither text nor an image are not checked.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from pagein.errors import FormatError
@@ -17,6 +19,9 @@ _ROLES = {
     "human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "system": "system",
     "developer": "developer", "tool": "tool",
 }  # fmt: skip
+
+REMOVE_TYPE = "remove"
+"""The type of LangGraph's ``RemoveMessage``."""
 
 Block = dict[str, Any]
 
@@ -30,7 +35,19 @@ def problems(request: Any) -> tuple[str, ...]:
     for index, row in enumerate(rows):
         if not isinstance(row, dict):
             return (f"messages[{index}]: expected an object, not {type_name(row)}",)
-    return openai_rules.problems([_to_openai(row) for row in rows])
+    messages = [_to_openai(row) for row in rows]
+    return (*_kind_problems(rows, messages), *openai_rules.problems(messages))
+
+
+def _kind_problems(rows: list[Block], messages: list[Block]) -> Iterator[str]:
+    has_begun = False
+    for index, (row, message) in enumerate(zip(rows, messages, strict=True)):
+        is_system = message["role"] in openai_rules.SYSTEM_ROLES
+        if row.get("type") == REMOVE_TYPE:
+            yield f"messages[{index}]: a RemoveMessage is not for a model"
+        elif is_system and has_begun:
+            yield f"messages[{index}]: a {message['role']} message after the conversation began"
+        has_begun = has_begun or not is_system
 
 
 def _to_openai(row: Block) -> Block:

@@ -32,6 +32,7 @@ from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import rendering
 from pagein.formats.base import Item
 from pagein.formats.langchain import images, rules
+from pagein.formats.openai_chat import rules as openai_rules
 from pagein.formats.parsing import (
     Fields,
     compact_json,
@@ -61,6 +62,8 @@ _RENDERED_KEYS = ("type", "role", "content", "tool_calls", "invalid_tool_calls",
 _CALL_BLOCKS = {"tool_use": ("id", "input"), "tool_call": ("id", "args"), "function_call": ("call_id", "arguments")}
 """The blocks that repeat a call: the keys of its id and of its arguments."""
 
+_UNSENT_BLOCKS = (*_CALL_BLOCKS, rules.REMOVE_TYPE)
+
 Block = dict[str, Any]
 
 
@@ -76,11 +79,18 @@ class LangChain:
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse LangChain's messages or their dicts, in order. Raises FormatError with the path of the fault."""
         rows = request_fields(request)["messages"]
-        return tuple(_item(row, f"messages[{index}]") for index, row in enumerate(rows))
+        # A RemoveMessage is an order to LangGraph's state: nobody said it, and no model takes it.
+        said = ((row, f"messages[{index}]") for index, row in enumerate(rows) if not _is_removal(row))
+        return tuple(_item(row, path) for row, path in said)
 
     def render(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Render one LangChain message for each message; one more only appends. Empty system messages are omitted."""
-        rows = (_message_row(message) for message in messages)
+        """Render the messages; one more only appends. Empty system messages are omitted.
+
+        Ids and the number of calls keep to the limits of OpenAI, the strictest. A notice stays a notice, because Anthropic
+        and Gemini take no system message in mid-conversation.
+        """
+        limited = list(rendering.with_call_limit(messages, openai_rules.MAX_CALLS))
+        rows = (_message_row(message) for message in rendering.with_wire_ids(limited, _wire_id))
         return {"messages": rendering.replace_surrogates([row for row in rows if row is not None])}
 
     def problems(self, request: Any) -> tuple[str, ...]:
@@ -101,6 +111,10 @@ class LangChain:
 
 
 # -- parsing
+
+
+def _is_removal(row: Any) -> bool:
+    return isinstance(row, dict) and row.get("type") == rules.REMOVE_TYPE
 
 
 def _item(row: Any, path: str) -> Item:
@@ -283,6 +297,10 @@ def _usage(value: Any) -> Usage | None:
 # -- rendering
 
 
+def _wire_id(call_id: str) -> str:
+    return wire_id(call_id, None if openai_rules.is_short_id(call_id) else openai_rules.ID_MAX_CHARS)
+
+
 def _message_row(message: Message) -> Block | None:
     fields = rendering.own_fields(message.extra, NAME) or {}
     beside = {key: value for key, value in fields.items() if key not in _RENDERED_KEYS}
@@ -290,7 +308,7 @@ def _message_row(message: Message) -> Block | None:
     match message.role, parts:
         case "user", (Opaque(kind="message") as part,):
             whole = rendering.own_fields(part, NAME)
-            if whole is not None and "content" in whole:
+            if whole is not None and "content" in whole and not _is_removal(whole):
                 return whole  # a message of an unknown type
     if message.role == "assistant":
         return _assistant_row(message, beside)
@@ -300,7 +318,7 @@ def _message_row(message: Message) -> Block | None:
         return row if content else None
     if message.role == "tool":
         status = "error" if message.is_error else "success"
-        answer = {"tool_call_id": wire_id(message.call_id), "status": status}
+        answer = {"tool_call_id": message.call_id, "status": status}
         return {**beside, "type": "tool", "content": content or rendering.NO_OUTPUT, **answer}
     return {**beside, "type": "human", "content": content or rendering.NO_CONTENT}
 
@@ -342,7 +360,7 @@ def _call_row(call: ToolCall) -> Block:
     also = (rendering.own_fields(call.extra, NAME) or {}).get("call")
     named = {
         "type": "tool_call",
-        "id": wire_id(call.id),
+        "id": call.id,
         "name": wire_name(call.name, NAME_MAX_CHARS),
         "args": parse_arguments(call.arguments),
     }
@@ -358,7 +376,7 @@ def _call_block(call: ToolCall) -> Block | None:
     arguments: Any = parse_arguments(call.arguments)
     if block["type"] == "function_call":
         arguments = call.arguments
-    return {**block, keys[0]: wire_id(call.id), "name": wire_name(call.name, NAME_MAX_CHARS), keys[1]: arguments}
+    return {**block, keys[0]: call.id, "name": wire_name(call.name, NAME_MAX_CHARS), keys[1]: arguments}
 
 
 def _part_blocks(part: Part, role: str) -> Iterator[Block | str]:
@@ -374,7 +392,7 @@ def _part_blocks(part: Part, role: str) -> Iterator[Block | str]:
         case Opaque():
             block = rendering.own_fields(part, NAME)
             foreign = rendering.foreign_text(part) if block is None else ""
-            if block is not None and isinstance(block.get("type"), str) and block["type"] not in _CALL_BLOCKS:
+            if block is not None and isinstance(block.get("type"), str) and block["type"] not in _UNSENT_BLOCKS:
                 yield block
             elif foreign:
                 yield foreign

@@ -1,7 +1,14 @@
 """Validation of OpenAI's chat completions, independent of rendering.
 
-The rules are OpenAI's, read strictly: a shape that the API accepts but compatible servers refuse (system messages in
-the middle, an empty text part) is a problem. Undocumented part types are not checked.
+The rules are OpenAI's, read strictly: a shape that the API accepts but compatible servers refuse (an empty text part) is
+a problem. A system message in mid-conversation keeps its role, which OpenAI accepts. Undocumented part types are not
+checked. The limits are those of the API's own errors:
+
+* an id of a call: "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a string with maximum length 40"
+  (vercel/ai#5171, microsoft/autogen#6377). LiteLLM's ids with a thought's signature are longer: the gateway takes them
+  back, and needs them whole (BerriAI/litellm#16895);
+* calls of a message: "Invalid 'messages[3].tool_calls': array too long. Expected an array with maximum length 128"
+  (pydantic/pydantic-ai#1105, openai/openai-dotnet#317).
 """
 
 from __future__ import annotations
@@ -11,11 +18,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pagein.errors import FormatError
+from pagein.events.tool_call_encoding import GATEWAY_MARK, ID_MIN_LIMIT
 from pagein.formats.parsing import is_utf8, request_fields, type_name
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 DETAILS = ("low", "high", "auto", "original")
 NAME_MAX_CHARS = 64
+ID_MAX_CHARS = ID_MIN_LIMIT
+MAX_CALLS = 128
+SYSTEM_ROLES = ("system", "developer")
 
 PART_ROLES: Mapping[str, tuple[str, ...]] = {
     "text": ROLES,
@@ -61,17 +72,14 @@ def problems(request: Any) -> tuple[str, ...]:
 
 def _order_problems(messages: Rows) -> Iterator[str]:
     roles = [message.get("role") for message in messages]
-    spoken_at = [index for index, role in enumerate(roles) if role not in ("system", "developer")]
+    spoken_at = [index for index, role in enumerate(roles) if role not in SYSTEM_ROLES]
     if not spoken_at:
         yield "messages: there is nothing but instructions"
         return
     first, last = spoken_at[0], len(roles) - 1
-    for index, role in enumerate(roles):
-        if role in ("system", "developer") and index > first:
-            yield f"messages[{index}]: a {role} message after the conversation began"
     if roles[first] != "user":
         yield f"messages[{first}]: the conversation begins with {roles[first]}, not user"
-    if roles[last] not in ("user", "tool"):
+    if roles[last] not in ("user", "tool", *SYSTEM_ROLES):
         yield f"messages[{last}]: the request ends with {roles[last]}, not user or tool"
 
 
@@ -96,14 +104,21 @@ def _pair_problems(messages: Rows) -> Iterator[str]:
         yield from (f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items())
         open_calls, answered = {}, set()
         for place, call_id in _call_ids(message):
+            if not isinstance(call_id, str) or not is_short_id(call_id):
+                yield f"messages[{index}].tool_calls[{place}].id: expected 1 to {ID_MAX_CHARS} characters, not {call_id!r}"
             if not isinstance(call_id, str) or not call_id:
-                yield f"messages[{index}].tool_calls[{place}].id: missing or empty"
-            elif call_id in used_ids:
+                continue
+            if call_id in used_ids:
                 yield f"messages[{index}].tool_calls[{place}].id: {call_id!r} is used twice"
             else:
                 used_ids.add(call_id)
                 open_calls[call_id] = index
     yield from (f"messages[{position}]: call {call!r} is not answered" for call, position in open_calls.items())
+
+
+def is_short_id(call_id: str) -> bool:
+    """Return True if the API takes an id of this length, or a gateway made it."""
+    return 0 < len(call_id) <= ID_MAX_CHARS or GATEWAY_MARK in call_id
 
 
 def _call_ids(message: dict[str, Any]) -> Iterator[tuple[int, Any]]:
@@ -133,6 +148,8 @@ def _assistant_problems(message: dict[str, Any]) -> Iterator[str]:
     calls = message.get("tool_calls")
     if "tool_calls" in message and not (isinstance(calls, list) and calls):
         yield ".tool_calls: must be a list with at least one call, or absent"
+    elif isinstance(calls, list) and len(calls) > MAX_CALLS:
+        yield f".tool_calls: {len(calls)} calls, the API takes {MAX_CALLS}"
     for place, call in enumerate(calls if isinstance(calls, list) else ()):
         yield from (f".tool_calls[{place}]{fault}" for fault in _call_problems(call))
     if not any(message.get(key) for key in ("content", "tool_calls", "function_call", "refusal", "audio")):

@@ -4,6 +4,10 @@ Source: the API reference and the request types of the official SDK (``openai.ty
 compatible servers (``reasoning_content``, ``reasoning_details``, ``thinking_blocks``, ``cache_control``) are kept and
 returned equal. The legacy ``function_call`` and role ``function`` are read, and written as the ``tool_calls`` and role
 ``tool`` that replaced them.
+
+A tool message takes text only ("For tool messages, only type text is supported", ``openai.types.chat``). So an image
+that a tool returned is sent in a user message behind the results of its turn, after the name that stands in the result:
+``result_images`` writes and reads that message. A failed result begins with ``Error:``, as there is no field for it.
 """
 
 from __future__ import annotations
@@ -45,6 +49,7 @@ from pagein.formats.parsing import (
     request_fields,
     type_name,
 )
+from pagein.formats.result_images import ResultImages, take_back_images
 
 NAME = "openai"
 
@@ -73,12 +78,19 @@ class OpenAIChat:
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse the messages, in order. Raises FormatError with the path of what is not in the documented shape."""
         rows = request_fields(request)["messages"]
-        return tuple(_item(Fields(row, f"messages[{index}]")) for index, row in enumerate(rows))
+        items = (_item(Fields(row, f"messages[{index}]")) for index, row in enumerate(rows))
+        return take_back_images(items, has_own_message=True)
 
     def render(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Render one wire message for each message; one more message only appends. Empty system messages are omitted."""
-        rows = (_message_row(message) for message in messages)
-        return {"messages": rendering.replace_surrogates([row for row in rows if row is not None])}
+        """Render the messages; one more message only appends. Empty system messages are omitted."""
+        limited = list(rendering.with_call_limit(messages, rules.MAX_CALLS))
+        rows: list[dict[str, Any]] = []
+        results = ResultImages()
+        for message in rendering.with_wire_ids(limited, _wire_id):
+            rows += _message_rows(message, is_first=all(row["role"] in rules.SYSTEM_ROLES for row in rows))
+            if shown := results.parts_after(message, _text_row, _image_or_none):
+                rows.append({"role": "user", "content": shown})
+        return {"messages": rendering.replace_surrogates(rows)}
 
     def problems(self, request: Any) -> tuple[str, ...]:
         """Return every rule of chat completions that the request breaks. Never raises."""
@@ -248,6 +260,13 @@ def _arguments(function: Fields) -> str:
 # -- rendering
 
 
+def _message_rows(message: Message, *, is_first: bool) -> list[dict[str, Any]]:
+    """Render a message. A notice becomes the system message it stands for, unless it opens the conversation."""
+    prompt = None if message.as_system is None or is_first else _message_row(message.as_system)
+    row = prompt or _message_row(message)
+    return [] if row is None else [row]
+
+
 def _message_row(message: Message) -> dict[str, Any] | None:
     kept_fields = rendering.own_fields(message.extra, NAME) or {}
     beside = {key: value for key, value in kept_fields.items() if key not in _RENDERED_KEYS}
@@ -256,8 +275,9 @@ def _message_row(message: Message) -> dict[str, Any] | None:
         role = "developer" if kept_fields.get("role") == "developer" else "system"
         return {**beside, "role": role, "content": content} if content else None
     if message.role == "tool":
-        answer = {"tool_call_id": _wire_id(message.call_id), "content": content or rendering.NO_OUTPUT}
-        return {**beside, "role": "tool", **answer}
+        output = content or rendering.NO_OUTPUT
+        output = rendering.mark_failure(output, _text_row) if message.is_error else output
+        return {**beside, "role": "tool", "tool_call_id": message.call_id, "content": output}
     if message.role == "user":
         return {**beside, "role": "user", "content": content or rendering.NO_CONTENT}
     calls = [_call_row(call) for call in message.tool_calls]
@@ -294,19 +314,23 @@ def _part_row(part: Part, role: str) -> dict[str, Any] | None:
         case Text():
             return {**(rendering.own_fields(part.extra, NAME) or {}), "type": "text", "text": part.text}
         case Image():
-            return _image_row(part) if role == "user" else {"type": "text", "text": rendering.image_placeholder(part)}
+            return _image_row(part) if role == "user" else _text_row(rendering.image_placeholder(part))
     row = rendering.own_fields(part, NAME)
     if row is None:
         text = rendering.foreign_text(part)
-        return {"type": "text", "text": text} if text else None
+        return _text_row(text) if text else None
     kind = row.get("type")
     if not isinstance(kind, str):
         return {key: value for key, value in row.items() if key in _FIELDS_BEFORE + _FIELDS_AFTER}
     if kind == "image_url" and any(rules.image_problems(row.get(kind))):
-        return {"type": "text", "text": rendering.image_placeholder(Image(url=part.body))}
+        return _text_row(rendering.image_placeholder(Image(url=part.body)))
     if role in rules.PART_ROLES.get(kind, (role,)):
         return row
-    return {"type": "text", "text": part.text} if kind == "refusal" else None
+    return _text_row(part.text) if kind == "refusal" else None
+
+
+def _text_row(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
 
 
 def _image_row(image: Image) -> dict[str, Any]:
@@ -316,14 +340,19 @@ def _image_row(image: Image) -> dict[str, Any]:
         url = f"data:{media_type};base64,{rendering.image_base64(image)}"
     # A URL comes from the application; one the API refuses would block every request.
     if not image.data and any(rules.image_problems({"url": url})):
-        return {"type": "text", "text": rendering.image_placeholder(image)}
+        return _text_row(rendering.image_placeholder(image))
     source = {"url": url, "detail": image.detail} if image.detail in rules.DETAILS else {"url": url}
     return {**(rendering.own_fields(image.extra, NAME) or {}), "type": "image_url", "image_url": source}
 
 
+def _image_or_none(image: Image) -> dict[str, Any] | None:
+    row = _image_row(image)
+    return None if row["type"] == "text" else row
+
+
 def _call_row(call: ToolCall) -> dict[str, Any]:
     beside = rendering.own_fields(call.extra, NAME) or {}
-    call_id = _wire_id(call.id)
+    call_id = call.id
     kind = beside.get("type")
     kind = kind if isinstance(kind, str) else "function"
     if kind not in ("function", "custom"):
@@ -336,5 +365,6 @@ def _call_row(call: ToolCall) -> dict[str, Any]:
 
 
 def _wire_id(call_id: str) -> str:
-    """Return the id unchanged, as any text is valid here; an empty or unencodable one is rewritten."""
-    return call_id if call_id and is_utf8(call_id) else wire_id(call_id)
+    """Return the id unchanged if it has 1 to 40 characters of any text; another one is rewritten."""
+    is_valid = rules.is_short_id(call_id) and is_utf8(call_id)
+    return call_id if is_valid else wire_id(call_id, rules.ID_MAX_CHARS)

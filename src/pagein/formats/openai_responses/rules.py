@@ -2,6 +2,10 @@
 
 Order and pairing are checked as strictly as for chat completions: the user begins, the user or a tool ends, each call is
 answered once, directly after the items of its turn. Items of unknown types are not checked.
+
+``ID_PREFIXES`` names the items that the SDK's request types require an id of (``response_input_item_param``); without it
+the API answers "Missing required parameter: 'input[3].id'". Ids that come twice are not checked: SDKs that keep a history
+of their own make ids that all are equal.
 """
 
 from __future__ import annotations
@@ -29,6 +33,22 @@ ANSWER_TYPES: Mapping[str, str] = {
 }
 """The types of calls that the application answers, with the types of their answers."""
 
+ID_PREFIXES: Mapping[str, str] = {
+    "code_interpreter_call": "ci",
+    "computer_call": "cu",
+    "file_search_call": "fs",
+    "image_generation_call": "ig",
+    "local_shell_call": "lsh",
+    "mcp_approval_request": "mcpr",
+    "mcp_call": "mcp",
+    "mcp_list_tools": "mcpl",
+    "program": "prog",
+    "program_output": "progo",
+    "reasoning": "rs",
+    "web_search_call": "ws",
+}
+"""The types of items that need an id, with the prefix of theirs."""
+
 APPLICATION_ITEMS = ("item_reference", "mcp_approval_response")
 """Items of the application that are messages of their own."""
 
@@ -55,6 +75,7 @@ def problems(rows: list[Any]) -> tuple[str, ...]:
     makers = [_maker(row) for row in rows]
     faults += _order_problems(makers)
     faults += _pair_problems(rows, makers)
+    faults += _id_problems(rows)
     for index, row in enumerate(rows):
         faults += (f"input[{index}]{fault}" for fault in _item_problems(row))
         if row.get("type") == "reasoning" and makers[index + 1 : index + 2] != ["model"]:
@@ -82,12 +103,9 @@ def _order_problems(makers: list[str]) -> Iterator[str]:
         yield "input: there is nothing but instructions"
         return
     first, last = spoken_at[0], len(makers) - 1
-    for index, maker in enumerate(makers):
-        if maker == "system" and index > first:
-            yield f"input[{index}]: instructions after the conversation began"
     if makers[first] != "user":
         yield f"input[{first}]: the conversation begins with the {makers[first]}, not the user"
-    if makers[last] not in ("user", "tool"):
+    if makers[last] not in ("user", "tool", "system"):
         yield f"input[{last}]: the request ends with the {makers[last]}, not the user or a tool"
 
 
@@ -135,6 +153,19 @@ def _pair_problems(rows: list[dict[str, Any]], makers: list[str]) -> Iterator[st
         if kind in ANSWER_TYPES and isinstance(row.get("call_id"), str):
             yield from calls.add_call(index, row["call_id"], kind)
     yield from calls.close()
+
+
+def item_id(row: dict[str, Any]) -> str:
+    """Return the item's own id, or "" where it has none; a reference and a local shell's answer have another's."""
+    value = row.get("id")
+    is_own = row.get("type") not in ("item_reference", "local_shell_call_output") and isinstance(value, str)
+    return str(value) if is_own else ""
+
+
+def _id_problems(rows: list[dict[str, Any]]) -> Iterator[str]:
+    for index, row in enumerate(rows):
+        if str(row.get("type")) in ID_PREFIXES and not item_id(row):
+            yield f"input[{index}].id: missing, and a {row['type']} needs one"
 
 
 def _item_problems(row: dict[str, Any]) -> Iterator[str]:

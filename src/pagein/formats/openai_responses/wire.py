@@ -5,14 +5,17 @@ consecutive items (reasoning, messages, calls) are one step. Items of unknown ty
 and returned equal.
 
 The API refuses a call or message with a server's id without the reasoning that it came with. So the id is removed when
-the reasoning is no longer in the view; the API accepts such items without an id.
+the reasoning is no longer in the view; the API accepts such items without an id. An item that must have one
+(``rules.ID_PREFIXES``) gets an id made from its content.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 from pagein.errors import FormatError
@@ -46,7 +49,7 @@ from pagein.formats.parsing import (
     opaque_part,
     part_types,
     readable_text,
-    request_rows,
+    strict_request_rows,
     type_name,
 )
 
@@ -68,6 +71,7 @@ Row = dict[str, Any]
 _NOTE_KEYS = (_ITEM_KEY, _REASONED_KEY)
 _RENDERED_KEYS = ("role", "content", "type", "call_id", "name", "arguments", "input", "output")
 _MODEL_PARTS = ("output_text", "refusal")
+_SYSTEM_ROLES = ("system", "developer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ class OpenAIResponses:
         """Parse a list of items, one item, or a request with ``input``. Raises FormatError with the path of the fault."""
         items: list[Item] = []
         turn = _Turn()
-        for index, row in enumerate(request_rows(request)):
+        for index, row in enumerate(strict_request_rows(request)):
             path = f"input[{index}]"
             if not isinstance(row, dict):
                 raise FormatError(f"expected an object, not {type_name(row)}", path=path)
@@ -100,19 +104,19 @@ class OpenAIResponses:
         """Render the items, under ``messages``; one more message only appends. Empty instructions are omitted."""
         rows: list[Row] = []
         call_types: dict[str, str] = {}
-        for message in messages:
+        for message in rendering.with_wire_ids(messages, _wire_id):
             if message.role == "assistant":
                 rows += _model_items(message, call_types)
             elif message.role == "tool":
-                rows.append(_answer_row(message, call_types.get(message.call_id, ""), _wire_id(message.call_id)))
+                rows.append(_answer_row(message, call_types.get(message.call_id, "")))
             else:
-                rows += _input_items(message)
-        return {"messages": rendering.replace_surrogates(rows)}
+                rows += _notice_items(message, is_first=all(row.get("role") in _SYSTEM_ROLES for row in rows))
+        return {"messages": rendering.replace_surrogates(list(_with_item_ids(rows)))}
 
     def problems(self, request: Any) -> tuple[str, ...]:
         """Return every rule of the Responses API that the items break. Never raises."""
         try:
-            rows = request_rows(request)
+            rows = strict_request_rows(request)
         except FormatError as error:
             return (str(error),)
         return rules.problems(rows)
@@ -150,6 +154,8 @@ def _application_item(row: Row, path: str) -> Item | None:
     kind, role = row.get("type") or "message", row.get("role")
     if not isinstance(kind, str):
         raise FormatError(f"expected text, not {type_name(kind)}", path=f"{path}.type")
+    if kind == "item_reference" and not isinstance(row.get("id"), str):
+        raise FormatError("a reference needs the id of the item that it means; give it, or the item", path=f"{path}.id")
     if kind in APPLICATION_ITEMS:
         return TaskStep((opaque_part(NAME, "item", row),))
     if kind != "message":
@@ -308,6 +314,33 @@ def _parts(output: Any, path: str) -> Content:
 # -- rendering
 
 
+def _with_item_ids(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the items with an id where one is needed. A longer request keeps the ids of a shorter one."""
+    used: set[str] = set()
+    for row in rows:
+        prefix = rules.ID_PREFIXES.get(str(row.get("type")))
+        own = rules.item_id(row)
+        if prefix and not own:
+            own = _derived_id(prefix, row, used)
+        used.add(own)
+        yield {**row, "id": own} if prefix else row
+
+
+def _derived_id(prefix: str, row: Row, used: set[str]) -> str:
+    content, attempt = json.dumps(row, sort_keys=True), 0
+    while True:
+        digest = blake2b(f"{attempt}.{content}".encode(), digest_size=16).hexdigest()
+        if f"{prefix}_{digest}" not in used:
+            return f"{prefix}_{digest}"
+        attempt += 1
+
+
+def _notice_items(message: Message, *, is_first: bool) -> list[Row]:
+    """Render a message of the user or instructions. A notice becomes the system message it stands for, unless first."""
+    prompt = [] if message.as_system is None or is_first else list(_input_items(message.as_system))
+    return prompt or list(_input_items(message))
+
+
 def _input_items(message: Message) -> Iterator[Row]:
     """Render a message of the user, or instructions. Items of the application are yielded as they are."""
     fields = rendering.own_fields(message.extra, NAME) or {}
@@ -358,7 +391,8 @@ def _append_parts(parts: Sequence[Part], rows: list[Row], *, has_reasoning: bool
     for part in parts:
         fields = rendering.own_fields(part if isinstance(part, Opaque) else part.extra, NAME) or {}
         if isinstance(part, Opaque) and fields and part.kind in ("reasoning", "item"):
-            rows.append(fields)
+            if not _is_lost_reasoning(fields):
+                rows.append(fields)
             message = None
             continue
         row = _model_part_row(part, fields)
@@ -371,6 +405,11 @@ def _append_parts(parts: Sequence[Part], rows: list[Row], *, has_reasoning: bool
             message["content"] = row["text"]
         else:
             message["content"] = [*_as_list(message["content"]), row]
+
+
+def _is_lost_reasoning(row: Row) -> bool:
+    """Return True for reasoning that the API cannot find: it has neither an id nor its encrypted content."""
+    return row.get("type") == "reasoning" and not rules.item_id(row) and not row.get("encrypted_content")
 
 
 def _is_plain_string(part: Text) -> bool:
@@ -414,26 +453,28 @@ def _call_row(call: ToolCall, *, has_reasoning: bool) -> Row:
         beside.pop("id", None)
     kind = beside.get("type") or "function_call"
     if kind not in ("function_call", "custom_tool_call") and kind in ANSWER_TYPES:
-        return {**beside, "call_id": _wire_id(call.id)}
+        return {**beside, "call_id": call.id}
     name = {"name": wire_name(call.name, rules.NAME_MAX_CHARS)}
     if kind == "custom_tool_call":
-        return {**beside, "type": kind, "call_id": _wire_id(call.id), **name, "input": call.arguments}
-    return {**beside, "type": "function_call", "call_id": _wire_id(call.id), **name, "arguments": call.arguments}
+        return {**beside, "type": kind, "call_id": call.id, **name, "input": call.arguments}
+    return {**beside, "type": "function_call", "call_id": call.id, **name, "arguments": call.arguments}
 
 
-def _answer_row(message: Message, call_type: str, call_id: str) -> Row:
+def _answer_row(message: Message, call_type: str) -> Row:
     """Render the item that answers a call of ``call_type``. A replaced output has the shape the API expects."""
     beside = rendering.own_fields(message.extra, NAME) or {}
     kind = ANSWER_TYPES.get(call_type, "function_call_output")
     fields = {key: value for key, value in beside.items() if key not in ("type", "call_id", "output")}
-    row = {**fields, "type": kind, call_id_key(kind): call_id}
+    row = {**fields, "type": kind, call_id_key(kind): message.call_id}
     if kind in _TEXT_ANSWERS:
-        return {**row, "output": _content_rows(as_parts(message.content), images=True) or rendering.NO_OUTPUT}
+        output = _content_rows(as_parts(message.content), images=True) or rendering.NO_OUTPUT
+        return {**row, "output": rendering.mark_failure(output, _text_row) if message.is_error else output}
     parts = as_parts(message.content)
     own = rendering.own_fields(parts[0], NAME) if len(parts) == 1 and isinstance(parts[0], Opaque) else None
     if own is not None:
         return {**row, **own}
-    return {**row, **_text_output(kind, as_text(message.content) or rendering.NO_OUTPUT)}
+    text = as_text(message.content) or rendering.NO_OUTPUT
+    return {**row, **_text_output(kind, rendering.mark_failure(text, _text_row) if message.is_error else text)}
 
 
 def _text_output(kind: str, text: str) -> Row:
@@ -473,12 +514,16 @@ def _part_row(part: Part, *, images: bool) -> Row | None:
         case Text():
             return {**(rendering.own_fields(part.extra, NAME) or {}), "type": "input_text", "text": part.text}
         case Image():
-            return _image_row(part) if images else {"type": "input_text", "text": rendering.image_placeholder(part)}
+            return _image_row(part) if images else _text_row(rendering.image_placeholder(part))
     own = rendering.own_fields(part, NAME)
     if own is not None and isinstance(own.get("type"), str) and images:
         return own
     text = part.text if own is not None else rendering.foreign_text(part)
-    return {"type": "input_text", "text": text} if text else None
+    return _text_row(text) if text else None
+
+
+def _text_row(text: str) -> Row:
+    return {"type": "input_text", "text": text}
 
 
 def _image_row(image: Image) -> Row:
@@ -491,6 +536,5 @@ def _image_row(image: Image) -> Row:
 
 def _wire_id(call_id: str) -> str:
     """Return the id if the API accepts it (1 to 64 characters of any text), else a rewritten one."""
-    if call_id and len(call_id) <= ID_MAX_CHARS and is_utf8(call_id):
-        return call_id
-    return wire_id(f"{call_id}.")
+    is_valid = 0 < len(call_id) <= ID_MAX_CHARS and is_utf8(call_id)
+    return call_id if is_valid else wire_id(call_id, ID_MAX_CHARS)

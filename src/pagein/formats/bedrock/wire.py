@@ -1,0 +1,381 @@
+"""Amazon Bedrock's Converse API.
+
+Source: the API reference and botocore's service model of ``bedrock-runtime``. Messages of one role in a row become one
+message, results first. Reasoning goes back unchanged with its turn, and only to Bedrock. JSON has bytes as base64, as
+the HTTP API does; ``keywords`` gives boto3 the bytes that it asks for.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pagein.events.messages import Message
+from pagein.events.steps import (
+    ActionStep,
+    Content,
+    Image,
+    Observation,
+    Opaque,
+    Part,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    ToolCall,
+    Usage,
+    as_parts,
+)
+from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
+from pagein.formats import rendering
+from pagein.formats.base import Item
+from pagein.formats.bedrock import rules
+from pagein.formats.bedrock.limits import keep_to_limits
+from pagein.formats.bedrock.requests import read_request
+from pagein.formats.parsing import (
+    Fields,
+    compact_json,
+    decode_exact_base64,
+    opaque_extra,
+    opaque_part,
+    part_types,
+    readable_text,
+    type_name,
+)
+
+NAME = "bedrock"
+
+_JSON = Opaque(NAME, "json", "{}")
+"""The mark of a text that came as JSON."""
+
+Block = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bedrock:
+    """Messages of the Converse API. See ``Format`` for the methods."""
+
+    @property
+    def name(self) -> str:
+        """The public name."""
+        return NAME
+
+    def parse(self, request: Any) -> tuple[Item, ...]:
+        """Parse system and messages, in order. Raises FormatError with the path of the fault."""
+        system, rows = read_request(request)
+        items: list[Item] = []
+        if system:
+            items.append(SystemPromptStep(_content(Fields({"system": system}, ""), "system")))
+        for index, row in enumerate(rows):
+            message = Fields(row, f"messages[{index}]")
+            role = message.text("role")
+            match role:
+                case "user":
+                    items += _user_items(message)
+                case "assistant":
+                    items.append(_action(message))
+                case "system":
+                    items.append(SystemPromptStep(_content(message, "content")))
+                case _:
+                    raise message.error("role", f"unknown role {role!r}")
+        return tuple(items)
+
+    def render(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Render ``system`` (if there is one) and alternating ``messages``; one more message only extends the end."""
+        system: list[Block] = []
+        rows: list[Block] = []
+        for message in rendering.with_wire_ids(messages, _wire_id):
+            if message.role == "system":
+                system += _blocks(as_parts(message.content), "system")
+            else:
+                _append_message(rows, message)
+        keep_to_limits(system, rows)
+        request = {"system": system, "messages": rows} if system else {"messages": rows}
+        whole: dict[str, Any] = rendering.replace_surrogates(request)
+        return whole
+
+    def problems(self, request: Any) -> tuple[str, ...]:
+        """Return every rule of the Converse API that the request breaks. Never raises."""
+        return rules.problems(request)
+
+    def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the request for boto3's ``converse``, with bytes in place of base64."""
+        return {key: _with_bytes(value) for key, value in request.items()}
+
+    def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tool as a ``toolSpec``; a request has them as ``toolConfig={"tools": [...]}``."""
+        named = {key: definition[key] for key in ("name", "description")}
+        return {"toolSpec": {**named, "inputSchema": {"json": definition["parameters"]}}}
+
+    def count_signs(self, request: Any, rows: Iterable[Any]) -> float:  # noqa: ARG002 - the messages suffice
+        """Count the blocks without a ``type``, as only Converse has them."""
+        return sum(_sign_count(row) for row in rows if isinstance(row, dict))
+
+
+def _sign_count(row: Block) -> int:
+    content = row.get("content")
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return (
+        0
+        if any(kind is not None for kind in part_types(row))
+        else sum(bool(rules.block_key(block)) for block in blocks)
+    )
+
+
+# -- parsing
+
+
+def _content(message: Fields, key: str) -> Content:
+    rows = _rows(message, key)
+    return rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
+
+
+def _rows(message: Fields, key: str) -> str | list[tuple[Any, str]]:
+    value = message.take(key)
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        raise message.error(key, f"expected a list of blocks, not {type_name(value)}")
+    return [(row, f"{message.path_of(key)}[{index}]") for index, row in enumerate(value)]
+
+
+def _user_items(message: Fields) -> Iterator[Item]:
+    """Parse a user's message: each result is an item, then one item of the other blocks."""
+    rows = _rows(message, "content")
+    if isinstance(rows, str):
+        yield TaskStep(rows)
+        return
+    parts: list[Part] = []
+    results = 0
+    for row, path in rows:
+        if isinstance(row, dict) and isinstance(row.get("toolResult"), dict):
+            results += 1
+            yield _observation(Fields(row, path).fields("toolResult"))
+        else:
+            parts.append(_part(row, path))
+    if parts or not results:
+        yield TaskStep(tuple(parts))
+
+
+def _observation(result: Fields) -> Observation:
+    call_id = result.text_or_empty("toolUseId")
+    rows = _rows(result, "content")
+    content = rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
+    status = result.take("status")
+    beside = {**({"status": status} if status == "success" else {}), **result.rest()}
+    extra = opaque_extra(NAME, "toolResult", beside)
+    return Observation(call_id, content, "error" if status == "error" else "ok", extra=extra)
+
+
+def _action(message: Fields) -> ActionStep:
+    rows = _rows(message, "content")
+    usage = _usage(message.take("usage"))
+    if isinstance(rows, str):
+        return ActionStep(rows, usage=usage)
+    parts: list[Part] = []
+    calls: list[ToolCall] = []
+    for row, path in rows:
+        if isinstance(row, dict) and isinstance(row.get("toolUse"), dict) and not rules.is_server_tool(row):
+            calls.append(_call(Fields(row, path).fields("toolUse"), len(parts)))
+        else:
+            parts.append(_part(row, path))
+    placed = tuple(replace(call, at=None) if call.at == len(parts) else call for call in calls)
+    return ActionStep(tuple(parts) if parts or not calls else None, placed, usage=usage)
+
+
+def _call(call: Fields, at: int) -> ToolCall:
+    call_id, name = call.text_or_empty("toolUseId"), call.text("name")
+    arguments = call.take("input")
+    if not isinstance(arguments, dict):
+        raise call.error("input", f"expected an object, not {type_name(arguments)}")
+    return ToolCall(call_id, name, compact_json(arguments), at, opaque_extra(NAME, "toolUse", call.rest()))
+
+
+def _usage(value: Any) -> Usage | None:
+    """Parse a response's usage. Its ``inputTokens`` excludes tokens read from and written to the cache."""
+    if not isinstance(value, dict):
+        return None
+
+    def tokens(key: str) -> int:
+        count = value.get(key)
+        return count if type(count) is int and count > 0 else 0
+
+    cached = tokens("cacheReadInputTokens")
+    read = tokens("inputTokens") + tokens("cacheWriteInputTokens") + cached
+    return Usage(read, tokens("outputTokens"), cached) if read else None
+
+
+def _part(row: Any, path: str) -> Part:
+    block = Fields(row, path)
+    key = rules.block_key(row)
+    match key:
+        case "text":
+            return Text(block.text("text"), opaque_extra(NAME, "text", block.rest()))
+        case "json":
+            return Text(compact_json(row["json"]), _JSON) if row.keys() == {"json"} else opaque_part(NAME, key, row)
+        case "image":
+            if image := _image(row):
+                return image
+            cure = "send a PNG, JPEG, GIF or WebP of at most 3.75 MB, or leave the block out"
+            block.raise_first((f".image{fault}" for fault in rules.image_problems(row["image"])), cure)
+        case "citationsContent":
+            if text := readable_text({"content": row[key].get("content")} if isinstance(row[key], dict) else ""):
+                return Text(text, Opaque(NAME, key, compact_json(row)))
+        case "reasoningContent":
+            return Opaque(NAME, key, compact_json(row), _reasoning_text(row[key]))
+        case "":
+            raise block.error("", f"none of the blocks that are known: {', '.join(rules.BLOCK_KEYS)}")
+    return opaque_part(NAME, key, row)
+
+
+def _reasoning_text(value: Any) -> str:
+    match value:
+        case {"reasoningText": {"text": str(text)}}:
+            return text
+        case _:
+            return ""
+
+
+def _image(row: Block) -> Image | None:
+    """Parse an image; None where rendering would not give back the same block."""
+    match row:
+        case {"image": {"format": str(kind), "source": {"bytes": str(encoded), **more}, **rest}}:
+            data = None if more or rest or kind not in rules.IMAGE_FORMATS else decode_exact_base64(encoded)
+            return Image(data, f"image/{kind}") if data and len(data) <= rules.IMAGE_MAX_BYTES else None
+        case {"image": {"format": str(kind), "source": {"s3Location": {"uri": str(url), **owner}, **more}, **rest}}:
+            is_plain = url.startswith("s3://") and kind in rules.IMAGE_FORMATS and not (owner or more or rest)
+            return Image(media_type=f"image/{kind}", url=url) if is_plain else None
+    return None
+
+
+# -- rendering
+
+
+def _append_message(rows: list[Block], message: Message) -> None:
+    """Add a message to the last one of its role, or as a new one."""
+    if message.role == "assistant":
+        blocks = _assistant_blocks(message)
+        if rows and rows[-1]["role"] == "assistant" and "reasoningContent" in blocks[0]:
+            # Reasoning opens its turn, so the last turn ends here.
+            rows.append({"role": "user", "content": [{"text": rendering.CONTINUE}]})
+        role = "assistant"
+    else:
+        role = "user"
+        is_result = message.role == "tool"
+        blocks = [_result_block(message)] if is_result else _blocks(as_parts(message.content), "user")
+        blocks = blocks or [{"text": rendering.NO_CONTENT}]
+    if rows and rows[-1]["role"] == role:
+        rows[-1]["content"] += blocks
+    else:
+        rows.append({"role": role, "content": blocks})
+
+
+def _assistant_blocks(message: Message) -> list[Block]:
+    """Render the parts with each call at its place; calls keep their order."""
+    parts, reached = as_parts(message.content), 0
+    blocks: list[Block] = []
+    for call in message.tool_calls:
+        at = len(parts) if call.at is None else min(max(call.at, reached), len(parts))
+        blocks += _blocks(parts[reached:at], "assistant")
+        reached = at
+        blocks.append(_use_block(call))
+    blocks += _blocks(parts[reached:], "assistant")
+    # The API refuses a message that is empty or ends with reasoning.
+    if not blocks or "reasoningContent" in blocks[-1]:
+        blocks.append({"text": rendering.NO_CONTENT})
+    return blocks
+
+
+def _blocks(parts: Sequence[Part], place: str) -> list[Block]:
+    rows = (_part_block(part, place) for part in parts)
+    return [row for row in rows if row is not None and ("text" not in row or str(row["text"]).strip())]
+
+
+def _part_block(part: Part, place: str) -> Block | None:
+    match part:
+        case Text():
+            return _text_block(part, place)
+        case Image():
+            block = _image_block(part) if place in ("user", "result") else None
+            return block or {"text": rendering.image_placeholder(part)}
+    block = rendering.own_fields(part, NAME)
+    if block is None:
+        text = rendering.foreign_text(part)
+        return {"text": text} if text else None
+    key = rules.block_key(block)
+    if place == "system":
+        return block if key in ("cachePoint", "guardContent") else None
+    is_servers = place == "assistant" and rules.is_server_tool(block)
+    if (key in rules.REFUSED_KEYS[place] or key in ("toolUse", "toolResult")) and not is_servers:
+        return None
+    if key == "image" and any(rules.image_problems(block[key])):
+        return {"text": rendering.image_placeholder(Image(url=part.body))}
+    return block
+
+
+def _text_block(part: Text, place: str) -> Block:
+    own = rendering.own_fields(part.extra, NAME) or {}
+    if part.extra == _JSON and place == "result":
+        value = parse_arguments(part.text)
+        if compact_json(value) == part.text:
+            return {"json": value}
+    if "citationsContent" in own:
+        return own if place == "assistant" else {"text": part.text}
+    return {**own, "text": part.text}
+
+
+def _image_block(image: Image) -> Block | None:
+    kind = image.media_type.removeprefix("image/")
+    if kind not in rules.IMAGE_FORMATS or len(image.data) > rules.IMAGE_MAX_BYTES:
+        return None
+    if image.data:
+        return {"image": {"format": kind, "source": {"bytes": rendering.image_base64(image)}}}
+    if image.url.startswith("s3://"):
+        return {"image": {"format": kind, "source": {"s3Location": {"uri": image.url}}}}
+    return None
+
+
+def _use_block(call: ToolCall) -> Block:
+    own = rendering.own_fields(call.extra, NAME) or {}
+    name = wire_name(call.name, rules.NAME_MAX_CHARS)
+    return {"toolUse": {**own, "toolUseId": call.id, "name": name, "input": parse_arguments(call.arguments)}}
+
+
+def _result_block(message: Message) -> Block:
+    own = rendering.own_fields(message.extra, NAME) or {}
+    status = own.pop("status", None)
+    blocks = _blocks(as_parts(message.content), "result")
+    if not blocks and (message.is_error or message.content != ()):
+        blocks = [{"text": rendering.NO_OUTPUT}]
+    result = {**own, "toolUseId": message.call_id, "content": blocks}
+    if message.is_error or status == "success":
+        result["status"] = "error" if message.is_error else "success"
+    return {"toolResult": result}
+
+
+def _wire_id(call_id: str) -> str:
+    """Return the id if the API takes it, else a rewritten one."""
+    return call_id if rules.ID.fullmatch(call_id) else wire_id(call_id, rules.ID_MAX_CHARS)
+
+
+def _with_bytes(value: Any) -> Any:
+    """Return the value with bytes in place of base64 where boto3 takes bytes."""
+    match value:
+        case list():
+            return [_with_bytes(item) for item in value]
+        case dict():
+            return {key: _field_with_bytes(key, item) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _field_with_bytes(key: str, value: Any) -> Any:
+    if key in ("input", "json"):
+        return value
+    if key in ("bytes", "redactedContent") and isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except ValueError:
+            return value.encode()
+    return _with_bytes(value)

@@ -1,0 +1,193 @@
+"""Validation of requests to Gemini's ``generateContent``, independent of rendering.
+
+Each rule is an error 400 of the API, most of them reported at google-gemini/gemini-cli:
+
+* "Please ensure that the number of function response parts is equal to the number of function call parts of the function
+  call turn" (#5443), and in its order, as calls need no id;
+* "Please ensure that function call turn comes immediately after a user turn or after a function response turn" (#11814),
+  "... function response turn comes immediately after a function call turn" (langchain-ai/langchain#27799);
+* "contents.parts must not be empty" (vercel/ai#3775), "required oneof field 'data' must have one initialized field"
+  (router-for-me/CLIProxyAPI#1293);
+* "Invalid function name. Must start with a letter or an underscore. Must be a-z, A-Z, 0-9, or contain underscores (_), dots
+  (.), colons (:), or dashes (-), with a maximum length of 64" (kaitranntt/ccs#25);
+* images are PNG, JPEG, WebP, HEIC or HEIF, says the guide to image understanding.
+
+Where models differ (two contents of one role, a request that ends with the model), the strict rule applies. Signatures of
+thoughts are not checked: only Gemini 3 asks for them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pagein.errors import FormatError
+from pagein.formats.gemini.requests import read_request, system_parts
+from pagein.formats.parsing import is_utf8, type_name
+
+ROLES = ("user", "model")
+NAME_MAX_CHARS = 64
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
+DATA_KEYS = (
+    "text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult",
+    "toolCall", "toolResponse",
+)  # fmt: skip
+"""The fields of a part of which it has exactly one."""
+
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
+_BASE64 = re.compile(r"[a-zA-Z0-9+/=_-]+")
+
+Row = dict[str, Any]
+
+
+def problems(request: Any) -> tuple[str, ...]:
+    """Return every rule the request breaks, in order of the contents. Never raises."""
+    try:
+        system, rows = read_request(request)
+        instructions = [] if system is None else system_parts(system)
+    except FormatError as error:
+        return (str(error),)
+    if not rows:
+        return ("contents: there is none",)
+    shapes = [f"contents[{index}]{fault}" for index, row in enumerate(rows) for fault in _shape_problems(row)]
+    if shapes:
+        return tuple(shapes)
+    faults = [f"{path}{fault}" for part, path in instructions for fault in _instruction_problems(part)]
+    faults += [*_order_problems(rows), *_pair_problems(rows)]
+    for index, row in enumerate(rows):
+        for place, part in enumerate(row["parts"]):
+            faults += (f"contents[{index}].parts[{place}]{fault}" for fault in _part_problems(part, row["role"]))
+        if not is_utf8(row):
+            faults.append(f"contents[{index}]: contains a lone surrogate, which is not UTF-8")
+    if not is_utf8(system):
+        faults.append("systemInstruction: contains a lone surrogate, which is not UTF-8")
+    return tuple(faults)
+
+
+def _shape_problems(row: Any) -> Iterator[str]:
+    if not isinstance(row, dict):
+        yield f": expected an object, not {type_name(row)}"
+        return
+    if row.get("role") not in ROLES:
+        yield f".role: {row.get('role')!r} is none of user, model"
+    parts = row.get("parts")
+    if not isinstance(parts, list) or not parts:
+        yield ".parts: must be a list with at least one part"
+        return
+    for place, part in enumerate(parts):
+        if not isinstance(part, dict):
+            yield f".parts[{place}]: expected an object, not {type_name(part)}"
+
+
+def _instruction_problems(part: Any) -> Iterator[str]:
+    if not isinstance(part, dict) or not isinstance(part.get("text"), str) or not part["text"]:
+        yield ": only texts that are not empty may stand here"
+
+
+def _order_problems(rows: list[Row]) -> Iterator[str]:
+    before = ""
+    for index, row in enumerate(rows):
+        if row["role"] == before:
+            yield f"contents[{index}]: two contents of the {before} in a row"
+        before = row["role"]
+    if rows[0]["role"] != "user":
+        yield "contents[0]: the conversation begins with the model, not the user"
+    if before != "user":
+        yield f"contents[{len(rows) - 1}]: the request ends with the model, not the user"
+
+
+def _pair_problems(rows: list[Row]) -> Iterator[str]:
+    """Check that the content behind a turn with calls begins with one response for each, in their order."""
+    used: set[str] = set()
+    calls: list[Row] = []
+    for index, row in enumerate(rows):
+        responses = _objects(row, "functionResponse")
+        if row["role"] == "user":
+            yield from (f"contents[{index}]{fault}" for fault in _response_problems(calls, responses))
+            kinds = ["functionResponse" in part for part in row["parts"]]
+            if kinds != sorted(kinds, reverse=True):
+                yield f"contents[{index}]: a function response behind other parts"
+        calls = _objects(row, "functionCall") if row["role"] == "model" else []
+        for call in calls:
+            call_id = str(call.get("id") or "")
+            if call_id and call_id in used:
+                yield f"contents[{index}]: the id {call_id!r} of a call is used twice"
+            used.add(call_id)
+    if calls:
+        yield f"contents[{len(rows) - 1}]: {len(calls)} function calls without a response"
+
+
+def _objects(row: Row, key: str) -> list[Row]:
+    return [part[key] for part in row["parts"] if isinstance(part.get(key), dict)]
+
+
+def _response_problems(calls: list[Row], responses: list[Row]) -> Iterator[str]:
+    if len(calls) != len(responses):
+        yield f": {len(responses)} function responses to {len(calls)} function calls"
+        return
+    for place, (call, response) in enumerate(zip(calls, responses, strict=True)):
+        if call.get("name") != response.get("name"):
+            yield f": response {place} is to {response.get('name')!r}, the call is to {call.get('name')!r}"
+        if (call.get("id") or "") != (response.get("id") or ""):
+            yield f": response {place} has the id {response.get('id')!r}, the call has {call.get('id')!r}"
+
+
+def _part_problems(part: Row, role: str) -> Iterator[str]:
+    kinds = [key for key in DATA_KEYS if key in part]
+    if len(kinds) != 1:
+        yield f": {len(kinds)} of the fields of data, must be one"
+        return
+    value = part[kinds[0]]
+    match kinds[0]:
+        case "text":
+            if not isinstance(value, str):
+                yield f".text: expected text, not {type_name(value)}"
+            elif not value and "thoughtSignature" not in part:
+                yield ".text: empty"
+        case "functionCall":
+            yield from _call_problems(value, role)
+        case "functionResponse":
+            yield from _function_response_problems(value, role)
+        case "inlineData":
+            yield from (f".inlineData{fault}" for fault in blob_problems(value))
+        case "fileData":
+            if not isinstance(value, dict) or not isinstance(value.get("fileUri"), str) or not value["fileUri"]:
+                yield ".fileData.fileUri: missing or empty"
+
+
+def _call_problems(call: Any, role: str) -> Iterator[str]:
+    if role != "model":
+        yield ".functionCall: may not stand in a content of the user"
+    yield from (f".functionCall{fault}" for fault in _name_problems(call))
+    if isinstance(call, dict) and not isinstance(call.get("args", {}), dict):
+        yield f".functionCall.args: expected an object, not {type_name(call['args'])}"
+
+
+def _function_response_problems(response: Any, role: str) -> Iterator[str]:
+    if role != "user":
+        yield ".functionResponse: may not stand in a content of the model"
+    yield from (f".functionResponse{fault}" for fault in _name_problems(response))
+    if isinstance(response, dict) and not isinstance(response.get("response"), dict):
+        yield f".functionResponse.response: expected an object, not {type_name(response.get('response'))}"
+
+
+def _name_problems(value: Any) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield f": expected an object, not {type_name(value)}"
+    elif not isinstance(value.get("name"), str) or not NAME.fullmatch(value["name"]):
+        yield f".name: {value.get('name')!r} is not 1 to {NAME_MAX_CHARS} of a-z, A-Z, 0-9, _, ., : and -, a letter or _ first"
+
+
+def blob_problems(blob: Any) -> Iterator[str]:
+    """Yield every rule that inline data breaks, with the place in it."""
+    if not isinstance(blob, dict):
+        yield f": expected an object, not {type_name(blob)}"
+        return
+    media_type = blob.get("mimeType")
+    if not isinstance(media_type, str) or not media_type:
+        yield ".mimeType: missing"
+    elif media_type.startswith("image/") and media_type not in IMAGE_TYPES:
+        yield f".mimeType: {media_type!r} is none of {', '.join(IMAGE_TYPES)}"
+    if not isinstance(blob.get("data"), str) or not _BASE64.fullmatch(blob["data"]):
+        yield ".data: no base64"

@@ -1,0 +1,414 @@
+"""Google's Gemini, ``generateContent``.
+
+Source: the API reference (``Content``, ``Part``, ``FunctionCall``, ``FunctionResponse``), the guides to function calling and
+to thought signatures, and the types of google-genai. Contents of one role in a row become one content. A signature goes
+back with its part, and only to Gemini. The result of a call is the text under ``output``, or under ``error`` where it
+failed. Calls that came without an id go back without one, paired by their order.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pagein.events.messages import Message
+from pagein.events.steps import (
+    ActionStep,
+    Content,
+    Image,
+    Observation,
+    Opaque,
+    Part,
+    SystemPromptStep,
+    TaskStep,
+    Text,
+    ToolCall,
+    Usage,
+    as_parts,
+)
+from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
+from pagein.formats import rendering
+from pagein.formats.base import Item
+from pagein.formats.gemini import rules
+from pagein.formats.gemini.images import parse_image, render_image
+from pagein.formats.gemini.requests import read_request, system_parts
+from pagein.formats.parsing import Fields, compact_json, opaque_extra, opaque_part, type_name
+from pagein.formats.result_images import ResultImages, take_back_images
+
+NAME = "gemini"
+ID_MAX_CHARS = 64
+
+SKIP_SIGNATURE = "skip_thought_signature_validator"
+"""The value that Google documents for calls of another model, which have no signature."""
+
+_WHOLE, _NO_ID = "response", "_no_id"
+"""The kind of a result that is a whole response in JSON; the note on a call that came without an id."""
+
+_USER_ROLES = ("user", "function", "tool")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Gemini:
+    """Gemini's contents. See ``Format`` for the methods.
+
+    ``skip_signatures``: give the first call of a turn that has no signature the value that skips the check. Gemini 3 refuses
+    a run of another model without it.
+    """
+
+    skip_signatures: bool = False
+
+    @property
+    def name(self) -> str:
+        """The public name."""
+        return NAME
+
+    def parse(self, request: Any) -> tuple[Item, ...]:
+        """Parse the system instruction and the contents, in order. Raises FormatError with the path of the fault."""
+        system, rows = read_request(request)
+        items: list[Item] = []
+        if system is not None:
+            items.append(SystemPromptStep(tuple(_part(row, path) for row, path in system_parts(system))))
+        calls: list[ToolCall] = []
+        for index, row in enumerate(rows):
+            content = Fields(row, f"contents[{index}]")
+            role = content.text_or_empty("role") or "user"
+            if not isinstance(row.get("parts", [] if role == "model" else None), list) or "content" in row:
+                raise content.error("parts", f"expected a list of parts, not {type_name(row.get('parts'))}")
+            if role == "model":
+                step = _action(content)
+                calls = list(step.tool_calls)
+                items.append(step)
+            elif role in _USER_ROLES:
+                items += _user_items(content, calls)
+            else:
+                raise content.error("role", f"unknown role {role!r}; a content is the user's or the model's")
+        return take_back_images(items, has_own_message=False)
+
+    def render(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Render ``messages`` and ``systemInstruction`` (if there is one); one more message only extends the end."""
+        system: list[Row] = []
+        turns = _Turns(self.skip_signatures)
+        for message in rendering.with_wire_ids(messages, lambda call_id: wire_id(call_id, ID_MAX_CHARS)):
+            if message.role == "system":
+                system += _parts(as_parts(message.content), "system")
+            else:
+                turns.add(message)
+        request: dict[str, Any] = {"messages": turns.rows}
+        if system:
+            request["systemInstruction"] = {"parts": system}
+        whole: dict[str, Any] = rendering.replace_surrogates(request)
+        return whole
+
+    def problems(self, request: Any) -> tuple[str, ...]:
+        """Return every rule of ``generateContent`` that the request breaks. Never raises."""
+        return rules.problems(request)
+
+    def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return ``contents`` and ``config`` for google-genai's ``generate_content``, with bytes where its types have them."""
+        keywords: dict[str, Any] = {"contents": _with_bytes(request["messages"])}
+        if "systemInstruction" in request:
+            keywords["config"] = {"system_instruction": request["systemInstruction"]}
+        return keywords
+
+    def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tool as a declaration; a request has them as ``tools=[{"function_declarations": [...]}]``."""
+        named = {key: definition[key] for key in ("name", "description")}
+        return {**named, "parametersJsonSchema": definition["parameters"]}
+
+    def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
+        """Count the contents, which have ``parts``; a request with ``contents`` is certain."""
+        if isinstance(request, Mapping) and "contents" in request and "messages" not in request:
+            return math.inf
+        return sum(isinstance(row, dict) and isinstance(row.get("parts"), list) for row in rows)
+
+
+# -- parsing
+
+
+def _action(content: Fields) -> ActionStep:
+    usage, model = _usage(content.take("usageMetadata")), content.take("modelVersion")
+    parts: list[Part] = []
+    calls: list[ToolCall] = []
+    for row, path in content.rows("parts"):
+        if isinstance(row, dict) and "functionCall" in row:
+            calls.append(_call(Fields(row, path), len(parts)))
+        elif row != {}:
+            parts.append(_part(row, path))
+    placed = tuple(replace(call, at=None) if call.at == len(parts) else call for call in calls)
+    named = model if isinstance(model, str) else ""
+    return ActionStep(tuple(parts) if parts or not calls else None, placed, model=named, usage=usage)
+
+
+def _usage(value: Any) -> Usage | None:
+    """Parse a response's usage. Its ``promptTokenCount`` includes cached tokens; thoughts are output."""
+    if not isinstance(value, dict):
+        return None
+
+    def tokens(key: str) -> int:
+        count = value.get(key)
+        return count if type(count) is int and count > 0 else 0
+
+    output = tokens("candidatesTokenCount") + tokens("thoughtsTokenCount")
+    read = tokens("promptTokenCount") + tokens("toolUsePromptTokenCount")
+    return Usage(read, output, tokens("cachedContentTokenCount")) if read else None
+
+
+def _call(part: Fields, at: int) -> ToolCall:
+    function = part.fields("functionCall")
+    call_id, name = function.text_or_empty("id"), function.text("name")
+    arguments = function.take("args")
+    if arguments is not None and not isinstance(arguments, dict):
+        raise function.error("args", f"expected an object, not {type_name(arguments)}")
+    beside = part.rest()
+    if rest := function.rest():
+        beside["functionCall"] = rest
+    if not call_id:
+        beside[_NO_ID] = 1
+    text = "" if arguments is None else compact_json(arguments)
+    return ToolCall(call_id, name, text, at, opaque_extra(NAME, "functionCall", beside))
+
+
+def _user_items(content: Fields, calls: list[ToolCall]) -> Iterator[Item]:
+    """Parse a user's content: each function response is an item, then one item of the other parts."""
+    parts: list[Part] = []
+    rows = content.rows("parts")
+    open_calls = list(enumerate(calls))
+    responses = 0
+    for row, path in rows:
+        if isinstance(row, dict) and "functionResponse" in row:
+            responses += 1
+            yield _observation(Fields(row, path), open_calls)
+        elif row != {}:
+            parts.append(_part(row, path))
+    if parts or not responses:
+        only_text = not responses and len(parts) == 1 and isinstance(parts[0], Text) and parts[0].extra is None
+        yield TaskStep(parts[0].text if only_text and isinstance(parts[0], Text) else tuple(parts))
+
+
+def _observation(part: Fields, open_calls: list[tuple[int, ToolCall]]) -> Observation:
+    """Parse a response. One without an id answers the first open call of its name, else the first open one."""
+    response = part.fields("functionResponse")
+    call_id, name = response.text_or_empty("id"), response.text("name")
+    value = response.take("response")
+    if not isinstance(value, dict):
+        raise response.error("response", f"expected an object, not {type_name(value)}")
+    images = [_response_image(row, path) for row, path in response.rows("parts")]
+    content, failed = _response_content(value, images)
+    answered = next((call for call in open_calls if call_id and call[1].id == call_id), None)
+    if answered is None and not call_id:
+        answered = next((call for call in open_calls if call[1].name == name), open_calls[0] if open_calls else None)
+    if answered is not None:
+        open_calls.remove(answered)
+    beside = part.rest()
+    if rest := response.rest():
+        beside["functionResponse"] = rest
+    index = answered[0] if answered is not None and not call_id else None
+    extra = opaque_extra(NAME, "functionResponse", beside)
+    return Observation(call_id, content, "error" if failed else "ok", index, extra)
+
+
+def _response_image(row: Any, path: str) -> Part:
+    """Parse a part of a response. It is marked, because other results have their images behind them."""
+    image = parse_image(Fields(row, path), in_response=True)
+    return image if image is not None else opaque_part(NAME, "responsePart", row)
+
+
+def _response_content(value: Row, images: list[Part]) -> tuple[Content, bool]:
+    """Return a response's content, and True if it failed. Text under ``output`` or ``error`` is the result itself."""
+    key = next(iter(value)) if len(value) == 1 else ""
+    output = value.get(key)
+    if key in ("output", "error") and not images:
+        if isinstance(output, str):
+            return output, key == "error"
+        if isinstance(output, list) and all(isinstance(text, str) for text in output):
+            return tuple(Text(text) for text in output), key == "error"
+    return (Text(compact_json(value), Opaque(NAME, _WHOLE, "{}")), *images), "error" in value
+
+
+def _part(row: Any, path: str) -> Part:
+    part = Fields(row, path)
+    if "text" in row or row.keys() == {"thoughtSignature"}:
+        text = part.text_or_empty("text")
+        if row.get("thought") is True:
+            return opaque_part(NAME, "thought", row) if not text else Opaque(NAME, "thought", compact_json(row), text)
+        return Text(text, opaque_extra(NAME, "text", part.rest()))
+    if image := parse_image(part, in_response=False):
+        return image
+    blob = row.get("inlineData")
+    if blob is not None:
+        cure = "send a PNG, JPEG, WebP, HEIC or HEIF in base64, or leave the part out"
+        part.raise_first((f".inlineData{fault}" for fault in rules.blob_problems(blob)), cure)
+    return opaque_part(NAME, next(iter(row)), row)
+
+
+# -- rendering
+
+
+@dataclass(slots=True)
+class _Turns:
+    """The contents so far, and what the calls of the last turn need for their responses."""
+
+    skip_signatures: bool
+    rows: list[Row] = field(default_factory=list)
+    calls: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    order: list[str] = field(default_factory=list)
+    responses: list[tuple[int, Row]] = field(default_factory=list)
+    images: ResultImages = field(default_factory=ResultImages)
+
+    def add(self, message: Message) -> None:
+        """Render one message at the end."""
+        match message.role:
+            case "assistant":
+                self.order, self.responses = [call.id for call in message.tool_calls], []
+                self._append("model", self._model_parts(message))
+            case "tool":
+                self._add_response(message)
+            case _:
+                parts = _parts(as_parts(message.content), "user")
+                self._append("user", parts or [{"text": rendering.NO_CONTENT}])
+        if shown := self.images.parts_after(message, lambda text: {"text": text}, _shown_image):
+            self._append("user", shown)
+
+    def _add_response(self, message: Message) -> None:
+        """Render a result among those of its turn, in the order of the calls."""
+        name, has_id = self.calls.get(message.call_id, ("_", True))
+        row = _response_part(message, name, has_id=has_id)
+        place = self.order.index(message.call_id) if message.call_id in self.order else len(self.order)
+        self.responses.append((place, row))
+        self._append("user", [row])
+        parts = self.rows[-1]["parts"]
+        if place < len(self.order) and "functionResponse" in parts[0]:
+            self.responses.sort(key=lambda response: response[0])
+            parts[: len(self.responses)] = [response for _, response in self.responses]
+
+    def _append(self, role: str, parts: list[Row]) -> None:
+        if self.rows and self.rows[-1]["role"] == role:
+            self.rows[-1]["parts"] += parts
+        else:
+            self.rows.append({"role": role, "parts": parts})
+
+    def _model_parts(self, message: Message) -> list[Row]:
+        parts, reached = as_parts(message.content), 0
+        rows: list[Row] = []
+        for call in message.tool_calls:
+            at = len(parts) if call.at is None else min(max(call.at, reached), len(parts))
+            rows += _parts(parts[reached:at], "model")
+            reached = at
+            row = _call_part(call)
+            self.calls[call.id] = (row["functionCall"]["name"], "id" in row["functionCall"])
+            is_first = not any("functionCall" in other for other in rows)
+            if self.skip_signatures and is_first and "thoughtSignature" not in row:
+                row["thoughtSignature"] = SKIP_SIGNATURE
+            rows.append(row)
+        rows += _parts(parts[reached:], "model")
+        return rows or [{"text": rendering.NO_CONTENT}]
+
+
+def _parts(parts: Sequence[Part], place: str) -> list[Row]:
+    return [row for part in parts if (row := _part_row(part, place)) is not None]
+
+
+def _part_row(part: Part, place: str) -> Row | None:
+    match part:
+        case Text(text=text):
+            own = (rendering.own_fields(part.extra, NAME) or {}) if place != "system" else {}
+            return {**own, "text": text} if text or "thoughtSignature" in own else None
+        case Image():
+            row = None if place == "system" else render_image(part)
+            return row or {"text": rendering.image_placeholder(part)}
+    row = rendering.own_fields(part, NAME)
+    if row is None:
+        text = rendering.foreign_text(part)
+        return {"text": text} if text else None
+    if place == "system" or not row or {"functionCall", "functionResponse"} & row.keys():
+        return None
+    return row
+
+
+def _shown_image(image: Image) -> Row | None:
+    """Render the image of a result for the content behind it; None if it is refused or stands in the response itself."""
+    return None if _is_in_response(image) else render_image(image)
+
+
+def _is_in_response(part: Part) -> bool:
+    extra = part.extra if isinstance(part, Image) else part if isinstance(part, Opaque) else None
+    return extra is not None and (extra.provider, extra.kind) == (NAME, "responsePart")
+
+
+def _call_part(call: ToolCall) -> Row:
+    own = rendering.own_fields(call.extra, NAME) or {}
+    beside = {key: value for key, value in own.items() if key not in (_NO_ID, "functionCall")}
+    rest = own.get("functionCall")
+    function: Row = {} if _NO_ID in own else {"id": call.id}
+    function["name"] = _wire_name(call.name)
+    if call.arguments:
+        function["args"] = parse_arguments(call.arguments)
+    return {**beside, "functionCall": {**(rest if isinstance(rest, dict) else {}), **function}}
+
+
+def _response_part(message: Message, name: str, *, has_id: bool) -> Row:
+    own = rendering.own_fields(message.extra, NAME) or {}
+    beside = {key: value for key, value in own.items() if key != "functionResponse"}
+    rest = own.get("functionResponse")
+    function: Row = {**(rest if isinstance(rest, dict) else {}), **({"id": message.call_id} if has_id else {})}
+    function |= {"name": name, "response": _response_value(message)}
+    parts = [part for part in as_parts(message.content) if _is_in_response(part)]
+    rows = [render_image(part) if isinstance(part, Image) else _part_row(part, "result") for part in parts]
+    if any(rows):
+        function["parts"] = [row for row in rows if row]
+    return {**beside, "functionResponse": function}
+
+
+def _response_value(message: Message) -> Row:
+    """Return the response to a call: the JSON object that came, or the texts under ``output`` or ``error``."""
+    key = "error" if message.is_error else "output"
+    if isinstance(message.content, str):
+        return {key: message.content}
+    texts: list[str] = []
+    for part in as_parts(message.content):
+        whole = part.text if isinstance(part, Text) and part.extra == Opaque(NAME, _WHOLE, "{}") else ""
+        if whole and isinstance(value := parse_arguments(whole), dict) and compact_json(value) == whole:
+            return value
+        match part:
+            case Text(text=text):
+                texts.append(text)
+            case Image() if not _is_in_response(part):
+                texts.append(rendering.image_placeholder(part))
+            case Opaque() if rendering.own_fields(part, NAME) is None and (text := rendering.foreign_text(part)):
+                texts.append(text)
+    return {key: texts}
+
+
+def _wire_name(name: str) -> str:
+    """Return the name if the API takes it, else a rewritten one: a letter or ``_`` comes first."""
+    if rules.NAME.fullmatch(name):
+        return name
+    safe = wire_name(name, rules.NAME_MAX_CHARS)
+    return safe if rules.NAME.fullmatch(safe) else f"_{safe}"[: rules.NAME_MAX_CHARS]
+
+
+def _with_bytes(value: Any) -> Any:
+    """Return the value with bytes in place of base64 where google-genai's types have bytes."""
+    match value:
+        case list():
+            return [_with_bytes(item) for item in value]
+        case dict():
+            return {key: _field_with_bytes(key, item) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _field_with_bytes(key: str, value: Any) -> Any:
+    if key in ("args", "response"):
+        return value
+    if key in ("data", "thoughtSignature") and isinstance(value, str):
+        try:
+            return base64.b64decode(value.translate(str.maketrans("-_", "+/")), validate=True)
+        except ValueError:
+            return value.encode()
+    return _with_bytes(value)
