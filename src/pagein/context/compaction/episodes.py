@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 from pagein.context.compaction.base import actions, newest_user_position
 from pagein.context.salience.extract import Extract, select_lines
-from pagein.context.talk import is_talk
+from pagein.context.talk import is_speech, is_talk
 from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import is_kept
 from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement
 from pagein.events.handles import range_handle, step_handle
 from pagein.events.identifiers import argument_text, format_call
-from pagein.events.steps import TaskStep, as_text
+from pagein.events.steps import SummaryStep, TaskStep, as_text
 
 FOLD_MIN_TOKENS = 40
 """Tokens of a stretch up to which its summary would save nothing."""
@@ -167,6 +168,8 @@ def summarize_stretch(
     extract = Extract()
     if own and is_talk(view) and not may_fold_users(view):
         tokens = 0  # an answer between two of the user's messages, which stay: one notice stands for all of them
+    if tokens > HEADER_TOKENS and is_talk(view) and all(map(_is_talk_source, stretch)):
+        return Replacement(first, last, summary=_talk_extract(view, stretch, first, last, tokens, visible))
     if tokens > HEADER_TOKENS:
         within = (first, last) if own else None
         extract = select_lines(view.tracker, tokens - HEADER_TOKENS, view.counter, visible=visible, within=within)
@@ -193,3 +196,41 @@ def _extract_text(first: int, last: int, extract: Extract) -> str:
     if extract.names:
         lines.append("Also named: " + " ".join(extract.names))
     return "\n".join(lines)
+
+
+_TALK_LINE = re.compile(r"\[s(\d+)\] (user|assistant): (.+)")
+
+
+def _is_talk_source(entry: ViewEntry) -> bool:
+    """True for speech, and for a summary that is a notice or an extract of speech."""
+    if not isinstance(entry.item, SummaryStep):
+        return is_speech(entry)
+    return all(map(_TALK_LINE.fullmatch, entry.item.content.splitlines()[1:]))
+
+
+def _talk_extract(
+    view: View, stretch: tuple[ViewEntry, ...], first: int, last: int, tokens: int, visible: tuple[str, ...]
+) -> str:
+    """Write the sentences of a stretch of talk that are likeliest asked for, each with its step and speaker."""
+    from pagein.context.salience.talk_lines import choose_sentences, spoken_sentences  # noqa: PLC0415 - loads where talk leaves
+
+    texts = (text for entry in stretch for text in _spoken_texts(entry))
+    chosen = choose_sentences(spoken_sentences(texts), tokens - HEADER_TOKENS, view.counter, visible=visible)
+    if not chosen:
+        return _extract_text(first, last, Extract())
+    lines = (f"[{step_handle(one.position)}] {one.speaker}: {one.text}" for one in chosen)
+    return "\n".join(
+        (f"Out of view: {range_handle(first, last)}; expand(handle) gives a step back. Said there:", *lines)
+    )
+
+
+def _spoken_texts(entry: ViewEntry) -> Iterator[tuple[int, str, str]]:
+    """Yield the position, the speaker and the text of what an entry says; of an extract those of its lines."""
+    if isinstance(entry.item, SummaryStep):
+        for line in entry.item.content.splitlines():
+            if match := _TALK_LINE.fullmatch(line):
+                yield int(match[1]), match[2], match[3]
+        return
+    speaker = "user" if isinstance(entry.item, TaskStep) else "assistant"
+    for message in entry.messages:
+        yield entry.first, speaker, as_text(message.content)
