@@ -14,6 +14,7 @@ model has already read changes.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -22,11 +23,13 @@ from typing import assert_never
 
 from pagein.errors import ProtocolError
 from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Observed, Pin, Undo, Unpin
+from pagein.events.normal_form import normal_arguments, normal_fields
 from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
     Image,
     Observation,
+    Opaque,
     Part,
     PlanningStep,
     Step,
@@ -165,23 +168,28 @@ def with_observations(step: ActionStep, answers: Mapping[int, Observation]) -> A
     return replace(step, observations=tuple(observations))
 
 
-RESULT_PREFIX, SYSTEM_PREFIX, STEP_PREFIX = b"r", b"y", b"s"
-"""First byte of the fingerprint of a result, of a system prompt, and of any other step."""
+RESULT_PREFIX, SYSTEM_PREFIX, USER_PREFIX, MODEL_PREFIX, SUMMARY_PREFIX = b"r", b"y", b"u", b"a", b"s"
+"""First byte of a fingerprint: a result, a system prompt, the user's words, the model's, a summary."""
+
+_HASH_BYTES = 16
+_ERASED_HASH = bytes(_HASH_BYTES)
 
 
 def fingerprint(item: Step | Observation) -> bytes:
-    """Hash an item; observations of an action are hashed by themselves."""
+    """Hash the normal spelling of an item; observations of an action are hashed by themselves.
+
+    Cache markers, ids, the order of keys and the usage are not part of it, and a text equals a list of that one text.
+    """
+    pieces: list[str] = []
+    for part in as_parts(item.content):
+        pieces += _normal_part(part)
     if isinstance(item, ActionStep):
-        item = replace(item, observations=(), usage=None, model="")
-    elif isinstance(item, Observation):
-        item = replace(item, index=None)
-    parts = as_parts(item.content)
-    images = [part.digest for part in parts if isinstance(part, Image)]
-    if not isinstance(item, SummaryStep):
-        # Text and a list of one text are the same content, and a cache marker is none.
-        item = replace(item, content=tuple(map(_without_cache_marker, parts)))
-    text = (repr(item) + repr(images)).encode("utf-8", "surrogatepass")
-    return _prefix(item) + hashlib.blake2b(text, digest_size=16).digest()
+        for call in item.tool_calls:
+            pieces += ("call", call.name, normal_arguments(call.arguments), _normal_extra(call.extra))
+    if not isinstance(item, SummaryStep) and (extra := _normal_extra(item.extra)):
+        pieces += ("beside", extra)
+    text = repr(pieces).encode("utf-8", "surrogatepass")
+    return _prefix(item) + hashlib.blake2b(text, digest_size=_HASH_BYTES).digest()
 
 
 def body_fingerprints(body: Body) -> tuple[bytes, ...]:
@@ -193,21 +201,90 @@ def body_fingerprints(body: Body) -> tuple[bytes, ...]:
             results = (observation for observation in observations if observation is not None)
             return (fingerprint(step), *map(fingerprint, results))
         case Observed(observation=observation):
+            if is_text_observation(observation):
+                return (fingerprint(TaskStep(observation.content)),)
             return () if observation.status == "unknown" else (fingerprint(observation),)
-        case (SystemPromptStep() | TaskStep() | PlanningStep() | FinalAnswerStep() | SummaryStep()) as step:
+        case SystemPromptStep() as step:
+            return (fingerprint(current_prompt(step)[0]),)
+        case (TaskStep() | PlanningStep() | FinalAnswerStep() | SummaryStep()) as step:
             return (fingerprint(step),)
         case _:
             assert_never(body)
 
 
+def erased_fingerprint(mark: bytes) -> bytes:
+    """The fingerprint that stands for an erased item: of its kind, it equals every other one."""
+    return mark[:1] + _ERASED_HASH
+
+
+def is_same_item(recorded: bytes, mark: bytes) -> bool:
+    """True if a mark is that of the recorded item, or of its kind where the item was erased."""
+    return recorded == mark or (recorded[1:] == _ERASED_HASH and recorded[:1] == mark[:1])
+
+
+def _normal_part(part: Part) -> tuple[str, ...]:
+    match part:
+        case Text(text=text, extra=extra):
+            beside = _normal_extra(extra)
+            return ("text", text, beside) if text or beside else ()
+        case Image(extra=extra):
+            return ("image", part.digest, _normal_extra(extra))
+        case Opaque(kind=kind, body=body):
+            return (kind, normal_fields(body))
+        case _:
+            assert_never(part)
+
+
+def _normal_extra(extra: Opaque | None) -> str:
+    if extra is None or extra.body == "{}" or (extra.provider, extra.kind) == _TEXT_OBSERVATION:
+        return ""
+    return normal_fields(extra.body)
+
+
 def _prefix(item: Step | Observation) -> bytes:
-    if isinstance(item, Observation):
-        return RESULT_PREFIX
-    return SYSTEM_PREFIX if isinstance(item, SystemPromptStep) else STEP_PREFIX
+    match item:
+        case Observation():
+            return RESULT_PREFIX
+        case SystemPromptStep():
+            return SYSTEM_PREFIX
+        case TaskStep():
+            return USER_PREFIX
+        case SummaryStep():
+            return SUMMARY_PREFIX
+        case ActionStep() | PlanningStep() | FinalAnswerStep():
+            return MODEL_PREFIX
+        case _:
+            assert_never(item)
 
 
-def _without_cache_marker(part: Part) -> Part:
-    if isinstance(part, Text) and part.extra is not None:
-        is_marker = part.extra.body == "{}" or part.extra.kind == "cache_control"
-        return Text(part.text) if is_marker else part
-    return part
+# Notes of the library in a step's extra
+
+_TEXT_OBSERVATION = ("pagein", "text-observation")
+_CURRENT_PROMPT = ("pagein", "current-prompt")
+
+
+def as_text_observation(step: TaskStep) -> Observation:
+    """The result of an action whose agent speaks text alone: it came as a message of the user."""
+    return Observation("", step.content, extra=Opaque(*_TEXT_OBSERVATION, "{}"))
+
+
+def is_text_observation(observation: Observation) -> bool:
+    """True for a result that came as a message of the user, and goes out as one."""
+    extra = observation.extra
+    return extra is not None and (extra.provider, extra.kind) == _TEXT_OBSERVATION
+
+
+def as_current_prompt(step: SystemPromptStep, replaces: Iterable[int]) -> SystemPromptStep:
+    """The system prompt as one that takes the place of those at these positions, in every view from here on."""
+    extra = None if step.extra is None else [step.extra.provider, step.extra.kind, step.extra.body, step.extra.text]
+    note = json.dumps({"replaces": list(replaces), "extra": extra})
+    return replace(step, extra=Opaque(*_CURRENT_PROMPT, note))
+
+
+def current_prompt(step: SystemPromptStep) -> tuple[SystemPromptStep, tuple[int, ...]]:
+    """The system prompt as it was handed over, and the positions of those whose place it takes."""
+    if step.extra is None or (step.extra.provider, step.extra.kind) != _CURRENT_PROMPT:
+        return step, ()
+    note = json.loads(step.extra.body)
+    extra = None if note["extra"] is None else Opaque(*note["extra"])
+    return replace(step, extra=extra), tuple(note["replaces"])

@@ -15,6 +15,8 @@ from pagein.errors import Conflict, Illegal, LogClosed, LogErased, LogUnreadable
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
 from pagein.events.steps import Usage
 from pagein.formats import Format, format_named
+from pagein.formats.raw_messages import choose_format
+from pagein.formats.sdk_objects import unwrap_request
 from pagein.log.base import Entry, Log, StoredLog, Verification
 from pagein.log.branch_log import BranchLog
 from pagein.log.encryption import Key
@@ -40,7 +42,7 @@ from pagein.memory.branches import MAIN, Branches
 from pagein.memory.checkpoints.schedule import CheckpointSchedule
 from pagein.memory.facts_runtime import FactsRuntime
 from pagein.memory.operations.history import find_lost_entry
-from pagein.memory.operations.ingest import LastRequest, Transcript, read_transcript
+from pagein.memory.operations.ingest import Transcript, read_transcript, remember_request
 from pagein.memory.operations.load import catch_up
 from pagein.memory.options import Options, build_state, check_session, check_usage, resolve_embedder
 from pagein.memory.search_runtime import SearchRuntime
@@ -213,7 +215,9 @@ class MemoryRuntime:
         """Parse a provider's messages. Raises FormatError, and ConfigurationError for a usage that is none."""
         if usage is not None:
             check_usage(usage)
-        return read_transcript(self.format_of(format), messages)
+        unwrapped = unwrap_request(messages)
+        form = choose_format(unwrapped, self.format) if format is None else format_named(format)
+        return read_transcript(form, unwrapped)
 
     def render(self, view: View, format: str | None) -> dict[str, Any]:
         """The view as a provider's request, remembered as the last one. Raises Illegal."""
@@ -221,7 +225,8 @@ class MemoryRuntime:
         request = form.render(view.messages())
         if problems := form.problems(request):
             raise Illegal(form.name, problems)
-        self.state.transcript.last_requests[form.name] = LastRequest(tuple(request["messages"]), view.head)
+        place = self.state.log.count_fingerprints(view.head)
+        remember_request(self.state.transcript, form, request["messages"], place, has_ending=view.has_ending)
         return request
 
     def use_facts(self) -> Facts:

@@ -28,7 +28,7 @@ from pagein.events.entries import (
     Undo,
     Unpin,
 )
-from pagein.events.protocol import OpenCall, open_calls, with_observations
+from pagein.events.protocol import OpenCall, current_prompt, open_calls, with_observations
 from pagein.events.steps import ActionStep, Observation, SummaryStep, SystemPromptStep, TaskStep
 from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
@@ -173,6 +173,11 @@ class Fold:
         return View(systems, front, run, self.head, tokens, limit, self.counter, self.tracker)
 
     @property
+    def system_positions(self) -> tuple[int, ...]:
+        """The positions of the system prompts at the head of the view."""
+        return tuple(entry.first for entry in self._systems)
+
+    @property
     def facts_tokens(self) -> int:
         """Tokens of the facts block at the head of the view."""
         return sum(entry.tokens for entry in self._facts_entries)
@@ -254,6 +259,8 @@ class Fold:
             observed = (recorded[at] for at in self.answers.get(first, ()))
             answers = {answer.index: answer.observation for answer in observed if not answer.late}
             item = with_observations(item, answers) if answers else item
+        elif isinstance(item, SystemPromptStep):
+            item, _ = current_prompt(item)
         item = with_stubs(item, stubs)
         messages = messages_of(item, ids, late_system=tier == "note")
         return ViewEntry(first, last, item, tier, why, messages, tokens, tuple(ids), stubs)
@@ -261,11 +268,13 @@ class Fold:
     def _add_step(self, position: int, step: Item) -> None:
         match step:
             case SystemPromptStep():
-                if self._body.run or self._body.front:
-                    self._append(position, step, "note", "a system prompt that came late, as a notice")
+                prompt, replaces = current_prompt(step)
+                if any(entry.first in replaces for entry in self._systems):
+                    self._replace_systems(position, prompt, replaces)
+                elif self._body.run or self._body.front:
+                    self._append(position, prompt, "note", "a system prompt that came late, as a notice")
                 else:
-                    entry = self._make_entry(position, step, "system", "system prompt")
-                    self._systems.append(entry)
+                    self._systems.append(self._make_entry(position, prompt, "system", "system prompt"))
             case TaskStep():
                 self._append(position, step, "user", "the user's words")
             case ActionStep():
@@ -279,6 +288,13 @@ class Fold:
                 self._append(position, step, "whole", "recorded")
         if not isinstance(step, SystemPromptStep):
             self.tracker.learn_step(position, step)
+
+    def _replace_systems(self, position: int, prompt: SystemPromptStep, replaces: tuple[int, ...]) -> None:
+        """Show a changed system prompt in the place of those that the host no longer hands over."""
+        entry = self._make_entry(position, prompt, "system", "system prompt, as it was changed")
+        at = next(at for at, old in enumerate(self._systems) if old.first in replaces)
+        kept = [old for old in self._systems if old.first not in replaces]
+        self._systems = [*kept[:at], entry, *kept[at:]]
 
     def _make_entry(self, position: int, item: Item, tier: EntryTier, why: str, ids: tuple[str, ...] = ()) -> ViewEntry:
         entry = make_entry(item, position, position + 1, self.counter, tier=tier, why=why, ids=ids)

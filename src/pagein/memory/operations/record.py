@@ -13,7 +13,7 @@ from typing import cast
 
 from pagein.errors import ProtocolError
 from pagein.events.entries import Body, Observed
-from pagein.events.handles import observation_handle
+from pagein.events.handles import observation_handle, step_handle
 from pagein.events.protocol import (
     EventKind,
     OpenCall,
@@ -29,10 +29,10 @@ from pagein.events.protocol import (
 from pagein.events.steps import ActionStep, Observation, Step, Usage
 from pagein.formats import Item
 from pagein.log.base import Entry
-from pagein.memory._effects import Append, ExtractFacts, Flow
-from pagein.memory._state import RunState
+from pagein.memory._effects import Append, Call, ExtractFacts, Flow
+from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
-from pagein.memory.operations.ingest import Transcript, select_new
+from pagein.memory.operations.ingest import Selection, Transcript, select_new
 
 NO_ACTION = -1
 """The action of an observation that answers no call of this run."""
@@ -40,11 +40,15 @@ NO_ACTION = -1
 
 @dataclass(frozen=True, slots=True)
 class RecordResult:
-    """The recorded positions ``[first, last)``, and the repairs that made the items legal."""
+    """The recorded positions ``[first, last)``, and the repairs that made the items legal.
+
+    ``branch`` is the name of the branch that an edited list began: the run goes on there.
+    """
 
     first: int
     last: int
     repairs: tuple[str, ...] = ()
+    branch: str | None = None
 
 
 def record(
@@ -56,36 +60,68 @@ def record(
     usage: Usage | None = None,
 ) -> Flow[RecordResult]:
     """Append the new items durably, all or none, then call back; learn from the provider's usage."""
-    new_items, notes = _select_new_items(run, items, whole)
+    selection = _select(run, items, whole)
+    branch = None
+    if selection.fork_at is not None:
+        run, branch = yield from _fork_for_edit(run, selection)
 
     def attempt() -> Flow[tuple[Admission, Sequence[Entry]]]:
         fold = run.fold
-        admission = admit(new_items, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict)
+        admission = admit(
+            selection.items, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict
+        )
         return admission, (yield from Append(admission.bodies, fold.head)) if admission.bodies else ()
 
     admission, entries = yield from retry_if_library_wrote(run, attempt)
-    first = run.fold.head
+    first, place = run.fold.head, len(run.log.fingerprints)
     if entries:
         run.apply_entries(entries)
         if run.facts_block.is_on:
             yield from ExtractFacts()
+    notes = selection.notes
+    if branch is not None:
+        notes = (*notes, f"the list was edited at {step_handle(selection.fork_at or 0)}: it goes on in {branch!r}")
     repairs = (*notes, *admission.repairs)
     run.transcript.repairs.extend(repairs)
+    _remember(run, selection, place, is_list=isinstance(items, Transcript))
     if usage is not None:
         run.usage.learn(usage.input_tokens)
     run.run_callbacks(entries)
-    return RecordResult(first, run.fold.head, repairs)
+    return RecordResult(first, run.fold.head, repairs, branch)
 
 
-def _select_new_items(
-    run: RunState, items: Sequence[Item] | Transcript, whole: bool | None
-) -> tuple[Sequence[Item], tuple[str, ...]]:
-    """The items to record, and a note on each text that was left out; typed steps are all new."""
+def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | None) -> Selection:
+    """The items to record; typed steps are all new."""
     if not isinstance(items, Transcript):
-        return items, ()
-    request = run.transcript.last_requests.get(items.format)
-    since = run.log.fingerprints_since(request.head) if request is not None else ()
-    return select_new(items, request, run.log.fingerprints, since, whole=whole)
+        return Selection(items)
+    return select_new(items, run.transcript, run.log, run.fold.system_positions, whole=whole)
+
+
+def _fork_for_edit(run: RunState, selection: Selection) -> Flow[tuple[RunState, str]]:
+    """Go on with a branch that has the run up to where the list was edited; return its state and name."""
+    from pagein.memory.operations.branch import fork, switch  # noqa: PLC0415 - loads where a list was edited
+
+    transcript = run.transcript.for_fork(selection.place or 0)
+    now = yield from Call(lambda runtime: runtime.clock())
+    branch = yield from fork(run, selection.fork_at, None, now)
+    yield from switch(run, branch.name, now)
+    state = yield from Call(lambda runtime: runtime.state)
+    state.transcript = transcript
+    return state, branch.name
+
+
+def _remember(run: RunState, selection: Selection, place: int, *, is_list: bool) -> None:
+    """Remember the list that was handed over, or that the new items were none of a list."""
+    transcript, count = run.transcript, len(run.log.fingerprints)
+    transcript.is_untouched = False
+    if not is_list:
+        transcript.unlisted.update(range(place, count))
+        return
+    transcript.habit = selection.habit
+    if selection.list_hash:
+        is_new_end = selection.place is None or selection.fork_at is not None
+        known = KnownList(count if is_new_end else selection.place or 0, is_loose=selection.is_loose)
+        transcript.remember(selection.list_hash, known)
 
 
 # Admission
