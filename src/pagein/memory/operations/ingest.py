@@ -159,13 +159,14 @@ class _ListReader:
             return self._selection((), place=None if is_end or known.is_request else self.places[reached])
         if reached == len(self.places) or self._lacks_nothing(reached):
             return self._selection([items[number] for number in alignment.late] + items[at:])
-        is_anchored_here = known.is_request or (self.habit == "whole" and not self._begins_like_run())
-        return self._edit(items[at:], reached) if is_anchored_here else None
+        if not known.is_request and self.habit != "whole":
+            return None
+        return None if self._content_reach() >= first else self._edit(items[at:], reached)
 
-    def _begins_like_run(self) -> bool:
-        number = self.hashes[0][0]
-        first = next(iter(self.request.parse(number, number + 1)), None)
-        return first is not None and bool(self.places) and fingerprint(first) == self._chain(0)[0]
+    def _content_reach(self) -> int:
+        """The number of items of the chain that the list has by content, from the beginning on."""
+        items = [item for item in self.request.parse() if not isinstance(item, SystemPromptStep)]
+        return align([fingerprint(item) for item in items], self._chain(0), self._skippable(0)).reached
 
     # By content
 
