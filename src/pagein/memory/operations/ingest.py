@@ -21,8 +21,9 @@ from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, as_current_promp
 from pagein.events.steps import Observation, SystemPromptStep, as_text
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
-from pagein.memory._state import FoldedLog, Habit, KnownList, TranscriptState
+from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
 from pagein.memory.operations.lineage import Alignment, Return, align, find_return
+from pagein.memory.operations.reopened_request import match_view
 
 _EXCERPT_CHARS = 60
 
@@ -42,6 +43,8 @@ class Selection:
     place: int | None = None
     habit: Habit = "unknown"
     is_loose: bool = False
+    listed: frozenset[int] = frozenset()
+    """Numbers of fingerprints that were recorded as steps, and that the list has too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +65,17 @@ def read_transcript(form: Format, messages: Any) -> Transcript:
     return Transcript(split_request(messages, form))
 
 
-def select_new(
-    transcript: Transcript, state: TranscriptState, log: FoldedLog, recorded_systems: Sequence[int], *, whole: bool | None
-) -> Selection:
-    """Select the new items of a transcript. ``recorded_systems`` are the positions of the system prompts in view.
+def select_new(transcript: Transcript, run: RunState, *, whole: bool | None) -> Selection:
+    """Select the new items of a transcript.
 
     ``whole`` False: all of the list is new; True: it is the whole history; None: its lineage tells. Raises FormatError
     for a whole history that shares nothing with the run, and for messages that are not in the format's shape.
     """
-    reader = _ListReader(transcript.request, state, log, recorded_systems, whole)
-    if whole is False or not log.fingerprints:
-        request = transcript.request
-        return Selection(
-            (*request.parse_system(), *request.parse()),
-            list_hash=b"" if log.fingerprints else reader.list_hash,
-            habit=state.habit,
-        )
+    request, is_first = transcript.request, not run.log.fingerprints
+    reader = _ListReader(request, run, whole)
+    if whole is False or is_first:
+        items = (*request.parse_system(), *request.parse())
+        return Selection(items, list_hash=reader.list_hash if is_first else b"", habit=run.transcript.habit)
     return reader.select()
 
 
@@ -86,18 +84,25 @@ class _ListReader:
     """One list beside one run."""
 
     request: RawRequest
-    state: TranscriptState
-    log: FoldedLog
-    recorded_systems: Sequence[int]
+    run: RunState
     whole: bool | None
     hashes: list[tuple[int, bytes]] = field(default_factory=list)
     """For each message that is no system prompt: its number, and the hash of the list up to it."""
     places: list[int] = field(default_factory=list)
     """Of the run's fingerprints, the numbers of those that are no system prompts'."""
     notes: list[str] = field(default_factory=list)
+    listed: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.hashes = list(list_hashes(self.request))
+
+    @property
+    def state(self) -> TranscriptState:
+        return self.run.transcript
+
+    @property
+    def log(self) -> FoldedLog:
+        return self.run.log
 
     @property
     def list_hash(self) -> bytes:
@@ -149,7 +154,7 @@ class _ListReader:
         items = [item for item in items if not isinstance(item, SystemPromptStep)]
         first = bisect_left(self.places, known.place)
         marks = [fingerprint(item) for item in items]
-        alignment = align(marks, self._chain(first), self._skippable(first))
+        alignment = self._align(marks, first)
         at, reached = alignment.at, first + alignment.reached
         if at == len(items) and not alignment.late:
             is_end = reached == len(self.places) or self._lacks_nothing(reached)
@@ -172,13 +177,13 @@ class _ListReader:
 
     def _select_by_content(self, items: Sequence[Item]) -> Selection:
         """Select the items that the log does not have."""
-        if not items:
-            return self._selection((), habit=self.state.habit)
-        marks = [fingerprint(item) for item in items]
         chain = self._chain(0)
+        if not items or not chain:
+            return self._selection(items, habit=self.state.habit)
+        marks = [fingerprint(item) for item in items]
         if len(items) == 1:
             return self._select_lone(items, marks[0], chain)
-        alignment = align(marks, chain, self._skippable(0))
+        alignment = self._align(marks, 0)
         at, reached = alignment.at, alignment.reached
         if at and (reached == len(chain) or self._lacks_nothing(reached)):
             new = [items[number] for number in alignment.late] + list(items[at:])
@@ -189,6 +194,9 @@ class _ListReader:
         if at == len(items):
             self._note_nothing_new(items, is_end=False, reached=reached)
             return self._selection((), place=self.places[reached] if self.habit == "whole" else None)
+        selection = self._select_behind_view() if self.habit == "unknown" else None
+        if selection is not None:
+            return selection
         back = find_return(marks, chain, at, reached)
         if back is not None and self._is_certain(back, chain, at):
             return self._rejoin(items, alignment, back)
@@ -203,8 +211,8 @@ class _ListReader:
 
     def _select_lone(self, items: Sequence[Item], mark: bytes, chain: Sequence[bytes]) -> Selection:
         """One message: new, unless it is all that was recorded, or the seed of a program that was started again."""
-        if not chain or mark != chain[0] or isinstance(items[0], Observation):
-            if self.whole and chain:
+        if mark != chain[0] or isinstance(items[0], Observation):
+            if self.whole:
                 raise FormatError("the list shares nothing with this run. Hand over only what is new with whole=False")
             return self._selection(items, habit=self.state.habit, is_loose=True)
         handle = self._handle(0)
@@ -212,14 +220,20 @@ class _ListReader:
         has_system = self.request.system is not None or len(self.hashes) < len(self.request.rows)
         is_seed = self.state.is_untouched and (is_in_work or has_system)
         if len(chain) == 1 or self.whole or is_seed:
-            self.notes.append(
-                f"{_excerpt(items[0])} left out: all of the list was recorded already, as {handle}; whole=False records "
-                "it again"
-            )
+            self._note_nothing_new(items, is_end=True)
             return self._selection(())
         if self.state.is_untouched:
             self.notes.append(f"{_excerpt(items[0])} says the same as {handle} and was recorded again")
         return self._selection(items, habit=self.state.habit, is_loose=True)
+
+    def _select_behind_view(self) -> Selection | None:
+        """Select what is behind a request that was given out before the run was opened again; None for another list."""
+        view = match_view(self.request, self.run.current_view())
+        if view is None:
+            return None
+        self.notes += view.notes
+        place = self.log.count_fingerprints(view.head)
+        return self._select_behind(KnownList(place, is_request=True), self.request.form.parse(list(view.rows)))
 
     def _rejoin(self, items: Sequence[Item], alignment: Alignment, back: Return) -> Selection:
         """A list that leaves the chain and comes back to it: its client compacted it, or somebody edited it."""
@@ -299,19 +313,25 @@ class _ListReader:
         """Put new system prompts before the new items; one at the beginning takes the place of those no longer there."""
         items: list[Item] = []
         for step, is_leading in systems:
-            if is_leading and self.recorded_systems:
-                self.notes.append(
-                    f"the system prompt was changed: {_excerpt(step)} stands in the place of "
-                    f"{', '.join(map(step_handle, self.recorded_systems))} from here on"
-                )
-                step = as_current_prompt(step, self.recorded_systems)  # noqa: PLW2901 - the same prompt
-            items.append(step)
-        return replace(selection, items=[*items, *selection.items], notes=(*selection.notes, *self.notes))
+            replaced = self.run.fold.system_positions if is_leading else ()
+            if replaced:
+                handles = ", ".join(map(step_handle, replaced))
+                self.notes.append(f"the system prompt was changed: {_excerpt(step)} stands in the place of {handles}")
+            items.append(as_current_prompt(step, replaced) if replaced else step)
+        return replace(selection, items=[*items, *selection.items], notes=tuple(self.notes), listed=frozenset(self.listed))
 
     # Chain, handles, notes
 
     def _chain(self, first: int) -> list[bytes]:
         return [self.log.fingerprints[place] for place in self.places[first:]]
+
+    def _align(self, marks: Sequence[bytes], first: int) -> Alignment:
+        """Follow the chain from ``first`` on, and note which of the steps that were recorded beside the lists it has."""
+        skippable = self._skippable(first)
+        alignment = align(marks, self._chain(first), skippable)
+        self.listed = {self.places[first + at] for at in skippable if at < alignment.reached}
+        self.listed -= {self.places[first + at] for at in alignment.skipped}
+        return alignment
 
     def _skippable(self, first: int) -> set[int]:
         """Of the chain from ``first`` on, what was recorded as steps: a host's list need not have it."""
@@ -331,14 +351,16 @@ class _ListReader:
         start, stop = positions[self.places[first]], positions[self.places[last - 1]] + 1
         return step_handle(start) if stop - start == 1 else range_handle(start, stop)
 
-    def _note_nothing_new(self, items: Sequence[Item], *, is_end: bool, reached: int) -> None:
+    def _note_nothing_new(self, items: Sequence[Item], *, is_end: bool, reached: int = 1) -> None:
         if not is_end:
-            self.notes.append(
-                f"the list ends before {self._range(reached, len(self.places))}, which was recorded; nothing in it is new"
-            )
+            rest = self._range(reached, len(self.places))
+            self.notes.append(f"nothing in the list is new; it ends before {rest}, which was recorded")
         # With results in it a list is certainly the same one again.
         elif items and not any(isinstance(item, Observation) for item in items):
-            self.notes.append(f"all {len(items)} items were recorded already; whole=False records equal ones again")
+            last = self._range(reached - 1, reached)
+            self.notes.append(
+                f"all {len(items)} items were recorded already, the last as {last}; whole=False records equal ones again"
+            )
 
     def _selection(
         self, items: Iterable[Item], *, place: int | None = None, habit: Habit = "whole", is_loose: bool = False

@@ -19,12 +19,14 @@ Marks = Sequence[bytes]
 class Alignment:
     """A list beside a chain: its first ``at`` items are the first ``reached`` of the chain.
 
-    ``late`` are new results among those items, of a step whose other results were recorded.
+    ``late`` are new results among those items, of a step whose other results were recorded. ``skipped`` are the places of the
+    chain that the list does not have.
     """
 
     at: int
     reached: int
     late: tuple[int, ...] = ()
+    skipped: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,14 @@ def align(marks: Marks, chain: Marks, skippable: Collection[int] = ()) -> Alignm
     ``skippable`` are places in the chain that a host's list need not have.
     """
     at = reached = 0
+    skipped: list[int] = []
     while reached < len(chain) and at < len(marks):
         end = _results_end(chain, reached)
         if end == reached:
             if is_same_item(chain[reached], marks[at]):
                 at, reached = at + 1, reached + 1
             elif reached in skippable:
+                skipped.append(reached)
                 reached += 1
             else:
                 break
@@ -64,8 +68,8 @@ def align(marks: Marks, chain: Marks, skippable: Collection[int] = ()) -> Alignm
         late = tuple(at + number for number in new)
         at, reached = stop, end - (0 if new else missing)
         if new or missing:
-            return Alignment(at, reached, late)
-    return Alignment(at, reached)
+            return Alignment(at, reached, late, tuple(skipped))
+    return Alignment(at, reached, skipped=tuple(skipped))
 
 
 def find_return(marks: Marks, chain: Marks, at: int, reached: int) -> Return | None:

@@ -94,7 +94,7 @@ def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | Non
     """The items to record; typed steps are all new."""
     if not isinstance(items, Transcript):
         return Selection(items)
-    return select_new(items, run.transcript, run.log, run.fold.system_positions, whole=whole)
+    return select_new(items, run, whole=whole)
 
 
 def _fork_for_edit(run: RunState, selection: Selection) -> Flow[tuple[RunState, str]]:
@@ -118,6 +118,7 @@ def _remember(run: RunState, selection: Selection, place: int, *, is_list: bool)
         transcript.unlisted.update(range(place, count))
         return
     transcript.habit = selection.habit
+    transcript.unlisted -= selection.listed
     if selection.list_hash:
         is_new_end = selection.place is None or selection.fork_at is not None
         known = KnownList(count if is_new_end else selection.place or 0, is_loose=selection.is_loose)
