@@ -20,11 +20,6 @@ _RESPELLED_KEYS = frozenset(
 """Fields that a provider or its client fills in anew: they come and go between a response and the next request."""
 
 
-def has_cache_marker(text: str) -> bool:
-    """True if there may be a cache marker in JSON text."""
-    return any(f'"{marker}"' in text for marker in CACHE_MARKERS)
-
-
 def without_cache_markers(value: Any) -> Any:
     """Copy a value without cache markers at any depth; an object that was nothing else leaves its list."""
     if isinstance(value, Mapping):

@@ -7,14 +7,14 @@ that it does not take for one are compared again when they are parsed.
 from __future__ import annotations
 
 import hashlib
-import json
+import marshal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.events.normal_form import has_cache_marker, without_cache_markers
+from pagein.events.normal_form import CACHE_MARKERS, without_cache_markers
 from pagein.formats.base import Format, Item
 from pagein.formats.parsing import part_types, request_rows, to_plain_json
 from pagein.formats.registry import FORMATS, format_named
@@ -28,6 +28,12 @@ _ANTHROPIC_BLOCKS = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result"}
     | {"web_search_tool_result", "search_result"}
 )
+_MARSHAL_VERSION = 2
+"""The newest version without references between equal objects: bytes depend on values alone. They are never stored."""
+
+_MARKER_HINT = b"cache"
+_MARKERS = tuple(marker.encode() for marker in CACHE_MARKERS)
+
 _RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file"})
 _OPENAI_PARTS = frozenset({"image_url", "input_audio"})
 
@@ -66,16 +72,20 @@ class RawRequest:
 
 def hash_row(row: Any) -> bytes:
     """Hash a message. Raises FormatError for one that is not JSON."""
-    if isinstance(row, dict):
-        row = _with_plain_text(row)
+    data = _encode(row)
+    if _MARKER_HINT in data and any(marker in data for marker in _MARKERS):
+        data = _encode(without_cache_markers(to_plain_json(row, "messages")))
+    return hashlib.sha256(data).digest()[:16]
+
+
+def _encode(row: Any) -> bytes:
+    """Encode a message as bytes that are equal for equal values. It is done for every message in every turn."""
+    if type(row) is dict:
+        row = dict(sorted(_with_plain_text(row).items())) if all(type(key) is str for key in row) else row
     try:
-        text = json.dumps(row, sort_keys=True)
-    except (TypeError, ValueError, RecursionError):
-        text = json.dumps(to_plain_json(row, "messages"), sort_keys=True)
-    if has_cache_marker(text):
-        plain = without_cache_markers(to_plain_json(row, "messages"))
-        text = json.dumps(_with_plain_text(plain) if isinstance(plain, dict) else plain, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+        return marshal.dumps(row, _MARSHAL_VERSION)
+    except ValueError:  # an object of an SDK, an enumeration, a value that contains itself
+        return marshal.dumps(to_plain_json(row, "messages"), _MARSHAL_VERSION)
 
 
 def _with_plain_text(row: dict[str, Any]) -> dict[str, Any]:
