@@ -5,7 +5,7 @@ import pytest
 from pagein.errors import FormatError, ProtocolError
 from pagein.events.entries import Observed
 from pagein.events.protocol import fingerprint
-from pagein.events.steps import ActionStep, Image, Observation, SystemPromptStep, TaskStep, Text, ToolCall, Usage
+from pagein.events.steps import ActionStep, Image, Observation, TaskStep, Text, ToolCall, Usage
 from pagein.memory.operations.record import NO_ACTION
 
 
@@ -136,7 +136,10 @@ def test_a_history_that_was_changed_goes_on_in_a_branch(memory):
 def test_a_whole_history_that_shares_nothing_is_refused(memory, log):
     memory.record_messages(TRANSCRIPT)
     head = log.head()
-    for other in ([{"role": "user", "content": "Other."}], [{"role": "user", "content": "Other."}, {"role": "assistant", "content": "Yes."}]):
+    for other in (
+        [{"role": "user", "content": "Other."}],
+        [{"role": "user", "content": "Other."}, {"role": "assistant", "content": "Yes."}],
+    ):
         with pytest.raises(FormatError, match="whole=False"):
             memory.record_messages(other, whole=True)
     assert log.head() == head

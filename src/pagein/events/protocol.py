@@ -25,6 +25,7 @@ from pagein.errors import ProtocolError
 from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Observed, Pin, Undo, Unpin
 from pagein.events.normal_form import normal_arguments, normal_fields
 from pagein.events.steps import (
+    TEXT_OBSERVATION,
     ActionStep,
     FinalAnswerStep,
     Image,
@@ -162,7 +163,8 @@ def unknown_observation(call: OpenCall) -> Observation:
 
 def with_observations(step: ActionStep, answers: Mapping[int, Observation]) -> ActionStep:
     """Return the action with these observations, by the index of their calls."""
-    observations = list(step.observations) + [None] * (len(step.tool_calls) - len(step.observations))
+    length = max(len(step.tool_calls), *(index + 1 for index in answers), len(step.observations))
+    observations = list(step.observations) + [None] * (length - len(step.observations))
     for index, observation in answers.items():
         observations[index] = observation
     return replace(step, observations=tuple(observations))
@@ -180,6 +182,8 @@ def fingerprint(item: Step | Observation) -> bytes:
 
     Cache markers, ids, the order of keys and the usage are not part of it, and a text equals a list of that one text.
     """
+    if isinstance(item, Observation) and item.is_message:
+        item = TaskStep(item.content)  # a host hands it over as the user's words
     pieces: list[str] = []
     for part in as_parts(item.content):
         pieces += _normal_part(part)
@@ -201,8 +205,6 @@ def body_fingerprints(body: Body) -> tuple[bytes, ...]:
             results = (observation for observation in observations if observation is not None)
             return (fingerprint(step), *map(fingerprint, results))
         case Observed(observation=observation):
-            if is_text_observation(observation):
-                return (fingerprint(TaskStep(observation.content)),)
             return () if observation.status == "unknown" else (fingerprint(observation),)
         case SystemPromptStep() as step:
             return (fingerprint(current_prompt(step)[0]),)
@@ -236,7 +238,7 @@ def _normal_part(part: Part) -> tuple[str, ...]:
 
 
 def _normal_extra(extra: Opaque | None) -> str:
-    if extra is None or extra.body == "{}" or (extra.provider, extra.kind) == _TEXT_OBSERVATION:
+    if extra is None or extra.body == "{}" or (extra.provider, extra.kind) == TEXT_OBSERVATION:
         return ""
     return normal_fields(extra.body)
 
@@ -259,19 +261,12 @@ def _prefix(item: Step | Observation) -> bytes:
 
 # Notes of the library in a step's extra
 
-_TEXT_OBSERVATION = ("pagein", "text-observation")
 _CURRENT_PROMPT = ("pagein", "current-prompt")
 
 
 def as_text_observation(step: TaskStep) -> Observation:
     """The result of an action whose agent speaks text alone: it came as a message of the user."""
-    return Observation("", step.content, extra=Opaque(*_TEXT_OBSERVATION, "{}"))
-
-
-def is_text_observation(observation: Observation) -> bool:
-    """True for a result that came as a message of the user, and goes out as one."""
-    extra = observation.extra
-    return extra is not None and (extra.provider, extra.kind) == _TEXT_OBSERVATION
+    return Observation("", step.content, extra=Opaque(*TEXT_OBSERVATION, "{}"))
 
 
 def as_current_prompt(step: SystemPromptStep, replaces: Iterable[int]) -> SystemPromptStep:

@@ -164,6 +164,10 @@ def _row_signs(row: dict[str, Any]) -> set[str]:
         signs |= {"anthropic"} if not kinds.isdisjoint(_ANTHROPIC_BLOCKS) else set()
         signs |= {"openai-responses"} if not kinds.isdisjoint(_RESPONSES_PARTS) else set()
         signs |= {"openai"} if not kinds.isdisjoint(_OPENAI_PARTS) else set()
-        is_anthropic_image = any(part.get("type") in ("image", "document") and "source" in part for part in row["content"] if isinstance(part, dict))
+        is_anthropic_image = any(
+            part.get("type") in ("image", "document") and "source" in part
+            for part in row["content"]
+            if isinstance(part, dict)
+        )
         signs |= {"anthropic"} if is_anthropic_image else set()
     return signs

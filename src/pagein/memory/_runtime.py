@@ -13,7 +13,6 @@ from pagein.backends.base import stored_log
 from pagein.context.view.view import Report, View
 from pagein.errors import Conflict, Illegal, LogClosed, LogErased, LogUnreadable, LogUnwritable
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
-from pagein.events.steps import Usage
 from pagein.formats import Format, format_named
 from pagein.formats.raw_messages import choose_format
 from pagein.formats.sdk_objects import unwrap_request
@@ -44,6 +43,7 @@ from pagein.memory.facts_runtime import FactsRuntime
 from pagein.memory.operations.history import find_lost_entry
 from pagein.memory.operations.ingest import Transcript, read_transcript, remember_request
 from pagein.memory.operations.load import catch_up
+from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.options import Options, build_state, check_session, check_usage, resolve_embedder
 from pagein.memory.search_runtime import SearchRuntime
 
@@ -211,13 +211,11 @@ class MemoryRuntime:
         """The format of that name, or the memory's own."""
         return self.format if name is None else format_named(name)
 
-    def read_transcript(self, messages: Any, format: str | None, usage: Usage | None) -> Transcript:
-        """Parse a provider's messages. Raises FormatError, and ConfigurationError for a usage that is none."""
-        if usage is not None:
-            check_usage(usage)
+    def read_transcript(self, messages: Any, format: str | None, observations: TextObservations) -> Transcript:
+        """Split a provider's messages. Raises FormatError, and ConfigurationError for a format there is none of."""
         unwrapped = unwrap_request(messages)
         form = choose_format(unwrapped, self.format) if format is None else format_named(format)
-        return read_transcript(form, unwrapped)
+        return read_transcript(form, unwrapped, observations)
 
     def render(self, view: View, format: str | None) -> dict[str, Any]:
         """The view as a provider's request, remembered as the last one. Raises Illegal."""
@@ -250,7 +248,7 @@ class MemoryRuntime:
         problems = (*self.state.problems.messages, *self.facts.problems.messages, *self.search.problems)
         return replace(view.with_tail(tail).report, problems=problems)
 
-    def observe_usage(self, usage: Usage) -> None:
+    def observe_usage(self, usage: Any) -> None:
         """Learn from a provider's count of the last request."""
         self.check_open()
         self.state.usage.learn(check_usage(usage).input_tokens)

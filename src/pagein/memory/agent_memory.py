@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 from pagein._common.flows import drive
 from pagein.context.view.view import Report, View
 from pagein.events.entries import Compaction, FactScope
-from pagein.events.steps import Observation, Step, Usage
+from pagein.events.steps import Observation, Step
 from pagein.formats import keywords
 from pagein.log.base import Log, StoredLog, Verification
 from pagein.log.encryption import Key
@@ -27,8 +27,9 @@ from pagein.memory.operations import history, pins
 from pagein.memory.operations.history import Expansion, full_step, succinct_step
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.summarize import collect_summary
+from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.operations.view import make_filtered_view, make_view
-from pagein.memory.options import Options, RecallFilters, check_count
+from pagein.memory.options import Options, RecallFilters, check_count, check_usage
 from pagein.memory.tools import call_tool, tools
 from pagein.tokens import Budget
 
@@ -149,7 +150,7 @@ class AgentMemory:
         """Report every token of the view as it stands, the page-in included, and what is out of view. Compacts nothing."""
         return self._runtime.report()
 
-    def observe_usage(self, usage: Usage) -> None:
+    def observe_usage(self, usage: Any) -> None:
         """Learn from the provider's count of the last request, so that later counts come nearer to it."""
         self._runtime.observe_usage(usage)
 
@@ -167,7 +168,13 @@ class AgentMemory:
         return self._take_turn(record, items, strict=True)
 
     def record_messages(
-        self, messages: Any, format: str | None = None, *, whole: bool | None = None, usage: Usage | None = None
+        self,
+        messages: Any,
+        format: str | None = None,
+        *,
+        whole: bool | None = None,
+        usage: Any = None,
+        observations: TextObservations = None,
     ) -> RecordResult:
         """Record what is new in a provider's messages: a list, or a whole request.
 
@@ -176,8 +183,9 @@ class AgentMemory:
         what the provider reported for the request before. Broken messages are repaired, and the result names each
         repair. Raises FormatError, ProtocolError.
         """
-        transcript = self._runtime.read_transcript(messages, format, usage)
-        return self._take_turn(record, transcript, strict=False, whole=whole, usage=usage)
+        report = None if usage is None else check_usage(usage)
+        transcript = self._runtime.read_transcript(messages, format, observations)
+        return self._take_turn(record, transcript, strict=False, whole=whole, usage=report)
 
     def pin(self, text: str) -> str:
         """Keep the text word for word in every view; returns the handle that ``unpin`` takes."""

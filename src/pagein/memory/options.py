@@ -16,6 +16,7 @@ from pagein.events.callbacks import CallbackRegistry
 from pagein.events.steps import Usage
 from pagein.facts.owners import is_reserved
 from pagein.formats import format_named
+from pagein.formats.sdk_objects import read_usage
 from pagein.memory._state import FoldedLog, PageInState, RunState, SummaryState, UsageState
 from pagein.memory.checkpoints import AutoCheckpoint
 from pagein.tokens import Budget, TokenCounter
@@ -92,8 +93,9 @@ def check_session(session: str) -> str:
     return session
 
 
-def check_usage(usage: Usage) -> Usage:
-    """The usage, unchanged. Raises ConfigurationError for counts that are not whole numbers."""
+def check_usage(usage: Any) -> Usage:
+    """The usage: a Usage, or that of an SDK's response. Raises ConfigurationError for counts that are not whole numbers."""
+    usage = read_usage(usage)
     counts = (getattr(usage, name, None) for name in ("input_tokens", "output_tokens", "cached_tokens"))
     if not all(map(is_whole_number, counts)):
         raise ConfigurationError(f"usage is a Usage of whole numbers of tokens, not {usage!r}")

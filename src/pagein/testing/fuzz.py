@@ -73,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     start = time.perf_counter()
     report = FUZZERS[options.fuzzer](options.seed, options.count)
-    print(*report.lines(options.examples), f"{time.perf_counter() - start:.0f} s", sep="\n")
+    lines = [*report.lines(options.examples), f"{time.perf_counter() - start:.0f} s", ""]
+    sys.stdout.write("\n".join(lines))
     return 1 if report.failures else 0
 
 

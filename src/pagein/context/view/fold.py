@@ -34,6 +34,8 @@ from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
 from pagein.tokens.counter import CachingCounter, message_tokens
 
+_LATE_RESULT = "a result that came after its call was closed"
+
 
 def make_entry(
     item: Item,
@@ -173,6 +175,11 @@ class Fold:
         return View(systems, front, run, self.head, tokens, limit, self.counter, self.tracker)
 
     @property
+    def run_entries(self) -> Sequence[ViewEntry]:
+        """The entries of the run, in order; observations that came since the last view are not in them yet."""
+        return self._body.run
+
+    @property
     def system_positions(self) -> tuple[int, ...]:
         """The positions of the system prompts at the head of the view."""
         return tuple(entry.first for entry in self._systems)
@@ -308,7 +315,8 @@ class Fold:
         self.answers.setdefault(body.action, []).append(position)
         if body.late:
             self._drop_abandoned(body)
-            self._append(position, body, "note", "a result that came after its call was closed")
+            why = "a result that came as a message" if body.observation.is_message else _LATE_RESULT
+            self._append(position, body, "note", why)
             self.tracker.learn_step(position, body)
             return
         call = self.open.pop((body.action, body.index), None)

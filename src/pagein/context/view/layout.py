@@ -15,7 +15,6 @@ from typing import assert_never
 from pagein.errors import LogUnreadable
 from pagein.events.entries import Observed, Pin, Stub
 from pagein.events.messages import Message
-from pagein.events.protocol import is_text_observation
 from pagein.events.steps import (
     PROCEED,
     ActionStep,
@@ -92,7 +91,7 @@ def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = Fals
             return (Message("assistant", content, extra=extra),)
         case SummaryStep() | ContextBlock() | Pin():
             return (Message("user", _block_text(item)),)
-        case Observed(observation=late) if is_text_observation(late):
+        case Observed(observation=late) if late.is_message:
             return (Message("user", late.content),)
         case Observed(observation=late):
             return (Message("user", _frame_content("late-result", late.content, call=late.call_id)),)

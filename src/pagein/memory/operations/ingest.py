@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
@@ -24,6 +24,7 @@ from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
 from pagein.memory.operations.lineage import Alignment, Return, align, find_return
 from pagein.memory.operations.reopened_request import match_view
+from pagein.memory.operations.text_protocol import TextObservations, check_observations
 
 _EXCERPT_CHARS = 60
 
@@ -49,10 +50,10 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A host's messages, not parsed yet. ``to_items`` makes items of those that are new."""
+    """A host's messages, not parsed yet. ``observations`` tells which of the user's are results."""
 
     request: RawRequest
-    to_items: Callable[[Sequence[Item]], Sequence[Item]] | None = None
+    observations: TextObservations = None
 
     @property
     def format(self) -> str:
@@ -60,9 +61,9 @@ class Transcript:
         return self.request.form.name
 
 
-def read_transcript(form: Format, messages: Any) -> Transcript:
-    """Split a host's messages. Raises FormatError."""
-    return Transcript(split_request(messages, form))
+def read_transcript(form: Format, messages: Any, observations: TextObservations) -> Transcript:
+    """Split a host's messages. Raises FormatError, and ConfigurationError for ``observations`` that tell none."""
+    return Transcript(split_request(messages, form), check_observations(observations))
 
 
 def select_new(transcript: Transcript, run: RunState, *, whole: bool | None) -> Selection:
@@ -259,7 +260,9 @@ class _ListReader:
         if self.habit == "whole" or is_same_kind:
             return self._edit(items[at:], reached)
         # After a restart: the list lacks what was recorded behind it, and goes on.
-        self.notes.append(f"the list lacks {self._range(reached, len(chain))}; what it has behind was recorded after that")
+        self.notes.append(
+            f"the list lacks {self._range(reached, len(chain))}; what it has behind was recorded after that"
+        )
         return self._selection(items[at:])
 
     def _edit(self, items: Sequence[Item], reached: int) -> Selection:
@@ -288,17 +291,17 @@ class _ListReader:
     def _new_systems(self) -> list[tuple[SystemPromptStep, bool]]:
         """The system prompts that were not recorded, and whether each stands before every other message."""
         hashes, marks = self.request.hashes(), self.state.system_marks
-        prompts: list[tuple[bytes, SystemPromptStep | None, int]] = []
-        for item in self.request.parse_system():
-            if isinstance(item, SystemPromptStep):
-                prompts.append((fingerprint(item), item, -1))
+        beside = (item for item in self.request.parse_system() if isinstance(item, SystemPromptStep))
+        prompts: list[tuple[bytes, SystemPromptStep | None, int]] = [(fingerprint(item), item, -1) for item in beside]
         for number, row in enumerate(self.request.rows):
             if is_system(row):
                 if hashes[number] not in marks:
                     marks[hashes[number]] = fingerprint(self.request.parse(number, number + 1)[0])
                 prompts.append((marks[hashes[number]], None, number))
         unknown = Counter(mark for mark, _, _ in prompts)
-        unknown -= Counter(mark for mark in self.log.fingerprints if mark.startswith(SYSTEM_PREFIX)) if unknown else Counter()
+        unknown -= (
+            Counter(mark for mark in self.log.fingerprints if mark.startswith(SYSTEM_PREFIX)) if unknown else Counter()
+        )
         first = self.hashes[0][0] if self.hashes else len(hashes)
         new: list[tuple[SystemPromptStep, bool]] = []
         for mark, item, number in reversed(prompts):
@@ -318,7 +321,9 @@ class _ListReader:
                 handles = ", ".join(map(step_handle, replaced))
                 self.notes.append(f"the system prompt was changed: {_excerpt(step)} stands in the place of {handles}")
             items.append(as_current_prompt(step, replaced) if replaced else step)
-        return replace(selection, items=[*items, *selection.items], notes=tuple(self.notes), listed=frozenset(self.listed))
+        return replace(
+            selection, items=[*items, *selection.items], notes=tuple(self.notes), listed=frozenset(self.listed)
+        )
 
     # Chain, handles, notes
 
@@ -382,7 +387,9 @@ def list_hashes(request: RawRequest) -> Iterable[tuple[int, bytes]]:
             yield number, digest
 
 
-def remember_request(state: TranscriptState, form: Format, rows: Sequence[Any], place: int, *, has_ending: bool) -> None:
+def remember_request(
+    state: TranscriptState, form: Format, rows: Sequence[Any], place: int, *, has_ending: bool
+) -> None:
     """Remember a request that was given out: what comes behind it is new, and nothing in it is."""
     hashes = [digest for _, digest in list_hashes(RawRequest(form, rows))]
     if not hashes:

@@ -33,6 +33,7 @@ from pagein.memory._effects import Append, Call, ExtractFacts, Flow
 from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations.ingest import Selection, Transcript, select_new
+from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
 
 NO_ACTION = -1
 """The action of an observation that answers no call of this run."""
@@ -64,11 +65,15 @@ def record(
     branch = None
     if selection.fork_at is not None:
         run, branch = yield from _fork_for_edit(run, selection)
+    new_items = selection.items
+    if isinstance(items, Transcript):
+        new_items = mark_observations(new_items, items.observations, _last_action(run)[1])
 
     def attempt() -> Flow[tuple[Admission, Sequence[Entry]]]:
         fold = run.fold
+        action = _text_action(run) if has_text_observation(new_items) else (NO_ACTION, 0)
         admission = admit(
-            selection.items, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict
+            new_items, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict, action=action
         )
         return admission, (yield from Append(admission.bodies, fold.head)) if admission.bodies else ()
 
@@ -95,6 +100,23 @@ def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | Non
     if not isinstance(items, Transcript):
         return Selection(items)
     return select_new(items, run, whole=whole)
+
+
+def _last_action(run: RunState) -> tuple[int, ActionStep | None]:
+    """The position of the last action, and the action if nothing but its results stands behind it."""
+    entries = run.fold.run_entries
+    for entry in reversed(entries):
+        if isinstance(entry.item, ActionStep):
+            return entry.first, entry.item
+        if not isinstance(entry.item, Observed):
+            break
+    return NO_ACTION, None
+
+
+def _text_action(run: RunState) -> tuple[int, int]:
+    """The position of the last action, and the number of results that it has."""
+    position, _ = _last_action(run)
+    return position, len(run.fold.answers.get(position, ()))
 
 
 def _fork_for_edit(run: RunState, selection: Selection) -> Flow[tuple[RunState, str]]:
@@ -143,14 +165,15 @@ def admit(
     open_now: Mapping[tuple[int, int], OpenCall],
     abandoned: Mapping[str, Sequence[OpenCall]],
     strict: bool,
+    action: tuple[int, int] = (NO_ACTION, 0),
 ) -> Admission:
-    """Turn items into bodies for the log, all or none. Pure.
+    """Turn items into bodies for the log, all or none. Pure. ``action`` is the last action, and its number of results.
 
     Raises ProtocolError for a summary, for observations beside the wrong call and, when ``strict``, for an observation
     that answers no open call.
     """
     # A long run may have abandoned many calls: only those that change are copied.
-    draft = _AdmissionDraft(head, dict(open_now), ChainMap({}, cast(dict[str, Sequence[OpenCall]], abandoned)))
+    draft = _AdmissionDraft(head, dict(open_now), ChainMap({}, cast(dict[str, Sequence[OpenCall]], abandoned)), *action)
     for item in items:
         check_item(item)
         if isinstance(item, Observation):
@@ -167,6 +190,9 @@ class _AdmissionDraft:
     head: int
     open: dict[tuple[int, int], OpenCall]
     abandoned: MutableMapping[str, Sequence[OpenCall]]
+    action: int = NO_ACTION
+    results: int = 0
+    """The last action, and the number of results in text that it has."""
     bodies: list[Body] = field(default_factory=list)
     repairs: list[str] = field(default_factory=list)
 
@@ -179,6 +205,7 @@ class _AdmissionDraft:
         kind = event_kind(step)
         if isinstance(step, ActionStep):
             check_action(step)
+            self.action, self.results = self.head + len(self.bodies) + len(self.open), 0
         if self.open:
             self.close_open_calls()
         advance(self.phase, kind)
@@ -188,6 +215,11 @@ class _AdmissionDraft:
 
     def add_observation(self, observation: Observation, *, strict: bool) -> None:
         """Add an observation: the result of an open call, or a late one of an abandoned call, or a note."""
+        if observation.is_message:
+            advance(self.phase, EventKind.NOTE)
+            self.bodies.append(Observed(self.action, self.results, observation, late=True))
+            self.results += 1
+            return
         call = find_call(observation, self.open.values())
         if call is not None:
             self.answer(call, observation)
