@@ -276,10 +276,10 @@ def as_current_prompt(step: SystemPromptStep, replaces: Iterable[int]) -> System
     return replace(step, extra=Opaque(*_CURRENT_PROMPT, note))
 
 
-def current_prompt(step: SystemPromptStep) -> tuple[SystemPromptStep, tuple[int, ...]]:
-    """The system prompt as it was handed over, and the positions of those whose place it takes."""
+def current_prompt(step: SystemPromptStep) -> tuple[SystemPromptStep, tuple[int, ...] | None]:
+    """The system prompt as it was handed over, and the positions of those whose place it takes; None for another one."""
     if step.extra is None or (step.extra.provider, step.extra.kind) != _CURRENT_PROMPT:
-        return step, ()
+        return step, None
     note = json.loads(step.extra.body)
     extra = None if note["extra"] is None else Opaque(*note["extra"])
     return replace(step, extra=extra), tuple(note["replaces"])

@@ -35,6 +35,12 @@ _MARKER_HINT = b"cache"
 _MARKERS = tuple(marker.encode() for marker in CACHE_MARKERS)
 
 _RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file"})
+_RESPONSES_ITEMS = frozenset(
+    {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
+    | {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
+    | {"computer_call", "computer_call_output", "local_shell_call", "local_shell_call_output", "item_reference"}
+    | {"shell_call", "shell_call_output", "apply_patch_call", "apply_patch_call_output"}
+)
 _OPENAI_PARTS = frozenset({"image_url", "input_audio"})
 
 
@@ -152,9 +158,7 @@ def _certain_formats(request: Any) -> set[str]:
 def _row_signs(row: dict[str, Any]) -> set[str]:
     signs: set[str] = set()
     if "role" not in row:
-        if isinstance(row.get("type"), str) and "data" not in row:
-            signs.add("openai-responses")
-        return signs
+        return {"openai-responses"} if row.get("type") in _RESPONSES_ITEMS else signs
     if isinstance(row.get("parts"), list) and "content" not in row:
         return {"gemini"}
     if row.get("tool_calls") or row["role"] in ("tool", "function"):
@@ -171,3 +175,7 @@ def _row_signs(row: dict[str, Any]) -> set[str]:
         )
         signs |= {"anthropic"} if is_anthropic_image else set()
     return signs
+
+
+def _is_anthropic_file(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in ("image", "document") and "source" in part

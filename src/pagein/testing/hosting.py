@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pagein.events.steps import ActionStep, Image, Step, TaskStep, Text, as_parts
+from pagein.events.steps import ActionStep, Image, Step, SystemPromptStep, TaskStep, Text, as_parts
 from pagein.formats import validate
 from pagein.memory.agent_memory import AgentMemory
 
@@ -45,11 +45,6 @@ class Utterance:
     call_id: str = ""
     has_image: bool = False
 
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """The content that the log must have."""
-        return self.role, self.text, tuple(argument for _, argument in self.calls), self.has_image
-
 
 @dataclass(frozen=True, slots=True)
 class Talk:
@@ -67,7 +62,7 @@ class Talk:
         """Make the talk of a seed."""
         draw = random.Random(seed)
         way = ways[seed % len(ways)]
-        form = "openai" if way in OPENAI_ONLY else draw.choice(("openai", "anthropic"))
+        form = "openai" if way in OPENAI_ONLY else draw.choice(("openai", "anthropic", "openai-responses"))
         return cls(seed, way, form, draw.choice((1_200, 3_000, 100_000)), tuple(_draw_turns(draw, form)))
 
 
@@ -104,6 +99,8 @@ def to_rows(utterances: Sequence[Utterance], form: str) -> list[Row]:
     """Utterances as a provider's messages; in Anthropic's the results of a turn are one message."""
     if form == "openai":
         return [_openai_row(utterance) for utterance in utterances]
+    if form == "openai-responses":
+        return [row for utterance in utterances for row in _responses_rows(utterance)]
     rows: list[Row] = []
     for utterance in utterances:
         row = _anthropic_row(utterance)
@@ -129,6 +126,22 @@ def _openai_row(utterance: Utterance) -> Row:
         image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PIXEL}"}}
         return {"role": "user", "content": [{"type": "text", "text": utterance.text}, image]}
     return {"role": "user", "content": utterance.text}
+
+
+def _responses_rows(utterance: Utterance) -> list[Row]:
+    if utterance.role == "result":
+        return [{"type": "function_call_output", "call_id": utterance.call_id, "output": utterance.text}]
+    if utterance.role == "assistant":
+        text = [{"role": "assistant", "content": utterance.text}] if utterance.text else []
+        calls = [
+            {"type": "function_call", "call_id": call_id, "name": "read", "arguments": f'{{"path": "{path}"}}'}
+            for call_id, path in utterance.calls
+        ]
+        return [*text, *calls]
+    if utterance.has_image:
+        image = {"type": "input_image", "image_url": f"data:image/png;base64,{_PIXEL}"}
+        return [{"role": "user", "content": [{"type": "input_text", "text": utterance.text}, image]}]
+    return [{"role": "user", "content": utterance.text}]
 
 
 def _anthropic_row(utterance: Utterance) -> Row:
@@ -159,8 +172,15 @@ class SdkObject:
         return {key: value for key, value in self._fields.items() if value is not None or not exclude_none}
 
 
+def is_model_row(row: Row) -> bool:
+    """True for a message or an item of the model."""
+    return row.get("role") == "assistant" or row.get("type") == "function_call"
+
+
 def to_sdk_object(row: Row, form: str, draw: random.Random) -> Any:
     """A model's message as its SDK gives it: the message, or the whole response."""
+    if form == "openai-responses":
+        return SdkObject({**row, "id": f"id_{draw.random()}", "status": "completed"})
     if form == "anthropic":
         content = row["content"]
         blocks = [{"type": "text", "text": content, "citations": None}] if isinstance(content, str) else content
@@ -179,7 +199,7 @@ def to_sdk_object(row: Row, form: str, draw: random.Random) -> Any:
 
 
 def recorded_keys(steps: Sequence[Step]) -> list[tuple[Any, ...]]:
-    """The content of the recorded steps, as ``Utterance.key`` says it; system prompts aside."""
+    """The content of the recorded steps, as ``spoken_keys`` has it; system prompts aside."""
     keys: list[tuple[Any, ...]] = []
     for step in steps:
         parts = as_parts(step.content)
@@ -187,8 +207,7 @@ def recorded_keys(steps: Sequence[Step]) -> list[tuple[Any, ...]]:
         if isinstance(step, TaskStep):
             keys.append(("user", text, (), any(isinstance(part, Image) for part in parts)))
         elif isinstance(step, ActionStep):
-            arguments = tuple(call.arguments.split('"')[3] for call in step.tool_calls)
-            keys.append(("assistant", text, arguments, False))
+            keys += model_keys(text, [call.arguments.split('"')[3] for call in step.tool_calls])
             results = [result for result in step.observations if result is not None and result.status != "unknown"]
             keys += [("result", result.result, (), False) for result in results]
     return keys
@@ -201,6 +220,22 @@ def difference(recorded: Sequence[Any], expected: Sequence[Any]) -> str:
     pairs = enumerate(zip(recorded, expected, strict=False))
     at = next((at for at, (one, other) in pairs if one != other), min(len(recorded), len(expected)))
     return f"item {at} of {len(recorded)} is {recorded[at : at + 1]!s:.120}, of {len(expected)} said {expected[at : at + 1]!s:.120}"
+
+
+def model_keys(text: str, arguments: Sequence[str]) -> list[tuple[Any, ...]]:
+    """What a model said, piece by piece: some hosts hand its text and its calls over one by one."""
+    return [("assistant", piece) for piece in ([text] if text else [])] + [("call", argument) for argument in arguments]
+
+
+def spoken_keys(utterances: Sequence[Utterance]) -> list[tuple[Any, ...]]:
+    """What the log must have of a talk."""
+    keys: list[tuple[Any, ...]] = []
+    for utterance in utterances:
+        if utterance.role == "assistant":
+            keys += model_keys(utterance.text, [path for _, path in utterance.calls])
+        else:
+            keys.append((utterance.role, utterance.text, (), utterance.has_image))
+    return keys
 
 
 @dataclass(slots=True)
@@ -217,6 +252,7 @@ class Stage:
     new: list[Any] = field(default_factory=list)
     """The rows that were not handed over yet."""
     system: str = "You mend code."
+    notices: list[str] = field(default_factory=list)
     last_request: list[Row] | None = None
 
     @property
@@ -227,7 +263,7 @@ class Stage:
     def hand_over(self, rows: Sequence[Any], *, system: bool = True, whole: bool | None = None) -> Any:
         """Hand a list over, with the system prompt where the provider has it."""
         messages: Any = list(rows)
-        if system and self.talk.format == "openai":
+        if system and self.talk.format != "anthropic":
             messages = [{"role": "system", "content": self.system}, *messages]
         elif system:
             messages = {"system": self.system, "messages": messages}
@@ -239,13 +275,13 @@ class Stage:
 
     def check(self) -> None:
         """Raise AssertionError if the log is not what was said, or if the request is not one to send."""
-        wrong = difference(recorded_keys(self.memory.steps), [utterance.key for utterance in self.said])
+        wrong = difference(recorded_keys(self.memory.steps), spoken_keys(self.said))
         assert not wrong, wrong
         request = self.memory.to_request(self.talk.format)
-        self.last_request = request["messages"]
+        self.last_request = request.get("messages") or request["input"]
         validate(request, self.talk.format)
         newest = next((words.text for words in reversed(self.said) if words.role == "user"), "")
-        assert newest in _all_text(request["messages"]), f"the user's words {newest!r:.60} are not in the request"
+        assert newest in _all_text(self.last_request), f"the user's words {newest!r:.60} are not in the request"
 
 
 def _all_text(value: Any) -> str:
@@ -284,6 +320,9 @@ def play_talk(talk: Talk) -> None:
 
 
 def _hand_one(stage: Stage) -> None:
+    if stage.talk.format == "openai-responses" and stage.said[-1].role == "assistant":
+        stage.hand_over(stage.new, system=False)  # the items of one response are one message of the model
+        return
     for row in stage.new:
         stage.hand_over([row], system=len(stage.said) == 1)
 
@@ -303,6 +342,7 @@ def _hand_whole(stage: Stage) -> None:
 def _hand_whole_with_clock(stage: Stage) -> None:
     stage.system = f"You mend code. It is {len(stage.said)} o'clock."
     stage.hand_over(stage.rows)
+    assert stage.memory.system_prompt == stage.system, "the view has an old clock"
 
 
 def _hand_whole_after_crash(stage: Stage) -> None:
@@ -346,24 +386,27 @@ def _hand_compacted(stage: Stage) -> None:
 
 def _is_words(row: Row) -> bool:
     """True for a message of the user that is no result."""
-    content = row["content"]
-    return row["role"] == "user" and (isinstance(content, str) or content[0]["type"] != "tool_result")
+    content = row.get("content")
+    if row.get("role") != "user":
+        return False
+    return isinstance(content, str) or content[0]["type"] != "tool_result"
 
 
 def _hand_with_markers(stage: Stage) -> None:
     """The whole list, with a cache marker on its last message alone, as clients of Anthropic do."""
     rows = copy.deepcopy(stage.rows)
     last, name = rows[-1], stage.draw.choice(("cache_control", "prompt_cache_breakpoint"))
-    if isinstance(last["content"], str) and last["content"]:
-        last["content"] = [{"type": "text", "text": last["content"]}]
-    if isinstance(last["content"], list) and last["content"]:
+    kind = "input_text" if stage.talk.format == "openai-responses" else "text"
+    if isinstance(last.get("content"), str) and last["content"] and last["role"] == "user":
+        last["content"] = [{"type": kind, "text": last["content"]}]
+    if isinstance(last.get("content"), list) and last["content"]:
         last["content"][-1][name] = {"type": "ephemeral"}
     stage.hand_over(rows)
 
 
 def _hand_objects(stage: Stage) -> None:
     draw, form = stage.draw, stage.talk.format
-    objects = [to_sdk_object(row, form, draw) if row["role"] == "assistant" else row for row in stage.new]
+    objects = [to_sdk_object(row, form, draw) if is_model_row(row) else row for row in stage.new]
     if draw.random() < 0.5:
         messages = objects[0] if len(objects) == 1 else objects
         if len(stage.said) == 1:
@@ -381,6 +424,47 @@ def _hand_seeds(stage: Stage) -> None:
         result = stage.hand_over(to_rows(stage.said[:1], stage.talk.format))
         assert result.repairs, "seed messages were left out without a word"
     stage.hand_over(stage.new, system=len(stage.said) == 1)
+
+
+def _hand_mixed(stage: Stage) -> None:
+    """Now the whole list, now the request and what followed, now what is new."""
+    draw = stage.draw.random()
+    if draw < 0.35 or len(stage.said) < 3:
+        stage.hand_over(stage.rows)
+    elif draw < 0.7 and stage.last_request is not None:
+        _hand_request_back(stage)
+    else:
+        stage.hand_over(stage.new, system=False)
+
+
+def _hand_window(stage: Stage) -> None:
+    """The newest messages alone, from some words of the user on; clients that drop what is old do so."""
+    starts = [at for at, row in enumerate(stage.rows) if _is_words(row) and at < len(stage.rows) - 1]
+    if stage.said[-1].role == "user" and len(starts) > 2 and stage.draw.random() < 0.5:
+        stage.rows = stage.rows[stage.draw.choice(starts[-3:-1]) :]
+    stage.hand_over(stage.rows)
+
+
+def _hand_after_loss(stage: Stage) -> None:
+    """A host that keeps its list, whose process ended before it kept the last reply; it goes on with the list it has."""
+    if len(stage.said) > 3 and stage.said[-1].role == "assistant" and not stage.said[-1].calls:
+        stage.hand_over(stage.rows)
+        if stage.draw.random() < 0.3:
+            stage.reopen()
+            stage.rows = stage.rows[:-1]
+            assert stage.hand_over(stage.rows).repairs, "a list that lacks what was recorded was not told"
+    else:
+        stage.hand_over(stage.rows)
+
+
+def _hand_with_notices(stage: Stage) -> None:
+    """The whole list, with system messages in its middle."""
+    if stage.talk.format == "openai" and stage.draw.random() < 0.3:
+        stage.notices.append(f"Notice {len(stage.notices)}.")
+        stage.rows.insert(-1, {"role": "system", "content": stage.notices[-1]})
+    stage.hand_over(stage.rows)
+    systems = [step.content for step in stage.memory.steps if isinstance(step, SystemPromptStep)]
+    assert systems == ["You mend code.", *stage.notices] or stage.talk.format != "openai", f"notices are {systems}"
 
 
 def _hand_reordered(stage: Stage) -> None:
@@ -408,6 +492,10 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "objects": _hand_objects,
     "seeds": _hand_seeds,
     "reordered": _hand_reordered,
+    "mixed": _hand_mixed,
+    "window": _hand_window,
+    "loss": _hand_after_loss,
+    "notices": _hand_with_notices,
 }
 """The ways of hosting by name."""
 

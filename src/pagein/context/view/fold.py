@@ -276,7 +276,7 @@ class Fold:
         match step:
             case SystemPromptStep():
                 prompt, replaces = current_prompt(step)
-                if any(entry.first in replaces for entry in self._systems):
+                if replaces is not None:
                     self._replace_systems(position, prompt, replaces)
                 elif self._body.run or self._body.front:
                     self._append(position, prompt, "note", "a system prompt that came late, as a notice")
@@ -299,7 +299,7 @@ class Fold:
     def _replace_systems(self, position: int, prompt: SystemPromptStep, replaces: tuple[int, ...]) -> None:
         """Show a changed system prompt in the place of those that the host no longer hands over."""
         entry = self._make_entry(position, prompt, "system", "system prompt, as it was changed")
-        at = next(at for at, old in enumerate(self._systems) if old.first in replaces)
+        at = next((at for at, old in enumerate(self._systems) if old.first in replaces), len(self._systems))
         kept = [old for old in self._systems if old.first not in replaces]
         self._systems = [*kept[:at], entry, *kept[at:]]
 

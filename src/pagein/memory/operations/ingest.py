@@ -17,7 +17,14 @@ from typing import Any
 
 from pagein.errors import FormatError
 from pagein.events.handles import range_handle, step_handle
-from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, as_current_prompt, fingerprint
+from pagein.events.protocol import (
+    MODEL_PREFIX,
+    RESULT_PREFIX,
+    SYSTEM_PREFIX,
+    USER_PREFIX,
+    as_current_prompt,
+    fingerprint,
+)
 from pagein.events.steps import Observation, SystemPromptStep, as_text
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
@@ -27,6 +34,9 @@ from pagein.memory.operations.reopened_request import match_view
 from pagein.memory.operations.text_protocol import TextObservations, check_observations
 
 _EXCERPT_CHARS = 60
+
+_CERTAIN_ITEMS = 4
+"""Items at the end of the chain that a list has by no chance, whatever it begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,12 @@ class _ListReader:
     """Of the run's fingerprints, the numbers of those that are no system prompts'."""
     notes: list[str] = field(default_factory=list)
     listed: set[int] = field(default_factory=set)
+    systems: Sequence[tuple[int, SystemPromptStep]] = ()
+    prompts: Counter[bytes] = field(default_factory=Counter)
+    """The system prompts that are new, and the fingerprints of all in the list."""
+    start: int = 0
+    items: Sequence[Item] = ()
+    """The items that were parsed, from the message ``start`` on."""
 
     def __post_init__(self) -> None:
         self.hashes = list(list_hashes(self.request))
@@ -119,16 +135,17 @@ class _ListReader:
         """Select what is behind the longest list that is known, else what the log does not have."""
         fingerprints = self.log.fingerprints
         self.places = [number for number, mark in enumerate(fingerprints) if not mark.startswith(SYSTEM_PREFIX)]
-        systems = self._new_systems()
-        known = self._longest_known()
+        self.systems = self._find_new_systems()
+        selection, known = None, self._longest_known()
         if known is not None:
             count, earlier = known
-            start = self.hashes[count - 1][0] + 1 if count else 0
-            selection = self._select_behind(earlier, self.request.parse(start))
-            if selection is not None:
-                return self._with_systems(selection, systems)
-        items = [item for item in self.request.parse() if not isinstance(item, SystemPromptStep)]
-        return self._with_systems(self._select_by_content(items), systems)
+            self.start = self.hashes[count - 1][0] + 1
+            self.items = self.request.parse(self.start)
+            selection = self._select_behind(earlier, self.items)
+        if selection is None:
+            self.start, self.items = 0, self.request.parse()
+            selection = self._select_by_content(_without_systems(self.items))
+        return self._with_systems(selection)
 
     def _longest_known(self) -> tuple[int, KnownList] | None:
         """The longest beginning of the list that was handed over or given out before, as a number of its messages."""
@@ -152,7 +169,7 @@ class _ListReader:
 
     def _select_behind(self, known: KnownList, items: Sequence[Item]) -> Selection | None:
         """Select among the items behind a known list; None where it does not tell what they are."""
-        items = [item for item in items if not isinstance(item, SystemPromptStep)]
+        items = _without_systems(items)
         first = bisect_left(self.places, known.place)
         marks = [fingerprint(item) for item in items]
         alignment = self._align(marks, first)
@@ -171,7 +188,7 @@ class _ListReader:
 
     def _content_reach(self) -> int:
         """The number of items of the chain that the list has by content, from the beginning on."""
-        items = [item for item in self.request.parse() if not isinstance(item, SystemPromptStep)]
+        items = _without_systems(self.request.parse())
         return align([fingerprint(item) for item in items], self._chain(0), self._skippable(0)).reached
 
     # By content
@@ -188,7 +205,8 @@ class _ListReader:
         at, reached = alignment.at, alignment.reached
         if at and (reached == len(chain) or self._lacks_nothing(reached)):
             new = [items[number] for number in alignment.late] + list(items[at:])
-            self._note_nothing_new(items, is_end=True, reached=reached) if not new else None
+            if not new:
+                self._note_nothing_new(items, is_end=True, reached=reached)
             return self._selection(new)
         if self.habit == "news" and not self.whole:
             return self._all_new(items)
@@ -196,10 +214,19 @@ class _ListReader:
             self._note_nothing_new(items, is_end=False, reached=reached)
             return self._selection((), place=self.places[reached] if self.habit == "whole" else None)
         selection = self._select_behind_view() if self.habit == "unknown" else None
-        if selection is not None:
-            return selection
+        return selection or self._select_apart(items, marks, chain, alignment)
+
+    def _select_apart(
+        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: Alignment
+    ) -> Selection:
+        """Select among the items of a list that says something else than the run, from some place on or altogether."""
+        at, reached = alignment.at, alignment.reached
+        if at and self.state.is_untouched:
+            selection = self._select_behind_gaps(items, marks, chain, reached)
+            if selection is not None:
+                return selection
         back = find_return(marks, chain, at, reached)
-        if back is not None and self._is_certain(back, chain, at):
+        if back is not None and self._is_certain(back, marks, chain, at):
             return self._rejoin(items, alignment, back)
         if not at:
             if self.whole:
@@ -234,7 +261,8 @@ class _ListReader:
             return None
         self.notes += view.notes
         place = self.log.count_fingerprints(view.head)
-        return self._select_behind(KnownList(place, is_request=True), self.request.form.parse(list(view.rows)))
+        self.items = self.request.form.parse(list(view.rows))
+        return self._select_behind(KnownList(place, is_request=True), self.items)
 
     def _rejoin(self, items: Sequence[Item], alignment: Alignment, back: Return) -> Selection:
         """A list that leaves the chain and comes back to it: its client compacted it, or somebody edited it."""
@@ -257,13 +285,22 @@ class _ListReader:
         """A list that begins like the run and then says something else."""
         at, reached = alignment.at, alignment.reached
         is_same_kind = marks[at][:1] == chain[reached][:1]
-        if self.habit == "whole" or is_same_kind:
+        if is_same_kind or not self.state.is_untouched:
             return self._edit(items[at:], reached)
         # After a restart: the list lacks what was recorded behind it, and goes on.
-        self.notes.append(
-            f"the list lacks {self._range(reached, len(chain))}; what it has behind was recorded after that"
-        )
+        self.notes.append(f"the list lacks {self._range(reached, len(chain))}, which was recorded")
         return self._selection(items[at:])
+
+    def _select_behind_gaps(
+        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], reached: int
+    ) -> Selection | None:
+        """Select behind a list that lacks replies and results of the run, as its host lost them; None for another one."""
+        lost = {number for number, mark in enumerate(chain) if mark.startswith((MODEL_PREFIX, RESULT_PREFIX))}
+        rest = align(marks, chain, lost | self._skippable(0))
+        if rest.at < len(items) and rest.reached < len(chain):
+            return None
+        self.notes.append(f"the list lacks some of {self._range(reached, len(chain))}, which was recorded")
+        return self._selection([items[number] for number in rest.late] + list(items[rest.at :]))
 
     def _edit(self, items: Sequence[Item], reached: int) -> Selection:
         """Go on with a branch from the place where the list leaves the chain."""
@@ -278,52 +315,72 @@ class _ListReader:
             self.notes.append(f"the list shares nothing with this run: all {len(items)} items were recorded behind it")
         return self._selection(items, habit=habit, is_loose=True)
 
-    def _is_certain(self, back: Return, chain: Sequence[bytes], at: int) -> bool:
-        """True if what the list and the end of the chain share is no chance."""
+    def _is_certain(self, back: Return, marks: Sequence[bytes], chain: Sequence[bytes], at: int) -> bool:
+        """True if what the list and the end of the chain share is no chance: people and models say the same again."""
         length = len(chain) - back.chain
-        if at or length > 1:
-            return True
-        item = chain[back.chain]
-        return self.habit == "whole" and (item.startswith(MODEL_PREFIX) or chain.count(item) == 1)
+        is_certain = length > 1 or chain.count(chain[back.chain]) == 1
+        if at:
+            return is_certain
+        if not self.whole and not marks[0].startswith(USER_PREFIX):
+            return length >= _CERTAIN_ITEMS  # a list that a client compacted begins with the user's words
+        return is_certain and (length > 1 or self.habit == "whole")
 
     # System prompts stand outside the chain
 
-    def _new_systems(self) -> list[tuple[SystemPromptStep, bool]]:
-        """The system prompts that were not recorded, and whether each stands before every other message."""
+    def _find_new_systems(self) -> list[tuple[int, SystemPromptStep]]:
+        """The system prompts that were not recorded, each with the number of its message; -1 beside the messages."""
         hashes, marks = self.request.hashes(), self.state.system_marks
-        beside = (item for item in self.request.parse_system() if isinstance(item, SystemPromptStep))
-        prompts: list[tuple[bytes, SystemPromptStep | None, int]] = [(fingerprint(item), item, -1) for item in beside]
+        beside = [item for item in self.request.parse_system() if isinstance(item, SystemPromptStep)]
+        prompts = [(fingerprint(item), -1) for item in beside]
         for number, row in enumerate(self.request.rows):
             if is_system(row):
                 if hashes[number] not in marks:
                     marks[hashes[number]] = fingerprint(self.request.parse(number, number + 1)[0])
-                prompts.append((marks[hashes[number]], None, number))
-        unknown = Counter(mark for mark, _, _ in prompts)
-        unknown -= (
-            Counter(mark for mark in self.log.fingerprints if mark.startswith(SYSTEM_PREFIX)) if unknown else Counter()
-        )
-        first = self.hashes[0][0] if self.hashes else len(hashes)
-        new: list[tuple[SystemPromptStep, bool]] = []
-        for mark, item, number in reversed(prompts):
+                prompts.append((marks[hashes[number]], number))
+        self.prompts = Counter(mark for mark, _ in prompts)
+        unknown = self.prompts - Counter(mark for mark in self.log.fingerprints if mark.startswith(SYSTEM_PREFIX))
+        new: list[tuple[int, SystemPromptStep]] = []
+        for mark, number in reversed(prompts):
             if unknown[mark] > 0:
                 unknown[mark] -= 1
-                step = item or self.request.parse(number, number + 1)[0]
+                step = beside[0] if number < 0 else self.request.parse(number, number + 1)[0]
                 if isinstance(step, SystemPromptStep):
-                    new.append((step, number < first))
+                    new.append((number, step))
         return new[::-1]
 
-    def _with_systems(self, selection: Selection, systems: Sequence[tuple[SystemPromptStep, bool]]) -> Selection:
-        """Put new system prompts before the new items; one at the beginning takes the place of those no longer there."""
-        items: list[Item] = []
-        for step, is_leading in systems:
-            replaced = self.run.fold.system_positions if is_leading else ()
-            if replaced:
-                handles = ", ".join(map(step_handle, replaced))
-                self.notes.append(f"the system prompt was changed: {_excerpt(step)} stands in the place of {handles}")
-            items.append(as_current_prompt(step, replaced) if replaced else step)
-        return replace(
-            selection, items=[*items, *selection.items], notes=tuple(self.notes), listed=frozenset(self.listed)
-        )
+    def _with_systems(self, selection: Selection) -> Selection:
+        """Add the new system prompts: those behind the known messages in their place, others before all that is new."""
+        first = self.hashes[0][0] if self.hashes else len(self.request.rows)
+        is_whole_list = selection.habit == "whole" and not selection.is_loose and bool(self.hashes)
+        before: list[Item] = []
+        behind = Counter[bytes]()
+        for number, step in self.systems:
+            if number < first and is_whole_list:
+                before.append(self._as_current(step))
+            elif number < self.start:
+                before.append(step)
+            else:
+                behind[fingerprint(step)] += 1
+        chosen = {id(item) for item in selection.items}
+        ordered: list[Item] = []
+        for item in reversed(self.items):
+            if isinstance(item, SystemPromptStep) and behind[mark := fingerprint(item)] > 0:
+                behind[mark] -= 1
+                ordered.append(item)
+            elif id(item) in chosen:
+                ordered.append(item)
+        before += [step for number, step in self.systems if behind[fingerprint(step)] > 0 and number >= self.start]
+        items = (*before, *reversed(ordered)) if self.systems else selection.items
+        return replace(selection, items=items, notes=tuple(self.notes), listed=frozenset(self.listed))
+
+    def _as_current(self, step: SystemPromptStep) -> SystemPromptStep:
+        """A system prompt at the beginning of a whole list, in the place of those that are no longer there."""
+        positions = self.run.fold.system_positions
+        marks = (self.log.fingerprints[self.log.count_fingerprints(position)] for position in positions)
+        replaced = [position for position, mark in zip(positions, marks, strict=True) if not self.prompts[mark]]
+        place = f"in the place of {', '.join(map(step_handle, replaced))}" if replaced else "beside those before"
+        self.notes.append(f"the system prompt was changed: {_excerpt(step)} stands {place}")
+        return as_current_prompt(step, replaced)
 
     # Chain, handles, notes
 
@@ -361,7 +418,7 @@ class _ListReader:
             rest = self._range(reached, len(self.places))
             self.notes.append(f"nothing in the list is new; it ends before {rest}, which was recorded")
         # With results in it a list is certainly the same one again.
-        elif items and not any(isinstance(item, Observation) for item in items):
+        elif items and self.whole is None and not any(isinstance(item, Observation) for item in items):
             last = self._range(reached - 1, reached)
             self.notes.append(
                 f"all {len(items)} items were recorded already, the last as {last}; whole=False records equal ones again"
@@ -371,6 +428,10 @@ class _ListReader:
         self, items: Iterable[Item], *, place: int | None = None, habit: Habit = "whole", is_loose: bool = False
     ) -> Selection:
         return Selection(tuple(items), (), None, self.list_hash, place, habit, is_loose)
+
+
+def _without_systems(items: Sequence[Item]) -> list[Item]:
+    return [item for item in items if not isinstance(item, SystemPromptStep)]
 
 
 def _excerpt(item: Item) -> str:
