@@ -209,3 +209,19 @@ def test_all_of_a_list_is_new_where_the_host_says_so(memory):
         memory.record_messages(TRANSCRIPT[:2], whole=False)
     assert len(memory.steps) == 4
     assert memory.record_messages(TRANSCRIPT[:2], whole=True).first == 4 == len(memory.steps)
+
+
+def test_a_result_under_an_id_that_the_client_made_anew_answers_its_call(memory):
+    def calls(prefix):
+        functions = [
+            {"id": f"{prefix}{n}", "type": "function", "function": {"name": "t", "arguments": "{}"}} for n in "12"
+        ]
+        return {"role": "assistant", "content": "I look.", "tool_calls": functions}
+
+    user = {"role": "user", "content": "Hi."}
+    memory.record_messages([user, calls("a")])
+    new = [{"role": "tool", "tool_call_id": f"b{n}", "content": f"result {n}"} for n in "21"]
+    assert memory.record_messages([user, calls("b"), *new]).repairs == ()
+    assert [seen.content for seen in memory.steps[1].observations] == ["result 1", "result 2"]
+    ids = [row["tool_call_id"] for row in memory.to_messages() if row["role"] == "tool"]
+    assert ids == ["a1", "a2"]

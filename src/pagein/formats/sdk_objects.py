@@ -94,7 +94,7 @@ def read_usage(usage: Any) -> Usage:
         fields = None
     if not isinstance(fields, Mapping) or not any(key in fields for key in _INPUT_KEYS):
         raise ConfigurationError(f"usage is a Usage, or the usage of an SDK's response, not {usage!r:.200}")
-    details = next((fields[key] for key in _DETAIL_KEYS if isinstance(fields.get(key), Mapping)), {})
+    details: Mapping[str, Any] = next((fields[key] for key in _DETAIL_KEYS if isinstance(fields.get(key), Mapping)), {})
     cached = _count(fields, ("cache_read_input_tokens",)) or _count(details, ("cached_tokens",))
     beside = _count(fields, ("cache_read_input_tokens",)) + _count(fields, ("cache_creation_input_tokens",))
     return Usage(_count(fields, _INPUT_KEYS) + beside, _count(fields, _OUTPUT_KEYS), cached)

@@ -95,11 +95,10 @@ def check_session(session: str) -> str:
 
 def check_usage(usage: Any) -> Usage:
     """The usage: a Usage, or that of an SDK's response. Raises ConfigurationError for counts that are not whole numbers."""
-    usage = read_usage(usage)
-    counts = (getattr(usage, name, None) for name in ("input_tokens", "output_tokens", "cached_tokens"))
-    if not all(map(is_whole_number, counts)):
+    report = read_usage(usage)
+    if not all(map(is_whole_number, (report.input_tokens, report.output_tokens, report.cached_tokens))):
         raise ConfigurationError(f"usage is a Usage of whole numbers of tokens, not {usage!r}")
-    return usage
+    return report
 
 
 def check_count(keep_last_n: int | None) -> int | None:

@@ -25,7 +25,7 @@ from pagein.events.protocol import (
     as_current_prompt,
     fingerprint,
 )
-from pagein.events.steps import Observation, SystemPromptStep, as_text
+from pagein.events.steps import ActionStep, Observation, SystemPromptStep, as_text
 from pagein.formats import Format, Item
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
@@ -145,7 +145,24 @@ class _ListReader:
         if selection is None:
             self.start, self.items = 0, self.request.parse()
             selection = self._select_by_content(_without_systems(self.items))
-        return self._with_systems(selection)
+        chosen = {id(item) for item in selection.items}
+        selection = self._with_systems(selection)
+        first = next((at for at, item in enumerate(self.items) if id(item) in chosen), len(self.items))
+        return replace(selection, items=self._with_recorded_ids(self.items[:first], selection.items))
+
+    def _with_recorded_ids(self, known: Sequence[Item], new: Sequence[Item]) -> Sequence[Item]:
+        """The new items, with results of recorded calls under the ids that the log has: some clients make new ids."""
+        action = next((item for item in reversed(known) if isinstance(item, ActionStep)), None)
+        open_ids = {call.index: call.id for call in self.run.fold.open.values()}
+        if action is None or not open_ids or not any(isinstance(item, Observation) for item in new):
+            return new
+        ids = {call.id: open_ids[index] for index, call in enumerate(action.tool_calls) if index in open_ids}
+        if not ids or set(ids.values()) & ids.keys():
+            return new  # the ids are the recorded ones
+        return [
+            replace(item, call_id=ids.get(item.call_id, item.call_id)) if isinstance(item, Observation) else item
+            for item in new
+        ]
 
     def _longest_known(self) -> tuple[int, KnownList] | None:
         """The longest beginning of the list that was handed over or given out before, as a number of its messages."""
