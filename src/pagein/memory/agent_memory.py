@@ -176,12 +176,15 @@ class AgentMemory:
         usage: Any = None,
         observations: TextObservations = None,
     ) -> RecordResult:
-        """Record what is new in a provider's messages: a list, or a whole request.
+        """Record what is new in a provider's messages: a list, one message, a whole request, or the objects of its SDK.
 
-        The result of ``to_messages`` may be handed back with what followed. ``whole`` True means that the list starts
-        with everything recorded, False that all of it is new; without it the list's beginning tells. ``usage`` is
-        what the provider reported for the request before. Broken messages are repaired, and the result names each
-        repair. Raises FormatError, ProtocolError.
+        What is new is told by content: hand over the whole list, only what is new, or the result of ``to_messages`` with
+        what followed. A list that says something else than the run begins a branch. ``whole`` True means that the
+        list is the whole history, False that all of it is new. ``format`` names the messages' format; without it, the
+        memory's, or another that they certainly are in. ``usage`` is what the provider reported for the request
+        before. ``observations`` tells which messages of the user are results, where an agent speaks text alone: the
+        beginning of their text, a compiled pattern or a function; False for none. Broken messages are repaired, and
+        the result names each repair. Raises FormatError, ProtocolError, ConfigurationError.
         """
         report = None if usage is None else check_usage(usage)
         transcript = self._runtime.read_transcript(messages, format, observations)
