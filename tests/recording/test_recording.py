@@ -225,3 +225,25 @@ def test_a_result_under_an_id_that_the_client_made_anew_answers_its_call(memory)
     assert [seen.content for seen in memory.steps[1].observations] == ["result 1", "result 2"]
     ids = [row["tool_call_id"] for row in memory.to_messages() if row["role"] == "tool"]
     assert ids == ["a1", "a2"]
+
+
+def test_other_names_of_roles_are_read_and_written():
+    from pagein import AgentMemory
+    from pagein.errors import ConfigurationError
+
+    memory = AgentMemory.open(
+        ":memory:", budget=4_000, roles={"human": "user", "bot": "assistant", "tool-response": "user"}
+    )
+    rows = [
+        {"role": "human", "content": "Hi."},
+        {"role": "bot", "content": "Yes?"},
+        {"role": "human", "content": "Hi."},
+    ]
+    memory.record_messages(rows)
+    assert memory.to_messages() == rows
+    memory.record_messages(
+        [*memory.to_messages(), {"role": "bot", "content": "Hm."}, {"role": "human", "content": "Hi."}]
+    )
+    assert [type(step) for step in memory.steps] == [TaskStep, ActionStep, TaskStep, ActionStep, TaskStep]
+    with pytest.raises(ConfigurationError, match="roles maps"):
+        AgentMemory.open(":memory:", budget=4_000, roles={"human": "person"})

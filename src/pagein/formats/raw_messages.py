@@ -108,6 +108,18 @@ def is_system(row: Any) -> bool:
     return isinstance(row, Mapping) and row.get("role") in SYSTEM_ROLES
 
 
+def rename_roles(request: Any, names: Mapping[str, str]) -> Any:
+    """Copy a request with other names of roles, of its messages alone; the same request where ``names`` is empty."""
+    if not names:
+        return request
+    if isinstance(request, Mapping):
+        if isinstance(request.get("messages"), list | tuple):
+            return {**request, "messages": rename_roles(request["messages"], names)}
+        role = request.get("role")
+        return {**request, "role": names[role]} if isinstance(role, str) and role in names else request
+    return [rename_roles(row, names) for row in request] if isinstance(request, list | tuple) else request
+
+
 def split_request(request: Any, form: Format) -> RawRequest:
     """Split a request in a format into its messages. Raises FormatError."""
     if isinstance(request, list | tuple):

@@ -14,7 +14,7 @@ from pagein.context.view.view import Report, View
 from pagein.errors import Conflict, Illegal, LogClosed, LogErased, LogUnreadable, LogUnwritable
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
 from pagein.formats import Format, format_named
-from pagein.formats.raw_messages import choose_format
+from pagein.formats.raw_messages import choose_format, rename_roles
 from pagein.formats.sdk_objects import unwrap_request
 from pagein.log.base import Entry, Log, StoredLog, Verification
 from pagein.log.branch_log import BranchLog
@@ -92,6 +92,7 @@ class MemoryRuntime:
         )
         self.state.facts_block.is_on, self.state.facts_block.placement = (self.facts.is_on, self.facts.placement)
         self.format = format_named(options.get("format", "openai"))
+        self.roles = dict(options.get("roles") or {})
         self.schedule = CheckpointSchedule.from_options(log, options)
         self.summary_writer: SummaryThread | SummaryTask | None = None
         self.is_closed = False
@@ -213,7 +214,7 @@ class MemoryRuntime:
 
     def read_transcript(self, messages: Any, format: str | None, observations: TextObservations) -> Transcript:
         """Split a provider's messages. Raises FormatError, and ConfigurationError for a format there is none of."""
-        unwrapped = unwrap_request(messages)
+        unwrapped = rename_roles(unwrap_request(messages), self.roles)
         form = choose_format(unwrapped, self.format) if format is None else format_named(format)
         return read_transcript(form, unwrapped, observations)
 
@@ -225,6 +226,9 @@ class MemoryRuntime:
             raise Illegal(form.name, problems)
         place = self.state.log.count_fingerprints(view.head)
         remember_request(self.state.transcript, form, request["messages"], place, has_ending=view.has_ending)
+        if self.roles:
+            names = {role: name for name, role in reversed(self.roles.items())}
+            request["messages"] = rename_roles(request["messages"], names)
         return request
 
     def use_facts(self) -> Facts:
