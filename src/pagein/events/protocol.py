@@ -173,6 +173,11 @@ def with_observations(step: ActionStep, answers: Mapping[int, Observation]) -> A
 RESULT_PREFIX, SYSTEM_PREFIX, USER_PREFIX, MODEL_PREFIX, SUMMARY_PREFIX = b"r", b"y", b"u", b"a", b"s"
 """First byte of a fingerprint: a result, a system prompt, the user's words, the model's, a summary."""
 
+REASONING_KINDS = frozenset(
+    {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details", "thinking_blocks"}
+)
+"""The kinds of opaque parts that hold a model's reasoning: clients hand it back in one turn, and drop it in another."""
+
 _HASH_BYTES = 16
 _ERASED_HASH = bytes(_HASH_BYTES)
 
@@ -180,20 +185,21 @@ _ERASED_HASH = bytes(_HASH_BYTES)
 def fingerprint(item: Step | Observation) -> bytes:
     """Hash the normal spelling of an item; observations of an action are hashed by themselves.
 
-    Cache markers, ids, the order of keys and the usage are not part of it, and a text equals a list of that one text.
+    Cache markers, ids, the order of keys and the usage are not part of it, and a text equals a list of that one text. Of
+    what a model said its text and its calls count: clients drop its reasoning, its annotations and the space at its end.
     """
     if isinstance(item, Observation) and item.is_message:
         item = TaskStep(item.content)  # a host hands it over as the user's words
-    pieces: list[str] = []
-    for part in as_parts(item.content):
-        pieces += _normal_part(part)
-    if isinstance(item, ActionStep):
-        for call in item.tool_calls:
-            pieces += ("call", call.name, normal_arguments(call.arguments), _normal_extra(call.extra))
-    if not isinstance(item, SummaryStep) and (extra := _normal_extra(item.extra)):
-        pieces += ("beside", extra)
+    prefix = _prefix(item)
+    parts = [piece for part in as_parts(item.content) if (piece := _normal_part(part, is_model=prefix == MODEL_PREFIX))]
+    calls = item.tool_calls if isinstance(item, ActionStep) else ()
+    pieces = [piece for piece in parts if piece[0] not in REASONING_KINDS]
+    pieces += [("call", call.name, normal_arguments(call.arguments)) for call in calls]
+    pieces = pieces or parts
+    if isinstance(item, SystemPromptStep | TaskStep) and (extra := _normal_extra(item.extra)):
+        pieces.append(("beside", extra))
     text = repr(pieces).encode("utf-8", "surrogatepass")
-    return _prefix(item) + hashlib.blake2b(text, digest_size=_HASH_BYTES).digest()
+    return prefix + hashlib.blake2b(text, digest_size=_HASH_BYTES).digest()
 
 
 def body_fingerprints(body: Body) -> tuple[bytes, ...]:
@@ -224,8 +230,10 @@ def is_same_item(recorded: bytes, mark: bytes) -> bool:
     return recorded == mark or (recorded[1:] == _ERASED_HASH and recorded[:1] == mark[:1])
 
 
-def _normal_part(part: Part) -> tuple[str, ...]:
+def _normal_part(part: Part, *, is_model: bool) -> tuple[str, ...]:
     match part:
+        case Text(text=text) if is_model:
+            return ("text", text.rstrip()) if text.strip() else ()
         case Text(text=text, extra=extra):
             beside = _normal_extra(extra)
             return ("text", text, beside) if text or beside else ()

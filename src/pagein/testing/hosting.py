@@ -277,11 +277,14 @@ class Stage:
         """Raise AssertionError if the log is not what was said, or if the request is not one to send."""
         wrong = difference(recorded_keys(self.memory.steps), spoken_keys(self.said))
         assert not wrong, wrong
+        broken = [repair for repair in self.memory.repairs if "no result" in repair or "no open call" in repair]
+        assert not broken, f"a result was parted from its call: {broken[0]}"
         request = self.memory.to_request(self.talk.format)
-        self.last_request = request.get("messages") or request["input"]
+        rows: list[Row] = request.get("messages") or request["input"]
+        self.last_request = rows
         validate(request, self.talk.format)
         newest = next((words.text for words in reversed(self.said) if words.role == "user"), "")
-        assert newest in _all_text(self.last_request), f"the user's words {newest!r:.60} are not in the request"
+        assert newest in _all_text(rows), f"the user's words {newest!r:.60} are not in the request"
 
 
 def _all_text(value: Any) -> str:
@@ -459,12 +462,25 @@ def _hand_after_loss(stage: Stage) -> None:
 
 def _hand_with_notices(stage: Stage) -> None:
     """The whole list, with system messages in its middle."""
-    if stage.talk.format == "openai" and stage.draw.random() < 0.3:
+    if stage.talk.format == "openai" and stage.said[-1].role == "user" and stage.draw.random() < 0.5:
         stage.notices.append(f"Notice {len(stage.notices)}.")
         stage.rows.insert(-1, {"role": "system", "content": stage.notices[-1]})
     stage.hand_over(stage.rows)
     systems = [step.content for step in stage.memory.steps if isinstance(step, SystemPromptStep)]
     assert systems == ["You mend code.", *stage.notices] or stage.talk.format != "openai", f"notices are {systems}"
+
+
+def _hand_without_reasoning(stage: Stage) -> None:
+    """The whole list, in which the client drops reasoning and what a response has beside it, but for its newest reply."""
+    for row in stage.new:
+        if row.get("role") == "assistant" and stage.talk.format == "openai":
+            row.update(reasoning_content="I think.", annotations=[{"type": "url_citation", "url": "x"}])
+    stage.hand_over(copy.deepcopy(stage.rows))
+    for row in stage.new:
+        row.pop("reasoning_content", None)
+        row.pop("annotations", None)
+    if stage.draw.random() < 0.2:
+        stage.reopen()
 
 
 def _hand_reordered(stage: Stage) -> None:
@@ -492,6 +508,7 @@ HOSTS: Mapping[str, Callable[[Stage], Any]] = {
     "objects": _hand_objects,
     "seeds": _hand_seeds,
     "reordered": _hand_reordered,
+    "respelled": _hand_without_reasoning,
     "mixed": _hand_mixed,
     "window": _hand_window,
     "loss": _hand_after_loss,

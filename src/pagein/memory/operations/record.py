@@ -21,12 +21,13 @@ from pagein.events.protocol import (
     advance,
     check_action,
     check_item,
+    current_prompt,
     event_kind,
     find_call,
     open_calls,
     unknown_observation,
 )
-from pagein.events.steps import ActionStep, Observation, Step, Usage
+from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, Usage
 from pagein.formats import Item
 from pagein.log.base import Entry
 from pagein.memory._effects import Append, Call, ExtractFacts, Flow
@@ -201,8 +202,12 @@ class _AdmissionDraft:
         return RunPhase.CALLING if self.open else RunPhase.IDLE
 
     def add_step(self, step: Step) -> None:
-        """Add a step; calls that are still open are closed first."""
+        """Add a step; calls that are still open are closed first, but not by a system prompt that was changed."""
         kind = event_kind(step)
+        if isinstance(step, SystemPromptStep) and current_prompt(step)[1] is not None:
+            advance(self.phase, EventKind.NOTE)
+            self.bodies.append(step)
+            return
         if isinstance(step, ActionStep):
             check_action(step)
             self.action, self.results = self.head + len(self.bodies) + len(self.open), 0
