@@ -257,8 +257,8 @@ class Stage:
 
     @property
     def format(self) -> str | None:
-        """The format that the host names; None in half of the talks in which it can be told."""
-        return None if self.talk.seed % 2 and self.talk.format == "openai" else self.talk.format
+        """The format that the host names; None in half of the talks."""
+        return None if self.talk.seed // 2 % 2 else self.talk.format
 
     def hand_over(self, rows: Sequence[Any], *, system: bool = True, whole: bool | None = None) -> Any:
         """Hand a list over, with the system prompt where the provider has it."""

@@ -458,7 +458,7 @@ def _excerpt(item: Item) -> str:
 
 def list_hashes(request: RawRequest) -> Iterable[tuple[int, bytes]]:
     """Yield the number of each message that is no system prompt, and the hash of the list up to it."""
-    digest = request.form.name.encode()
+    digest = b""
     for number, (row, row_hash) in enumerate(zip(request.rows, request.hashes(), strict=True)):
         if not is_system(row):
             digest = blake2b(digest + row_hash, digest_size=16).digest()
