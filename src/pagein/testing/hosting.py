@@ -389,9 +389,9 @@ def _hand_compacted(stage: Stage) -> None:
 
 def _is_words(row: Row) -> bool:
     """True for a message of the user that is no result."""
-    content = row.get("content")
     if row.get("role") != "user":
         return False
+    content = row["content"]
     return isinstance(content, str) or content[0]["type"] != "tool_result"
 
 
