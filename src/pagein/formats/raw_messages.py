@@ -86,11 +86,11 @@ def hash_row(row: Any) -> bytes:
 
 def _encode(row: Any) -> bytes:
     """Encode a message as bytes that are equal for equal values. It is done for every message in every turn."""
-    if type(row) is dict:
-        row = dict(sorted(_with_plain_text(row).items())) if all(type(key) is str for key in row) else row
     try:
+        if type(row) is dict:
+            row = dict(sorted(_with_plain_text(row).items()))
         return marshal.dumps(row, _MARSHAL_VERSION)
-    except ValueError:  # an object of an SDK, an enumeration, a value that contains itself
+    except (TypeError, ValueError):  # an object of an SDK, an enumeration, a value that contains itself
         return marshal.dumps(to_plain_json(row, "messages"), _MARSHAL_VERSION)
 
 
@@ -105,6 +105,8 @@ def _with_plain_text(row: dict[str, Any]) -> dict[str, Any]:
 
 def is_system(row: Any) -> bool:
     """True for a system prompt among messages."""
+    if type(row) is dict:
+        return row.get("role") in SYSTEM_ROLES
     return isinstance(row, Mapping) and row.get("role") in SYSTEM_ROLES
 
 
@@ -168,6 +170,8 @@ def _certain_formats(request: Any) -> set[str]:
 
 
 def _row_signs(row: dict[str, Any]) -> set[str]:
+    if type(row.get("content")) is str and row.keys() <= {"role", "content"}:
+        return set()
     signs: set[str] = set()
     if "role" not in row:
         return {"openai-responses"} if row.get("type") in _RESPONSES_ITEMS else signs

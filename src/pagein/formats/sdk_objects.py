@@ -37,7 +37,7 @@ def unwrap_request(messages: Any) -> Any:
         return _unwrap_one(messages, "messages")
     if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
         return messages  # the format says what is wrong with it
-    if all(type(message) is dict and not _is_response(message) for message in messages):
+    if all(type(message) is dict and ("role" in message or not _is_response(message)) for message in messages):
         return messages
     rows: list[Any] = []
     for at, message in enumerate(messages):
