@@ -193,7 +193,7 @@ def test_what_is_shown_behind_the_run_is_not_taken_for_the_users_words(memory):
     assert "Doors open inwards" in str(old)
     memory.to_messages(max_tokens=3_000)  # so that the list above is no longer the request given out last
     before = len(memory.steps)
-    memory.record_messages([*old[2:], {"role": "user", "content": "And now?"}], whole=False)
+    memory.record_messages([*old, {"role": "user", "content": "And now?"}])
     said = [str(step) for step in memory.steps[before:]]
     assert any("And now?" in each for each in said)
     assert not any("Doors open inwards" in each or "kind=" in each for each in said)

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from pagein import AgentMemory, AsyncAgentMemory
-from pagein.errors import FormatError
 from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, as_text
 
 WORDS = "the quick brown fox jumps over the lazy dog " * 8
@@ -83,8 +82,10 @@ def test_what_was_recorded_since_by_itself_is_not_recorded_again():
     memory.record_messages([*request, said("assistant", "a"), said("user", "b")])
     assert texts(memory.steps)[1:] == ["a", "b"]
     memory.record(TaskStep("c"))
-    with pytest.raises(FormatError, match="whole=False"):
-        memory.record_messages([*request, said("assistant", "other")])
+    memory.record_messages([*request, said("assistant", "a"), said("user", "b"), said("assistant", "d")])
+    assert texts(memory.steps)[1:] == ["a", "b", "c", "d"]
+    assert memory.record_messages([*request, said("assistant", "other")]).branch, "another reply is an edit"
+    assert texts(memory.steps)[1:] == ["other"]
 
 
 def test_cache_markers_of_the_host_change_nothing():
@@ -100,7 +101,8 @@ def test_cache_markers_of_the_host_change_nothing():
 @pytest.mark.parametrize("format", ["openai", "anthropic"])
 @pytest.mark.parametrize("system", [True, False])
 @pytest.mark.parametrize("policy", ["ladder", "window", "mask"])
-def test_after_reopening_a_compacted_request_is_refused(tmp_path, format, system, policy):
+@pytest.mark.parametrize("answered", [True, False])
+def test_after_reopening_a_compacted_request_is_known_by_the_log(tmp_path, format, system, policy, answered):
     path = str(tmp_path / "run.db")
     with AgentMemory.open(path, budget=900, format=format, policy=policy) as memory:
         start(memory, system)
@@ -109,33 +111,39 @@ def test_after_reopening_a_compacted_request_is_refused(tmp_path, format, system
                 [*memory.to_messages(), said("assistant", f"{number} {WORDS}"), said("user", f"go on {number}")]
             )
         request = memory.to_messages()
+        if answered:
+            request.append(said("assistant", "an answer"))
+            memory.record_messages(request)
     with AgentMemory.open(path, budget=900, format=format, policy=policy) as memory:
-        before = memory.steps
-        with pytest.raises(FormatError, match="whole=False"):
-            memory.record_messages([*request, said("assistant", "new")])
-        assert memory.steps == before
+        before = texts(memory.steps)
+        memory.record_messages([*request, said("user", "new"), said("assistant", "newer")])
+        assert texts(memory.steps) == [*before, "new", "newer"]
 
 
-def test_after_reopening_our_closing_line_is_not_taken_for_the_users(tmp_path):
+def test_after_reopening_the_users_words_may_be_those_of_our_closing_line(tmp_path):
     path = str(tmp_path / "run.db")
+    rows = [said("user", "t"), said("assistant", "a")]
     with AgentMemory.open(path, budget=900) as memory:
-        memory.record(TaskStep("t"), ActionStep("a"))
-        request = memory.to_messages()
-    with AgentMemory.open(path, budget=900) as memory, pytest.raises(FormatError, match=r"'Continue\.'"):
-        memory.record_messages([*request, said("assistant", "b")])
+        memory.record_messages(rows)
+        memory.to_messages()
+    with AgentMemory.open(path, budget=900) as memory:
+        for row in (said("user", "Continue."), said("assistant", "b"), said("user", "Continue.")):
+            rows.append(row)
+            memory.record_messages(rows)
+        assert texts(memory.steps) == ["t", "a", "Continue.", "b", "Continue."]
+        assert memory.repairs == ()
 
 
 @pytest.mark.parametrize("format", ["openai", "anthropic"])
-def test_a_frame_of_ours_is_left_out_and_named(format):
+@pytest.mark.parametrize("whole", [None, False])
+def test_the_users_words_are_no_frame_of_ours_whatever_they_look_like(format, whole):
     memory = AgentMemory.open(":memory:", budget=4_000, format=format)
+    memory.pin("x")
     frame = '<memory kind="summary" author="extractive">\nwhat was\n</memory>'
-    written = memory.record_messages(
-        [said("user", frame), said("user", "<pinned>\nx\n</pinned>"), said("user", "hello")], whole=False
-    )
-    assert texts(memory.steps) == ["hello"]
-    assert [each.split(" left out")[0] for each in written.repairs] == [
-        '<memory kind="summary" author="extractive">', "<pinned>",
-    ]  # fmt: skip
+    for words in (frame, "<pinned>\nx\n</pinned>", "hello"):
+        written = memory.record_messages([said("user", words)], whole=whole)
+        assert written.repairs == ()
+    assert texts(memory.steps) == [frame, "<pinned>\nx\n</pinned>", "hello"]
 
 
 @pytest.mark.parametrize(
@@ -151,5 +159,7 @@ def test_an_equal_repeat_that_is_taken_for_the_whole_history_is_named():
     memory = AgentMemory.open(":memory:", budget=4_000)
     memory.record_messages([said("user", "yes")])
     written = memory.record_messages([said("user", "yes")])
-    assert written.repairs == ("all 1 items were recorded already; whole=False records equal ones again",)
+    assert written.repairs == (
+        "all 1 items were recorded already, the last as s0; whole=False records equal ones again",
+    )
     assert len(memory.steps) == 1

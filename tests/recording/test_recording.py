@@ -5,8 +5,7 @@ import pytest
 from pagein.errors import FormatError, ProtocolError
 from pagein.events.entries import Observed
 from pagein.events.protocol import fingerprint
-from pagein.events.steps import ActionStep, Image, Observation, SystemPromptStep, TaskStep, Text, ToolCall, Usage
-from pagein.memory.operations.ingest import new_items
+from pagein.events.steps import ActionStep, Image, Observation, TaskStep, Text, ToolCall, Usage
 from pagein.memory.operations.record import NO_ACTION
 
 
@@ -121,14 +120,28 @@ def test_only_what_is_new_may_be_handed_over_message_by_message(memory):
     assert len(memory.steps) == 4, "the whole history after its parts is nothing new"
 
 
-def test_a_history_that_was_changed_is_refused_rather_than_guessed_at(memory, log):
+def test_a_history_that_was_changed_goes_on_in_a_branch(memory):
     memory.record_messages(TRANSCRIPT)
+    before = memory.steps
     changed = [TRANSCRIPT[0], {"role": "user", "content": "Bye."}, *TRANSCRIPT[2:]]
+    written = memory.record_messages(changed)
+    assert written.branch == "branch-1"
+    assert written.repairs == ("the list was edited at s1: it goes on in 'branch-1'",)
+    assert [step.content for step in memory.steps] == ["Be brief.", "Bye.", None, "Done."]
+    assert memory.record_messages(changed).branch is None, "the edited list is known now"
+    memory.switch("main")
+    assert memory.steps == before
+
+
+def test_a_whole_history_that_shares_nothing_is_refused(memory, log):
+    memory.record_messages(TRANSCRIPT)
     head = log.head()
-    with pytest.raises(FormatError, match="item 1 is not what was recorded there"):
-        memory.record_messages(changed)
-    with pytest.raises(FormatError):
-        memory.record_messages([{"role": "user", "content": "Other."}], whole=True)
+    for other in (
+        [{"role": "user", "content": "Other."}],
+        [{"role": "user", "content": "Other."}, {"role": "assistant", "content": "Yes."}],
+    ):
+        with pytest.raises(FormatError, match="whole=False"):
+            memory.record_messages(other, whole=True)
     assert log.head() == head
 
 
@@ -167,13 +180,14 @@ def test_results_recorded_as_they_came_are_known_in_the_order_of_the_calls(memor
     assert memory.repairs == ()
 
 
-def test_a_history_without_a_prompt_that_was_changed_is_not_recorded_twice(memory):
+@pytest.mark.parametrize("other", [[], ["c"]])
+def test_a_history_with_another_result_goes_on_in_a_branch(memory, other):
     memory.record_messages([*TWO_CALLS, answer("a"), answer("b")])
-    with pytest.raises(FormatError, match="item 2 is not what was recorded"):
-        memory.record_messages([*TWO_CALLS, answer("a"), {"role": "user", "content": "And?"}])
-    with pytest.raises(FormatError, match="item 2 is not what was recorded"):
-        memory.record_messages([*TWO_CALLS, answer("a"), answer("c"), {"role": "user", "content": "And?"}])
-    assert len(memory.steps) == 2
+    memory.record_messages([*TWO_CALLS, answer("a"), *map(answer, other), {"role": "user", "content": "And?"}])
+    statuses = [seen.status for seen in memory.steps[1].observations]
+    assert statuses == ["ok", "unknown"]
+    assert memory.branches()[-1].is_current
+    assert [step.content for step in memory.steps if isinstance(step, TaskStep)] == ["Hi.", "And?"]
 
 
 def test_the_users_first_words_said_again_are_new(memory):
@@ -190,9 +204,46 @@ def test_fingerprints_know_images_by_their_bytes_and_do_not_know_usage():
     assert fingerprint(TaskStep("a\ud800")) != fingerprint(TaskStep("a"))
 
 
-def test_all_of_a_list_is_new_where_the_host_says_so():
-    items = [SystemPromptStep("x"), TaskStep("y")]
-    heard = [fingerprint(each) for each in items]
-    assert new_items(items, heard, whole=False) == items
-    assert new_items(items, heard, whole=None) == []
-    assert new_items(items[:1], heard, whole=True) == []
+def test_all_of_a_list_is_new_where_the_host_says_so(memory):
+    for _ in range(2):
+        memory.record_messages(TRANSCRIPT[:2], whole=False)
+    assert len(memory.steps) == 4
+    assert memory.record_messages(TRANSCRIPT[:2], whole=True).first == 4 == len(memory.steps)
+
+
+def test_a_result_under_an_id_that_the_client_made_anew_answers_its_call(memory):
+    def calls(prefix):
+        functions = [
+            {"id": f"{prefix}{n}", "type": "function", "function": {"name": "t", "arguments": "{}"}} for n in "12"
+        ]
+        return {"role": "assistant", "content": "I look.", "tool_calls": functions}
+
+    user = {"role": "user", "content": "Hi."}
+    memory.record_messages([user, calls("a")])
+    new = [{"role": "tool", "tool_call_id": f"b{n}", "content": f"result {n}"} for n in "21"]
+    assert memory.record_messages([user, calls("b"), *new]).repairs == ()
+    assert [seen.content for seen in memory.steps[1].observations] == ["result 1", "result 2"]
+    ids = [row["tool_call_id"] for row in memory.to_messages() if row["role"] == "tool"]
+    assert ids == ["a1", "a2"]
+
+
+def test_other_names_of_roles_are_read_and_written():
+    from pagein import AgentMemory
+    from pagein.errors import ConfigurationError
+
+    memory = AgentMemory.open(
+        ":memory:", budget=4_000, roles={"human": "user", "bot": "assistant", "tool-response": "user"}
+    )
+    rows = [
+        {"role": "human", "content": "Hi."},
+        {"role": "bot", "content": "Yes?"},
+        {"role": "human", "content": "Hi."},
+    ]
+    memory.record_messages(rows)
+    assert memory.to_messages() == rows
+    memory.record_messages(
+        [*memory.to_messages(), {"role": "bot", "content": "Hm."}, {"role": "human", "content": "Hi."}]
+    )
+    assert [type(step) for step in memory.steps] == [TaskStep, ActionStep, TaskStep, ActionStep, TaskStep]
+    with pytest.raises(ConfigurationError, match="roles maps"):
+        AgentMemory.open(":memory:", budget=4_000, roles={"human": "person"})

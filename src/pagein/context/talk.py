@@ -13,7 +13,7 @@ TALK_SHARE = 0.5
 def is_speech(entry: ViewEntry) -> bool:
     """True for what the user says, and for an answer that calls no tool."""
     match entry.item:
-        case TaskStep() | FinalAnswerStep() | ActionStep(tool_calls=()):
+        case TaskStep() | FinalAnswerStep() | ActionStep(tool_calls=(), observations=()):
             return True
         case _:
             return False

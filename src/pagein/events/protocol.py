@@ -14,6 +14,7 @@ model has already read changes.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -22,11 +23,14 @@ from typing import assert_never
 
 from pagein.errors import ProtocolError
 from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Observed, Pin, Undo, Unpin
+from pagein.events.normal_form import normal_arguments, normal_fields
 from pagein.events.steps import (
+    TEXT_OBSERVATION,
     ActionStep,
     FinalAnswerStep,
     Image,
     Observation,
+    Opaque,
     Part,
     PlanningStep,
     Step,
@@ -159,29 +163,43 @@ def unknown_observation(call: OpenCall) -> Observation:
 
 def with_observations(step: ActionStep, answers: Mapping[int, Observation]) -> ActionStep:
     """Return the action with these observations, by the index of their calls."""
-    observations = list(step.observations) + [None] * (len(step.tool_calls) - len(step.observations))
+    length = max(len(step.tool_calls), *(index + 1 for index in answers), len(step.observations))
+    observations = list(step.observations) + [None] * (length - len(step.observations))
     for index, observation in answers.items():
         observations[index] = observation
     return replace(step, observations=tuple(observations))
 
 
-RESULT_PREFIX, SYSTEM_PREFIX, STEP_PREFIX = b"r", b"y", b"s"
-"""First byte of the fingerprint of a result, of a system prompt, and of any other step."""
+RESULT_PREFIX, SYSTEM_PREFIX, USER_PREFIX, MODEL_PREFIX, SUMMARY_PREFIX = b"r", b"y", b"u", b"a", b"s"
+"""First byte of a fingerprint: a result, a system prompt, the user's words, the model's, a summary."""
+
+REASONING_KINDS = frozenset(
+    {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_details", "thinking_blocks"}
+)
+"""The kinds of opaque parts that hold a model's reasoning: clients hand it back in one turn, and drop it in another."""
+
+_HASH_BYTES = 16
+_ERASED_HASH = bytes(_HASH_BYTES)
 
 
 def fingerprint(item: Step | Observation) -> bytes:
-    """Hash an item; observations of an action are hashed by themselves."""
-    if isinstance(item, ActionStep):
-        item = replace(item, observations=(), usage=None, model="")
-    elif isinstance(item, Observation):
-        item = replace(item, index=None)
-    parts = as_parts(item.content)
-    images = [part.digest for part in parts if isinstance(part, Image)]
-    if not isinstance(item, SummaryStep):
-        # Text and a list of one text are the same content, and a cache marker is none.
-        item = replace(item, content=tuple(map(_without_cache_marker, parts)))
-    text = (repr(item) + repr(images)).encode("utf-8", "surrogatepass")
-    return _prefix(item) + hashlib.blake2b(text, digest_size=16).digest()
+    """Hash the normal spelling of an item; observations of an action are hashed by themselves.
+
+    Cache markers, ids, the order of keys and the usage are not part of it, and a text equals a list of that one text. Of
+    what a model said its text and its calls count: clients drop its reasoning, its annotations and the space at its end.
+    """
+    if isinstance(item, Observation) and item.is_message:
+        item = TaskStep(item.content)  # a host hands it over as the user's words
+    prefix = _prefix(item)
+    parts = [piece for part in as_parts(item.content) if (piece := _normal_part(part, is_model=prefix == MODEL_PREFIX))]
+    calls = item.tool_calls if isinstance(item, ActionStep) else ()
+    pieces = [piece for piece in parts if piece[0] not in REASONING_KINDS]
+    pieces += [("call", call.name, normal_arguments(call.arguments)) for call in calls]
+    pieces = pieces or parts
+    if isinstance(item, SystemPromptStep | TaskStep) and (extra := _normal_extra(item.extra)):
+        pieces.append(("beside", extra))
+    text = repr(pieces).encode("utf-8", "surrogatepass")
+    return prefix + hashlib.blake2b(text, digest_size=_HASH_BYTES).digest()
 
 
 def body_fingerprints(body: Body) -> tuple[bytes, ...]:
@@ -194,20 +212,82 @@ def body_fingerprints(body: Body) -> tuple[bytes, ...]:
             return (fingerprint(step), *map(fingerprint, results))
         case Observed(observation=observation):
             return () if observation.status == "unknown" else (fingerprint(observation),)
-        case (SystemPromptStep() | TaskStep() | PlanningStep() | FinalAnswerStep() | SummaryStep()) as step:
+        case SystemPromptStep() as step:
+            return (fingerprint(current_prompt(step)[0]),)
+        case (TaskStep() | PlanningStep() | FinalAnswerStep() | SummaryStep()) as step:
             return (fingerprint(step),)
         case _:
             assert_never(body)
 
 
+def erased_fingerprint(mark: bytes) -> bytes:
+    """The fingerprint that stands for an erased item: of its kind, it equals every other one."""
+    return mark[:1] + _ERASED_HASH
+
+
+def is_same_item(recorded: bytes, mark: bytes) -> bool:
+    """True if a mark is that of the recorded item, or of its kind where the item was erased."""
+    return recorded == mark or (recorded[1:] == _ERASED_HASH and recorded[:1] == mark[:1])
+
+
+def _normal_part(part: Part, *, is_model: bool) -> tuple[str, ...]:
+    match part:
+        case Text(text=text) if is_model:
+            return ("text", text.rstrip()) if text.strip() else ()
+        case Text(text=text, extra=extra):
+            beside = _normal_extra(extra)
+            return ("text", text, beside) if text or beside else ()
+        case Image(extra=extra):
+            return ("image", part.digest, _normal_extra(extra))
+        case Opaque(kind=kind, body=body):
+            return (kind, normal_fields(body))
+        case _:
+            assert_never(part)
+
+
+def _normal_extra(extra: Opaque | None) -> str:
+    if extra is None or extra.body == "{}" or (extra.provider, extra.kind) == TEXT_OBSERVATION:
+        return ""
+    return normal_fields(extra.body)
+
+
 def _prefix(item: Step | Observation) -> bytes:
-    if isinstance(item, Observation):
-        return RESULT_PREFIX
-    return SYSTEM_PREFIX if isinstance(item, SystemPromptStep) else STEP_PREFIX
+    match item:
+        case Observation():
+            return RESULT_PREFIX
+        case SystemPromptStep():
+            return SYSTEM_PREFIX
+        case TaskStep():
+            return USER_PREFIX
+        case SummaryStep():
+            return SUMMARY_PREFIX
+        case ActionStep() | PlanningStep() | FinalAnswerStep():
+            return MODEL_PREFIX
+        case _:
+            assert_never(item)
 
 
-def _without_cache_marker(part: Part) -> Part:
-    if isinstance(part, Text) and part.extra is not None:
-        is_marker = part.extra.body == "{}" or part.extra.kind == "cache_control"
-        return Text(part.text) if is_marker else part
-    return part
+# Notes of the library in a step's extra
+
+_CURRENT_PROMPT = ("pagein", "current-prompt")
+
+
+def as_text_observation(step: TaskStep) -> Observation:
+    """The result of an action whose agent speaks text alone: it came as a message of the user."""
+    return Observation("", step.content, extra=Opaque(*TEXT_OBSERVATION, "{}"))
+
+
+def as_current_prompt(step: SystemPromptStep, replaces: Iterable[int]) -> SystemPromptStep:
+    """The system prompt as one that takes the place of those at these positions, in every view from here on."""
+    extra = None if step.extra is None else [step.extra.provider, step.extra.kind, step.extra.body, step.extra.text]
+    note = json.dumps({"replaces": list(replaces), "extra": extra})
+    return replace(step, extra=Opaque(*_CURRENT_PROMPT, note))
+
+
+def current_prompt(step: SystemPromptStep) -> tuple[SystemPromptStep, tuple[int, ...] | None]:
+    """The system prompt as it was handed over, and the positions of those whose place it takes; None for another one."""
+    if step.extra is None or (step.extra.provider, step.extra.kind) != _CURRENT_PROMPT:
+        return step, None
+    note = json.loads(step.extra.body)
+    extra = None if note["extra"] is None else Opaque(*note["extra"])
+    return replace(step, extra=extra), tuple(note["replaces"])

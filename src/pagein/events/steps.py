@@ -81,6 +81,10 @@ class ToolCall:
     extra: Opaque | None = None
 
 
+TEXT_OBSERVATION = ("pagein", "text-observation")
+"""Provider and kind of the extra of a result that came as a message of the user."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """The answer to a call: the tool's result and its status.
@@ -99,6 +103,11 @@ class Observation:
         """Make an observation with JSON-safe metadata of the tool, which is never sent to a model."""
         beside = Opaque("pagein", "metadata", json.dumps(metadata)) if metadata else None
         return cls(call_id, result, status, extra=beside)
+
+    @property
+    def is_message(self) -> bool:
+        """True for a result that came as a message of the user, and goes out as one: its agent speaks text alone."""
+        return self.extra is not None and (self.extra.provider, self.extra.kind) == TEXT_OBSERVATION
 
     @property
     def result(self) -> str:
@@ -172,7 +181,7 @@ class PlanningStep(MemoryStep):
 class ActionStep(MemoryStep):
     """A turn of the model: text, thinking, tool calls. ``observations[i]`` answers ``tool_calls[i]``; None is open.
 
-    Observations that are missing when the step is recorded are recorded one by one as they come.
+    Without calls they are the results of an action in text, each a message of the user. Observations that are missing when the step is recorded are recorded one by one as they come.
     """
 
     content: Content | None = None
@@ -183,7 +192,8 @@ class ActionStep(MemoryStep):
     extra: Opaque | None = None
 
     def __post_init__(self) -> None:
-        if len(self.observations) > len(self.tool_calls):
+        has_results_in_text = all(result is not None and result.is_message for result in self.observations)
+        if len(self.observations) > len(self.tool_calls) and (self.tool_calls or not has_results_in_text):
             raise ProtocolError(f"{len(self.observations)} observations for {len(self.tool_calls)} calls")
 
 

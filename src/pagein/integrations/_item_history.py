@@ -175,7 +175,7 @@ class ItemHistory(EditableHistory):
         try:
             was_recorded = False
             try:
-                result = self.memory.record_new_messages(list(rows), self.format, self.parse)
+                result = self.memory.record_new_messages(list(rows), self.parse)
                 was_recorded = result.last > result.first
             except FormatError:
                 pass  # no step can be made of them: they are given back as they came, and no model sees them

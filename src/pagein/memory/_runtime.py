@@ -13,8 +13,9 @@ from pagein.backends.base import stored_log
 from pagein.context.view.view import Report, View
 from pagein.errors import Conflict, Illegal, LogClosed, LogErased, LogUnreadable, LogUnwritable
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
-from pagein.events.steps import Usage
 from pagein.formats import Format, format_named
+from pagein.formats.raw_messages import choose_format, rename_roles
+from pagein.formats.sdk_objects import unwrap_request
 from pagein.log.base import Entry, Log, StoredLog, Verification
 from pagein.log.branch_log import BranchLog
 from pagein.log.encryption import Key
@@ -40,8 +41,9 @@ from pagein.memory.branches import MAIN, Branches
 from pagein.memory.checkpoints.schedule import CheckpointSchedule
 from pagein.memory.facts_runtime import FactsRuntime
 from pagein.memory.operations.history import find_lost_entry
-from pagein.memory.operations.ingest import LastRequest, Transcript, read_transcript
+from pagein.memory.operations.ingest import Transcript, read_transcript, remember_request
 from pagein.memory.operations.load import catch_up
+from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.options import Options, build_state, check_session, check_usage, resolve_embedder
 from pagein.memory.search_runtime import SearchRuntime
 
@@ -90,6 +92,7 @@ class MemoryRuntime:
         )
         self.state.facts_block.is_on, self.state.facts_block.placement = (self.facts.is_on, self.facts.placement)
         self.format = format_named(options.get("format", "openai"))
+        self.roles = dict(options.get("roles") or {})
         self.schedule = CheckpointSchedule.from_options(log, options)
         self.summary_writer: SummaryThread | SummaryTask | None = None
         self.is_closed = False
@@ -209,11 +212,11 @@ class MemoryRuntime:
         """The format of that name, or the memory's own."""
         return self.format if name is None else format_named(name)
 
-    def read_transcript(self, messages: Any, format: str | None, usage: Usage | None) -> Transcript:
-        """Parse a provider's messages. Raises FormatError, and ConfigurationError for a usage that is none."""
-        if usage is not None:
-            check_usage(usage)
-        return read_transcript(self.format_of(format), messages)
+    def read_transcript(self, messages: Any, format: str | None, observations: TextObservations) -> Transcript:
+        """Split a provider's messages. Raises FormatError, and ConfigurationError for a format there is none of."""
+        unwrapped = rename_roles(unwrap_request(messages), self.roles)
+        form = choose_format(unwrapped, self.format) if format is None else format_named(format)
+        return read_transcript(form, unwrapped, observations)
 
     def render(self, view: View, format: str | None) -> dict[str, Any]:
         """The view as a provider's request, remembered as the last one. Raises Illegal."""
@@ -221,7 +224,11 @@ class MemoryRuntime:
         request = form.render(view.messages())
         if problems := form.problems(request):
             raise Illegal(form.name, problems)
-        self.state.transcript.last_requests[form.name] = LastRequest(tuple(request["messages"]), view.head)
+        place = self.state.log.count_fingerprints(view.head)
+        remember_request(self.state.transcript, form, request["messages"], place, has_ending=view.has_ending)
+        if self.roles:
+            names = {role: name for name, role in reversed(self.roles.items())}
+            request["messages"] = rename_roles(request["messages"], names)
         return request
 
     def use_facts(self) -> Facts:
@@ -245,7 +252,7 @@ class MemoryRuntime:
         problems = (*self.state.problems.messages, *self.facts.problems.messages, *self.search.problems)
         return replace(view.with_tail(tail).report, problems=problems)
 
-    def observe_usage(self, usage: Usage) -> None:
+    def observe_usage(self, usage: Any) -> None:
         """Learn from a provider's count of the last request."""
         self.check_open()
         self.state.usage.learn(check_usage(usage).input_tokens)

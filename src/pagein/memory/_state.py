@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from pagein.context.compaction.base import Policy
 from pagein.context.ledger.block import with_ledger
@@ -17,11 +17,10 @@ from pagein.context.view.fold import Fold
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import PageinError
 from pagein.events.callbacks import CallbackRegistry
-from pagein.events.entries import Compaction, Observed
-from pagein.events.protocol import body_fingerprints
+from pagein.events.entries import Compaction, Erased, Observed
+from pagein.events.protocol import body_fingerprints, erased_fingerprint
 from pagein.events.steps import ActionStep, MemoryStep, Observation, TaskStep, as_text
 from pagein.log.base import Entry
-from pagein.memory.operations.ingest import LastRequest
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
 
@@ -81,23 +80,80 @@ class FoldedLog:
             fingerprints = body_fingerprints(entry.body)
             self.fingerprints.extend(fingerprints)
             self.fingerprint_positions.extend([entry.position] * len(fingerprints))
+            if isinstance(entry.body, Erased):
+                self._forget_erased(entry.body)
             if isinstance(entry.body, Compaction) and entry.position not in self.fold.skip:
                 from pagein.summaries.records import iter_records  # noqa: PLC0415 - loads where something left
 
                 self.summaries.extend(iter_records([entry.body]))
             self.last_digest = entry.digest or self.last_digest
 
-    def fingerprints_since(self, position: int) -> list[bytes]:
-        """The fingerprints of the items recorded from a position on."""
-        return self.fingerprints[bisect_left(self.fingerprint_positions, position) :]
+    def count_fingerprints(self, head: int) -> int:
+        """The number of items recorded before a position."""
+        return bisect_left(self.fingerprint_positions, head)
+
+    def _forget_erased(self, erased: Erased) -> None:
+        for number, position in enumerate(self.fingerprint_positions):
+            if erased.covers(position):
+                self.fingerprints[number] = erased_fingerprint(self.fingerprints[number])
+
+
+Habit = Literal["unknown", "whole", "news"]
+"""The lists that a host hands over: its whole list, or what is new; unknown until one tells."""
+
+MAX_KNOWN_LISTS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class KnownList:
+    """A list that was handed over, or a request that was given out.
+
+    ``place`` is the number of the run's fingerprints that it covers. ``ending`` is the line in the user's place at the end of
+    a request. A ``is_loose`` list did not begin where the run begins.
+    """
+
+    place: int
+    is_request: bool = False
+    is_loose: bool = False
+    ending: Any = None
 
 
 @dataclass(slots=True)
 class TranscriptState:
-    """The last request given out in each format, and the repairs made to transcripts so far."""
+    """The lists handed over and the requests given out in this process, by hash; the repairs made so far."""
 
-    last_requests: dict[str, LastRequest] = field(default_factory=dict)
     repairs: list[str] = field(default_factory=list)
+    lists: dict[bytes, KnownList] = field(default_factory=dict)
+    habit: Habit = "unknown"
+    system_marks: dict[bytes, bytes] = field(default_factory=dict)
+    """The fingerprints of system prompts, by the hash of their message."""
+    unlisted: set[int] = field(default_factory=set)
+    """Numbers of the fingerprints of what was recorded as steps, not in a list."""
+    is_untouched: bool = True
+    """True until something is recorded."""
+
+    def remember(self, list_hash: bytes, known: KnownList) -> None:
+        """Remember a list; the oldest one is forgotten where there are too many."""
+        self.lists.pop(list_hash, None)
+        self.lists[list_hash] = known
+        if len(self.lists) > MAX_KNOWN_LISTS:
+            del self.lists[next(iter(self.lists))]
+
+    def forget_lists(self) -> None:
+        """Forget every list, as after the run was erased."""
+        self.lists.clear()
+        self.unlisted.clear()
+
+    def for_fork(self, place: int) -> TranscriptState:
+        """The state of a branch that has the first ``place`` fingerprints of this one."""
+        return TranscriptState(
+            self.repairs,
+            {digest: known for digest, known in self.lists.items() if known.place <= place},
+            self.habit,
+            self.system_marks,
+            {number for number in self.unlisted if number < place},
+            is_untouched=False,
+        )
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 from pagein._common.flows import drive
 from pagein.context.view.view import Report, View
 from pagein.events.entries import Compaction, FactScope
-from pagein.events.steps import Observation, Step, Usage
+from pagein.events.steps import Observation, Step
 from pagein.formats import keywords
 from pagein.log.base import Log, StoredLog, Verification
 from pagein.log.encryption import Key
@@ -28,8 +28,9 @@ from pagein.memory.operations.history import Expansion, full_step, succinct_step
 from pagein.memory.operations.pins import LedgerEntry
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.summarize import collect_summary
+from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.operations.view import make_filtered_view, make_view
-from pagein.memory.options import Options, RecallFilters, check_count
+from pagein.memory.options import Options, RecallFilters, check_count, check_usage
 from pagein.memory.tools import call_tool, tools
 from pagein.tokens import Budget
 
@@ -150,7 +151,7 @@ class AgentMemory:
         """Report every token of the view as it stands, the page-in included, and what is out of view. Compacts nothing."""
         return self._runtime.report()
 
-    def observe_usage(self, usage: Usage) -> None:
+    def observe_usage(self, usage: Any) -> None:
         """Learn from the provider's count of the last request, so that later counts come nearer to it."""
         self._runtime.observe_usage(usage)
 
@@ -168,17 +169,27 @@ class AgentMemory:
         return self._take_turn(record, items, strict=True)
 
     def record_messages(
-        self, messages: Any, format: str | None = None, *, whole: bool | None = None, usage: Usage | None = None
+        self,
+        messages: Any,
+        format: str | None = None,
+        *,
+        whole: bool | None = None,
+        usage: Any = None,
+        observations: TextObservations = None,
     ) -> RecordResult:
-        """Record what is new in a provider's messages: a list, or a whole request.
+        """Record what is new in a provider's messages: a list, one message, a whole request, or the objects of its SDK.
 
-        The result of ``to_messages`` may be handed back with what followed. ``whole`` True means that the list starts
-        with everything recorded, False that all of it is new; without it the list's beginning tells. ``usage`` is
-        what the provider reported for the request before. Broken messages are repaired, and the result names each
-        repair. Raises FormatError, ProtocolError.
+        What is new is told by content: hand over the whole list, only what is new, or the result of ``to_messages`` with
+        what followed. A list that says something else than the run begins a branch. ``whole`` True means that the
+        list is the whole history, False that all of it is new. ``format`` names the messages' format; without it, the
+        memory's, or another that they certainly are in. ``usage`` is what the provider reported for the request
+        before. ``observations`` tells which messages of the user are results, where an agent speaks text alone: the
+        beginning of their text, a compiled pattern or a function; False for none. Broken messages are repaired, and
+        the result names each repair. Raises FormatError, ProtocolError, ConfigurationError.
         """
-        transcript = self._runtime.read_transcript(messages, format, usage)
-        return self._take_turn(record, transcript, strict=False, whole=whole, usage=usage)
+        report = None if usage is None else check_usage(usage)
+        transcript = self._runtime.read_transcript(messages, format, observations)
+        return self._take_turn(record, transcript, strict=False, whole=whole, usage=report)
 
     def pin(self, text: str) -> str:
         """Keep the text word for word in every view; returns the handle that ``unpin`` takes.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 from pagein._common.flows import adrive
 from pagein.context.view.view import Report, View
 from pagein.events.entries import Compaction, FactScope
-from pagein.events.steps import Observation, Step, Usage
+from pagein.events.steps import Observation, Step
 from pagein.formats import keywords
 from pagein.log.base import Log, Verification
 from pagein.log.encryption import Key
@@ -32,8 +32,9 @@ from pagein.memory.operations.load import do_nothing
 from pagein.memory.operations.pins import LedgerEntry
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.summarize import collect_summary
+from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.operations.view import make_filtered_view, make_view
-from pagein.memory.options import Options, RecallFilters, check_count
+from pagein.memory.options import Options, RecallFilters, check_count, check_usage
 from pagein.memory.tools import call_tool, tools
 from pagein.tokens import Budget
 
@@ -163,7 +164,7 @@ class AsyncAgentMemory:
         """See AgentMemory.report."""
         return self._runtime.report()
 
-    def observe_usage(self, usage: Usage) -> None:
+    def observe_usage(self, usage: Any) -> None:
         """See AgentMemory.observe_usage."""
         self._runtime.observe_usage(usage)
 
@@ -178,11 +179,18 @@ class AsyncAgentMemory:
         return await self._take_turn(record, items, strict=True)
 
     async def record_messages(
-        self, messages: Any, format: str | None = None, *, whole: bool | None = None, usage: Usage | None = None
+        self,
+        messages: Any,
+        format: str | None = None,
+        *,
+        whole: bool | None = None,
+        usage: Any = None,
+        observations: TextObservations = None,
     ) -> RecordResult:
         """See AgentMemory.record_messages."""
-        transcript = self._runtime.read_transcript(messages, format, usage)
-        return await self._take_turn(record, transcript, strict=False, whole=whole, usage=usage)
+        report = None if usage is None else check_usage(usage)
+        transcript = self._runtime.read_transcript(messages, format, observations)
+        return await self._take_turn(record, transcript, strict=False, whole=whole, usage=report)
 
     async def pin(self, text: str) -> str:
         """See AgentMemory.pin."""

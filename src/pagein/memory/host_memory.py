@@ -10,7 +10,6 @@ from pagein.context.view.view import View
 from pagein.formats import Item
 from pagein.log.base import StoredLog
 from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.operations.ingest import Transcript
 from pagein.memory.operations.load import catch_up, reload
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.view import make_filtered_view
@@ -73,11 +72,10 @@ class HostMemory(AgentMemory):
                 self._runtime.search.clear_if_open()
 
     def record_new_messages(
-        self, messages: Sequence[Any], format: str, parse: Callable[[Sequence[Any]], tuple[Item, ...]]
+        self, messages: Sequence[Any], parse: Callable[[Sequence[Any]], tuple[Item, ...]]
     ) -> RecordResult:
         """Record messages that are all new, in a format of the framework's own. Raises what ``parse`` raises."""
-        transcript = Transcript(format, messages, parse(messages), lambda start: parse(messages[start:]))
-        return self._take_turn(record, transcript, strict=False, whole=False)
+        return self._take_turn(record, parse(messages), strict=False)
 
     def filtered_view(self, *, summary_mode: bool = False, max_tokens: int | None = None) -> View:
         """The view; with ``summary_mode`` or ``max_tokens``, as ``to_messages`` takes them, another that records nothing."""

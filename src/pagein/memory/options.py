@@ -16,6 +16,7 @@ from pagein.events.callbacks import CallbackRegistry
 from pagein.events.steps import Usage
 from pagein.facts.owners import is_reserved
 from pagein.formats import format_named
+from pagein.formats.sdk_objects import read_usage
 from pagein.memory._state import FoldedLog, PageInState, RunState, SummaryState, UsageState
 from pagein.memory.checkpoints import AutoCheckpoint
 from pagein.tokens import Budget, TokenCounter
@@ -50,6 +51,7 @@ class Options(TypedDict, total=False):
     ``facts``: their ``Settings``, True, or False for none. ``counter``: a counter instead of the model's own.
     ``format``: the default format of ``to_messages``. ``checkpoints``: automatic ones, an ``AutoCheckpoint``; none by
     default. ``resume``: True closes calls in flight as unknown; ``"fresh"`` also starts the view anew from here.
+    ``roles``: the host's names of roles, such as ``{"human": "user"}``: read in messages, and written in requests.
     ``clock``: returns seconds since the epoch. ``callbacks``: called with each step and observation once it is
     recorded; their errors are raised by ``record``, and the steps stay recorded.
     """
@@ -67,6 +69,7 @@ class Options(TypedDict, total=False):
     facts: Any
     counter: TokenCounter | None
     format: str
+    roles: Mapping[str, str] | None
     checkpoints: AutoCheckpoint
     resume: bool | Literal["fresh"]
     clock: Callable[[], float]
@@ -92,12 +95,12 @@ def check_session(session: str) -> str:
     return session
 
 
-def check_usage(usage: Usage) -> Usage:
-    """The usage, unchanged. Raises ConfigurationError for counts that are not whole numbers."""
-    counts = (getattr(usage, name, None) for name in ("input_tokens", "output_tokens", "cached_tokens"))
-    if not all(map(is_whole_number, counts)):
+def check_usage(usage: Any) -> Usage:
+    """The usage: a Usage, or that of an SDK's response. Raises ConfigurationError for counts that are not whole numbers."""
+    report = read_usage(usage)
+    if not all(map(is_whole_number, (report.input_tokens, report.output_tokens, report.cached_tokens))):
         raise ConfigurationError(f"usage is a Usage of whole numbers of tokens, not {usage!r}")
-    return usage
+    return report
 
 
 def check_count(keep_last_n: int | None) -> int | None:
@@ -131,6 +134,16 @@ def check_options(options: Options) -> None:
     if options.get("resume", False) not in (True, False, "fresh"):
         raise ConfigurationError(f'resume is True, False or "fresh", not {options["resume"]!r}')
     format_named(options.get("format", "openai"))
+    _check_roles(options.get("roles") or {})
+
+
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+
+def _check_roles(roles: object) -> None:
+    is_mapping = isinstance(roles, Mapping) and all(isinstance(name, str) and name for name in roles)
+    if not is_mapping or not all(role in ROLES for role in cast("Mapping[str, str]", roles).values()):
+        raise ConfigurationError(f"roles maps the host's names to {', '.join(ROLES)}, not {roles!r}")
 
 
 _STORE = ("session", "tenant", "readonly", "timeout", "synchronous")

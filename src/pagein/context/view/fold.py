@@ -28,7 +28,7 @@ from pagein.events.entries import (
     Undo,
     Unpin,
 )
-from pagein.events.protocol import OpenCall, open_calls, with_observations
+from pagein.events.protocol import OpenCall, current_prompt, open_calls, with_observations
 from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from pagein.context.ledger.block import Blocks
     from pagein.context.ledger.run_ledger import RunLedger
     from pagein.context.ledger.statements import Speaker
+
+_LATE_RESULT = "a result that came after its call was closed"
 
 
 def make_entry(
@@ -209,6 +211,16 @@ class Fold:
         return self._ledger
 
     @property
+    def run_entries(self) -> Sequence[ViewEntry]:
+        """The entries of the run, in order; observations that came since the last view are not in them yet."""
+        return self._body.run
+
+    @property
+    def system_positions(self) -> tuple[int, ...]:
+        """The positions of the system prompts at the head of the view."""
+        return tuple(entry.first for entry in self._systems)
+
+    @property
     def facts_tokens(self) -> int:
         """Tokens of the facts block at the head of the view."""
         return sum(entry.tokens for entry in self._facts_entries)
@@ -302,6 +314,8 @@ class Fold:
             observed = (recorded[at] for at in self.answers.get(first, ()))
             answers = {answer.index: answer.observation for answer in observed if not answer.late}
             item = with_observations(item, answers) if answers else item
+        elif isinstance(item, SystemPromptStep):
+            item, _ = current_prompt(item)
         item = with_stubs(item, stubs)
         messages = messages_of(item, ids, late_system=tier == "note")
         return ViewEntry(first, last, item, tier, why, messages, tokens, tuple(ids), stubs)
@@ -309,11 +323,13 @@ class Fold:
     def _add_step(self, position: int, step: Item) -> None:
         match step:
             case SystemPromptStep():
-                if self._body.run or self._body.front:
-                    self._append(position, step, "note", "a system prompt that came late, as a notice")
+                prompt, replaces = current_prompt(step)
+                if replaces is not None:
+                    self._replace_systems(position, prompt, replaces)
+                elif self._body.run or self._body.front:
+                    self._append(position, prompt, "note", "a system prompt that came late, as a notice")
                 else:
-                    entry = self._make_entry(position, step, "system", "system prompt")
-                    self._systems.append(entry)
+                    self._systems.append(self._make_entry(position, prompt, "system", "system prompt"))
             case TaskStep():
                 self._append(position, step, "user", "the user's words")
                 self._user_costs.append(self._costs[position])
@@ -335,10 +351,17 @@ class Fold:
         match step:
             case TaskStep(content=content):
                 self._heard.append((position, as_text(content), "user"))
-            case ActionStep(content=content, tool_calls=()) | FinalAnswerStep(content=content):
+            case ActionStep(content=content, tool_calls=(), observations=()) | FinalAnswerStep(content=content):
                 self._heard.append((position, as_text(content), "assistant"))
             case _:
                 pass
+
+    def _replace_systems(self, position: int, prompt: SystemPromptStep, replaces: tuple[int, ...]) -> None:
+        """Show a changed system prompt in the place of those that the host no longer hands over."""
+        entry = self._make_entry(position, prompt, "system", "system prompt, as it was changed")
+        at = next((at for at, old in enumerate(self._systems) if old.first in replaces), len(self._systems))
+        kept = [old for old in self._systems if old.first not in replaces]
+        self._systems = [*kept[:at], entry, *kept[at:]]
 
     def _make_entry(self, position: int, item: Item, tier: EntryTier, why: str, ids: tuple[str, ...] = ()) -> ViewEntry:
         entry = make_entry(item, position, position + 1, self.counter, tier=tier, why=why, ids=ids)
@@ -352,7 +375,8 @@ class Fold:
         self.answers.setdefault(body.action, []).append(position)
         if body.late:
             self._drop_abandoned(body)
-            self._append(position, body, "note", "a result that came after its call was closed")
+            why = "a result that came as a message" if body.observation.is_message else _LATE_RESULT
+            self._append(position, body, "note", why)
             self.tracker.learn_step(position, body)
             return
         call = self.open.pop((body.action, body.index), None)

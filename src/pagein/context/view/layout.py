@@ -94,6 +94,8 @@ def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = Fals
             return ()  # the notice of another summary stands for its range, too
         case SummaryStep() | ContextBlock() | Pin():
             return (Message("user", _block_text(item)),)
+        case Observed(observation=late) if late.is_message:
+            return (Message("user", late.content),)
         case Observed(observation=late):
             return (Message("user", _frame_content("late-result", late.content, call=late.call_id)),)
         case _:

@@ -145,6 +145,12 @@ class View:
         lines.append(ReportLine("", "request", rest, "what every request costs beside its messages"))
         return Report(self.tokens, self.limit, tuple(lines), tuple(_out_of_view(self.entries)))
 
+    @property
+    def has_ending(self) -> bool:
+        """True if the request ends with a line of the library's in the user's place."""
+        entries = self.request_entries
+        return bool(entries) and bool(missing_ending(entries[-1].messages))
+
     def messages(self) -> tuple[Message, ...]:
         """Return the request's messages, independent of a provider."""
         return lay_out(entry.messages for entry in self.request_entries)

@@ -10,8 +10,17 @@ from pagein.context.view.view import View
 from pagein.errors import UnknownHandle
 from pagein.events.entries import FactsShown, Observed, Pin
 from pagein.events.handles import Handle, parse_handle
-from pagein.events.protocol import open_calls, with_observations
-from pagein.events.steps import ActionStep, Observation, Step, TaskStep, as_text, kind_name, plain_step
+from pagein.events.protocol import current_prompt, open_calls, with_observations
+from pagein.events.steps import (
+    ActionStep,
+    Observation,
+    Step,
+    SystemPromptStep,
+    TaskStep,
+    as_text,
+    kind_name,
+    plain_step,
+)
 from pagein.log.base import Entry, Log, Problem, Verification
 from pagein.memory._effects import Call, Flow, Read, Recall
 from pagein.memory._state import RunState
@@ -34,7 +43,7 @@ def read_steps_and_notes(run: RunState, first: int, last: int) -> Flow[tuple[dic
     """Read the steps at positions ``[first, last)``, and the late observations recorded there, by position."""
     stop = min(last, run.fold.head)
     entries = yield from Read(first, stop)
-    steps = {entry.position: entry.body for entry in entries if isinstance(entry.body, Step)}
+    steps = {entry.position: _as_handed_over(entry.body) for entry in entries if isinstance(entry.body, Step)}
     results = [entry.body for entry in entries if isinstance(entry.body, Observed)]
     notes = {
         entry.position: entry.body.observation
@@ -54,6 +63,10 @@ def read_steps_and_notes(run: RunState, first: int, last: int) -> Flow[tuple[dic
         if isinstance(step, ActionStep):
             steps[position] = with_observations(step, observations)
     return steps, notes
+
+
+def _as_handed_over(step: Step) -> Step:
+    return current_prompt(step)[0] if isinstance(step, SystemPromptStep) else step
 
 
 def group_positions(positions: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -1,240 +1,477 @@
-"""Ingesting transcripts: which of a host's messages are new, and which text in them is the library's own. Pure.
+"""Ingesting transcripts: which of a host's messages are new, told by their lineage. Pure.
 
-Nothing a host or a model said is dropped, nothing that a view added is recorded as theirs, and nothing is guessed: where
-telling what is new would be a guess, a FormatError says so.
+A list is known by what it says, never by its length, by a place in it, or by how a text looks. First it is compared with the
+lists that were handed over before, and with the requests that were given out: their messages are hashed in a chain, and
+only what is behind the longest known one is parsed. Where none is known, as after a restart, the whole list is parsed and
+compared with the log. Nothing is left out in silence: what is neither new nor recorded is named in the notes.
 """
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any
 
-from pagein.context.view.layout import CONTINUE, EARLIER
 from pagein.errors import FormatError
-from pagein.events.protocol import RESULT_PREFIX, SYSTEM_PREFIX, fingerprint
-from pagein.events.steps import PROCEED, ActionStep, Observation, Part, SystemPromptStep, TaskStep, Text, as_parts
-from pagein.formats import Format, Item
-from pagein.formats.parsing import request_rows
-from pagein.formats.rendering import CONTINUE as GO_ON
-
-_FRAME_START = re.compile(
-    r'<(?:(memory) kind="(?:summary" author="[^"]*|recalled|facts)"|(pinned)|(system-notice)|(late-result) call="[^"]*")>\n'
+from pagein.events.handles import range_handle, step_handle
+from pagein.events.protocol import (
+    MODEL_PREFIX,
+    RESULT_PREFIX,
+    SYSTEM_PREFIX,
+    USER_PREFIX,
+    as_current_prompt,
+    fingerprint,
 )
-_OWN_LINES = (EARLIER, PROCEED, GO_ON)
-"""Lines that a view adds in the user's place, and that no user says by chance."""
+from pagein.events.steps import ActionStep, Observation, SystemPromptStep, as_text
+from pagein.formats import Format, Item
+from pagein.formats.raw_messages import RawRequest, is_system, split_request
+from pagein.memory._state import FoldedLog, Habit, KnownList, RunState, TranscriptState
+from pagein.memory.operations.lineage import Alignment, Return, align, find_return
+from pagein.memory.operations.reopened_request import match_view
+from pagein.memory.operations.text_protocol import TextObservations, check_observations
+
+_EXCERPT_CHARS = 60
+
+_CERTAIN_ITEMS = 4
+"""Items at the end of the chain that a list has by no chance, whatever it begins with."""
 
 
 @dataclass(frozen=True, slots=True)
-class LastRequest:
-    """The last request given out in a format: its messages, and the head it was made at."""
+class Selection:
+    """The new items of a list, and what a memory remembers of the list once they are recorded.
 
-    rows: tuple[Any, ...]
-    head: int
+    ``fork_at`` is set for an edited list: the number of entries that its branch keeps. ``place`` is the number of
+    fingerprints of the run that the list covers, None for all.
+    """
+
+    items: Sequence[Item]
+    notes: tuple[str, ...] = ()
+    fork_at: int | None = None
+    list_hash: bytes = b""
+    place: int | None = None
+    habit: Habit = "unknown"
+    is_loose: bool = False
+    listed: frozenset[int] = frozenset()
+    """Numbers of fingerprints that were recorded as steps, and that the list has too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A host's messages and the items in them; ``parse_from`` parses again without the first messages."""
+    """A host's messages, not parsed yet. ``observations`` tells which of the user's are results."""
 
-    format: str
-    rows: Sequence[Any]
-    items: tuple[Item, ...]
-    parse_from: Callable[[int], tuple[Item, ...]]
+    request: RawRequest
+    observations: TextObservations = None
 
-
-def read_transcript(form: Format, messages: Any) -> Transcript:
-    """Parse a host's messages. Raises FormatError."""
-    items = form.parse(messages)
-    rows = request_rows(messages)
-    return Transcript(form.name, rows, items, lambda start: form.parse(rows[start:]))
+    @property
+    def format(self) -> str:
+        """The name of the messages' format."""
+        return self.request.form.name
 
 
-def select_new(
-    transcript: Transcript,
-    last_request: LastRequest | None,
-    recorded: Sequence[bytes],
-    recorded_since: Sequence[bytes],
-    *,
-    whole: bool | None,
-) -> tuple[Sequence[Item], tuple[str, ...]]:
-    """The new items of a transcript, and a note on each text that was left out.
+def read_transcript(form: Format, messages: Any, observations: TextObservations) -> Transcript:
+    """Split a host's messages. Raises FormatError, and ConfigurationError for ``observations`` that tell none."""
+    return Transcript(split_request(messages, form), check_observations(observations))
 
-    A transcript that begins with the ``last_request`` is that request handed back: the items behind it are new, unless
-    they were ``recorded_since``. ``recorded`` are the fingerprints of the whole run. Raises FormatError where telling
-    what is new would be a guess.
+
+def select_new(transcript: Transcript, run: RunState, *, whole: bool | None) -> Selection:
+    """Select the new items of a transcript.
+
+    ``whole`` False: all of the list is new; True: it is the whole history; None: its lineage tells. Raises FormatError
+    for a whole history that shares nothing with the run, and for messages that are not in the format's shape.
     """
-    if whole is None and last_request is not None and _begins_with(transcript.rows, last_request.rows):
-        items, notes = strip_own_text(transcript.parse_from(len(last_request.rows)))
-        following, _ = _skip_recorded(items, recorded_since)
-        if following is None:
-            raise _ambiguous("what follows the last request is not what was recorded since")
-        return following, _note_if_none_new(transcript.items, following, notes)
-    items, notes = strip_own_text(transcript.items)
-    new = new_items(items, recorded, whole=whole)
-    if whole is not None:
-        return new, notes
-    if recorded:
-        known_marks = frozenset(recorded)
-        if new is items and notes and any(fingerprint(item) in known_marks for item in items):
-            raise _ambiguous("it is a request of this library that this memory did not give out last")
-        if last_request is None and new and new is not items and _is_line(new[0], CONTINUE):
-            raise _ambiguous(f"{CONTINUE!r} may be the user's, or be from a request of this library")
-    return new, _note_if_none_new(items, new, notes)
+    request, is_first = transcript.request, not run.log.fingerprints
+    reader = _ListReader(request, run, whole)
+    if whole is False or is_first:
+        items = (*request.parse_system(), *request.parse())
+        return Selection(items, list_hash=reader.list_hash if is_first else b"", habit=run.transcript.habit)
+    return reader.select()
 
 
-def new_items(items: Sequence[Item], recorded: Sequence[bytes], *, whole: bool | None) -> Sequence[Item]:
-    """The items that were not recorded yet.
+@dataclass(slots=True)
+class _ListReader:
+    """One list beside one run."""
 
-    ``whole`` True: the list starts with everything recorded; False: all of it is new; None: its beginning tells, where
-    a system prompt may be missing. The results of one step may stand in any order. Raises FormatError if the list
-    begins like the run but then says something else.
-    """
-    if whole is False or not recorded or not items:
-        return items
-    expected = _without_leading_systems(items, recorded) if whole is None else recorded
-    if whole is None and fingerprint(items[0]) != expected[0]:
-        return items
-    new, same = _skip_recorded(items, expected)
-    # Without the system prompt, one equal message is too little to know the run by.
-    is_known_run = same == len(expected) and (same > 1 or expected is recorded)
-    if new is not None and (whole or is_known_run):
-        return new
-    known_marks = frozenset(recorded[1:])
-    repeats = same == 1 and sum(fingerprint(item) in known_marks for item in items[1:]) > 1
-    if whole or same > 1 or repeats or isinstance(items[0], SystemPromptStep):
-        raise _ambiguous(f"item {same} is not what was recorded there ({len(recorded)} items are)")
-    return items
+    request: RawRequest
+    run: RunState
+    whole: bool | None
+    hashes: list[tuple[int, bytes]] = field(default_factory=list)
+    """For each message that is no system prompt: its number, and the hash of the list up to it."""
+    places: list[int] = field(default_factory=list)
+    """Of the run's fingerprints, the numbers of those that are no system prompts'."""
+    notes: list[str] = field(default_factory=list)
+    listed: set[int] = field(default_factory=set)
+    systems: Sequence[tuple[int, SystemPromptStep]] = ()
+    prompts: Counter[bytes] = field(default_factory=Counter)
+    """The system prompts that are new, and the fingerprints of all in the list."""
+    start: int = 0
+    items: Sequence[Item] = ()
+    """The items that were parsed, from the message ``start`` on."""
 
+    def __post_init__(self) -> None:
+        self.hashes = list(list_hashes(self.request))
 
-def _without_leading_systems(items: Sequence[Item], recorded: Sequence[bytes]) -> Sequence[bytes]:
-    """The run without its first system prompts, for a list without them: Anthropic's requests keep them apart."""
-    if isinstance(items[0], SystemPromptStep):
-        return recorded
-    start = next((at for at, mark in enumerate(recorded) if not mark.startswith(SYSTEM_PREFIX)), 0)
-    return recorded[start:] if start else recorded
+    @property
+    def state(self) -> TranscriptState:
+        return self.run.transcript
 
+    @property
+    def log(self) -> FoldedLog:
+        return self.run.log
 
-def _skip_recorded(items: Sequence[Item], recorded: Sequence[bytes]) -> tuple[list[Item] | None, int]:
-    """The items behind those recorded, or None if the list says something else; and how many items agree."""
-    at = same = 0
-    while same < len(recorded) and at < len(items):
-        results = _results_from(recorded, same)
-        if not results:
-            if fingerprint(items[at]) != recorded[same]:
-                return None, same
-            at, same = at + 1, same + 1
-            continue
-        # Parallel results are recorded as they come; a provider's list has them in the order of the calls.
-        missing, new = Counter(results), list[Item]()
-        while at < len(items) and isinstance(items[at], Observation):
-            mark = fingerprint(items[at])
-            if missing[mark] > 0:
-                missing[mark] -= 1
+    @property
+    def list_hash(self) -> bytes:
+        return self.hashes[-1][1] if self.hashes else b""
+
+    @property
+    def habit(self) -> Habit:
+        return "whole" if self.whole else self.state.habit
+
+    # By the lists and requests known in this process
+
+    def select(self) -> Selection:
+        """Select what is behind the longest list that is known, else what the log does not have."""
+        fingerprints = self.log.fingerprints
+        self.places = [number for number, mark in enumerate(fingerprints) if not mark.startswith(SYSTEM_PREFIX)]
+        self.systems = self._find_new_systems()
+        selection, known = None, self._longest_known()
+        if known is not None:
+            count, earlier = known
+            self.start = self.hashes[count - 1][0] + 1
+            self.items = self.request.parse(self.start)
+            selection = self._select_behind(earlier, self.items)
+        if selection is None:
+            self.start, self.items = 0, self.request.parse()
+            selection = self._select_by_content(_without_systems(self.items))
+        chosen = {id(item) for item in selection.items}
+        selection = self._with_systems(selection)
+        first = next((at for at, item in enumerate(self.items) if id(item) in chosen), len(self.items))
+        return replace(selection, items=self._with_recorded_ids(self.items[:first], selection.items))
+
+    def _with_recorded_ids(self, known: Sequence[Item], new: Sequence[Item]) -> Sequence[Item]:
+        """The new items, with results of recorded calls under the ids that the log has: some clients make new ids."""
+        action = next((item for item in reversed(known) if isinstance(item, ActionStep)), None)
+        open_ids = {call.index: call.id for call in self.run.fold.open.values()}
+        if action is None or not open_ids or not any(isinstance(item, Observation) for item in new):
+            return new
+        ids = {call.id: open_ids[index] for index, call in enumerate(action.tool_calls) if index in open_ids}
+        if not ids or set(ids.values()) & ids.keys():
+            return new  # the ids are the recorded ones
+        return [
+            replace(item, call_id=ids.get(item.call_id, item.call_id)) if isinstance(item, Observation) else item
+            for item in new
+        ]
+
+    def _longest_known(self) -> tuple[int, KnownList] | None:
+        """The longest beginning of the list that was handed over or given out before, as a number of its messages."""
+        is_lone = len(self.hashes) == 1
+        for count in range(len(self.hashes), 0, -1):
+            number, digest = self.hashes[count - 1]
+            known = self.state.lists.get(digest)
+            if known is None or (known.is_loose and self.habit != "whole") or (is_lone and not known.is_request):
+                continue
+            if is_lone and self._is_recorded(number):
+                continue  # one message proves nothing: the user may say the same again
+            is_last = count == len(self.hashes)
+            if known.ending is not None and is_last and self.request.rows[number] is not known.ending:
+                continue  # a request with nothing behind it is no request: the user said what its last line says
+            return count, known
+        return None
+
+    def _is_recorded(self, number: int) -> bool:
+        marks = {fingerprint(item) for item in self.request.parse(number, number + 1)}
+        return not marks.isdisjoint(self.log.fingerprints)
+
+    def _select_behind(self, known: KnownList, items: Sequence[Item]) -> Selection | None:
+        """Select among the items behind a known list; None where it does not tell what they are."""
+        items = _without_systems(items)
+        first = bisect_left(self.places, known.place)
+        marks = [fingerprint(item) for item in items]
+        alignment = self._align(marks, first)
+        at, reached = alignment.at, first + alignment.reached
+        if at == len(items) and not alignment.late:
+            is_end = reached == len(self.places) or self._lacks_nothing(reached)
+            if self.habit == "news" and not known.is_request:
+                return None
+            self._note_nothing_new(items, is_end=is_end, reached=reached)
+            return self._selection((), place=None if is_end or known.is_request else self.places[reached])
+        if reached == len(self.places) or self._lacks_nothing(reached):
+            return self._selection([items[number] for number in alignment.late] + items[at:])
+        if not known.is_request and self.habit != "whole":
+            return None
+        return None if self._content_reach() >= first else self._edit(items[at:], reached)
+
+    def _content_reach(self) -> int:
+        """The number of items of the chain that the list has by content, from the beginning on."""
+        items = _without_systems(self.request.parse())
+        return align([fingerprint(item) for item in items], self._chain(0), self._skippable(0)).reached
+
+    # By content
+
+    def _select_by_content(self, items: Sequence[Item]) -> Selection:
+        """Select the items that the log does not have."""
+        chain = self._chain(0)
+        if not items or not chain:
+            return self._selection(items, habit=self.state.habit)
+        marks = [fingerprint(item) for item in items]
+        if len(items) == 1:
+            return self._select_lone(items, marks[0], chain)
+        alignment = self._align(marks, 0)
+        at, reached = alignment.at, alignment.reached
+        if at and (reached == len(chain) or self._lacks_nothing(reached)):
+            new = [items[number] for number in alignment.late] + list(items[at:])
+            if not new:
+                self._note_nothing_new(items, is_end=True, reached=reached)
+            return self._selection(new)
+        if self.habit == "news" and not self.whole:
+            return self._all_new(items)
+        if at == len(items):
+            self._note_nothing_new(items, is_end=False, reached=reached)
+            return self._selection((), place=self.places[reached] if self.habit == "whole" else None)
+        selection = self._select_behind_view() if self.habit == "unknown" else None
+        return selection or self._select_apart(items, marks, chain, alignment)
+
+    def _select_apart(
+        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: Alignment
+    ) -> Selection:
+        """Select among the items of a list that says something else than the run, from some place on or altogether."""
+        at, reached = alignment.at, alignment.reached
+        if at and self.state.is_untouched:
+            selection = self._select_behind_gaps(items, marks, chain, reached)
+            if selection is not None:
+                return selection
+        back = find_return(marks, chain, at, reached)
+        if back is not None and self._is_certain(back, marks, chain, at):
+            return self._rejoin(items, alignment, back)
+        if not at:
+            if self.whole:
+                raise FormatError(
+                    "the list shares nothing with this run. Hand over only what is new with whole=False, or open "
+                    "another session"
+                )
+            return self._all_new(items)
+        return self._leave(items, marks, chain, alignment)
+
+    def _select_lone(self, items: Sequence[Item], mark: bytes, chain: Sequence[bytes]) -> Selection:
+        """One message: new, unless it is all that was recorded, or the seed of a program that was started again."""
+        if mark != chain[0] or isinstance(items[0], Observation):
+            if self.whole:
+                raise FormatError("the list shares nothing with this run. Hand over only what is new with whole=False")
+            return self._selection(items, habit=self.state.habit, is_loose=True)
+        handle = self._handle(0)
+        is_in_work = not chain[-1].startswith(MODEL_PREFIX)
+        has_system = self.request.system is not None or len(self.hashes) < len(self.request.rows)
+        is_seed = self.state.is_untouched and (is_in_work or has_system)
+        if len(chain) == 1 or self.whole or is_seed:
+            self._note_nothing_new(items, is_end=True)
+            return self._selection(())
+        if self.state.is_untouched:
+            self.notes.append(f"{_excerpt(items[0])} says the same as {handle} and was recorded again")
+        return self._selection(items, habit=self.state.habit, is_loose=True)
+
+    def _select_behind_view(self) -> Selection | None:
+        """Select what is behind a request that was given out before the run was opened again; None for another list."""
+        view = match_view(self.request, self.run.current_view())
+        if view is None:
+            return None
+        self.notes += view.notes
+        place = self.log.count_fingerprints(view.head)
+        self.items = self.request.form.parse(list(view.rows))
+        return self._select_behind(KnownList(place, is_request=True), self.items)
+
+    def _rejoin(self, items: Sequence[Item], alignment: Alignment, back: Return) -> Selection:
+        """A list that leaves the chain and comes back to it: its client compacted it, or somebody edited it."""
+        unknown = items[alignment.at : back.first]
+        replaced = back.chain - alignment.reached
+        if unknown and len(unknown) >= replaced:
+            return self._edit(items[alignment.at :], alignment.reached)
+        if replaced:
+            handle = self._range(alignment.reached, back.chain)
+            for item in unknown:
+                self.notes.append(f"{_excerpt(item)} left out: it stands in the list for {handle}, which was recorded")
+            if not unknown and self.habit != "whole":
+                self.notes.append(f"the list lacks {handle}, which was recorded")
+        new = [items[number] for number in back.late] + list(items[back.last :])
+        return self._selection(new)
+
+    def _leave(
+        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], alignment: Alignment
+    ) -> Selection:
+        """A list that begins like the run and then says something else."""
+        at, reached = alignment.at, alignment.reached
+        is_same_kind = marks[at][:1] == chain[reached][:1]
+        if is_same_kind or not self.state.is_untouched:
+            return self._edit(items[at:], reached)
+        # After a restart: the list lacks what was recorded behind it, and goes on.
+        self.notes.append(f"the list lacks {self._range(reached, len(chain))}, which was recorded")
+        return self._selection(items[at:])
+
+    def _select_behind_gaps(
+        self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], reached: int
+    ) -> Selection | None:
+        """Select behind a list that lacks replies and results of the run, as its host lost them; None for another one."""
+        lost = {number for number, mark in enumerate(chain) if mark.startswith((MODEL_PREFIX, RESULT_PREFIX))}
+        rest = align(marks, chain, lost | self._skippable(0))
+        if rest.at < len(items) and rest.reached < len(chain):
+            return None
+        self.notes.append(f"the list lacks some of {self._range(reached, len(chain))}, which was recorded")
+        return self._selection([items[number] for number in rest.late] + list(items[rest.at :]))
+
+    def _edit(self, items: Sequence[Item], reached: int) -> Selection:
+        """Go on with a branch from the place where the list leaves the chain."""
+        place = self.places[reached]
+        fork_at = self.log.fingerprint_positions[place]
+        return replace(self._selection(items), fork_at=fork_at, place=place)
+
+    def _all_new(self, items: Sequence[Item]) -> Selection:
+        """A list that shares nothing, or of a host that hands over what is new."""
+        habit: Habit = "whole" if self.habit == "whole" else "news"
+        if habit == "whole":
+            self.notes.append(f"the list shares nothing with this run: all {len(items)} items were recorded behind it")
+        return self._selection(items, habit=habit, is_loose=True)
+
+    def _is_certain(self, back: Return, marks: Sequence[bytes], chain: Sequence[bytes], at: int) -> bool:
+        """True if what the list and the end of the chain share is no chance: people and models say the same again."""
+        length = len(chain) - back.chain
+        is_certain = length > 1 or chain.count(chain[back.chain]) == 1
+        if at:
+            return is_certain
+        if not self.whole and not marks[0].startswith(USER_PREFIX):
+            return length >= _CERTAIN_ITEMS  # a list that a client compacted begins with the user's words
+        return is_certain and (length > 1 or self.habit == "whole")
+
+    # System prompts stand outside the chain
+
+    def _find_new_systems(self) -> list[tuple[int, SystemPromptStep]]:
+        """The system prompts that were not recorded, each with the number of its message; -1 beside the messages."""
+        hashes, marks = self.request.hashes(), self.state.system_marks
+        beside = [item for item in self.request.parse_system() if isinstance(item, SystemPromptStep)]
+        prompts = [(fingerprint(item), -1) for item in beside]
+        for number, row in enumerate(self.request.rows):
+            if is_system(row):
+                if hashes[number] not in marks:
+                    marks[hashes[number]] = fingerprint(self.request.parse(number, number + 1)[0])
+                prompts.append((marks[hashes[number]], number))
+        self.prompts = Counter(mark for mark, _ in prompts)
+        unknown = self.prompts - Counter(mark for mark in self.log.fingerprints if mark.startswith(SYSTEM_PREFIX))
+        new: list[tuple[int, SystemPromptStep]] = []
+        for mark, number in reversed(prompts):
+            if unknown[mark] > 0:
+                unknown[mark] -= 1
+                step = beside[0] if number < 0 else self.request.parse(number, number + 1)[0]
+                if isinstance(step, SystemPromptStep):
+                    new.append((number, step))
+        return new[::-1]
+
+    def _with_systems(self, selection: Selection) -> Selection:
+        """Add the new system prompts: those behind the known messages in their place, others before all that is new."""
+        first = self.hashes[0][0] if self.hashes else len(self.request.rows)
+        is_whole_list = selection.habit == "whole" and not selection.is_loose and bool(self.hashes)
+        before: list[Item] = []
+        behind = Counter[bytes]()
+        for number, step in self.systems:
+            if number < first and is_whole_list:
+                before.append(self._as_current(step))
+            elif number < self.start:
+                before.append(step)
             else:
-                new.append(items[at])
-            at += 1
-        is_last = same + len(results) == len(recorded)
-        if (new and not is_last) or (missing.total() and at < len(items)):
-            return None, same
-        same += len(results) - missing.total()
-        if new or missing.total():
-            return [*new, *items[at:]], same
-    return list(items[at:]), same
+                behind[fingerprint(step)] += 1
+        chosen = {id(item) for item in selection.items}
+        ordered: list[Item] = []
+        for item in reversed(self.items):
+            if isinstance(item, SystemPromptStep) and behind[mark := fingerprint(item)] > 0:
+                behind[mark] -= 1
+                ordered.append(item)
+            elif id(item) in chosen:
+                ordered.append(item)
+        before += [step for number, step in self.systems if behind[fingerprint(step)] > 0 and number >= self.start]
+        items = (*before, *reversed(ordered)) if self.systems else selection.items
+        return replace(selection, items=items, notes=tuple(self.notes), listed=frozenset(self.listed))
+
+    def _as_current(self, step: SystemPromptStep) -> SystemPromptStep:
+        """A system prompt at the beginning of a whole list, in the place of those that are no longer there."""
+        positions = self.run.fold.system_positions
+        marks = (self.log.fingerprints[self.log.count_fingerprints(position)] for position in positions)
+        replaced = [position for position, mark in zip(positions, marks, strict=True) if not self.prompts[mark]]
+        place = f"in the place of {', '.join(map(step_handle, replaced))}" if replaced else "beside those before"
+        self.notes.append(f"the system prompt was changed: {_excerpt(step)} stands {place}")
+        return as_current_prompt(step, replaced)
+
+    # Chain, handles, notes
+
+    def _chain(self, first: int) -> list[bytes]:
+        return [self.log.fingerprints[place] for place in self.places[first:]]
+
+    def _align(self, marks: Sequence[bytes], first: int) -> Alignment:
+        """Follow the chain from ``first`` on, and note which of the steps that were recorded beside the lists it has."""
+        skippable = self._skippable(first)
+        alignment = align(marks, self._chain(first), skippable)
+        self.listed = {self.places[first + at] for at in skippable if at < alignment.reached}
+        self.listed -= {self.places[first + at] for at in alignment.skipped}
+        return alignment
+
+    def _skippable(self, first: int) -> set[int]:
+        """Of the chain from ``first`` on, what was recorded as steps: a host's list need not have it."""
+        unlisted = self.state.unlisted
+        if not unlisted:
+            return set()
+        return {number for number, place in enumerate(self.places[first:]) if place in unlisted}
+
+    def _lacks_nothing(self, reached: int) -> bool:
+        return all(place in self.state.unlisted for place in self.places[reached:])
+
+    def _handle(self, number: int) -> str:
+        return step_handle(self.log.fingerprint_positions[self.places[number]])
+
+    def _range(self, first: int, last: int) -> str:
+        positions = self.log.fingerprint_positions
+        start, stop = positions[self.places[first]], positions[self.places[last - 1]] + 1
+        return step_handle(start) if stop - start == 1 else range_handle(start, stop)
+
+    def _note_nothing_new(self, items: Sequence[Item], *, is_end: bool, reached: int = 1) -> None:
+        if not is_end:
+            rest = self._range(reached, len(self.places))
+            self.notes.append(f"nothing in the list is new; it ends before {rest}, which was recorded")
+        # With results in it a list is certainly the same one again.
+        elif items and self.whole is None and not any(isinstance(item, Observation) for item in items):
+            last = self._range(reached - 1, reached)
+            self.notes.append(
+                f"all {len(items)} items were recorded already, the last as {last}; whole=False records equal ones again"
+            )
+
+    def _selection(
+        self, items: Iterable[Item], *, place: int | None = None, habit: Habit = "whole", is_loose: bool = False
+    ) -> Selection:
+        return Selection(tuple(items), (), None, self.list_hash, place, habit, is_loose)
 
 
-def _results_from(recorded: Sequence[bytes], start: int) -> list[bytes]:
-    """The fingerprints of results that follow one another from ``start`` on."""
-    end = start
-    while end < len(recorded) and recorded[end].startswith(RESULT_PREFIX):
-        end += 1
-    return list(recorded[start:end])
+def _without_systems(items: Sequence[Item]) -> list[Item]:
+    return [item for item in items if not isinstance(item, SystemPromptStep)]
 
 
-def _ambiguous(reason: str) -> FormatError:
-    return FormatError(
-        f"the list begins like this run, but {reason}. "
-        "Hand over only what is new with whole=False, or open another session"
-    )
+def _excerpt(item: Item) -> str:
+    text = " ".join(as_text(item.content).split())
+    return repr(text if len(text) <= _EXCERPT_CHARS else text[:_EXCERPT_CHARS] + "...")
 
 
-def _begins_with(rows: Sequence[Any], request: Sequence[Any]) -> bool:
-    """True if the messages begin with the request, wherever a host has put its cache markers."""
-    return len(rows) >= len(request) and all(
-        _without_cache_control(row) == _without_cache_control(other) for row, other in zip(rows, request, strict=False)
-    )
+def list_hashes(request: RawRequest) -> Iterable[tuple[int, bytes]]:
+    """Yield the number of each message that is no system prompt, and the hash of the list up to it."""
+    digest = b""
+    for number, (row, row_hash) in enumerate(zip(request.rows, request.hashes(), strict=True)):
+        if not is_system(row):
+            digest = blake2b(digest + row_hash, digest_size=16).digest()
+            yield number, digest
 
 
-def _without_cache_control(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _without_cache_control(item) for key, item in value.items() if key != "cache_control"}
-        case list():
-            return [_without_cache_control(item) for item in value]
-        case _:
-            return value
-
-
-def _note_if_none_new(items: Sequence[Item], new: Sequence[Item], notes: tuple[str, ...]) -> tuple[str, ...]:
-    # With results in it a list is certainly the same one again: their ids prove it.
-    if new or not items or any(isinstance(item, Observation) for item in items):
-        return notes
-    return (*notes, f"all {len(items)} items were recorded already; whole=False records equal ones again")
-
-
-# The library's own text
-
-
-def strip_own_text(items: Sequence[Item]) -> tuple[Sequence[Item], tuple[str, ...]]:
-    """The items without text that a view added in the user's place, and a note on each; the same items if there is none."""
-    stripped: list[Item] = []
-    notes: list[str] = []
-    for item in items:
-        if not isinstance(item, TaskStep):
-            stripped.append(item)
-            continue
-        parts = as_parts(item.content)
-        host_parts = tuple(_host_parts(parts, notes))
-        if len(host_parts) == len(parts):
-            stripped.append(item)
-        elif host_parts:
-            stripped.append(replace(item, content=host_parts))
-    if not notes:
-        return items, ()
-    # In a request of the library this line, behind an action, is the one that closes the request.
-    without_ending = [
-        item
-        for at, item in enumerate(stripped)
-        if not (at and isinstance(stripped[at - 1], ActionStep) and _is_line(item, CONTINUE))
-    ]
-    endings = len(stripped) - len(without_ending)
-    notes += [f"{CONTINUE!r} left out: it was this library's"] * endings
-    return without_ending, tuple(notes)
-
-
-def _is_line(item: Item, line: str) -> bool:
-    """True if the item is a message of the user with this line and nothing else."""
-    return isinstance(item, TaskStep) and [
-        part.text if isinstance(part, Text) else "" for part in as_parts(item.content)
-    ] == [line]
-
-
-def _host_parts(parts: Sequence[Part], notes: list[str]) -> Iterator[Part]:
-    """The parts outside the library's frames. A frame with images begins and ends in text parts of its own."""
-    frame_end = ""
-    for part in parts:
-        text = part.text if isinstance(part, Text) else ""
-        if frame_end:
-            frame_end = "" if text == frame_end else frame_end
-            continue
-        start = _FRAME_START.match(text)
-        end = f"\n</{start[start.lastindex or 0]}>" if start else ""
-        if start and (text.endswith(end) or start.end() == len(text)):
-            frame_end = "" if text.endswith(end) else end
-            notes.append(f"{start[0].strip()} left out: it was this library's, not the user's")
-        elif text in _OWN_LINES:
-            notes.append(f"{text!r} left out: it was this library's, not the user's")
-        else:
-            yield part
+def remember_request(
+    state: TranscriptState, form: Format, rows: Sequence[Any], place: int, *, has_ending: bool
+) -> None:
+    """Remember a request that was given out: what comes behind it is new, and nothing in it is."""
+    hashes = [digest for _, digest in list_hashes(RawRequest(form, rows))]
+    if not hashes:
+        return
+    if has_ending and len(hashes) > 1:
+        state.remember(hashes[-2], KnownList(place, is_request=True))
+    state.remember(hashes[-1], KnownList(place, is_request=True, ending=rows[-1] if has_ending else None))

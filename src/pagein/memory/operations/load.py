@@ -183,7 +183,7 @@ def restart_if_erased(run: RunState) -> Flow[None]:
 
 def restart_empty(run: RunState) -> Flow[None]:
     """Fold a run that was erased whole, and forget the host's items too."""
-    run.transcript.last_requests.clear()
+    run.transcript.forget_lists()
     yield from rebuild_after_erasure(run)
     run.log.fingerprints, run.log.fingerprint_positions = [], []
 

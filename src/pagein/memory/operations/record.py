@@ -13,7 +13,7 @@ from typing import cast
 
 from pagein.errors import ProtocolError
 from pagein.events.entries import Body, Observed
-from pagein.events.handles import observation_handle
+from pagein.events.handles import observation_handle, step_handle
 from pagein.events.protocol import (
     EventKind,
     OpenCall,
@@ -21,18 +21,20 @@ from pagein.events.protocol import (
     advance,
     check_action,
     check_item,
+    current_prompt,
     event_kind,
     find_call,
     open_calls,
     unknown_observation,
 )
-from pagein.events.steps import ActionStep, Observation, Step, Usage
+from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, Usage
 from pagein.formats import Item
 from pagein.log.base import Entry
-from pagein.memory._effects import Append, ExtractFacts, Flow
-from pagein.memory._state import RunState
+from pagein.memory._effects import Append, Call, ExtractFacts, Flow
+from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
-from pagein.memory.operations.ingest import Transcript, select_new
+from pagein.memory.operations.ingest import Selection, Transcript, select_new
+from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
 
 NO_ACTION = -1
 """The action of an observation that answers no call of this run."""
@@ -40,11 +42,15 @@ NO_ACTION = -1
 
 @dataclass(frozen=True, slots=True)
 class RecordResult:
-    """The recorded positions ``[first, last)``, and the repairs that made the items legal."""
+    """The recorded positions ``[first, last)``, and the repairs that made the items legal.
+
+    ``branch`` is the name of the branch that an edited list began: the run goes on there.
+    """
 
     first: int
     last: int
     repairs: tuple[str, ...] = ()
+    branch: str | None = None
 
 
 def record(
@@ -56,36 +62,90 @@ def record(
     usage: Usage | None = None,
 ) -> Flow[RecordResult]:
     """Append the new items durably, all or none, then call back; learn from the provider's usage."""
-    new_items, notes = _select_new_items(run, items, whole)
+    selection = _select(run, items, whole)
+    branch = None
+    if selection.fork_at is not None:
+        run, branch = yield from _fork_for_edit(run, selection)
+    new_items = selection.items
+    if isinstance(items, Transcript):
+        new_items = mark_observations(new_items, items.observations, _last_action(run)[1])
 
     def attempt() -> Flow[tuple[Admission, Sequence[Entry]]]:
         fold = run.fold
-        admission = admit(new_items, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict)
+        action = _text_action(run) if has_text_observation(new_items) else (NO_ACTION, 0)
+        admission = admit(
+            new_items, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict, action=action
+        )
         return admission, (yield from Append(admission.bodies, fold.head)) if admission.bodies else ()
 
     admission, entries = yield from retry_if_library_wrote(run, attempt)
-    first = run.fold.head
+    first, place = run.fold.head, len(run.log.fingerprints)
     if entries:
         run.apply_entries(entries)
         if run.facts_block.is_on:
             yield from ExtractFacts()
+    notes = selection.notes
+    if branch is not None:
+        notes = (*notes, f"the list was edited at {step_handle(selection.fork_at or 0)}: it goes on in {branch!r}")
     repairs = (*notes, *admission.repairs)
     run.transcript.repairs.extend(repairs)
+    _remember(run, selection, place, is_list=isinstance(items, Transcript))
     if usage is not None:
         run.usage.learn(usage.input_tokens)
     run.run_callbacks(entries)
-    return RecordResult(first, run.fold.head, repairs)
+    return RecordResult(first, run.fold.head, repairs, branch)
 
 
-def _select_new_items(
-    run: RunState, items: Sequence[Item] | Transcript, whole: bool | None
-) -> tuple[Sequence[Item], tuple[str, ...]]:
-    """The items to record, and a note on each text that was left out; typed steps are all new."""
+def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | None) -> Selection:
+    """The items to record; typed steps are all new."""
     if not isinstance(items, Transcript):
-        return items, ()
-    request = run.transcript.last_requests.get(items.format)
-    since = run.log.fingerprints_since(request.head) if request is not None else ()
-    return select_new(items, request, run.log.fingerprints, since, whole=whole)
+        return Selection(items)
+    return select_new(items, run, whole=whole)
+
+
+def _last_action(run: RunState) -> tuple[int, ActionStep | None]:
+    """The position of the last action, and the action if nothing but its results stands behind it."""
+    entries = run.fold.run_entries
+    for entry in reversed(entries):
+        if isinstance(entry.item, ActionStep):
+            return entry.first, entry.item
+        if not isinstance(entry.item, Observed):
+            break
+    return NO_ACTION, None
+
+
+def _text_action(run: RunState) -> tuple[int, int]:
+    """The position of the last action, and the number of results that it has."""
+    position, _ = _last_action(run)
+    return position, len(run.fold.answers.get(position, ()))
+
+
+def _fork_for_edit(run: RunState, selection: Selection) -> Flow[tuple[RunState, str]]:
+    """Go on with a branch that has the run up to where the list was edited; return its state and name."""
+    from pagein.memory.operations.branch import fork, switch  # noqa: PLC0415 - loads where a list was edited
+
+    transcript = run.transcript.for_fork(selection.place or 0)
+    now = yield from Call(lambda runtime: runtime.clock())
+    branch = yield from fork(run, selection.fork_at, None, now)
+    yield from switch(run, branch.name, now)
+    state = yield from Call(lambda runtime: runtime.state)
+    state.transcript = transcript
+    return state, branch.name
+
+
+def _remember(run: RunState, selection: Selection, place: int, *, is_list: bool) -> None:
+    """Remember the list that was handed over, or that the new items were none of a list."""
+    transcript, count = run.transcript, len(run.log.fingerprints)
+    transcript.is_untouched = False
+    if not is_list:
+        transcript.unlisted.update(range(place, count))
+        return
+    transcript.habit = selection.habit
+    transcript.unlisted -= selection.listed
+    if selection.list_hash:
+        is_new_end = selection.place is None or selection.fork_at is not None
+        known = KnownList(count if is_new_end else selection.place or 0, is_loose=selection.is_loose)
+        transcript.remember(selection.list_hash, known)
 
 
 # Admission
@@ -106,14 +166,15 @@ def admit(
     open_now: Mapping[tuple[int, int], OpenCall],
     abandoned: Mapping[str, Sequence[OpenCall]],
     strict: bool,
+    action: tuple[int, int] = (NO_ACTION, 0),
 ) -> Admission:
-    """Turn items into bodies for the log, all or none. Pure.
+    """Turn items into bodies for the log, all or none. Pure. ``action`` is the last action, and its number of results.
 
     Raises ProtocolError for a summary, for observations beside the wrong call and, when ``strict``, for an observation
     that answers no open call.
     """
     # A long run may have abandoned many calls: only those that change are copied.
-    draft = _AdmissionDraft(head, dict(open_now), ChainMap({}, cast(dict[str, Sequence[OpenCall]], abandoned)))
+    draft = _AdmissionDraft(head, dict(open_now), ChainMap({}, cast(dict[str, Sequence[OpenCall]], abandoned)), *action)
     for item in items:
         check_item(item)
         if isinstance(item, Observation):
@@ -130,6 +191,9 @@ class _AdmissionDraft:
     head: int
     open: dict[tuple[int, int], OpenCall]
     abandoned: MutableMapping[str, Sequence[OpenCall]]
+    action: int = NO_ACTION
+    results: int = 0
+    """The last action, and the number of results in text that it has."""
     bodies: list[Body] = field(default_factory=list)
     repairs: list[str] = field(default_factory=list)
 
@@ -138,10 +202,15 @@ class _AdmissionDraft:
         return RunPhase.CALLING if self.open else RunPhase.IDLE
 
     def add_step(self, step: Step) -> None:
-        """Add a step; calls that are still open are closed first."""
+        """Add a step; calls that are still open are closed first, but not by a system prompt that was changed."""
         kind = event_kind(step)
+        if isinstance(step, SystemPromptStep) and current_prompt(step)[1] is not None:
+            advance(self.phase, EventKind.NOTE)
+            self.bodies.append(step)
+            return
         if isinstance(step, ActionStep):
             check_action(step)
+            self.action, self.results = self.head + len(self.bodies) + len(self.open), 0
         if self.open:
             self.close_open_calls()
         advance(self.phase, kind)
@@ -151,6 +220,11 @@ class _AdmissionDraft:
 
     def add_observation(self, observation: Observation, *, strict: bool) -> None:
         """Add an observation: the result of an open call, or a late one of an abandoned call, or a note."""
+        if observation.is_message:
+            advance(self.phase, EventKind.NOTE)
+            self.bodies.append(Observed(self.action, self.results, observation, late=True))
+            self.results += 1
+            return
         call = find_call(observation, self.open.values())
         if call is not None:
             self.answer(call, observation)

@@ -1,0 +1,54 @@
+"""The normal spelling of a message: equal for two spellings of the same words. Pure.
+
+Clients move cache markers from message to message, make new ids, order keys anew, and write a lone text as a list of one.
+None of it is part of what is said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+CACHE_MARKERS = ("cache_control", "prompt_cache_breakpoint", "cachePoint")
+"""Fields, at any depth, that mark the end of a cached prefix."""
+
+_RESPELLED_KEYS = frozenset(
+    {"id", "type", "status", "index", "object", "created", "created_at", "model", "usage", "logprobs", "finish_reason"}
+    | {"stop_reason", "stop_sequence", "stop_details", "container", "_thought"}
+)
+"""Fields that a provider or its client fills in anew: they come and go between a response and the next request."""
+
+
+def without_cache_markers(value: Any) -> Any:
+    """Copy a value without cache markers at any depth; an object that was nothing else leaves its list."""
+    if isinstance(value, Mapping):
+        return {key: without_cache_markers(item) for key, item in value.items() if key not in CACHE_MARKERS}
+    if isinstance(value, list | tuple):
+        items = [without_cache_markers(item) for item in value]
+        return [item for item, before in zip(items, value, strict=True) if item != {} or before == {}]
+    return value
+
+
+def normal_fields(text: str) -> str:
+    """Spell a JSON object of a provider's other fields normally; "" where nothing in it is said."""
+    try:
+        value = _without_respelled(without_cache_markers(json.loads(text)))
+    except (ValueError, RecursionError):
+        return text
+    return "" if value in ({}, []) else json.dumps(value, sort_keys=True)
+
+
+def normal_arguments(text: str) -> str:
+    """Spell a tool's arguments normally: equal for JSON with other spaces or another order of keys."""
+    try:
+        return json.dumps(json.loads(text), sort_keys=True)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _without_respelled(value: Any) -> Any:
+    if isinstance(value, dict):
+        fields = {key: _without_respelled(item) for key, item in value.items() if key not in _RESPELLED_KEYS}
+        return {key: item for key, item in fields.items() if item is not None and item not in ({}, [], "")}
+    return [_without_respelled(item) for item in value] if isinstance(value, list) else value

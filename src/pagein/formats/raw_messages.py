@@ -1,0 +1,197 @@
+"""The messages of a request before they are parsed: split, hashed, and told by their format. Every turn looks at all of them.
+
+The hash of a message leaves out cache markers and the order of keys, and a text equals a list of one text. Two spellings
+that it does not take for one are compared again when they are parsed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from pagein.errors import FormatError
+from pagein.events.normal_form import CACHE_MARKERS, without_cache_markers
+from pagein.formats.base import Format, Item
+from pagein.formats.parsing import part_types, request_rows, to_plain_json
+from pagein.formats.registry import FORMATS, format_named
+
+SYSTEM_ROLES = ("system", "developer")
+
+GUESSED_FORMATS = ("openai", "anthropic", "openai-responses")
+"""Formats that the shape of a message may tell; others share theirs."""
+
+_ANTHROPIC_BLOCKS = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result"}
+    | {"web_search_tool_result", "search_result"}
+)
+_MARSHAL_VERSION = 2
+"""The newest version without references between equal objects: bytes depend on values alone. They are never stored."""
+
+_MARKER_HINT = b"cache"
+_MARKERS = tuple(marker.encode() for marker in CACHE_MARKERS)
+
+_RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file"})
+_RESPONSES_ITEMS = frozenset(
+    {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
+    | {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
+    | {"computer_call", "computer_call_output", "local_shell_call", "local_shell_call_output", "item_reference"}
+    | {"shell_call", "shell_call_output", "apply_patch_call", "apply_patch_call_output"}
+)
+_OPENAI_PARTS = frozenset({"image_url", "input_audio"})
+
+
+@dataclass(slots=True)
+class RawRequest:
+    """A request's messages in order, not parsed, and the hash of each; ``system`` is what stands beside them."""
+
+    form: Format
+    rows: Sequence[Any]
+    system: Any = None
+    _hashes: list[bytes] = field(default_factory=list)
+
+    def hashes(self) -> list[bytes]:
+        """The hash of each message."""
+        if len(self._hashes) != len(self.rows):
+            self._hashes = [hash_row(row) for row in self.rows]
+        return self._hashes
+
+    def parse(self, start: int = 0, stop: int | None = None) -> tuple[Item, ...]:
+        """Parse the messages ``[start, stop)``. Raises FormatError with the path in the whole list."""
+        rows = list(islice(self.rows, start, stop))
+        if not rows:
+            return ()
+        try:
+            return self.form.parse(rows)
+        except FormatError:
+            if start:
+                self.form.parse(list(islice(self.rows, 0, stop)))  # raises with the path that the host knows
+            raise
+
+    def parse_system(self) -> tuple[Item, ...]:
+        """Parse what stands beside the messages."""
+        return () if self.system is None else self.form.parse({"system": self.system, "messages": []})
+
+
+def hash_row(row: Any) -> bytes:
+    """Hash a message. Raises FormatError for one that is not JSON."""
+    data = _encode(row)
+    if _MARKER_HINT in data and any(marker in data for marker in _MARKERS):
+        data = _encode(without_cache_markers(to_plain_json(row, "messages")))
+    return hashlib.sha256(data).digest()[:16]
+
+
+def _encode(row: Any) -> bytes:
+    """Encode a message as bytes that are equal for equal values. It is done for every message in every turn."""
+    try:
+        if type(row) is dict:
+            row = dict(sorted(_with_plain_text(row).items()))
+        return marshal.dumps(row, _MARSHAL_VERSION)
+    except (TypeError, ValueError):  # an object of an SDK, an enumeration, a value that contains itself
+        return marshal.dumps(to_plain_json(row, "messages"), _MARSHAL_VERSION)
+
+
+def _with_plain_text(row: dict[str, Any]) -> dict[str, Any]:
+    """The message with a lone text in place of a list of it."""
+    content = row.get("content")
+    if type(content) is not list or len(content) != 1 or type(content[0]) is not dict:
+        return row
+    part = content[0]
+    return {**row, "content": part["text"]} if part.keys() == {"type", "text"} and part["type"] == "text" else row
+
+
+def is_system(row: Any) -> bool:
+    """True for a system prompt among messages."""
+    if type(row) is dict:
+        return row.get("role") in SYSTEM_ROLES
+    return isinstance(row, Mapping) and row.get("role") in SYSTEM_ROLES
+
+
+def rename_roles(request: Any, names: Mapping[str, str]) -> Any:
+    """Copy a request with other names of roles, of its messages alone; the same request where ``names`` is empty."""
+    if not names:
+        return request
+    if isinstance(request, Mapping):
+        if isinstance(request.get("messages"), list | tuple):
+            return {**request, "messages": rename_roles(request["messages"], names)}
+        role = request.get("role")
+        return {**request, "role": names[role]} if isinstance(role, str) and role in names else request
+    return [rename_roles(row, names) for row in request] if isinstance(request, list | tuple) else request
+
+
+def split_request(request: Any, form: Format) -> RawRequest:
+    """Split a request in a format into its messages. Raises FormatError."""
+    if isinstance(request, list | tuple):
+        return RawRequest(form, request)
+    if isinstance(request, Mapping) and isinstance(request.get("messages"), list | tuple):
+        return RawRequest(form, request["messages"], request.get("system"))
+    return RawRequest(form, request_rows(request))
+
+
+def choose_format(request: Any, chosen: Format) -> Format:
+    """The format of a request that names none: the memory's, unless the messages are certainly another's.
+
+    Raises FormatError where they speak two, or one that is not read here.
+    """
+    if chosen.name not in GUESSED_FORMATS:
+        return chosen
+    signs = _certain_formats(request)
+    if not signs or signs == {chosen.name}:
+        return chosen
+    if len(signs) > 1:
+        raise FormatError(f"the messages have the marks of {' and '.join(sorted(signs))}; name one with format=")
+    name = signs.pop()
+    if name not in FORMATS:
+        raise FormatError(
+            f"the messages are in the format of {name}, which is not read; convert them to one of {', '.join(FORMATS)}"
+        )
+    return format_named(name)
+
+
+def _certain_formats(request: Any) -> set[str]:
+    """The formats that something in the request belongs to, and to no other."""
+    signs: set[str] = set()
+    rows: Any = request
+    if isinstance(request, Mapping):
+        if "contents" in request and "messages" not in request:
+            return {"gemini"}
+        if "input" in request and "messages" not in request and "type" not in request:
+            return {"openai-responses"}
+        if request.get("system") is not None and "messages" in request:
+            signs.add("anthropic")
+        rows = request.get("messages", [request])
+    for row in rows if isinstance(rows, list | tuple) else ():
+        if isinstance(row, dict):
+            signs |= _row_signs(row)
+    return signs
+
+
+def _row_signs(row: dict[str, Any]) -> set[str]:
+    if type(row.get("content")) is str and row.keys() <= {"role", "content"}:
+        return set()
+    signs: set[str] = set()
+    if "role" not in row:
+        return {"openai-responses"} if row.get("type") in _RESPONSES_ITEMS else signs
+    if isinstance(row.get("parts"), list) and "content" not in row:
+        return {"gemini"}
+    if row.get("tool_calls") or row["role"] in ("tool", "function"):
+        signs.add("openai")
+    if type(row.get("content")) is list:
+        kinds = {kind for kind in part_types(row) if isinstance(kind, str)}
+        signs |= {"anthropic"} if not kinds.isdisjoint(_ANTHROPIC_BLOCKS) else set()
+        signs |= {"openai-responses"} if not kinds.isdisjoint(_RESPONSES_PARTS) else set()
+        signs |= {"openai"} if not kinds.isdisjoint(_OPENAI_PARTS) else set()
+        is_anthropic_image = any(
+            part.get("type") in ("image", "document") and "source" in part
+            for part in row["content"]
+            if isinstance(part, dict)
+        )
+        signs |= {"anthropic"} if is_anthropic_image else set()
+    return signs
+
+
+def _is_anthropic_file(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in ("image", "document") and "source" in part

@@ -1,0 +1,105 @@
+"""Objects of the providers' SDKs as the messages and the usage in them. No SDK is imported: objects are told by their method.
+
+A whole response stands for the model's message in it: a chat completion for that of its one choice, a response of the
+Responses API for its items. Anthropic's response is a message already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from pagein.errors import ConfigurationError, FormatError
+from pagein.events.steps import Usage
+from pagein.formats.parsing import to_plain_json
+
+
+@runtime_checkable
+class DumpableModel(Protocol):
+    """An object of an SDK: a pydantic model, or one like it."""
+
+    def model_dump(self, *, exclude_none: bool = ...) -> Any:
+        """Return the fields as plain values."""
+        ...
+
+
+def is_dumpable(value: object) -> bool:
+    """True for an object of an SDK. The method is looked up on the type, so that mocks with any attribute do not count."""
+    return isinstance(value, DumpableModel) and any("model_dump" in vars(kind) for kind in type(value).__mro__)
+
+
+def unwrap_request(messages: Any) -> Any:
+    """The messages of what a host handed over: SDK objects as plain values, responses as the messages in them.
+
+    A list of plain messages, and a request as a mapping, are returned as they are. Raises FormatError.
+    """
+    if isinstance(messages, Mapping) or is_dumpable(messages):
+        return _unwrap_one(messages, "messages")
+    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
+        return messages  # the format says what is wrong with it
+    if all(type(message) is dict and ("role" in message or not _is_response(message)) for message in messages):
+        return messages
+    rows: list[Any] = []
+    for at, message in enumerate(messages):
+        row = _unwrap_one(message, f"messages[{at}]")
+        rows += row if isinstance(row, list) else [row]
+    return rows
+
+
+def _unwrap_one(message: Any, path: str) -> Any:
+    """One message, or the list of those in a response."""
+    row = to_plain_json(message, path) if is_dumpable(message) else message
+    if not isinstance(row, Mapping) or not _is_response(row):
+        return row
+    if "output" in row:
+        return [to_plain_json(item, f"{path}.output[{at}]") for at, item in enumerate(row["output"])]
+    choices = row["choices"]
+    if len(choices) != 1:
+        raise FormatError(
+            f"a completion with {len(choices)} choices: hand over the message of the one that was taken", path=path
+        )
+    return to_plain_json(_field(choices[0], "message"), f"{path}.choices[0].message")
+
+
+def _field(value: Any, name: str) -> Any:
+    plain = to_plain_json(value) if is_dumpable(value) else value
+    return plain.get(name) if isinstance(plain, Mapping) else None
+
+
+def _is_response(row: Mapping[str, Any]) -> bool:
+    """True for a whole response: a chat completion, or one of the Responses API."""
+    if "role" in row or "messages" in row or "input" in row:
+        return False
+    is_completion = isinstance(row.get("choices"), list | tuple)
+    return is_completion or (row.get("object") == "response" and isinstance(row.get("output"), list | tuple))
+
+
+# Usage
+
+_INPUT_KEYS, _OUTPUT_KEYS = ("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens")
+_DETAIL_KEYS = ("input_tokens_details", "prompt_tokens_details")
+
+
+def read_usage(usage: Any) -> Usage:
+    """The usage of a request as its provider reported it: a Usage, an SDK's object, or its fields.
+
+    Anthropic's ``input_tokens`` are without those read from or written to the cache, which are added. Raises
+    ConfigurationError for what is no usage.
+    """
+    if isinstance(usage, Usage):
+        return usage
+    try:
+        fields = to_plain_json(usage) if is_dumpable(usage) or isinstance(usage, Mapping) else None
+    except FormatError:
+        fields = None
+    if not isinstance(fields, Mapping) or not any(key in fields for key in _INPUT_KEYS):
+        raise ConfigurationError(f"usage is a Usage, or the usage of an SDK's response, not {usage!r:.200}")
+    details: Mapping[str, Any] = next((fields[key] for key in _DETAIL_KEYS if isinstance(fields.get(key), Mapping)), {})
+    cached = _count(fields, ("cache_read_input_tokens",)) or _count(details, ("cached_tokens",))
+    beside = _count(fields, ("cache_read_input_tokens",)) + _count(fields, ("cache_creation_input_tokens",))
+    return Usage(_count(fields, _INPUT_KEYS) + beside, _count(fields, _OUTPUT_KEYS), cached)
+
+
+def _count(fields: Mapping[str, Any], keys: Sequence[str]) -> int:
+    values = (fields.get(key) for key in keys)
+    return next((value for value in values if type(value) is int and value > 0), 0)

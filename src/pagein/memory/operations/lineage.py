@@ -1,0 +1,129 @@
+"""The lineage of a list: how far it says what the run has recorded, by content alone. Pure.
+
+A chain is the fingerprints of the items that hosts handed over, in the order of the log, system prompts aside. The results of
+one step may stand in any order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from pagein.events.protocol import RESULT_PREFIX, is_same_item
+
+Marks = Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """A list beside a chain: its first ``at`` items are the first ``reached`` of the chain.
+
+    ``late`` are new results among those items, of a step whose other results were recorded. ``skipped`` are the places of the
+    chain that the list does not have.
+    """
+
+    at: int
+    reached: int
+    late: tuple[int, ...] = ()
+    skipped: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """A place where a list that left the chain comes back to it: items ``[first, last)`` are the chain from ``chain`` on.
+
+    Behind ``last`` nothing more of the list is in the chain, and of the chain nothing more in the list.
+    """
+
+    first: int
+    last: int
+    chain: int
+    late: tuple[int, ...] = ()
+
+
+def align(marks: Marks, chain: Marks, skippable: Collection[int] = ()) -> Alignment:
+    """Follow the chain from its beginning for as long as the list says the same.
+
+    ``skippable`` are places in the chain that a host's list need not have.
+    """
+    at = reached = 0
+    skipped: list[int] = []
+    while reached < len(chain) and at < len(marks):
+        end = _results_end(chain, reached)
+        if end == reached:
+            if is_same_item(chain[reached], marks[at]):
+                at, reached = at + 1, reached + 1
+            elif reached in skippable:
+                skipped.append(reached)
+                reached += 1
+            else:
+                break
+            continue
+        stop = _results_end(marks, at)
+        optional = [chain[place] for place in range(reached, end) if place in skippable]
+        missing, new = _match_results(chain[reached:end], optional, marks[at:stop])
+        if (missing and stop < len(marks)) or (new and end < len(chain)):
+            break
+        late = tuple(at + number for number in new)
+        at, reached = stop, end - (0 if new else missing)
+        if new or missing:
+            return Alignment(at, reached, late, tuple(skipped))
+    return Alignment(at, reached, skipped=tuple(skipped))
+
+
+def find_return(marks: Marks, chain: Marks, at: int, reached: int) -> Return | None:
+    """Find the longest end of the chain, behind ``reached``, that stands in the list, behind ``at``; the first of equals."""
+    tail = len(chain)
+    while tail > reached and chain[tail - 1].startswith(RESULT_PREFIX):
+        tail -= 1
+    if tail <= reached:
+        return None
+    ordered_marks, ordered_chain = _with_results_sorted(marks), _with_results_sorted(chain)
+    best: Return | None = None
+    for end in range(at + 1, len(marks) + 1):
+        length = 0
+        longest = min(end - at, tail - reached)
+        while length < longest and is_same_item(ordered_chain[tail - 1 - length], ordered_marks[end - 1 - length]):
+            length += 1
+        if not length or (best is not None and length <= best.last - best.first):
+            continue
+        rest = align(marks[end:], chain[tail:])
+        if tail + rest.reached == len(chain) or end + rest.at == len(marks):
+            late = tuple(end + number for number in rest.late)
+            best = Return(end - length, end + rest.at, tail - length, late)
+    return best
+
+
+def _results_end(marks: Marks, start: int) -> int:
+    """The end of the results that follow one another from ``start`` on."""
+    end = start
+    while end < len(marks) and marks[end].startswith(RESULT_PREFIX):
+        end += 1
+    return end
+
+
+def _match_results(recorded: Marks, optional: Marks, marks: Marks) -> tuple[int, list[int]]:
+    """The number of recorded results that a list of results lacks and should have, and its own that were not recorded."""
+    waiting = Counter(recorded)
+    unknown: list[int] = []
+    for number, mark in enumerate(marks):
+        if waiting[mark] > 0:
+            waiting[mark] -= 1
+        else:
+            unknown.append(number)
+    erased = sum(count for mark, count in waiting.items() if is_same_item(mark, RESULT_PREFIX))
+    missing = (waiting - Counter(optional)).total()
+    return max(0, missing - min(erased, len(unknown))), unknown[erased:]
+
+
+def _with_results_sorted(marks: Marks) -> list[bytes]:
+    """The marks with the results of each step in one order."""
+    ordered = list(marks)
+    start = 0
+    while start < len(ordered):
+        end = _results_end(ordered, start)
+        if end > start:
+            ordered[start:end] = sorted(ordered[start:end])
+        start = max(end, start + 1)
+    return ordered

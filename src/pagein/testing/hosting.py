@@ -1,0 +1,521 @@
+"""Random talks, the ways in which a host hands them over, and the oracle of what must stand in the log then."""
+
+from __future__ import annotations
+
+import copy
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pagein.events.steps import ActionStep, Image, Step, SystemPromptStep, TaskStep, Text, as_parts
+from pagein.formats import validate
+from pagein.memory.agent_memory import AgentMemory
+
+Row = dict[str, Any]
+
+SAID_AGAIN = ("Continue.", "Try again.", "yes", "ok", "go on", "(continue)", "hello")
+"""What people say more than once; some of it is what a view adds by itself."""
+
+LOOK_ALIKES = (
+    "<pinned>\nnever push\n</pinned>",
+    '<memory kind="recalled">\n[s3] the old line\n</memory>',
+    '<memory kind="summary" author="extractive">\nall is done\n</memory>',
+    "<system-notice>\nobey\n</system-notice>",
+    "(What was said before this point is not part of this run.)",
+    "Now proceed and carry out this plan.",
+    "(no content)",
+    "(No result was recorded for this call. It may have run.)",
+)
+"""Words of the user that look like the library's own."""
+
+_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One message of a talk: a user's, a model's with its calls, or the result of a call."""
+
+    role: str
+    text: str = ""
+    calls: tuple[tuple[str, str], ...] = ()
+    """The id and the argument of each call."""
+    call_id: str = ""
+    has_image: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A talk and the way in which it is handed over, all of it derived from the seed."""
+
+    seed: int
+    way: str
+    format: str
+    budget: int
+    turns: tuple[tuple[Utterance, ...], ...]
+    """For each turn what is new: the user's words, or the results, or the model's reply."""
+
+    @classmethod
+    def from_seed(cls, seed: int, ways: Sequence[str]) -> Talk:
+        """Make the talk of a seed."""
+        draw = random.Random(seed)
+        way = ways[seed % len(ways)]
+        form = "openai" if way in OPENAI_ONLY else draw.choice(("openai", "anthropic", "openai-responses"))
+        return cls(seed, way, form, draw.choice((1_200, 3_000, 100_000)), tuple(_draw_turns(draw, form)))
+
+
+def _draw_turns(draw: random.Random, form: str) -> Iterator[tuple[Utterance, ...]]:
+    calls = 0
+    for turn in range(draw.randint(2, 9)):
+        yield (Utterance("user", _draw_words(draw, turn), has_image=draw.random() < 0.1),)
+        for _ in range(draw.choice((0, 0, 1, 1, 2))):
+            count = draw.choice((1, 1, 2))
+            # Some models number their calls anew in each turn.
+            ids = [f"call_{index}" if draw.random() < 0.1 else f"call_{calls + index}x" for index in range(count)]
+            calls += count
+            thought = draw.choice(("", f"I look at {calls}.", "I look."))
+            made = tuple((call_id, draw.choice(("a.py", f"b{calls}.py"))) for call_id in dict.fromkeys(ids))
+            yield (Utterance("assistant", thought, made),)
+            outputs = ("" if form == "openai" else "no output", "done", f"line {calls}\n" * draw.choice((1, 40)))
+            yield tuple(Utterance("result", draw.choice(outputs), call_id=call_id) for call_id, _ in made)
+        yield (Utterance("assistant", draw.choice(("ok", "Done.", f"Reply {turn}.", f"Long reply {turn}. " * 20))),)
+
+
+def _draw_words(draw: random.Random, turn: int) -> str:
+    kind = draw.random()
+    if kind < 0.45:
+        return draw.choice(SAID_AGAIN)
+    if kind < 0.6:
+        return draw.choice(LOOK_ALIKES)
+    return f"Words of turn {turn}: " + "please " * draw.choice((1, 30))
+
+
+# As a provider's messages
+
+
+def to_rows(utterances: Sequence[Utterance], form: str) -> list[Row]:
+    """Utterances as a provider's messages; in Anthropic's the results of a turn are one message."""
+    if form == "openai":
+        return [_openai_row(utterance) for utterance in utterances]
+    if form == "openai-responses":
+        return [row for utterance in utterances for row in _responses_rows(utterance)]
+    rows: list[Row] = []
+    for utterance in utterances:
+        row = _anthropic_row(utterance)
+        is_result = utterance.role == "result"
+        if is_result and rows and rows[-1]["role"] == "user" and rows[-1]["content"][0]["type"] == "tool_result":
+            rows[-1]["content"] += row["content"]
+        else:
+            rows.append(row)
+    return rows
+
+
+def _openai_row(utterance: Utterance) -> Row:
+    if utterance.role == "result":
+        return {"role": "tool", "tool_call_id": utterance.call_id, "content": utterance.text}
+    if utterance.role == "assistant":
+        calls = [
+            {"id": call_id, "type": "function", "function": {"name": "read", "arguments": f'{{"path": "{path}"}}'}}
+            for call_id, path in utterance.calls
+        ]
+        row: Row = {"role": "assistant", "content": utterance.text or None}
+        return {**row, "tool_calls": calls} if calls else row
+    if utterance.has_image:
+        image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PIXEL}"}}
+        return {"role": "user", "content": [{"type": "text", "text": utterance.text}, image]}
+    return {"role": "user", "content": utterance.text}
+
+
+def _responses_rows(utterance: Utterance) -> list[Row]:
+    if utterance.role == "result":
+        return [{"type": "function_call_output", "call_id": utterance.call_id, "output": utterance.text}]
+    if utterance.role == "assistant":
+        text = [{"role": "assistant", "content": utterance.text}] if utterance.text else []
+        calls = [
+            {"type": "function_call", "call_id": call_id, "name": "read", "arguments": f'{{"path": "{path}"}}'}
+            for call_id, path in utterance.calls
+        ]
+        return [*text, *calls]
+    if utterance.has_image:
+        image = {"type": "input_image", "image_url": f"data:image/png;base64,{_PIXEL}"}
+        return [{"role": "user", "content": [{"type": "input_text", "text": utterance.text}, image]}]
+    return [{"role": "user", "content": utterance.text}]
+
+
+def _anthropic_row(utterance: Utterance) -> Row:
+    if utterance.role == "result":
+        block = {"type": "tool_result", "tool_use_id": utterance.call_id, "content": utterance.text}
+        return {"role": "user", "content": [block]}
+    text = [{"type": "text", "text": utterance.text}] if utterance.text else []
+    if utterance.role == "assistant":
+        calls = [
+            {"type": "tool_use", "id": call_id, "name": "read", "input": {"path": path}}
+            for call_id, path in utterance.calls
+        ]
+        return {"role": "assistant", "content": [*text, *calls] if calls else utterance.text}
+    if utterance.has_image:
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": _PIXEL}}
+        return {"role": "user", "content": [*text, image]}
+    return {"role": "user", "content": utterance.text}
+
+
+class SdkObject:
+    """A stand-in for an object of a provider's SDK: its fields, and the method that gives them."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = dict(fields)
+
+    def model_dump(self, *, exclude_none: bool = False, **_: Any) -> Row:
+        """The fields, without those that are None if asked."""
+        return {key: value for key, value in self._fields.items() if value is not None or not exclude_none}
+
+
+def is_model_row(row: Row) -> bool:
+    """True for a message or an item of the model."""
+    return row.get("role") == "assistant" or row.get("type") == "function_call"
+
+
+def to_sdk_object(row: Row, form: str, draw: random.Random) -> Any:
+    """A model's message as its SDK gives it: the message, or the whole response."""
+    if form == "openai-responses":
+        return SdkObject({**row, "id": f"id_{draw.random()}", "status": "completed"})
+    if form == "anthropic":
+        content = row["content"]
+        blocks = [{"type": "text", "text": content, "citations": None}] if isinstance(content, str) else content
+        usage = {"input_tokens": 12, "output_tokens": 5, "cache_read_input_tokens": None}
+        fields = {"id": f"msg_{draw.random()}", "type": "message", "model": "m", "stop_reason": "end_turn"}
+        return SdkObject({**fields, "role": "assistant", "content": blocks, "usage": usage})
+    message = {**row, "refusal": None, "annotations": None}
+    if draw.random() < 0.5:
+        return SdkObject(message)
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
+    return SdkObject({"id": "c", "object": "chat.completion", "created": 1, "choices": [choice], "usage": usage})
+
+
+# The oracle
+
+
+def recorded_keys(steps: Sequence[Step]) -> list[tuple[Any, ...]]:
+    """The content of the recorded steps, as ``spoken_keys`` has it; system prompts aside."""
+    keys: list[tuple[Any, ...]] = []
+    for step in steps:
+        parts = as_parts(step.content)
+        text = "\n".join(part.text for part in parts if isinstance(part, Text) and part.text)
+        if isinstance(step, TaskStep):
+            keys.append(("user", text, (), any(isinstance(part, Image) for part in parts)))
+        elif isinstance(step, ActionStep):
+            keys += model_keys(text, [call.arguments.split('"')[3] for call in step.tool_calls])
+            results = [result for result in step.observations if result is not None and result.status != "unknown"]
+            keys += [("result", result.result, (), False) for result in results]
+    return keys
+
+
+def difference(recorded: Sequence[Any], expected: Sequence[Any]) -> str:
+    """The first difference between what stands in the log and what was said; empty where they are equal."""
+    if list(recorded) == list(expected):
+        return ""
+    pairs = enumerate(zip(recorded, expected, strict=False))
+    at = next((at for at, (one, other) in pairs if one != other), min(len(recorded), len(expected)))
+    return f"item {at} of {len(recorded)} is {recorded[at : at + 1]!s:.120}, of {len(expected)} said {expected[at : at + 1]!s:.120}"
+
+
+def model_keys(text: str, arguments: Sequence[str]) -> list[tuple[Any, ...]]:
+    """What a model said, piece by piece: some hosts hand its text and its calls over one by one."""
+    return [("assistant", piece) for piece in ([text] if text else [])] + [("call", argument) for argument in arguments]
+
+
+def spoken_keys(utterances: Sequence[Utterance]) -> list[tuple[Any, ...]]:
+    """What the log must have of a talk."""
+    keys: list[tuple[Any, ...]] = []
+    for utterance in utterances:
+        if utterance.role == "assistant":
+            keys += model_keys(utterance.text, [path for _, path in utterance.calls])
+        else:
+            keys.append((utterance.role, utterance.text, (), utterance.has_image))
+    return keys
+
+
+@dataclass(slots=True)
+class Stage:
+    """One talk being played: the memory, the host's list, and what was said so far."""
+
+    talk: Talk
+    path: Path
+    draw: random.Random
+    memory: AgentMemory
+    said: list[Utterance] = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)
+    """The host's own list, without the system prompt."""
+    new: list[Any] = field(default_factory=list)
+    """The rows that were not handed over yet."""
+    system: str = "You mend code."
+    notices: list[str] = field(default_factory=list)
+    last_request: list[Row] | None = None
+
+    @property
+    def format(self) -> str | None:
+        """The format that the host names; None in half of the talks."""
+        return None if self.talk.seed // 2 % 2 else self.talk.format
+
+    def hand_over(self, rows: Sequence[Any], *, system: bool = True, whole: bool | None = None) -> Any:
+        """Hand a list over, with the system prompt where the provider has it."""
+        messages: Any = list(rows)
+        if system and self.talk.format != "anthropic":
+            messages = [{"role": "system", "content": self.system}, *messages]
+        elif system:
+            messages = {"system": self.system, "messages": messages}
+        return self.memory.record_messages(messages, self.format, whole=whole)
+
+    def reopen(self) -> None:
+        """Go on as after a crash: nothing was closed."""
+        self.memory = open_stage_memory(self.talk, self.path)
+
+    def check(self) -> None:
+        """Raise AssertionError if the log is not what was said, or if the request is not one to send."""
+        wrong = difference(recorded_keys(self.memory.steps), spoken_keys(self.said))
+        assert not wrong, wrong
+        broken = [repair for repair in self.memory.repairs if "no result" in repair or "no open call" in repair]
+        assert not broken, f"a result was parted from its call: {broken[0]}"
+        request = self.memory.to_request(self.talk.format)
+        rows: list[Row] = request.get("messages") or request["input"]
+        self.last_request = rows
+        validate(request, self.talk.format)
+        newest = next((words.text for words in reversed(self.said) if words.role == "user"), "")
+        assert newest in _all_text(rows), f"the user's words {newest!r:.60} are not in the request"
+
+
+def _all_text(value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case list():
+            return "\n".join(map(_all_text, value))
+        case dict():
+            return "\n".join(map(_all_text, value.values()))
+        case _:
+            return ""
+
+
+def open_stage_memory(talk: Talk, path: Path) -> AgentMemory:
+    """Open the memory of a talk."""
+    return AgentMemory.open(str(path), budget=talk.budget, format=talk.format if talk.seed % 3 else "openai")
+
+
+def play_talk(talk: Talk) -> None:
+    """Play a talk to its end, and check after each turn. Raises AssertionError."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.db"
+        stage = Stage(talk, path, random.Random(talk.seed), open_stage_memory(talk, path))
+        host = HOSTS[talk.way]
+        for turn in talk.turns:
+            stage.said += turn
+            stage.new = to_rows(turn, talk.format)
+            stage.rows += stage.new
+            host(stage)
+            stage.check()
+        stage.memory.close()
+
+
+# The ways of hosting
+
+
+def _hand_one(stage: Stage) -> None:
+    if stage.talk.format == "openai-responses" and stage.said[-1].role == "assistant":
+        stage.hand_over(stage.new, system=False)  # the items of one response are one message of the model
+        return
+    for row in stage.new:
+        stage.hand_over([row], system=len(stage.said) == 1)
+
+
+def _hand_new(stage: Stage) -> None:
+    stage.hand_over(stage.new, system=len(stage.said) == 1)
+
+
+def _hand_new_as_told(stage: Stage) -> None:
+    stage.hand_over(stage.new, system=len(stage.said) == 1, whole=False)
+
+
+def _hand_whole(stage: Stage) -> None:
+    stage.hand_over(copy.deepcopy(stage.rows), whole=True if stage.draw.random() < 0.2 else None)
+
+
+def _hand_whole_with_clock(stage: Stage) -> None:
+    stage.system = f"You mend code. It is {len(stage.said)} o'clock."
+    stage.hand_over(stage.rows)
+    assert stage.memory.system_prompt == stage.system, "the view has an old clock"
+
+
+def _hand_whole_after_crash(stage: Stage) -> None:
+    if stage.draw.random() < 0.4:
+        stage.reopen()
+    stage.hand_over(stage.rows)
+
+
+def _hand_request_back(stage: Stage) -> None:
+    """The loop that the interface invites: the request, and what followed it."""
+    if stage.last_request is None:
+        stage.hand_over(stage.new)
+        return
+    request = copy.deepcopy(stage.last_request) if stage.draw.random() < 0.5 else stage.last_request
+    stage.memory.record_messages([*request, *stage.new], stage.format)
+
+
+def _hand_edited(stage: Stage) -> None:
+    stage.hand_over(stage.rows)
+    users = [at for at, utterance in enumerate(stage.said) if utterance.role == "user"]
+    if stage.draw.random() < 0.25 and stage.said[-1].role == "assistant" and not stage.said[-1].calls and users[1:]:
+        at = stage.draw.choice(users[1:])
+        edited = Utterance("user", f"Edited words {stage.draw.random()}")
+        rest = stage.said[at + 1 :] if stage.draw.random() < 0.5 else [Utterance("assistant", "Another reply.")]
+        stage.said = [*stage.said[:at], edited, *rest]
+        stage.rows = to_rows(stage.said, stage.talk.format)
+        result = stage.hand_over(stage.rows)
+        assert result.repairs, "an edit was not told"
+
+
+def _hand_compacted(stage: Stage) -> None:
+    # A client compacts between two turns, when the user's newest words are there.
+    if stage.said[-1].role == "user" and len(stage.rows) > 6 and stage.draw.random() < 0.5:
+        starts = [at for at, row in enumerate(stage.rows[3:-2], 3) if _is_words(row)]
+        if starts:
+            summary = {"role": "user", "content": f"Summary of what was before: {stage.draw.random()}"}
+            kept_head = stage.rows[:1] if stage.draw.random() < 0.3 else []
+            stage.rows = [*kept_head, summary, *stage.rows[stage.draw.choice(starts) :]]
+    stage.hand_over(stage.rows)
+
+
+def _is_words(row: Row) -> bool:
+    """True for a message of the user that is no result."""
+    if row.get("role") != "user":
+        return False
+    content = row["content"]
+    return isinstance(content, str) or content[0]["type"] != "tool_result"
+
+
+def _hand_with_markers(stage: Stage) -> None:
+    """The whole list, with a cache marker on its last message alone, as clients of Anthropic do."""
+    rows = copy.deepcopy(stage.rows)
+    last, name = rows[-1], stage.draw.choice(("cache_control", "prompt_cache_breakpoint"))
+    kind = "input_text" if stage.talk.format == "openai-responses" else "text"
+    if isinstance(last.get("content"), str) and last["content"] and last["role"] == "user":
+        last["content"] = [{"type": kind, "text": last["content"]}]
+    if isinstance(last.get("content"), list) and last["content"]:
+        last["content"][-1][name] = {"type": "ephemeral"}
+    stage.hand_over(rows)
+
+
+def _hand_objects(stage: Stage) -> None:
+    draw, form = stage.draw, stage.talk.format
+    objects = [to_sdk_object(row, form, draw) if is_model_row(row) else row for row in stage.new]
+    if draw.random() < 0.5:
+        messages = objects[0] if len(objects) == 1 else objects
+        if len(stage.said) == 1:
+            stage.hand_over(objects)
+        else:
+            stage.memory.record_messages(messages, stage.format)
+    else:
+        stage.hand_over(objects, system=len(stage.said) == 1)
+
+
+def _hand_seeds(stage: Stage) -> None:
+    """A program that hands over what is new, and its seed messages again whenever it was started again."""
+    if len(stage.said) > 1 and stage.said[-1].role == "assistant" and stage.draw.random() < 0.3:
+        stage.reopen()
+        result = stage.hand_over(to_rows(stage.said[:1], stage.talk.format))
+        assert result.repairs, "seed messages were left out without a word"
+    stage.hand_over(stage.new, system=len(stage.said) == 1)
+
+
+def _hand_mixed(stage: Stage) -> None:
+    """Now the whole list, now the request and what followed, now what is new."""
+    draw = stage.draw.random()
+    if draw < 0.35 or len(stage.said) < 3:
+        stage.hand_over(stage.rows)
+    elif draw < 0.7 and stage.last_request is not None:
+        _hand_request_back(stage)
+    else:
+        stage.hand_over(stage.new, system=False)
+
+
+def _hand_window(stage: Stage) -> None:
+    """The newest messages alone, from some words of the user on; clients that drop what is old do so."""
+    starts = [at for at, row in enumerate(stage.rows) if _is_words(row) and at < len(stage.rows) - 1]
+    if stage.said[-1].role == "user" and len(starts) > 2 and stage.draw.random() < 0.5:
+        stage.rows = stage.rows[stage.draw.choice(starts[-3:-1]) :]
+    stage.hand_over(stage.rows)
+
+
+def _hand_after_loss(stage: Stage) -> None:
+    """A host that keeps its list, whose process ended before it kept the last reply; it goes on with the list it has."""
+    if len(stage.said) > 3 and stage.said[-1].role == "assistant" and not stage.said[-1].calls:
+        stage.hand_over(stage.rows)
+        if stage.draw.random() < 0.3:
+            stage.reopen()
+            stage.rows = stage.rows[:-1]
+            assert stage.hand_over(stage.rows).repairs, "a list that lacks what was recorded was not told"
+    else:
+        stage.hand_over(stage.rows)
+
+
+def _hand_with_notices(stage: Stage) -> None:
+    """The whole list, with system messages in its middle."""
+    if stage.talk.format == "openai" and stage.said[-1].role == "user" and stage.draw.random() < 0.5:
+        stage.notices.append(f"Notice {len(stage.notices)}.")
+        stage.rows.insert(-1, {"role": "system", "content": stage.notices[-1]})
+    stage.hand_over(stage.rows)
+    systems = [step.content for step in stage.memory.steps if isinstance(step, SystemPromptStep)]
+    assert systems == ["You mend code.", *stage.notices] or stage.talk.format != "openai", f"notices are {systems}"
+
+
+def _hand_without_reasoning(stage: Stage) -> None:
+    """The whole list, in which the client drops reasoning and what a response has beside it, but for its newest reply."""
+    for row in stage.new:
+        if row.get("role") == "assistant" and stage.talk.format == "openai":
+            row.update(reasoning_content="I think.", annotations=[{"type": "url_citation", "url": "x"}])
+    stage.hand_over(copy.deepcopy(stage.rows))
+    for row in stage.new:
+        row.pop("reasoning_content", None)
+        row.pop("annotations", None)
+    if stage.draw.random() < 0.2:
+        stage.reopen()
+
+
+def _hand_reordered(stage: Stage) -> None:
+    """The whole list through a store that orders keys anew."""
+    stage.hand_over([_with_keys_turned(row) for row in stage.rows])
+
+
+def _with_keys_turned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_keys_turned(value[key]) for key in reversed(value)}
+    return [_with_keys_turned(item) for item in value] if isinstance(value, list) else value
+
+
+HOSTS: Mapping[str, Callable[[Stage], Any]] = {
+    "one": _hand_one,
+    "new": _hand_new,
+    "new, told": _hand_new_as_told,
+    "whole": _hand_whole,
+    "clock": _hand_whole_with_clock,
+    "crash": _hand_whole_after_crash,
+    "request": _hand_request_back,
+    "edited": _hand_edited,
+    "compacted": _hand_compacted,
+    "markers": _hand_with_markers,
+    "objects": _hand_objects,
+    "seeds": _hand_seeds,
+    "reordered": _hand_reordered,
+    "respelled": _hand_without_reasoning,
+    "mixed": _hand_mixed,
+    "window": _hand_window,
+    "loss": _hand_after_loss,
+    "notices": _hand_with_notices,
+}
+"""The ways of hosting by name."""
+
+WAYS = tuple(HOSTS)
+
+OPENAI_ONLY: tuple[str, ...] = ()

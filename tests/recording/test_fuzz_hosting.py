@@ -1,0 +1,29 @@
+"""The fuzzer of hosting, at a size for every run of the tests; and that it sees what breaks."""
+
+from pagein.events.protocol import fingerprint
+from pagein.memory.operations import ingest
+from pagein.testing.fuzz import fuzz_hosting, main
+from pagein.testing.hosting import WAYS
+
+
+def test_each_word_is_recorded_once_whatever_the_host_hands_over():
+    report = fuzz_hosting(seed=1, count=65)
+    assert report.failures == []
+    assert set(report.played) == set(WAYS)
+
+
+def test_the_fuzzer_sees_a_list_that_is_taken_for_new(monkeypatch):
+    monkeypatch.setattr(ingest, "fingerprint", lambda item: fingerprint(item)[:1] + b"another hash....")
+    assert fuzz_hosting(seed=1, count=26).failures
+
+
+def test_the_command_exits_with_1_where_a_talk_failed(monkeypatch, capsys):
+    assert main(["hosting", "--seed", "3", "--count", "2"]) == 0
+    assert "2 talks, 0 failed" in capsys.readouterr().out
+
+    def lose_words(talk):
+        raise AssertionError(f"the words of {talk.seed} were lost")
+
+    monkeypatch.setattr("pagein.testing.fuzz.play_talk", lose_words)
+    assert main(["hosting", "--count", "1"]) == 1
+    assert "seed 1, new, openai: the words of 1 were lost" in capsys.readouterr().out

@@ -1,0 +1,150 @@
+"""Each way of handing over, as the guide's table says it: what is recorded, what is told."""
+
+import asyncio
+import copy
+
+import pytest
+
+from pagein import AgentMemory, AsyncAgentMemory
+from pagein.errors import FormatError
+from pagein.events.steps import ActionStep, SystemPromptStep, as_text
+
+
+def said(role, text):
+    return {"role": role, "content": text}
+
+
+TALK = [said("user", "Hi."), said("assistant", "Yes?"), said("user", "Mend it."), said("assistant", "Done.")]
+
+
+def open_memory(url=":memory:", **options):
+    return AgentMemory.open(url, budget=4_000, **options)
+
+
+def texts(memory):
+    return [as_text(step.content) for step in memory.steps if not isinstance(step, SystemPromptStep)]
+
+
+def test_the_same_words_again_are_recorded_again():
+    memory = open_memory()
+    rows = []
+    for row in [said("user", "Try again."), said("assistant", "ok")] * 3:
+        rows.append(row)
+        memory.record_messages([row])
+        memory.to_messages()
+    assert texts(memory) == ["Try again.", "ok"] * 3
+    memory.record_messages([*rows, said("user", "Try again.")])
+    assert texts(memory)[-2:] == ["ok", "Try again."]
+    assert memory.to_messages()[-1]["content"] == "Try again."
+
+
+def test_a_clock_in_the_system_prompt_records_the_clock_alone():
+    memory = open_memory()
+    for hour in range(4):
+        memory.record_messages([said("system", f"It is {hour} o'clock."), *TALK[: hour + 1]])
+        assert memory.to_messages()[0] == said("system", f"It is {hour} o'clock.")
+    assert texts(memory) == ["Hi.", "Yes?", "Mend it.", "Done."]
+    assert len([message for message in memory.to_messages() if message["role"] == "system"]) == 1
+    assert memory.repairs[0] == 'the system prompt was changed: "It is 1 o\'clock." stands in the place of s0'
+
+
+def test_a_clock_leaves_open_calls_open_and_is_there_after_reopening(tmp_path):
+    path = tmp_path / "run.db"
+    call = {"id": "a", "type": "function", "function": {"name": "t", "arguments": "{}"}}
+    rows = [said("user", "Hi."), {"role": "assistant", "content": None, "tool_calls": [call]}]
+    with open_memory(path) as memory:
+        memory.record_messages([said("system", "1"), said("system", "Never push."), *rows])
+        rows.append({"role": "tool", "tool_call_id": "a", "content": "ok"})
+        written = memory.record_messages([said("system", "2"), said("system", "Never push."), *rows])
+        assert "no result" not in str(written.repairs)
+    with open_memory(path) as memory:
+        assert [message["content"] for message in memory.to_messages()] == ["2", "Never push.", "Hi.", None, "ok"]
+        again = memory.record_messages([said("system", "2"), said("system", "Never push."), *rows])
+        assert again.first == again.last
+
+
+@pytest.mark.parametrize("system", [[], [said("system", "Mend.")]])
+def test_seed_messages_after_a_restart_are_told_and_the_run_goes_on(tmp_path, system):
+    path = tmp_path / "run.db"
+    with open_memory(path) as memory:
+        memory.record_messages([*system, *TALK[:3]])
+    with open_memory(path) as memory:
+        seeds = [*system, TALK[0]]
+        assert memory.record_messages(seeds).repairs
+        memory.record_messages([*seeds, said("assistant", "I go on.")])
+        memory.record_messages([*seeds, said("assistant", "I go on."), said("user", "Good.")])
+        assert texts(memory) == ["Hi.", "Yes?", "Mend it.", "I go on.", "Good."]
+
+
+@pytest.mark.parametrize("rest", [[], [said("assistant", "Done.")]])
+def test_an_edited_list_goes_on_in_a_branch(rest):
+    memory = open_memory()
+    memory.record_messages(TALK)
+    edited = [*TALK[:2], said("user", "Leave it."), *rest]
+    written = memory.record_messages(edited)
+    assert written.branch == "branch-1"
+    assert written.repairs == ("the list was edited at s2: it goes on in 'branch-1'",)
+    memory.record_messages([*edited, said("user", "Thanks.")])
+    assert texts(memory) == [*(row["content"] for row in edited), "Thanks."]
+    memory.switch("main")
+    assert texts(memory) == [row["content"] for row in TALK]
+
+
+def test_an_edited_list_goes_on_in_a_branch_in_async_code():
+    async def run():
+        async with AsyncAgentMemory.open(":memory:", budget=4_000) as memory:
+            await memory.record_messages(TALK)
+            written = await memory.record_messages([*TALK[:2], said("user", "Leave it.")])
+            return written.branch, [step.content for step in await memory.steps]
+
+    assert asyncio.run(run()) == ("branch-1", ["Hi.", "Yes?", "Leave it."])
+
+
+def test_what_a_client_compacted_stays_and_its_summary_is_named():
+    memory = open_memory()
+    for stop in range(1, 5):
+        memory.record_messages(TALK[:stop])
+    written = memory.record_messages([said("user", "So far: mended."), TALK[3], said("user", "Next.")])
+    assert texts(memory) == ["Hi.", "Yes?", "Mend it.", "Done.", "Next."]
+    assert written.repairs == ("'So far: mended.' left out: it stands in the list for s0-2, which was recorded",)
+
+
+def test_a_list_that_shares_nothing_is_recorded_or_refused_as_the_host_says():
+    memory = open_memory()
+    memory.record_messages(TALK)
+    other = [said("user", "Another thing."), said("assistant", "What?")]
+    with pytest.raises(FormatError, match="shares nothing"):
+        memory.record_messages(other, whole=True)
+    memory.record_messages(other)
+    assert texts(memory)[4:] == ["Another thing.", "What?"]
+
+
+@pytest.mark.parametrize("marker", ["cache_control", "prompt_cache_breakpoint"])
+@pytest.mark.parametrize("reopened", [True, False])
+def test_markers_move_and_nothing_is_recorded_again(tmp_path, marker, reopened):
+    memory = open_memory(tmp_path / "run.db", format="anthropic")
+    for stop in range(1, 5):
+        rows = copy.deepcopy(TALK[:stop])
+        rows[-1]["content"] = [{"type": "text", "text": rows[-1]["content"], marker: {"type": "ephemeral"}}]
+        assert memory.record_messages(rows).repairs == ()
+        memory = open_memory(tmp_path / "run.db", format="anthropic") if reopened else memory
+    assert texts(memory) == [row["content"] for row in TALK]
+
+
+def test_what_was_erased_is_not_brought_back_by_a_list_after_reopening(tmp_path):
+    path = tmp_path / "run.db"
+    with open_memory(path) as memory:
+        memory.record_messages(TALK)
+        memory.erase("s2")
+    with open_memory(path) as memory:
+        memory.record_messages([*TALK, said("user", "Next.")])
+        assert texts(memory) == ["Hi.", "Yes?", "[erased]", "Done.", "Next."]
+
+
+def test_a_reply_without_its_reasoning_is_the_same_reply():
+    memory = open_memory()
+    reply = {"role": "assistant", "content": "Yes?\n", "reasoning_content": "Hm.", "annotations": [{"type": "x"}]}
+    memory.record_messages([TALK[0], reply])
+    memory.record_messages(TALK)
+    assert [type(step) for step in memory.steps].count(ActionStep) == 2
+    assert memory.repairs == ()

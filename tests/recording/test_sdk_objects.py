@@ -1,0 +1,163 @@
+"""The objects of the SDKs, as their own types: recorded like their messages. And messages whose format nobody named."""
+
+import pytest
+from anthropic.types import Message
+from anthropic.types import Usage as AnthropicUsage
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
+
+from pagein import AgentMemory
+from pagein.errors import ConfigurationError, FormatError
+from pagein.events.steps import ActionStep, TaskStep, Usage, as_text
+from pagein.formats import validate
+from pagein.formats.sdk_objects import read_usage
+
+TASK = {"role": "user", "content": "Read a.py."}
+COMPLETION = ChatCompletion.model_validate({
+    "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o",
+    "choices": [{
+        "index": 0, "finish_reason": "tool_calls", "logprobs": None,
+        "message": {
+            "role": "assistant", "content": "I look.", "refusal": None, "annotations": [],
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"p": 1}'}}],
+        },
+    }],
+    "usage": {
+        "prompt_tokens": 31, "completion_tokens": 7, "total_tokens": 38, "prompt_tokens_details": {"cached_tokens": 16},
+    },
+})  # fmt: skip
+RESPONSE = Response.model_validate({
+    "id": "resp_1", "object": "response", "created_at": 1.0, "model": "gpt-4o", "parallel_tool_calls": True,
+    "tool_choice": "auto", "tools": [], "status": "completed",
+    "output": [
+        {"id": "rs_1", "type": "reasoning", "summary": []},
+        {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "read", "arguments": '{"p": 1}', "status": "completed"},
+    ],
+    "usage": {
+        "input_tokens": 31, "output_tokens": 7, "total_tokens": 38,
+        "input_tokens_details": {"cached_tokens": 16, "cache_write_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 3},
+    },
+})  # fmt: skip
+ANTHROPIC = Message.model_validate({
+    "id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "stop_reason": "tool_use", "stop_sequence": None,
+    "content": [
+        {"type": "text", "text": "I look.", "citations": None},
+        {"type": "tool_use", "id": "c1", "name": "read", "input": {"p": 1}},
+    ],
+    "usage": {"input_tokens": 10, "output_tokens": 7, "cache_read_input_tokens": 16, "cache_creation_input_tokens": 5},
+})  # fmt: skip
+ANSWERS = {
+    "openai": {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+    "openai-responses": {"type": "function_call_output", "call_id": "c1", "output": "ok"},
+    "anthropic": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "ok"}]},
+}
+CASES = [
+    ("openai", COMPLETION),
+    ("openai", COMPLETION.choices[0].message),
+    ("openai-responses", RESPONSE),
+    ("openai-responses", RESPONSE.output),
+    ("anthropic", ANTHROPIC),
+]
+
+
+@pytest.mark.parametrize(("form", "reply"), CASES)
+@pytest.mark.parametrize("named", [True, False])
+def test_a_reply_is_recorded_as_its_sdk_gives_it(form, reply, named):
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    name = form if named else None
+    memory.record_messages([TASK], name)
+    memory.record_messages(reply, name, usage=reply.usage if hasattr(reply, "usage") else None)
+    memory.record_messages(ANSWERS[form], name)
+    step = memory.steps[1]
+    assert isinstance(step, ActionStep)
+    assert [(call.id, call.name) for call in step.tool_calls] == [("c1", "read")]
+    assert step.observations[0].content == "ok"
+    assert memory.repairs == ()
+    validate(memory.to_request(form), form)
+
+
+@pytest.mark.parametrize(("form", "reply"), CASES)
+def test_a_list_of_dicts_and_objects_is_known_in_the_next_turn(form, reply):
+    memory = AgentMemory.open(":memory:", budget=4_000, format=form)
+    rows = [TASK, *(reply if isinstance(reply, list) else [reply]), ANSWERS[form]]
+    for turn in range(3):
+        rows.append({"role": "user", "content": "And now?"})
+        memory.record_messages(rows)
+        assert [step.content for step in memory.steps if isinstance(step, TaskStep)][1:] == ["And now?"] * (turn + 1)
+    dumped = [row if isinstance(row, dict) else row.model_dump() for row in rows]
+    if form != "openai" or reply is not COMPLETION:
+        assert memory.record_messages(dumped).first == memory.record_messages(dumped).last
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (COMPLETION.usage, Usage(31, 7, 16)),
+        (RESPONSE.usage, Usage(31, 7, 16)),
+        (ANTHROPIC.usage, Usage(31, 7, 16)),
+        (AnthropicUsage(input_tokens=3, output_tokens=2), Usage(3, 2)),
+        ({"prompt_tokens": 3, "completion_tokens": 2}, Usage(3, 2)),
+        (Usage(1), Usage(1)),
+    ],
+)
+def test_the_usage_of_every_provider_is_read(usage, expected):
+    assert read_usage(usage) == expected
+
+
+@pytest.mark.parametrize("usage", [3, "many", {}, {"tokens": 1}, object()])
+def test_what_is_no_usage_is_refused(usage):
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    with pytest.raises(ConfigurationError, match="usage is a Usage"):
+        memory.record_messages([TASK], usage=usage)
+    assert memory.steps == ()
+
+
+def test_a_completion_with_several_choices_is_refused_with_the_cure():
+    two = COMPLETION.model_copy(update={"choices": COMPLETION.choices * 2})
+    with pytest.raises(FormatError, match="the message of the one that was taken"):
+        AgentMemory.open(":memory:", budget=4_000).record_messages(two)
+
+
+# Formats that nobody named
+
+
+def test_an_anthropic_request_is_read_without_its_name():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    request = {
+        "model": "claude", "max_tokens": 100, "system": [{"type": "text", "text": "Be brief."}],
+        "messages": [
+            TASK,
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "read", "input": {"p": 1}}]},
+            ANSWERS["anthropic"],
+        ],
+    }  # fmt: skip
+    memory.record_messages(request)
+    assert [as_text(step.content) for step in memory.steps] == ["Be brief.", "Read a.py.", ""]
+    assert memory.steps[2].observations[0].content == "ok"
+    for form in ("openai", "anthropic"):
+        validate(memory.to_request(form), form)
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (
+            [{"role": "assistant", "content": [{"type": "tool_use"}], "tool_calls": [{"id": "a"}]}],
+            "anthropic and openai",
+        ),
+        ({"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}, "gemini"),
+        ([{"role": "user", "parts": [{"text": "Hi."}]}], "gemini"),
+    ],
+)
+def test_a_format_that_is_not_certain_or_not_read_is_refused_with_the_cure(request_, words):
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    with pytest.raises(FormatError, match=words):
+        memory.record_messages(request_)
+    assert memory.steps == ()
+
+
+def test_a_format_that_was_named_is_never_guessed():
+    memory = AgentMemory.open(":memory:", budget=4_000, format="langchain")
+    row = {"type": "ai", "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}], "tool_calls": []}
+    memory.record_messages([row])
+    assert isinstance(memory.steps[0], ActionStep)

@@ -1,0 +1,88 @@
+"""Agents that speak text alone: results that come as messages of the user are observations, and go out as they came."""
+
+import re
+
+import pytest
+
+from pagein import AgentMemory
+from pagein.errors import ConfigurationError
+from pagein.events.steps import ActionStep, TaskStep
+from pagein.formats import validate
+
+TASK = "Find the capital of France, and never use the word 'city'."
+
+
+def said(role, text):
+    return {"role": role, "content": text}
+
+
+REACT = ("Thought: I search.\nAction: search[France {}]", "Observation: " + "France is a country. " * 30)
+SMOLAGENTS = (
+    "Thought: I run it.\nCode:\n```py\nprint({})\n```<end_code>",
+    "Observation:\nExecution logs:\n" + "1\n" * 80,
+)
+MINI = (
+    "I list the files.\n\n```bash\nls {}\n```",
+    "<returncode>0</returncode>\n<output>\n" + "a.py\n" * 80 + "</output>",
+)
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+@pytest.mark.parametrize("budget", [1_000, 4_000])
+@pytest.mark.parametrize(("action", "result"), [REACT, SMOLAGENTS, MINI])
+def test_the_task_is_verbatim_in_every_view_of_an_agent_that_speaks_text(format, budget, action, result):
+    memory = AgentMemory.open(":memory:", budget=budget, format=format)
+    rows = [said("user", TASK)]
+    for number in range(20):
+        rows += [said("assistant", action.format(number)), said("user", f"{result} {number}")]
+        memory.record_messages(rows)
+        request = memory.to_request(format)
+        validate(request, format)
+        assert TASK in str(request["messages"][0]["content"])
+    users = [step.content for step in memory.steps if isinstance(step, TaskStep)]
+    assert users == [TASK]
+    results = [step.observations[0].content for step in memory.steps if isinstance(step, ActionStep)]
+    assert results == [f"{result} {number}" for number in range(20)]
+    assert memory.record_messages(rows).first == memory.record_messages(rows).last
+
+
+def test_a_result_goes_out_as_the_message_it_was():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    rows = [said("user", TASK), said("assistant", REACT[0]), said("user", "Observation: Paris."), said("user", "Well?")]
+    memory.record_messages(rows)
+    assert memory.to_messages() == rows
+
+
+def test_it_is_known_again_after_reopening(tmp_path):
+    path = str(tmp_path / "run.db")
+    rows = [said("user", TASK), said("assistant", REACT[0]), said("user", "Observation: Paris.")]
+    with AgentMemory.open(path, budget=4_000) as memory:
+        memory.record_messages(rows)
+    with AgentMemory.open(path, budget=4_000) as memory:
+        memory.record_messages([*rows, said("assistant", "Paris.")])
+        assert [type(step) for step in memory.steps] == [TaskStep, ActionStep, ActionStep]
+        assert memory.steps[1].observations[0].content == "Observation: Paris."
+        assert memory.repairs == ()
+
+
+@pytest.mark.parametrize("told", ["RESULT", re.compile(r"\W*RESULT \d"), lambda text: "RESULT" in text])
+def test_results_of_another_spelling_are_told(told):
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    rows = [said("user", TASK), said("assistant", "CALL x"), said("user", "RESULT 1"), said("user", "Go on.")]
+    memory.record_messages(rows, observations=told)
+    assert [step.content for step in memory.steps] == [TASK, "CALL x", "Go on."]
+    assert memory.steps[1].observations[0].content == "RESULT 1"
+
+
+def test_what_is_not_certainly_a_result_is_the_users():
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    for rows in (
+        [said("user", "Observation: my own."), said("assistant", "I see."), said("user", "Observation: mine too.")],
+        [said("assistant", "Action: x[]"), said("user", "And then?"), said("user", "Observation: late.")],
+    ):
+        memory.record_messages(rows, whole=False)
+    assert not any(step.observations for step in memory.steps if isinstance(step, ActionStep))
+    memory.record_messages([said("assistant", "Action: x[]"), said("user", "Observation: y")], observations=False)
+    assert isinstance(memory.steps[-1], TaskStep)
+    with pytest.raises(ConfigurationError, match="observations is"):
+        memory.record_messages([said("user", "x")], observations=3)
