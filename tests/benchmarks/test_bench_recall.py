@@ -6,13 +6,13 @@ import json
 import pytest
 
 from benchmarks.__main__ import main
-from pagein.evaluation.conversations import haystack_of, read_locomo, read_longmemeval, read_pool
 from benchmarks.recall.locomo import bench_locomo
 from benchmarks.recall.longmemeval import bench_longmemeval, by_session, by_turn
 from benchmarks.recall.measures import ndcg, quantile, recall, recall_all, recall_any, within
 from benchmarks.recall.searchers import Remembering, any_of, searchers
 from benchmarks.search import Steps, bench_search
 from pagein.errors import ConfigurationError, FormatError
+from pagein.evaluation.conversations import haystack_of, read_locomo, read_longmemeval, read_pool
 from pagein.testing.search_index_material import CountingEmbedder
 
 LOCOMO = [
