@@ -122,7 +122,7 @@ def test_pins_notes_and_facts_come_and_go(memory):
         ("expand", {"handle": "s1", "lines": "9-2"}),
         ("expand", {"handle": "s1", "lines": "a-b"}),
         ("pin", {"text": "  "}),
-        ("forget", {"id": "s1"}),
+        ("forget", {"id": "s2"}),
         ("forget", {"id": "fs99"}),
         ("forget", {"id": "fa0"}),
         ("remember", {"content": ""}),

@@ -9,6 +9,7 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pagein.errors import ConfigurationError, LogError, PageinError
+from pagein.events.handles import step_handle
 from pagein.formats import format_named
 from pagein.memory._effects import Call, Flow, Recall
 from pagein.memory._state import RunState
@@ -231,8 +232,9 @@ def _forget(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del now
     id = arguments["id"].strip()
     if id.startswith("s"):
+        was_pinned = id in {step_handle(position) for position in run.fold.pinned}
         yield from pins.unpin(run, id)
-        return f"{id} no longer stays in sight."
+        return f"{id} is no longer pinned." if was_pinned else f"What {id} says no longer holds."
     _check_not_shared(id)
     yield from Call(
         lambda runtime: runtime.use_facts().remove(id=id, reason=arguments.get("reason", ""), author="model")

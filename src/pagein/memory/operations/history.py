@@ -105,7 +105,12 @@ def _positions_that_ask(view: View, query: str) -> Iterator[int]:
 
 
 def asking_positions(view: View) -> Iterator[int]:
-    """Yield the positions of the newest user message, and of the newest action if it still waits for results."""
+    """Yield the positions of the newest user message, and of the newest action if it still waits for results.
+
+    None while everything is in view: a search then says where something is.
+    """
+    if not view.has_replaced_entries:
+        return
     newest = newest_user_position(view)
     if newest >= 0:
         yield newest
