@@ -252,6 +252,10 @@ class MemoryRuntime:
         problems = (*self.state.problems.messages, *self.facts.problems.messages, *self.search.problems)
         return replace(view.with_tail(tail).report, problems=problems)
 
+    def wait(self, timeout: float | None) -> bool:
+        """Wait for the facts being read and for vectors, at most ``timeout`` seconds each; True if all is done."""
+        return self.facts.wait(timeout) and self.search.wait(timeout)
+
     def observe_usage(self, usage: Any) -> None:
         """Learn from a provider's count of the last request."""
         self.check_open()

@@ -256,8 +256,11 @@ class AgentMemory:
         return self._take_turn(compacting.undo)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the summary being written and the facts being read, at most ``timeout`` seconds each; True if done."""
-        return self._take_turn(collect_summary, timeout) and self._runtime.facts.wait(timeout)
+        """Wait for the summary being written, the facts being read and vectors, at most ``timeout`` seconds each.
+
+        True if all is done.
+        """
+        return self._take_turn(collect_summary, timeout) and self._runtime.wait(timeout)
 
     # History
 

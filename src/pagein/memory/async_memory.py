@@ -242,7 +242,7 @@ class AsyncAgentMemory:
     async def wait(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as in AgentMemory
         """See AgentMemory.wait."""
         is_done = await self._take_turn(collect_summary, timeout)
-        return is_done and await asyncio.to_thread(self._runtime.facts.wait, timeout)
+        return is_done and await asyncio.to_thread(self._runtime.wait, timeout)
 
     # History
 

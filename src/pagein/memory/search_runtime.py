@@ -37,6 +37,8 @@ class SearchRuntime:
     def __init__(self, log: StoredLog, embedder: Embedder | None) -> None:
         self._log, self._embedder = log, embedder
         self._not_searched: tuple[str, ...] = ()
+        self._unready: tuple[str, ...] = ()
+        """A line on passages that had no vector at the last recall."""
         self._index: SearchIndex | None = None
         self._closed = threading.Event()
         self._embedding: WorkerThread[None] | None = None
@@ -53,6 +55,12 @@ class SearchRuntime:
             names = [name for name in store.sessions() if name != index.session and not is_reserved(name)]
             self._not_searched = index_sessions(index, store, names)
         self._embed()
+        if self._embedder is not None and (pending := index.pending()):
+            self._unready = (
+                f"recall: {pending:,} passages have no vector yet and are found by words alone; wait() waits for them",
+            )
+        else:
+            self._unready = ()
         if not across and not query.sessions:
             query = replace(query, sessions=(index.session,))
         return index.search(query)
@@ -60,7 +68,23 @@ class SearchRuntime:
     @property
     def problems(self) -> tuple[str, ...]:
         """The problems of the index so far, and sessions that were not wholly searched."""
-        return (*(() if self._index is None else self._index.problems), *self._not_searched)
+        return (*(() if self._index is None else self._index.problems), *self._not_searched, *self._unready)
+
+    def wait(self, timeout: float | None) -> bool:
+        """Index what was recorded and wait for its vectors, at most ``timeout`` seconds (None: as long as it takes).
+
+        True if none is missing, or there is no embedder.
+        """
+        if self._embedder is None:
+            return True
+        index = self._opened_index()
+        index.catch_up(self._log)
+        self._embed()
+        if self._embedding is not None:
+            self._embedding.join(timeout)
+        is_ready = not index.pending()
+        self._unready = () if is_ready else self._unready
+        return is_ready
 
     def index(self, limit: int) -> None:
         """Index at most ``limit`` more entries."""
