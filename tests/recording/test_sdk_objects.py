@@ -140,20 +140,23 @@ def test_an_anthropic_request_is_read_without_its_name():
 
 @pytest.mark.parametrize(
     ("request_", "words"),
-    [
-        (
-            [{"role": "assistant", "content": [{"type": "tool_use"}], "tool_calls": [{"id": "a"}]}],
-            "anthropic and openai",
-        ),
-        ({"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}, "gemini"),
-        ([{"role": "user", "parts": [{"text": "Hi."}]}], "gemini"),
-    ],
+    [([{"role": "assistant", "content": [{"type": "tool_use"}], "tool_calls": [{"id": "a"}]}], "anthropic and openai")],
 )
 def test_a_format_that_is_not_certain_or_not_read_is_refused_with_the_cure(request_, words):
     memory = AgentMemory.open(":memory:", budget=4_000)
     with pytest.raises(FormatError, match=words):
         memory.record_messages(request_)
     assert memory.steps == ()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [{"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}, [{"role": "user", "parts": [{"text": "Hi."}]}]],
+)
+def test_a_request_for_gemini_is_known_by_its_parts(request_):
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    memory.record_messages(request_)
+    assert [as_text(step.content) for step in memory.steps] == ["Hi."]
 
 
 def test_a_format_that_was_named_is_never_guessed():

@@ -14,7 +14,9 @@ def locomo(tmp_path):
     turns = [{"speaker": "Ann", "dia_id": "D1:1", "text": "My heron painting won the first prize in Leeds."}]
     for number in range(80):
         speaker = ("Bob", "Ann")[number % 2]
-        text = f"Well, {number} other things happened in the garden, with tea and cake and a long talk about the weather."
+        text = (
+            f"Well, {number} other things happened in the garden, with tea and cake and a long talk about the weather."
+        )
         turns.append({"speaker": speaker, "dia_id": f"D1:{number + 2}", "text": text})
     said = {"speaker_a": "Ann", "speaker_b": "Bob", "session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": turns}
     asked = [{"question": "What won the prize in Leeds?", "evidence": ["D1:1"], "category": 4}]
@@ -27,7 +29,11 @@ def test_the_evidence_comes_back_where_the_newest_messages_lack_it(locomo, capsy
     assert main(["bench", "talk", locomo, "--budget", "1500", "--planted", "2", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     rows = printed["files"][locomo]
-    assert (rows["pagein"]["evidence"], rows["newest"]["evidence"], rows["newest + BM25"]["evidence"]) == (1.0, 0.0, 1.0)
+    assert (rows["pagein"]["evidence"], rows["newest"]["evidence"], rows["newest + BM25"]["evidence"]) == (
+        1.0,
+        0.0,
+        1.0,
+    )
     assert rows["pagein"]["over"] == 0
     assert printed["planted"]["30%"]["survivors"] > printed["planted"]["10%"]["survivors"]
     assert printed["planted"]["30%"]["items"] == 40

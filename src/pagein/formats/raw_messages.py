@@ -51,6 +51,8 @@ class RawRequest:
     form: Format
     rows: Sequence[Any]
     system: Any = None
+    system_key: str = "system"
+    """The key under which the format has it."""
     _hashes: list[bytes] = field(default_factory=list)
 
     def hashes(self) -> list[bytes]:
@@ -73,7 +75,7 @@ class RawRequest:
 
     def parse_system(self) -> tuple[Item, ...]:
         """Parse what stands beside the messages."""
-        return () if self.system is None else self.form.parse({"system": self.system, "messages": []})
+        return () if self.system is None else self.form.parse({self.system_key: self.system, "messages": []})
 
 
 def hash_row(row: Any) -> bytes:
@@ -128,7 +130,17 @@ def split_request(request: Any, form: Format) -> RawRequest:
         return RawRequest(form, request)
     if isinstance(request, Mapping) and isinstance(request.get("messages"), list | tuple):
         return RawRequest(form, request["messages"], request.get("system"))
-    return RawRequest(form, request_rows(request))
+    system = _gemini_system(request)
+    return RawRequest(form, request_rows(request), system, "system" if system is None else "systemInstruction")
+
+
+def _gemini_system(request: Any) -> Any:
+    """Return the system instruction of a request to Gemini; None in any other."""
+    if not isinstance(request, Mapping) or "contents" not in request:
+        return None
+    from pagein.formats.gemini.requests import system_instruction  # noqa: PLC0415 - loads for Gemini's requests
+
+    return system_instruction(request)
 
 
 def choose_format(request: Any, chosen: Format) -> Format:

@@ -48,7 +48,7 @@ def unwrap_request(messages: Any) -> Any:
 
 def _unwrap_one(message: Any, path: str) -> Any:
     """One message, or the list of those in a response."""
-    row = to_plain_json(message, path) if is_dumpable(message) else message
+    row = to_plain_json(message, path, encode_bytes=True) if is_dumpable(message) else message
     if not isinstance(row, Mapping) or not _is_response(row):
         return row
     if "output" in row:

@@ -27,7 +27,7 @@ def read_request(request: Any) -> tuple[Any, list[Any]]:
         key = next((key for key in ("contents", "messages") if key in request), None)
         if key is None:
             raise FormatError("the request has no contents", path="contents")
-        system = _system_instruction(request)
+        system = system_instruction(request)
         request = request[key]
     else:
         system = None
@@ -45,7 +45,8 @@ def _response_content(row: Any) -> Any:
             return row
 
 
-def _system_instruction(request: Mapping[Any, Any]) -> Any:
+def system_instruction(request: Mapping[Any, Any]) -> Any:
+    """Return the system instruction of a request or of its config; None where there is none."""
     config = request.get("config")
     for holder in (request, config if isinstance(config, Mapping) else {}):
         for key in _SYSTEM_KEYS:
