@@ -1,6 +1,5 @@
 """Measure how much of what a question needs is found again: LoCoMo and LongMemEval, by their protocols; recorded runs.
 
-data         reads the files into conversations and questions
 measures     recall, discounted gain, evidence within a budget
 searchers    pagein by words, and by words and meaning; bare FTS5; the newest
 locomo       turns of long conversations between two people

@@ -247,3 +247,25 @@ def test_a_long_sentence_is_clipped():
 def test_several_statements_of_a_step_have_their_numbers():
     ledger = fold("Never share passwords. The deadline is 4 May.")
     assert list(ledger.items) == [(1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("There will be 4 of us.", "My cousin joins, so we're 6 now."),
+        ("Please book a table for 5.", "We'll be 7 after all, two friends are coming."),
+    ],
+)
+def test_a_count_of_people_is_revised_in_other_words(old, new):
+    ledger = RunLedger()
+    ledger.learn(0, old, "user")
+    ledger.learn(2, new, "user")
+    assert [item.position for item in ledger.items.values()] == [2]
+
+
+def test_a_change_of_plans_changes_what_was_decided_and_no_rule():
+    ledger = RunLedger()
+    ledger.learn(0, "OK, we're going to Vienna, that's final.", "user")
+    ledger.learn(2, "Never call Anna.", "user")
+    ledger.learn(4, "Change of plans: Lisbon instead.", "user")
+    assert [item.position for item in ledger.items.values()] == [2, 4]

@@ -48,6 +48,9 @@ SHORT_CHARS = 80
 MAX_STEMS = 24
 """Stems of a subject that are kept."""
 
+CHANGE_STEMS = frozenset({"plan", "mind", "thought", "idea", "swap"})
+"""Stems that say that something changes, and not what."""
+
 REFERRED_ITEMS = 12
 """Items back to which "make it 40" may refer."""
 
@@ -305,13 +308,17 @@ class RunLedger:
             return exact[0]
         if len(new.text) > SHORT_CHARS or not set(new.subject) <= {
             *VALUE_CONCEPTS,
+            *CHANGE_STEMS,
             f"@{new.value_type[7:]}",
             new.value_type[5:],
         }:
             return None
         recent = {item.key for item in [*self.items.values()][-REFERRED_ITEMS:]}
-        olds = [old for old in exact or olds if old.key in recent and _may_be_referred(old.statement)]
-        return olds[0] if olds else None
+        olds = [old for old in exact or olds if old.key in recent]
+        if CHANGE_STEMS.intersection(new.subject):
+            # "Change of plans: Lisbon instead" changes what was decided.
+            return next((old for old in olds if old.statement.kind in ("decision", "goal", "commitment")), None)
+        return next((old for old in olds if _may_be_referred(old.statement)), None)
 
     def _contradicts(self, new: BindingStatement, old: BindingStatement) -> bool:
         """True for two orders about the same thing of which one forbids what the other demands, or with other values."""

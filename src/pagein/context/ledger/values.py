@@ -186,12 +186,27 @@ def find_values(masked: str) -> Iterator[TypedValue]:
         kind = match.lastgroup or "number"
         start, end = match.span()
         ends.append((start, end))
-        yield TypedValue(match[0].strip('`"\u201c\u201d\u201e'), _type_of(kind, match[0]), start, end)
+        type_name = _type_of(kind, match[0])
+        if type_name == "number" and _counts_people(masked, start, end):
+            type_name = "unit:people"
+        yield TypedValue(match[0].strip('`"\u201c\u201d\u201e'), type_name, start, end)
     for match in (*_NAME.finditer(masked), *_FIRST_NAME.finditer(masked)):
         is_covered = any(start < match.end() and match.start() < end for start, end in ends)
         first = re.split(r"['\u2019 ]", match[0].lower())[0]
         if not is_covered and first not in _NOT_NAMES and first not in STOP_WORDS:
             yield TypedValue(match[0], "name", *match.span())
+
+
+_BEFORE_PEOPLE = re.compile(
+    r"(?:\b(?:party|group|table|room|tickets?|seats?) (?:of|for)|\bwe(?:'re|\u2019re| are|'ll be| will be)(?: now| only| just)?) $",
+    re.IGNORECASE,
+)
+_BEHIND_PEOPLE = re.compile(r" (?:of us|guests|adults|persons|heads)\b", re.IGNORECASE)
+
+
+def _counts_people(masked: str, start: int, end: int) -> bool:
+    """True for the number in "we're 6 now", "a table for 4" or "7 of us"."""
+    return bool(_BEFORE_PEOPLE.search(masked[:start]) or _BEHIND_PEOPLE.match(masked[end:]))
 
 
 def find_option(masked: str) -> TypedValue | None:
