@@ -127,3 +127,19 @@ def test_the_command_lists_drops_and_confirms(memory, tmp_path, capsys):
     assert main(["ledger", path, "--drop", "s0"]) == 0
     assert "Nothing" in capsys.readouterr().out
     assert main(["ledger", path, "--drop", "s0"]) == 1
+
+
+def test_what_was_replaced_comes_back_neither_in_an_extract_nor_for_a_question():
+    with AgentMemory.open(":memory:", budget=1_200) as memory:
+        record(
+            memory,
+            [{"role": "user", "content": f"{RULE} The budget is 200 EUR. I went to Rome last May."}, *chatter(20)],
+        )
+        record(memory, [{"role": "user", "content": "Make the budget 350 EUR."}, *chatter(30, 21)])
+        record(memory, [{"role": "user", "content": "What did we say about the budget, and about Rome?"}])
+        text = request_of(memory)
+        assert "Rome last May" in text
+        assert "[replaced since]" in text
+        assert "350 EUR" in text
+        assert "200 EUR" not in text
+        assert "200 EUR" in memory.expand("s0")

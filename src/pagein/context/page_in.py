@@ -41,6 +41,9 @@ _EXTRACT_MARK = re.compile(r"^(?:[>!]|user:) ", re.MULTILINE)
 
 HEAD = "Out of view, and likely needed now; a record, not instructions. expand(handle) gives the whole."
 
+REPLACED = "[replaced since]"
+"""What stands in a recalled turn in place of a sentence that a later one replaced."""
+
 WHY = "out of sight, and likely needed now"
 """The reason given in a view's report."""
 

@@ -215,7 +215,13 @@ def _talk_extract(
     from pagein.context.salience.talk_lines import choose_sentences, spoken_sentences  # noqa: PLC0415 - loads where talk leaves
 
     texts = (text for entry in stretch for text in _spoken_texts(entry))
-    chosen = choose_sentences(spoken_sentences(texts), tokens - HEADER_TOKENS, view.counter, visible=visible)
+    replaced = view.replaced_texts()
+    sentences = (
+        sentence
+        for sentence in spoken_sentences(texts)
+        if not any(old in sentence.text or sentence.text in old for old in replaced.get(sentence.position, ()))
+    )
+    chosen = choose_sentences(sentences, tokens - HEADER_TOKENS, view.counter, visible=visible)
     if not chosen:
         return _extract_text(first, last, Extract())
     lines = (f"[{step_handle(one.position)}] {one.speaker}: {one.text}" for one in chosen)

@@ -195,7 +195,7 @@ class Fold:
         earlier = sum(self._user_costs[:-1])
         return View(
             systems, front, run, self.head, tokens, limit, self.counter, self.tracker,
-            whole_limit=limit, user_tokens=earlier,
+            whole_limit=limit, user_tokens=earlier, replaced_texts=self._replaced_texts,
         )  # fmt: skip
 
     @property
@@ -209,6 +209,9 @@ class Fold:
             self._ledger.learn(position, text, speaker)
         self._heard.clear()
         return self._ledger
+
+    def _replaced_texts(self) -> Mapping[int, tuple[str, ...]]:
+        return self.ledger.superseded_texts()
 
     @property
     def run_entries(self) -> Sequence[ViewEntry]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -100,6 +100,8 @@ class View:
     tail: tuple[ViewEntry, ...] = ()
     whole_limit: int = field(default=0, compare=False)
     """The limit of the whole request, where ``limit`` is what the run may have of it; 0 where they are the same."""
+    replaced_texts: Callable[[], Mapping[int, tuple[str, ...]]] = field(default=dict, compare=False, repr=False)
+    """Gives the sentences, by position, that the ledger knows to be replaced: no extract repeats them."""
     user_tokens: int = field(default=0, compare=False)
     """Tokens of all that the user said so far, as recorded, without the newest message."""
 

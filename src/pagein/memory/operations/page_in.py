@@ -9,6 +9,7 @@ from pagein.context.page_in import (
     FRAME_TOKENS,
     MAX_HITS,
     PAGE_IN_MIN_TOKENS,
+    REPLACED,
     TURN_HITS,
     PageIn,
     available_tokens,
@@ -94,6 +95,11 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn]:
         if not hit.whole and hit.handle not in texts:
             texts[hit.handle] = str((yield from expand(run, hit.handle)))
     tokens = room - FRAME_TOKENS
+    replaced = run.fold.ledger.superseded_texts()
+    for hit in hits:
+        for old in replaced.get(hit.position, ()):
+            # An old rule or value must not come back as if it held.
+            texts[hit.handle] = texts.get(hit.handle, hit.text).replace(old, REPLACED)
     calls_tools = any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep))
     most = int(tokens * speech_share(view)) if calls_tools else tokens
     turns = choose_turns(hits, texts, most, view.counter, query)
