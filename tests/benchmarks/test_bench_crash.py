@@ -107,7 +107,7 @@ def test_a_call_that_was_run_twice_or_unrecorded_is_told(crashed, effects, fault
 
 def test_a_process_that_dies_by_itself_is_told(tmp_path, monkeypatch):
     (tmp_path / "run.db").write_bytes(b"no database" * 100)
-    found = bench_crash(str(tmp_path / "run.db"), tmp_path, 1)
+    found = bench_crash(str(tmp_path / "run.db"), tmp_path, 6)  # on a busy machine a kill may come before the end
     assert [each for each in found.faults if "ended by itself" in each]
     assert [each for each in found.faults if "LogUnreadable" in each]
 
