@@ -196,7 +196,7 @@ class MemoryMachine(ErasingMachine):
     def whole_history_again(self, explicit: bool) -> None:
         assert self.transcript is not None
         if len(self.transcript) == 1:
-            explicit = True  # a message alone may be one that is said again
+            return  # a message alone may be one that is said again
         recorded = self.memory.record_messages(self.transcript, "openai", whole=True if explicit else None)
         assert recorded.first == recorded.last, "a history that was recorded already was recorded again"
 
