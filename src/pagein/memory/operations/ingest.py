@@ -24,6 +24,7 @@ from pagein.events.protocol import (
     USER_PREFIX,
     as_current_prompt,
     fingerprint,
+    is_same_item,
 )
 from pagein.events.steps import ActionStep, Observation, SystemPromptStep, as_text
 from pagein.formats import Format, Item
@@ -256,7 +257,9 @@ class _ListReader:
 
     def _select_lone(self, items: Sequence[Item], mark: bytes, chain: Sequence[bytes]) -> Selection:
         """One message: new, unless it is all that was recorded, or the seed of a program that was started again."""
-        if mark != chain[0] or isinstance(items[0], Observation):
+        # A result may be that of another call with the same words.
+        is_other_result = isinstance(items[0], Observation) and len(chain) > 1 and not self.whole
+        if not is_same_item(chain[0], mark) or is_other_result:
             if self.whole:
                 raise FormatError("the list shares nothing with this run. Hand over only what is new with whole=False")
             return self._selection(items, habit=self.state.habit, is_loose=True)
