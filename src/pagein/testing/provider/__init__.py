@@ -1,0 +1,14 @@
+"""A scripted provider over HTTP: a window, legality, a prompt cache with prices, streams, and faults on request.
+
+    provider = ScriptedProvider(ToolLoop(calls=20, size=4_000), window=20_000)
+    with serve_app(provider) as url:
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="x")
+
+It speaks Anthropic's messages, OpenAI's chat completions and the Responses API. It is an ASGI app without a framework.
+"""
+
+from pagein.testing.provider.app import Fault, Received, ScriptedProvider
+from pagein.testing.provider.scripts import Answer, Call, ToolLoop
+from pagein.testing.provider.serving import serve_app
+
+__all__ = ["Answer", "Call", "Fault", "Received", "ScriptedProvider", "ToolLoop", "serve_app"]

@@ -1,0 +1,324 @@
+"""The scripted provider as an ASGI app: it checks every request, counts it, and answers by its script or with a fault."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pagein.formats import format_named
+from pagein.testing.provider.prompt_cache import PromptCache, Reading
+from pagein.testing.provider.scripts import Protocol, Question, Script
+from pagein.testing.provider.wire import PATHS, Event, answer_events, error_body, whole_answer
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+FORMATS: Mapping[Protocol, str] = {"messages": "anthropic", "chat": "openai", "responses": "openai-responses"}
+
+FaultKind = Literal[
+    "rate-limit", "overloaded", "overflow", "overflow-event", "error-event", "cut", "silence", "bad-json", "bare-500"
+]
+OverflowSpelling = Literal["anthropic", "openai", "bare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault in the place of an answer, or in the middle of it.
+
+    ``overflow-event`` and ``error-event`` are errors as the first event of a stream and behind some; ``cut`` closes the
+    connection in the middle; ``silence`` answers nothing, and ends when the client hangs up.
+    """
+
+    kind: FaultKind
+    window: int = 0
+    """Tokens that an overflow names; 0 names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A request as it came in, and the provider's judgement of it. ``headers`` have names in lower case."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+    reading: Reading = field(default_factory=lambda: Reading(0, 0, 0, 0))
+    is_over: bool = False
+    problems: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    is_compaction: bool = False
+    fault: Fault | None = None
+
+
+@dataclass(slots=True)
+class ScriptedProvider:
+    """A provider with a window of ``window`` tokens (0: none), which answers by ``script``.
+
+    ``faults`` are by the number of the request, from 0. ``pause`` is the time between two events of a stream, in seconds.
+    ``received`` has every request to a model; ``others`` those to any other address.
+    """
+
+    script: Script
+    window: int = 0
+    spelling: OverflowSpelling = "anthropic"
+    faults: Mapping[int, Fault] = field(default_factory=dict)
+    pause: float = 0.0
+    received: list[Received] = field(default_factory=list)
+    others: list[Received] = field(default_factory=list)
+    hangups: int = 0
+    cache: PromptCache = field(default_factory=PromptCache)
+
+    @property
+    def over(self) -> int:
+        """The number of requests that did not fit the window."""
+        return sum(request.is_over for request in self.received)
+
+    @property
+    def illegal(self) -> tuple[str, ...]:
+        """What is wrong with requests, first problem of each."""
+        return tuple(request.problems[0] for request in self.received if request.problems)
+
+    @property
+    def compactions(self) -> int:
+        """The number of requests in which a client had the model compact its history."""
+        return sum(request.is_compaction for request in self.received)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        raw = await _read_body(receive)
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        path = str(scope["path"])
+        body = _parse(raw)
+        if scope["method"] != "POST" or path not in PATHS:
+            self.others.append(Received(path, headers, body))
+            await self._answer_other(path, body, raw, send)
+            return
+        protocol = PATHS[path]
+        number = len(self.received)
+        request = self._receive(protocol, path, headers, body, self.faults.get(number))
+        self.received.append(request)
+        exchange = _Exchange(self, protocol, number, request, receive, send)
+        await exchange.run()
+
+    def _receive(
+        self, protocol: Protocol, path: str, headers: Mapping[str, str], body: Any, fault: Fault | None
+    ) -> Received:
+        if not isinstance(body, dict):
+            return Received(path, headers, body, problems=("the body is not JSON",), fault=fault)
+        question = _question(protocol, body)
+        tokens = self.cache.count(body)
+        is_over = bool(self.window) and tokens > self.window
+        form = format_named(FORMATS[protocol])
+        problems = form.problems(_messages(protocol, body))
+        # Anthropic takes a system message in mid-conversation with a beta header; the format's rules do not know it.
+        if "mid-conversation" in headers.get("anthropic-beta", ""):
+            problems = tuple(problem for problem in problems if ".role: system" not in problem)
+        is_refused = is_over or bool(problems) or fault is not None
+        reading = Reading(tokens, 0, 0, 0)
+        if not is_refused or (fault is not None and fault.kind == "cut"):
+            reading = self.cache.read(body, explicit=protocol == "messages")
+        return Received(path, headers, body, reading, is_over, problems, question.tools, question.is_compaction, fault)
+
+    async def _answer_other(self, path: str, body: Any, raw: bytes, send: Send) -> None:
+        if path == "/v1/messages/count_tokens" and isinstance(body, dict):
+            await _send_json(send, 200, {"input_tokens": self.cache.count(body)})
+        elif path == "/v1/responses/input_tokens" and isinstance(body, dict):
+            tokens = self.cache.count(body)
+            await _send_json(send, 200, {"object": "response.input_tokens", "input_tokens": tokens})
+        elif path == "/v1/models":
+            await _send_json(send, 200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
+        elif path == "/echo":
+            await _send(send, 200, raw, {"content-type": "application/octet-stream", "x-scripted": "echo"})
+        else:
+            await _send_json(send, 404, error_body("messages", 404, "not_found_error", f"no {path}"))
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """One request and its answer."""
+
+    provider: ScriptedProvider
+    protocol: Protocol
+    number: int
+    request: Received
+    receive: Receive
+    send: Send
+
+    async def run(self) -> None:
+        """Answer, until the client hangs up."""
+        answering = asyncio.ensure_future(self._answer())
+        leaving = asyncio.ensure_future(self._wait_for_hangup())
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            self.provider.hangups += 1
+            answering.cancel()
+        leaving.cancel()
+        results = await asyncio.gather(answering, leaving, return_exceptions=True)
+        if isinstance(results[0], _Cut):
+            raise results[0]  # the server closes the connection without an end
+
+    async def _wait_for_hangup(self) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+    async def _answer(self) -> None:
+        request, body = self.request, self.request.body
+        if not isinstance(body, dict) or request.problems:
+            problem = request.problems[0]
+            await self._fail(400, "invalid_request_error", problem)
+            return
+        if request.is_over:
+            await self._overflow(self.provider.window)
+            return
+        is_streamed = bool(body.get("stream"))
+        fault = request.fault
+        if fault is not None and not (is_streamed and fault.kind in ("cut", "error-event", "overflow-event")):
+            await self._break(fault)
+            return
+        answer = self.provider.script(_question(self.protocol, body))
+        model = str(body.get("model", "scripted"))
+        if not is_streamed:
+            whole = whole_answer(self.protocol, model, self.number, answer, request.reading)
+            await _send_json(self.send, 200, whole, {"request-id": f"req_{self.number}"})
+            return
+        options = body.get("stream_options") or {}
+        with_usage = bool(options.get("include_usage"))
+        events = list(answer_events(self.protocol, model, self.number, answer, request.reading, with_usage=with_usage))
+        await self._stream(events)
+
+    async def _stream(self, events: list[Event]) -> None:
+        fault = self.request.fault
+        head = {"content-type": "text/event-stream; charset=utf-8", "request-id": f"req_{self.number}"}
+        await self.send({"type": "http.response.start", "status": 200, "headers": _pairs(head)})
+        for at, event in enumerate(self._with_fault(events, fault)):
+            if fault is not None and fault.kind == "cut" and at == len(events) // 2:
+                raise _Cut
+            await self.send({"type": "http.response.body", "body": event.encode(), "more_body": True})
+            if self.provider.pause:
+                await asyncio.sleep(self.provider.pause)
+        await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _with_fault(self, events: list[Event], fault: Fault | None) -> Iterator[Event]:
+        if fault is None or fault.kind == "cut":
+            yield from events
+            return
+        is_overflow = fault.kind == "overflow-event"
+        yield from events[: 2 if self.protocol == "responses" and is_overflow else 0 if is_overflow else 3]
+        message = self._overflow_message(fault.window)[1] if is_overflow else "Overloaded"
+        kind = "invalid_request_error" if is_overflow else "overloaded_error"
+        if self.protocol == "responses":
+            code = "context_length_exceeded" if is_overflow else "server_error"
+            response = {"id": f"resp_{self.number:06}", "object": "response", "status": "failed", "output": []}
+            failed = {**response, "error": {"code": code, "message": message}}
+            yield Event("response.failed", {"type": "response.failed", "sequence_number": 2, "response": failed})
+        else:
+            yield Event("error" if self.protocol == "messages" else "", error_body(self.protocol, 200, kind, message))
+
+    async def _break(self, fault: Fault) -> None:
+        match fault.kind:
+            case "rate-limit":
+                head = {"retry-after": "7", "x-ratelimit-remaining-requests": "0"}
+                await self._fail(429, "rate_limit_error", "Rate limit reached", head)
+            case "overloaded":
+                await self._fail(529, "overloaded_error", "Overloaded")
+            case "overflow" | "overflow-event":
+                await self._overflow(fault.window)
+            case "silence":
+                await asyncio.sleep(3_600)
+            case "bad-json":
+                await _send(self.send, 200, b'{"id": "msg_1", "content": [', {"content-type": "application/json"})
+            case "cut":
+                head = {"content-type": "application/json", "content-length": "400"}
+                await self.send({"type": "http.response.start", "status": 200, "headers": _pairs(head)})
+                await self.send({"type": "http.response.body", "body": b'{"id": ', "more_body": True})
+                raise _Cut
+            case "bare-500" | "error-event":
+                await _send(self.send, 500, b"Internal Server Error", {"content-type": "text/plain"})
+
+    async def _overflow(self, window: int) -> None:
+        status, message, code = self._overflow_message(window)
+        await self._fail(status, "invalid_request_error", message, code=code)
+
+    def _overflow_message(self, window: int) -> tuple[int, str, str]:
+        tokens = self.request.reading.tokens
+        match self.provider.spelling:
+            case "anthropic":
+                suffix = f": {tokens} tokens > {window} maximum" if window else ""
+                return 400, f"prompt is too long{suffix}", ""
+            case "openai":
+                named = f" This model's maximum context length is {window} tokens." if window else ""
+                text = f"Your input exceeds the context window of this model.{named}"
+                return 400, text, "context_length_exceeded"
+            case "bare":
+                return 413, "Input is too long for requested model.", ""
+
+    async def _fail(
+        self, status: int, kind: str, message: str, head: Mapping[str, str] | None = None, *, code: str = ""
+    ) -> None:
+        await _send_json(self.send, status, error_body(self.protocol, status, kind, message, code), head)
+
+
+class _Cut(Exception):
+    """The connection is closed in the middle of an answer."""
+
+
+def _messages(protocol: Protocol, body: Mapping[str, Any]) -> Any:
+    """The messages of a request, and Anthropic's system, as its format checks them."""
+    if protocol != "responses":
+        return {"messages": body.get("messages"), **({"system": body["system"]} if body.get("system") else {})}
+    rows = body.get("input")
+    return [{"role": "user", "content": rows}] if isinstance(rows, str) else rows
+
+
+def _question(protocol: Protocol, body: Mapping[str, Any]) -> Question:
+    tools = [tool for tool in body.get("tools") or () if isinstance(tool, Mapping)]
+    names = [tool.get("name") or (tool.get("function") or {}).get("name") for tool in tools]
+    return Question(protocol, body, tuple(str(name) for name in names if name))
+
+
+def _parse(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+async def _read_body(receive: Receive) -> bytes:
+    chunks: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return b"".join(chunks)
+        chunks.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(chunks)
+
+
+def _pairs(head: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in head.items()]
+
+
+async def _send(send: Send, status: int, body: bytes, head: Mapping[str, str]) -> None:
+    pairs = _pairs({**head, "content-length": str(len(body))})
+    await send({"type": "http.response.start", "status": status, "headers": pairs})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def _send_json(send: Send, status: int, body: Any, head: Mapping[str, str] | None = None) -> None:
+    await _send(send, status, json.dumps(body).encode(), {"content-type": "application/json", **(head or {})})
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
