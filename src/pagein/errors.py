@@ -62,14 +62,18 @@ class BudgetError(PageinError):
 class OverBudget(BudgetError):
     """The view exceeds the budget and no more steps may be removed. Raise the budget, unpin, or shorten ``steps``.
 
-    ``needed`` and ``limit`` are in tokens; ``steps`` are the handles of the steps that must stay.
+    ``needed`` and ``limit`` are in tokens; ``steps`` are the handles of the steps that must stay. ``beside`` are the
+    tokens that this request keeps free beside the view; ``limit`` is without them.
     """
 
-    def __init__(self, needed: int, limit: int, steps: Sequence[str]) -> None:
-        self.needed, self.limit, self.steps = needed, limit, tuple(steps)
+    def __init__(self, needed: int, limit: int, steps: Sequence[str], beside: int = 0) -> None:
+        self.needed, self.limit, self.steps, self.beside = needed, limit, tuple(steps), beside
+        staying = f"{', '.join(self.steps)} may not leave" if self.steps else "nothing more may leave"
+        kept_free = f" besides {beside} that this request keeps free (reserve, tools)" if beside else ""
+        cure = f"keep free {needed - limit} less, or " if 0 < needed - limit <= beside else ""
         super().__init__(
-            f"the smallest view needs {needed} tokens, the budget is {limit}: {', '.join(self.steps)} may not "
-            f"leave. Raise the budget to {needed} or more, unpin what is no longer needed, or shorten those steps."
+            f"the smallest view needs {needed} tokens, the budget is {max(0, limit)}{kept_free}: {staying}. To fit, {cure}raise "
+            f"the budget by {needed - limit} or more, unpin what is no longer needed, or shorten those steps."
         )
 
 

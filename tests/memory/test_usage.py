@@ -42,4 +42,4 @@ def test_a_missing_or_a_repeated_report_changes_nothing():
     for _ in range(4):
         memory.view()
         memory.observe_usage(Usage(0))
-    assert memory._runtime.state.usage.limit(memory.budget) == 50_000
+    assert memory._runtime.state.usage.limit() == 50_000

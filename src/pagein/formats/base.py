@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from pagein.events.messages import Message
@@ -41,6 +41,13 @@ class Format(Protocol):
 
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Render a tool's definition: its ``name``, ``description``, and ``parameters`` as a JSON schema."""
+        ...
+
+    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
+        """Count the tokens of a request's tools, as this format writes them: an upper bound, what the provider adds included.
+
+        ``tools`` are plain JSON; ``count`` counts a text.
+        """
         ...
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:

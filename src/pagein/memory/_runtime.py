@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from pagein._common.flows import drive
+from pagein._common.validation import is_whole_number
 from pagein.backends.base import stored_log
 from pagein.context.view.view import Report, View
-from pagein.errors import Conflict, Illegal, LogClosed, LogErased, LogUnreadable, LogUnwritable
+from pagein.errors import (
+    ConfigurationError,
+    Conflict,
+    FormatError,
+    Illegal,
+    LogClosed,
+    LogErased,
+    LogUnreadable,
+    LogUnwritable,
+)
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
 from pagein.formats import Format, format_named
+from pagein.formats.parsing import to_plain_json
 from pagein.formats.raw_messages import choose_format, rename_roles
 from pagein.formats.sdk_objects import unwrap_request
 from pagein.log.base import Entry, Log, StoredLog, Verification
@@ -46,6 +57,8 @@ from pagein.memory.operations.load import catch_up
 from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.options import Options, build_state, check_session, check_usage, resolve_embedder
 from pagein.memory.search_runtime import SearchRuntime
+from pagein.memory.tools import tools
+from pagein.tokens.budget import RequestRoom
 
 if TYPE_CHECKING:
     from pagein.facts.store import Facts
@@ -217,6 +230,30 @@ class MemoryRuntime:
         unwrapped = rename_roles(unwrap_request(messages), self.roles)
         form = choose_format(unwrapped, self.format) if format is None else format_named(format)
         return read_transcript(form, unwrapped, observations)
+
+    def request_room(self, reserve: int, tools: Any, format: str | None = None) -> RequestRoom:
+        """The tokens that a request needs beside its view. Raises ConfigurationError."""
+        if not is_whole_number(reserve) or reserve < 0:
+            raise ConfigurationError(f"reserve is a number of tokens, 0 or more, not {reserve!r:.100}")
+        if tools is None:
+            return RequestRoom(reserve)
+        given = [tools] if isinstance(tools, Mapping) else tools
+        try:
+            if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+                raise FormatError("tools is no list")
+            plain = [to_plain_json(tool, f"tools[{at}]", encode_bytes=True) for at, tool in enumerate(given)]
+        except FormatError as error:
+            raise ConfigurationError(
+                f"tools is the list of tool definitions that the request has, as JSON or SDK objects: {error}"
+            ) from error
+        return RequestRoom(reserve, self.format_of(format).count_tools(plain, self.state.counter.text))
+
+    def tools(self, format: str | None) -> list[dict[str, Any]]:
+        """The library's tools in a format. The host has them from now on, so every view leaves room for them."""
+        form = self.format_of(format)
+        definitions = tools(form.name)
+        self.state.usage.own_tools = form.count_tools(definitions, self.state.counter.text)
+        return definitions
 
     def render(self, view: View, format: str | None) -> dict[str, Any]:
         """The view as a provider's request, remembered as the last one. Raises Illegal."""

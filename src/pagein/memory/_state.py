@@ -22,6 +22,7 @@ from pagein.events.protocol import body_fingerprints, erased_fingerprint
 from pagein.events.steps import ActionStep, MemoryStep, Observation, TaskStep, as_text
 from pagein.log.base import Entry
 from pagein.tokens import Budget, TokenCounter
+from pagein.tokens.budget import RequestRoom
 from pagein.tokens.calibration import Calibration
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 KNOWN_WINDOW_SHARE = 0.98
 """Share of a provider's window, where its error named it, that the next request may have."""
+
+RECENT_ROOMS = 3
+"""Requests before this one of which one must keep as much free for a compaction to be recorded for it. A host may
+alternate between kinds of requests: an agent's with tools, and one without any."""
 
 REFUSED_REQUEST_SHARE = 0.75
 """Share of the refused request that the next one may have, where the provider's window is not known."""
@@ -168,22 +173,50 @@ class UsageState:
     """The last request that both counted: its count here, and the provider's."""
     last_view: View | None = None
     """The last view, with the page-in behind it."""
+    counted_tools: int | None = None
+    """The count of the last request's tools; None where the host did not hand them over."""
+    own_tools: int = 0
+    """The count of the library's tools, once the host was given them: each of its requests has them."""
+    recent_rooms: tuple[int, ...] = ()
+    """Tokens that the last requests kept free, oldest first."""
 
-    def limit(self, budget: Budget | None = None) -> int:
-        """The limit of a budget, or of the run's, in tokens as they are counted here."""
-        return max(1, self.calibration.max_count((budget or self.budget).limit))
+    def limit(self) -> int:
+        """The limit of the run's views, in tokens as they are counted here."""
+        return self.limit_beside(self.room_beside(RequestRoom()))
+
+    def limit_beside(self, tokens: int, budget: Budget | None = None) -> int:
+        """The limit where a request keeps so many tokens free; of another budget if one is given."""
+        return max(1, self.calibration.max_count((budget or self.budget).limit - tokens))
+
+    def room_beside(self, room: RequestRoom) -> int:
+        """The tokens that a request keeps free beyond what the budget reserves."""
+        tools = self.own_tools if room.tools is None else room.tools
+        return room.reserve + max(0, tools - self.budget.tools)
+
+    def standing_room(self, beside: int) -> int:
+        """The part of a request's room that others had too: a compaction for it will also serve the next one.
+
+        A room that one request has alone is kept free in its view alone: what leaves for it is back in the next view.
+        """
+        return min(beside, max(self.room_beside(RequestRoom()), *self.recent_rooms, 0))
+
+    def note_request(self, view: View, room: RequestRoom) -> None:
+        """Note the view of a request, and the room beside it."""
+        self.recent_rooms = (*self.recent_rooms, self.room_beside(room))[-RECENT_ROOMS:]
+        self.counted, self.counted_tools, self.last_view = view.tokens, room.tools, view
 
     def learn(self, reported: int) -> None:
         """Compare a provider's count of the last request with the count made here.
 
-        A budget that reserves nothing for tools does not know their cost. Then the growth since the last report is
-        compared, in which that cost cancels out; an exact counter learns nothing from it.
+        Where neither the request nor the budget says what tools cost, the growth since the last report is compared,
+        in which that cost cancels out; an exact counter learns nothing from it.
         """
         counted, self.counted = self.counted, 0
         if not counted or reported <= 0:
             return
-        if self.budget.tools:
-            self.calibration = self.calibration.observe(counted + self.budget.tools, reported)
+        tools = self.budget.tools if self.counted_tools is None else self.counted_tools
+        if tools or self.counted_tools is not None:
+            self.calibration = self.calibration.observe(counted + tools, reported)
         elif self.last_report is not None and not self.calibration.exact:
             counted_growth, reported_growth = counted - self.last_report[0], reported - self.last_report[1]
             if counted_growth * reported_growth > 0:
@@ -408,7 +441,12 @@ class RunState:
             self.counter,
             self.callbacks,
             FoldedLog(Fold(self.counter)),
-            UsageState(self.usage.budget, self.usage.calibration),
+            UsageState(
+                self.usage.budget,
+                self.usage.calibration,
+                own_tools=self.usage.own_tools,
+                recent_rooms=self.usage.recent_rooms,
+            ),
             TranscriptState(repairs=self.transcript.repairs),
             PageInState(self.page_in.share),
             FactsBlockState(self.facts_block.is_on, self.facts_block.placement),

@@ -31,7 +31,7 @@ from pagein.memory.operations.summarize import collect_summary
 from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.operations.view import make_filtered_view, make_view
 from pagein.memory.options import Options, RecallFilters, check_count, check_usage
-from pagein.memory.tools import call_tool, tools
+from pagein.memory.tools import call_tool
 from pagein.tokens import Budget
 
 if TYPE_CHECKING:
@@ -139,8 +139,11 @@ class AgentMemory:
         return self._runtime.use_facts()
 
     def tools(self, format: str | None = None) -> list[dict[str, Any]]:
-        """The tools that a model may be offered, in its provider's format: recall, expand, pin, note, forget and more."""
-        return tools(self._runtime.format.name if format is None else format)
+        """The tools that a model may be offered, in its provider's format: recall, expand, pin, note, forget and more.
+
+        From now on every view leaves room for them, unless the budget or the request's ``tools`` say what tools cost.
+        """
+        return self._runtime.tools(format)
 
     @property
     def repairs(self) -> tuple[str, ...]:
@@ -218,9 +221,14 @@ class AgentMemory:
 
     # The view
 
-    def view(self) -> View:
-        """Make the view for the model, within budget; what leaves it is recorded. Raises OverBudget."""
-        return self._take_turn(make_view)
+    def view(self, *, reserve: int = 0, tools: Any = None) -> View:
+        """Make the view for the model, within budget; what leaves it is recorded. Raises OverBudget.
+
+        ``reserve`` are tokens to keep free in this request: for its output, or a system prompt that the host adds. ``tools``
+        are the definitions of all tools that the request has; what they cost beyond ``budget.tools`` is kept free too.
+        What one request alone needs leaves its view alone; a compaction is recorded where others needed as much.
+        """
+        return self._take_turn(make_view, self._runtime.request_room(reserve, tools))
 
     def to_messages(
         self,
@@ -229,20 +237,27 @@ class AgentMemory:
         summary_mode: bool = False,
         keep_last_n: int | None = None,
         max_tokens: int | None = None,
+        reserve: int = 0,
+        tools: Any = None,
     ) -> list[dict[str, Any]]:
         """The view as a provider's messages: within budget, legal, and with the last request's prefix kept.
 
         ``summary_mode`` leaves out system prompts, plans and the model's prose (smolagents), ``keep_last_n`` shows
         only the last n actions, ``max_tokens`` is another budget for this call; none of the three records anything.
-        Raises OverBudget.
+        ``reserve`` and ``tools`` keep room for the request, as in ``view``. Raises OverBudget.
         """
-        view = self._take_turn(make_filtered_view, summary_mode, check_count(keep_last_n), max_tokens)
+        room = self._runtime.request_room(reserve, tools, format)
+        view = self._take_turn(make_filtered_view, summary_mode, check_count(keep_last_n), max_tokens, room)
         messages: list[dict[str, Any]] = self._runtime.render(view, format)["messages"]
         return messages
 
-    def to_request(self, format: str | None = None) -> dict[str, Any]:
-        """The view as the provider's keyword arguments: its messages, and ``system`` where it stands apart."""
-        return keywords(format or self._runtime.format.name, self._runtime.render(self.view(), format))
+    def to_request(self, format: str | None = None, *, reserve: int = 0, tools: Any = None) -> dict[str, Any]:
+        """The view as the provider's keyword arguments: its messages, and ``system`` where it stands apart.
+
+        ``reserve`` and ``tools`` keep room for the request, as in ``view``; add the tools yourself. Raises OverBudget.
+        """
+        view = self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))
+        return keywords(format or self._runtime.format.name, self._runtime.render(view, format))
 
     def compact(self, *, wait: bool = False) -> Compaction | None:
         """Compact now, whatever the view costs; None if nothing would get smaller.

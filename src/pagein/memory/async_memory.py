@@ -35,7 +35,7 @@ from pagein.memory.operations.summarize import collect_summary
 from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.operations.view import make_filtered_view, make_view
 from pagein.memory.options import Options, RecallFilters, check_count, check_usage
-from pagein.memory.tools import call_tool, tools
+from pagein.memory.tools import call_tool
 from pagein.tokens import Budget
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class AsyncAgentMemory:
 
     def tools(self, format: str | None = None) -> list[dict[str, Any]]:
         """See AgentMemory.tools."""
-        return tools(self._runtime.format.name if format is None else format)
+        return self._runtime.tools(format)
 
     @property
     def repairs(self) -> tuple[str, ...]:
@@ -210,9 +210,9 @@ class AsyncAgentMemory:
 
     # The view
 
-    async def view(self) -> View:
+    async def view(self, *, reserve: int = 0, tools: Any = None) -> View:
         """See AgentMemory.view."""
-        return await self._take_turn(make_view)
+        return await self._take_turn(make_view, self._runtime.request_room(reserve, tools))
 
     async def to_messages(
         self,
@@ -221,15 +221,19 @@ class AsyncAgentMemory:
         summary_mode: bool = False,
         keep_last_n: int | None = None,
         max_tokens: int | None = None,
+        reserve: int = 0,
+        tools: Any = None,
     ) -> list[dict[str, Any]]:
         """See AgentMemory.to_messages."""
-        view = await self._take_turn(make_filtered_view, summary_mode, check_count(keep_last_n), max_tokens)
+        room = self._runtime.request_room(reserve, tools, format)
+        view = await self._take_turn(make_filtered_view, summary_mode, check_count(keep_last_n), max_tokens, room)
         messages: list[dict[str, Any]] = self._runtime.render(view, format)["messages"]
         return messages
 
-    async def to_request(self, format: str | None = None) -> dict[str, Any]:
+    async def to_request(self, format: str | None = None, *, reserve: int = 0, tools: Any = None) -> dict[str, Any]:
         """See AgentMemory.to_request."""
-        return keywords(format or self._runtime.format.name, self._runtime.render(await self.view(), format))
+        view = await self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))
+        return keywords(format or self._runtime.format.name, self._runtime.render(view, format))
 
     async def compact(self, *, wait: bool = False) -> Compaction | None:
         """See AgentMemory.compact."""

@@ -10,6 +10,14 @@ from pagein.errors import BudgetError
 
 
 @dataclass(frozen=True, slots=True)
+class RequestRoom:
+    """Tokens that one request needs beside its view. ``tools`` is None where the host did not hand its tools over."""
+
+    reserve: int = 0
+    tools: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """Tokens the view may use: the model's window less reserves for its output, the tools and a margin.
 

@@ -7,7 +7,7 @@ unchanged with its turn, and only to Anthropic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -115,6 +115,10 @@ class Anthropic:
         """Return the tool with its ``input_schema``."""
         named = {key: definition[key] for key in ("name", "description")}
         return {**named, "input_schema": definition["parameters"]}
+
+    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
+        """Count the tools by their JSON, and the system prompt that Anthropic adds for them."""
+        return rendering.count_tools(tools, count, rendering.ANTHROPIC_TOOL_PROMPT_TOKENS)
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
         """Count the fields and blocks of Anthropic's messages; a request's ``system`` is one more."""

@@ -8,7 +8,7 @@ the HTTP API does; ``keywords`` gives boto3 the bytes that it asks for.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,6 +107,10 @@ class Bedrock:
         """Return the tool as a ``toolSpec``; a request has them as ``toolConfig={"tools": [...]}``."""
         named = {key: definition[key] for key in ("name", "description")}
         return {"toolSpec": {**named, "inputSchema": {"json": definition["parameters"]}}}
+
+    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
+        """Count the tools by their JSON, and the system prompt that Anthropic adds for them."""
+        return rendering.count_tools(tools, count, rendering.ANTHROPIC_TOOL_PROMPT_TOKENS)
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:  # noqa: ARG002 - the messages suffice
         """Count the blocks without a ``type``, as only Converse has them."""

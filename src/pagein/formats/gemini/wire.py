@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -119,6 +119,10 @@ class Gemini:
         """Return the tool as a declaration; a request has them as ``tools=[{"function_declarations": [...]}]``."""
         named = {key: definition[key] for key in ("name", "description")}
         return {**named, "parametersJsonSchema": definition["parameters"]}
+
+    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
+        """Count the tools by their JSON."""
+        return rendering.count_tools(tools, count)
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
         """Count the contents, which have ``parts``; a request with ``contents`` is certain."""

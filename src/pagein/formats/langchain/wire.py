@@ -8,7 +8,7 @@ unread, and so are messages of unknown types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -104,6 +104,10 @@ class LangChain:
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool as OpenAI's chat completions take it."""
         return {"type": "function", "function": dict(definition)}
+
+    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
+        """Count the tools by their JSON."""
+        return rendering.count_tools(tools, count)
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:  # noqa: ARG002 - never guessed
         """Return 0: the format must be named, as its messages are shaped like OpenAI's."""

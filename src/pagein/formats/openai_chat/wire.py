@@ -13,7 +13,7 @@ that a tool returned is sent in a user message behind the results of its turn, a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +103,10 @@ class OpenAIChat:
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool as a ``function``."""
         return {"type": "function", "function": dict(definition)}
+
+    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
+        """Count the tools by their JSON."""
+        return rendering.count_tools(tools, count)
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:  # noqa: ARG002 - the messages suffice
         """Count the roles, fields and parts of OpenAI's chat completions."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -128,6 +128,10 @@ class OpenAIResponses:
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool as a flat ``function``."""
         return {"type": "function", **definition}
+
+    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
+        """Count the tools by their JSON."""
+        return rendering.count_tools(tools, count)
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
         """Count the items and parts of the Responses API; a request with ``input`` is certain."""

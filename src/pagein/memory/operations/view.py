@@ -21,24 +21,50 @@ from pagein.memory.operations.compact import commit_plan
 from pagein.memory.operations.page_in import add_page_in
 from pagein.memory.operations.summarize import collect_summary, start_due_summary
 from pagein.tokens import Budget
+from pagein.tokens.budget import RequestRoom
 
 MAX_PLANS = 8
 """Plans that are joined in one turn, at most: each makes the view smaller."""
 
 
-def make_view(run: RunState) -> Flow[View]:
-    """Make the view within budget; record first what leaves it. Raises OverBudget."""
-    return (yield from retry_if_library_wrote(run, lambda: _make_view_once(run)))
+NO_ROOM = RequestRoom()
+
+
+def make_view(run: RunState, room: RequestRoom = NO_ROOM) -> Flow[View]:
+    """Make the view within budget, with this room kept free; record first what leaves it. Raises OverBudget."""
+    beside = run.usage.room_beside(room)
+    try:
+        _check_room(run.usage.budget, beside)
+        return (yield from retry_if_library_wrote(run, lambda: _make_view_once(run, room)))
+    except OverBudget as error:
+        raise OverBudget(error.needed, error.limit, error.steps, beside) from None
 
 
 def make_filtered_view(
-    run: RunState, summary_mode: bool, keep_last_n: int | None, max_tokens: int | None
+    run: RunState, summary_mode: bool, keep_last_n: int | None, max_tokens: int | None, room: RequestRoom = NO_ROOM
 ) -> Flow[View]:
     """Make the view, or with a filter another one that records nothing. Raises OverBudget."""
     if not summary_mode and keep_last_n is None and max_tokens is None:
-        return (yield from make_view(run))
+        return (yield from make_view(run, room))
     budget = run.usage.budget if max_tokens is None else Budget(max_tokens)
-    view = run.fold.view(run.usage.limit(budget))
+    beside = run.usage.room_beside(room) if max_tokens is None else room.reserve + (room.tools or 0)
+    try:
+        _check_room(budget, beside)
+        return _plan_filtered_view(run, budget, beside, summary_mode=summary_mode, keep_last_n=keep_last_n)
+    except OverBudget as error:
+        raise OverBudget(error.needed, error.limit, error.steps, beside) from None
+
+
+def _check_room(budget: Budget, beside: int) -> None:
+    """Raise OverBudget if a request keeps the whole budget free."""
+    if beside >= budget.limit:
+        raise OverBudget(1, budget.limit - beside, ())
+
+
+def _plan_filtered_view(
+    run: RunState, budget: Budget, beside: int, *, summary_mode: bool, keep_last_n: int | None
+) -> View:
+    view = run.fold.view(run.usage.limit_beside(beside, budget))
     view = filter_view(view, summary_mode=summary_mode, keep_last_n=keep_last_n)
     ledger, _ = _reserve(run, view)
     plan, _ = _plan_in_first(run.policy, view, budget, (*(view.limit - tokens for tokens in ledger), view.limit))
@@ -46,27 +72,55 @@ def make_filtered_view(
     return with_ledger(view, run.fold.ledger, run.fold.ledger_blocks) if view.has_replaced_entries else view
 
 
-def _make_view_once(run: RunState) -> Flow[View]:
+def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
     if run.summaries.job is not None:
         yield from collect_summary(run, 0.0)
-    limit = run.usage.limit()
+    beside = run.usage.room_beside(room)
+    limit, request_limit = run.usage.limit_beside(run.usage.standing_room(beside)), run.usage.limit_beside(beside)
     if run.facts_block.is_on or run.fold.facts_tokens:
         yield from facts_block.ensure_head_block(run, limit)
     view = run.fold.view(limit)
     if view.tokens > limit * AHEAD_OF_NEED_SHARE:
         run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
+    narrow = None if request_limit == limit else _narrow_view(run, view, (), request_limit)  # raises before any write
     view, facts = yield from _fit_with_facts(run, view)
     if run.summaries.summarizer is not None:
         ledger, turns = _reserve(run, view)
         yield from start_due_summary(run, replace(view, limit=max(1, limit - ledger[0] - turns)))
+    if narrow is not None:
+        limit = request_limit
+        try:
+            view, facts = _narrow_view(run, view, facts, limit)
+        except OverBudget:
+            view, facts = narrow  # what was recorded just now stands in the way
     if view.has_replaced_entries:
         view = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks)
     with_facts = view.with_tail(facts) if facts else view
     view = with_facts if with_facts.tokens <= limit else view
     if run.page_in.is_due(view):
+        page_in = run.page_in.cache, run.page_in.search_share
         view = yield from add_page_in(run, view)
-    run.usage.counted, run.usage.last_view = view.tokens, view
+        if narrow is not None:
+            run.page_in.cache, run.page_in.search_share = page_in  # the next view shows other steps
+    run.usage.note_request(view, room)
     return view
+
+
+def _narrow_view(
+    run: RunState, view: View, facts: tuple[ViewEntry, ...], limit: int
+) -> tuple[View, tuple[ViewEntry, ...]]:
+    """Return the view, and its facts, in the smaller limit of this request alone; nothing is recorded.
+
+    Facts give way to what must stay. Raises OverBudget.
+    """
+    view = replace(view, limit=limit, whole_limit=limit)
+    room = limit - sum(entry.tokens for entry in facts)
+    try:
+        plan, _ = _plan_with_reserve(run, view, room if room > 0 else limit)
+    except OverBudget:
+        facts, view = (), facts_block.without_facts(view)
+        plan, _ = _plan_with_reserve(run, view, limit)
+    return (view if plan is None else preview(view, plan.replacements)), facts
 
 
 def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEntry, ...]]]:
