@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from pagein._common.flows import drive
-from pagein._common.validation import is_whole_number
 from pagein.backends.base import stored_log
 from pagein.context.view.view import Report, View
 from pagein.errors import (
@@ -233,7 +232,7 @@ class MemoryRuntime:
 
     def request_room(self, reserve: int, tools: Any, format: str | None = None) -> RequestRoom:
         """The tokens that a request needs beside its view. Raises ConfigurationError."""
-        if not is_whole_number(reserve) or reserve < 0:
+        if type(reserve) is not int or reserve < 0:
             raise ConfigurationError(f"reserve is a number of tokens, 0 or more, not {reserve!r:.100}")
         if tools is None:
             return RequestRoom(reserve)
