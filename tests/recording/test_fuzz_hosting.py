@@ -19,7 +19,7 @@ def test_the_fuzzer_sees_a_list_that_is_taken_for_new(monkeypatch):
 
 def test_the_command_exits_with_1_where_a_talk_failed(monkeypatch, capsys):
     assert main(["hosting", "--seed", "3", "--count", "2"]) == 0
-    assert "2 talks, 0 failed" in capsys.readouterr().out
+    assert "2 runs, 0 failed" in capsys.readouterr().out
 
     def lose_words(talk):
         raise AssertionError(f"the words of {talk.seed} were lost")

@@ -6,7 +6,7 @@ head: of two writers one wins, and the other raises Conflict.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -180,8 +180,11 @@ class LogStore(Protocol):
         """
         ...
 
-    def scrub(self) -> bool:
-        """Overwrite in the files what was erased, where that is the store's task; False where another connection blocked it."""
+    def scrub(self, erased: Collection[str] = ()) -> bool:
+        """Overwrite in the files what was erased, where that is the store's task, and search them for these words of it.
+
+        False where another connection blocked it, or a word is still there.
+        """
         ...
 
     def close(self) -> None:

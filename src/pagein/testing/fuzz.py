@@ -1,6 +1,8 @@
-"""Fuzzers: random talks handed over in every way a host may do it, against an oracle.
+"""Fuzzers: random runs against an oracle.
 
-``python -m pagein.testing.fuzz hosting --seed 1 --count 100`` prints a summary, and exits with 1 if a talk failed. A talk is
+``hosting`` hands talks over in every way a host may do it. ``erasing`` erases steps, and searches all that is left.
+
+``python -m pagein.testing.fuzz hosting --seed 1 --count 100`` prints a summary, and exits with 1 if a run failed. A run is
 known by its seed alone, so a failure is played again with ``--seed N --count 1``.
 """
 
@@ -13,29 +15,36 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from pagein.testing.erased_runs import ErasedRun, play_erased_run
 from pagein.testing.hosting import WAYS, Talk, play_talk
+
+FuzzedRun = Talk | ErasedRun
+"""A run of a fuzzer; ``way`` groups the summary."""
+
+Run = TypeVar("Run", Talk, ErasedRun)
 
 
 @dataclass(slots=True)
 class FuzzReport:
-    """The talks that were played, by way of hosting, and those that failed."""
+    """The runs that were played, by their way, and those that failed."""
 
     played: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
 
-    def add(self, talk: Talk, failure: str) -> None:
-        """Count a talk; ``failure`` is empty for one that passed."""
-        self.played[talk.way] += 1
+    def add(self, run: FuzzedRun, failure: str) -> None:
+        """Count a run; ``failure`` is empty for one that passed."""
+        self.played[run.way] += 1
         if failure:
-            self.failed[talk.way] += 1
-            self.failures.append(f"seed {talk.seed}, {talk.way}, {talk.format}: {failure}")
+            self.failed[run.way] += 1
+            self.failures.append(f"seed {run.seed}, {run.way}, {run.format}: {failure}")
 
     def lines(self, examples: int) -> list[str]:
         """The summary, and the first failures."""
-        ways = [f"  {way:<12} {self.played[way]:>5} talks {self.failed[way]:>5} failed" for way in sorted(self.played)]
-        total = f"{self.played.total()} talks, {self.failed.total()} failed"
+        ways = [f"  {way:<12} {self.played[way]:>5} runs {self.failed[way]:>5} failed" for way in sorted(self.played)]
+        total = f"{self.played.total()} runs, {self.failed.total()} failed"
         return [total, *ways, *self.failures[:examples]]
 
 
@@ -44,31 +53,40 @@ def fuzz_hosting(seed: int, count: int, ways: Sequence[str] = WAYS) -> FuzzRepor
     report = FuzzReport()
     for number in range(seed, seed + count):
         talk = Talk.from_seed(number, ways)
-        report.add(talk, _play(talk))
+        report.add(talk, _play(play_talk, talk))
     return report
 
 
-def _play(talk: Talk) -> str:
-    """Play a talk; return what went wrong in one line, or nothing."""
+def fuzz_erasing(seed: int, count: int) -> FuzzReport:
+    """Play and erase ``count`` runs, from ``seed`` on."""
+    report = FuzzReport()
+    for number in range(seed, seed + count):
+        run = ErasedRun.from_seed(number)
+        report.add(run, _play(play_erased_run, run))
+    return report
+
+
+def _play(play: Callable[[Run], None], run: Run) -> str:
+    """Play a run; return what went wrong in one line, or nothing."""
     try:
-        play_talk(talk)
+        play(run)
     except AssertionError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001 - any error is a failure of the talk
+    except Exception as error:  # noqa: BLE001 - any error is a failure of the run
         place = traceback.extract_tb(error.__traceback__)[-1]
         return f"{type(error).__name__}: {error} ({place.filename.rpartition('/')[2]}:{place.lineno})"
     return ""
 
 
-FUZZERS: dict[str, Callable[[int, int], FuzzReport]] = {"hosting": fuzz_hosting}
+FUZZERS: dict[str, Callable[[int, int], FuzzReport]] = {"hosting": fuzz_hosting, "erasing": fuzz_erasing}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a fuzzer of the command line; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m pagein.testing.fuzz", description=__doc__)
     parser.add_argument("fuzzer", choices=sorted(FUZZERS))
-    parser.add_argument("--seed", type=int, default=1, help="number of the first talk")
-    parser.add_argument("--count", type=int, default=300, help="number of talks")
+    parser.add_argument("--seed", type=int, default=1, help="number of the first run")
+    parser.add_argument("--count", type=int, default=300, help="number of runs")
     parser.add_argument("--examples", type=int, default=10, help="failures to print")
     options = parser.parse_args(arguments)
     start = time.perf_counter()

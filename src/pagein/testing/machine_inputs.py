@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -157,8 +157,8 @@ class UnreliableStore:
         self._disk.snapshots.clear()
         self._store.erase(cuts, at=at)
 
-    def scrub(self) -> bool:
-        return self._store.scrub()
+    def scrub(self, erased: Collection[str] = ()) -> bool:
+        return self._store.scrub(erased)
 
     def close(self) -> None:
         self._store.close()

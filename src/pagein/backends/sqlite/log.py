@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from pagein.backends.sqlite import snapshots as sqlite_snapshots
 from pagein.backends.sqlite.connection import MEMORY, is_busy, open_database, translate_errors
+from pagein.backends.sqlite.residue import has_residue
 from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.events.entries import Body
 from pagein.log.base import Entry, Verification
@@ -448,10 +449,11 @@ class SQLiteStore:
         """See ``LogStore``."""
         self._any_log().erase(cuts, at=at)
 
-    def scrub(self) -> bool:
-        """Write the file anew and empty its WAL, so that no free page and no old frame holds what was erased.
+    def scrub(self, erased: Collection[str] = ()) -> bool:
+        """Write the file anew and empty its WAL, so that no free page and no old frame holds what was erased; search it.
 
-        False where another connection blocked that, or the disk was full. The erasure itself has overwritten
+        False where another connection blocked that, the disk was full, or the file has one of these words in a place
+        that is no entry's: another session may say it in its own right. The erasure itself has overwritten
         the pages with zeros then, and the WAL is emptied when the last connection closes.
         """
         is_whole = True
@@ -463,7 +465,7 @@ class SQLiteStore:
                     is_whole = False
                 else:
                     is_whole = is_whole and not (row and row[0])
-        return is_whole
+            return is_whole and not has_residue(database, self.path, erased)
 
     def close(self) -> None:
         """Release the store's own connection; a second call does nothing."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pagein.events.entries import Checkpoint, Compaction, Replacement, Stub
-from pagein.events.handles import parse_handle, range_handle
+from pagein.events.handles import range_handle
 from pagein.memory.checkpoints.state import RESERVED_PREFIXES, CheckpointState, state_from_json, state_to_json
 from pagein.memory.erasure.redact import ERASED, out_of_view_line, redact_stub
 from pagein.memory.erasure.repetitions import Repetitions, names_position, parse_json
@@ -17,6 +18,8 @@ ErasedParts = Mapping[int, frozenset[int] | None]
 """By position what was erased there: all (None), or the results of these calls."""
 
 _NAMED = "Also named: "
+_LINE_HANDLE = re.compile(r"^\[s(\d{1,15})(?:\.\d{1,9})?\]", re.MULTILINE | re.ASCII)
+"""The handle before a line of an extract, or alone above several."""
 
 
 def redact_compaction(body: Compaction, erased: ErasedParts, repetitions: Repetitions) -> Compaction:
@@ -28,15 +31,17 @@ def redact_compaction(body: Compaction, erased: ErasedParts, repetitions: Repeti
 
 
 def _redact_replacement(by: Replacement, erased: ErasedParts, repetitions: Repetitions) -> Replacement:
-    covered = [at for at in erased if by.first <= at < by.last]
+    is_model = by.author != EXTRACTIVE or bool(by.record)
+    # A model is asked with its record of what was before: its words may tell of that, too.
+    covered = any(at < by.last and (is_model or by.first <= at) for at in erased)
     stubs = tuple(
         redact_stub(stub) if _is_of(stub, by, erased) or repetitions(stub.text) else stub for stub in by.stubs
     )
     by = replace(by, stubs=stubs)
     tells = by.summary is not None and (repetitions(by.summary) or repetitions.found_in(parse_json(by.record)))
-    if by.summary is None or not (covered or tells):
+    if by.summary is None or not (covered or tells or _lines_of(by.summary, erased)):
         return by
-    if by.author != EXTRACTIVE or by.record:
+    if is_model:
         # A model's words may tell of it in others: none of them stay.
         return replace(by, summary=out_of_view_line(by.first, by.last), author=EXTRACTIVE, record="")
     return replace(by, summary=trim_extract(by.summary, by.first, by.last, erased, repetitions))
@@ -61,17 +66,22 @@ def trim_extract(text: str, first: int, last: int, erased: ErasedParts, repetiti
     return "\n".join((head, *lines)) if lines else short
 
 
+def _lines_of(text: str, erased: ErasedParts) -> bool:
+    """True where an extract has lines of an erased step, of whatever range."""
+    return any(int(match[1]) in erased for match in _LINE_HANDLE.finditer(text))
+
+
 def _kept_lines(lines: list[str], erased: ErasedParts, repetitions: Repetitions) -> Iterator[str]:
     head, is_gone = "", False
     for line in lines:
-        of = parse_handle(line) if line.startswith("[s") else None
-        if of is not None:
-            head, is_gone = line, of.first in erased
+        of = _LINE_HANDLE.match(line)
+        if of is not None and of.end() == len(line):
+            head, is_gone = line, int(of[1]) in erased
         elif line.startswith(_NAMED):
             named = [name for name in line.removeprefix(_NAMED).split() if not repetitions(name)]
             if named:
                 yield _NAMED + " ".join(named)
-        elif not is_gone and not repetitions(line):
+        elif not (is_gone or (of is not None and int(of[1]) in erased) or repetitions(line)):
             if head:
                 yield head
                 head = ""

@@ -6,7 +6,7 @@ The index goes first: an erasure that is killed in between has lost an index tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,15 @@ from pagein.log.base import StoredLog
 from pagein.log.branch_log import BranchLog
 from pagein.log.erasure import Cut
 from pagein.memory.branches import Branches
-from pagein.memory.erasure.plan import BranchEntries, ErasurePlan, cut_facts, facts_from, plan_erasure, superseded_line
+from pagein.memory.erasure.plan import (
+    BranchEntries,
+    ErasurePlan,
+    cut_facts,
+    facts_from,
+    join_cuts,
+    plan_erasure,
+    superseded_line,
+)
 from pagein.memory.erasure.scope import (
     Erasure,
     check_erasable,
@@ -68,13 +76,22 @@ class Eraser:
         current = self._own_log(self.branches.current).session
         here = next(line for line in lines if line.session == current)
         plan = plan_erasure(lines, {(here.holder(at), at): parts for at, parts in places.items()}, reason)
-        facts = [] if plan.repetitions is None else self._fact_cuts(plan, reason)
+        facts, contents = ([], []) if plan.repetitions is None else self._fact_cuts(plan, reason)
         if not plan.cuts and not facts:
             return Erasure()
         for session, entries in (plan.revised or {}).items():
             self.search.revise(entries, session)
-        self._make(plan.cuts, facts)
-        return Erasure(plan.steps, count_facts(facts), plan.derived, plan.elsewhere, self.root.store.scrub())
+        # A fact that goes was shown to other runs of its owner, too.
+        shown = tuple(cut_shown(run_logs(self.root.store), contents, reason)) if contents else ()
+        self._make(join_cuts(plan.cuts, shown), facts)
+        telling = () if plan.repetitions is None else plan.repetitions.telling
+        scrubbed = self.root.store.scrub(telling) and not self._says(telling)
+        return Erasure(plan.steps, count_facts(facts), plan.derived, plan.elsewhere, scrubbed)
+
+    def _says(self, words: Collection[str]) -> bool:
+        """True where an entry of the run, on any branch, still has one of these words; encrypted ones are read."""
+        bodies = (repr(entry.body).casefold() for line in self._lines() for entry in line.entries)
+        return bool(words) and any(word in body for body in bodies for word in words)
 
     def _erase_facts(self, scope: FactScope, position: int | None, reason: str) -> Erasure:
         fact_log = self.facts.facts.fact_log(scope)
@@ -111,14 +128,17 @@ class Eraser:
     def _lines(self) -> Iterator[BranchEntries]:
         return (read_line(self.branches.log(branch.name)) for branch in self.branches.list())
 
-    def _fact_cuts(self, plan: ErasurePlan, reason: str) -> list[Cut]:
-        cuts = []
+    def _fact_cuts(self, plan: ErasurePlan, reason: str) -> tuple[list[Cut], list[str]]:
+        """The cuts in the logs of facts, and the contents of the facts that they erase."""
+        cuts: list[Cut] = []
+        contents: list[str] = []
         for log in fact_logs(self.facts.store):
             entries = tuple(log.read())
             positions = facts_from(entries, plan.erased or {}, plan.repetitions) if plan.repetitions else set()
             if cut := cut_facts(log.session, entries, positions, reason):
                 cuts.append(cut)
-        return cuts
+                contents += erased_contents(entries, cut)
+        return cuts, contents
 
     def _make(self, cuts: Sequence[Cut], facts: Sequence[Cut]) -> None:
         """Make the cuts in the run's sessions and in those of facts: in one transaction where they are in one

@@ -16,6 +16,7 @@ from pagein.events.entries import (
     FactsShown,
     FactStated,
     Observed,
+    Pin,
 )
 from pagein.events.handles import parse_handle, step_handle
 from pagein.events.steps import ActionStep
@@ -23,7 +24,8 @@ from pagein.log.base import Entry
 from pagein.log.erasure import Cut
 from pagein.memory.erasure.derived import ErasedParts, redact_checkpoint, redact_compaction
 from pagein.memory.erasure.redact import redact, redact_observations
-from pagein.memory.erasure.repetitions import Repetitions, parse_json, recognizable_lines, strings_in
+from pagein.memory.erasure.repetitions import Repetitions, parse_json, recognizable_lines, strings_in, words_in
+from pagein.memory.erasure.texts import entry_texts
 from pagein.memory.search_runtime import OWN_TOOLS
 from pagein.search.passages import passages
 
@@ -72,9 +74,7 @@ def plan_erasure(
     """Plan the erasure of these places and of what was derived from them; an empty plan where nothing changes."""
     erased_places = _with_linked_observations(lines, places)
     by_line = {line.session: line.erased_here(erased_places) for line in lines}
-    erased = [text for line in lines for text in _texts(line, by_line[line.session], erased=True)]
-    remaining = [text for line in lines for text in _texts(line, by_line[line.session], erased=False)]
-    quotes = Repetitions(erased, remaining)
+    quotes = _build_repetitions(lines, by_line)
     cuts: list[Cut] = []
     revised: dict[str, tuple[Entry, ...]] = {}
     steps = derived = 0
@@ -124,16 +124,39 @@ def _with_linked_observations(
     return linked
 
 
-def _texts(line: BranchEntries, mine: ErasedParts, *, erased: bool) -> Iterator[str]:
-    """The texts in the branch's entries: the ``erased`` ones, or all others."""
+def _build_repetitions(lines: Sequence[BranchEntries], by_line: Mapping[str, ErasedParts]) -> Repetitions:
+    erased = [text for line in lines for _, text in _texts(line, by_line[line.session], erased=True)]
+    words = frozenset(word for text in erased for word in words_in(text))
+    remaining = (
+        text
+        for line in lines
+        for entry, text in _texts(line, by_line[line.session], erased=False)
+        if not (isinstance(entry.body, Pin) and words.issuperset(words_in(text)))  # a pin by handle is a copy
+    )
+    return Repetitions(erased, (*remaining, *(name for line in lines for name in _names_that_stay(line.entries))))
+
+
+def _names_that_stay(entries: Iterable[Entry]) -> Iterator[str]:
+    """The names and ids of calls, and those of models: they stay in tombstones, too."""
+    for entry in entries:
+        if isinstance(entry.body, ActionStep):
+            yield entry.body.model
+            for call in entry.body.tool_calls:
+                yield f"{call.name} {call.id}"
+
+
+def _texts(line: BranchEntries, mine: ErasedParts, *, erased: bool) -> Iterator[tuple[Entry, str]]:
+    """The texts in the branch's entries: the ``erased`` ones, or all others.
+
+    Results of the library's own tools are left out: they repeat what other steps say.
+    """
     own = set(_own_calls(line.entries))
     for entry in line.entries:
-        at = entry.position
-        parts = mine.get(at, frozenset())
-        for passage in passages(entry, own):
-            is_gone = parts is None or (passage.position == at and passage.part in parts)
-            if is_gone == erased:
-                yield passage.text
+        for position, part, text in entry_texts(entry):
+            parts = mine.get(position, frozenset()) if position in mine else mine.get(entry.position, frozenset())
+            is_gone = parts is None or (position == entry.position and part in parts)
+            if is_gone == erased and (position, part) not in own:
+                yield entry, text
 
 
 def _own_calls(entries: Iterable[Entry]) -> Iterator[tuple[int, int]]:
@@ -182,6 +205,8 @@ def _without(
             return redact_checkpoint(old, mine, repetitions, modelled=modelled)
         case FactsShown(text=text) if repetitions(text):
             return redact(old)
+        case Pin(text=text) if repetitions.copied(text):
+            return redact(old)
         case ActionStep() if at in telling:
             return redact_observations(old, telling[at])
         case Observed(action=action, index=index) if index in telling.get(action, ()):
@@ -203,12 +228,12 @@ def _telling_results(
     }
     results: dict[int, set[int]] = {}
     for entry in entries:
-        for passage in passages(entry):
-            place = passage.position, passage.part
+        for position, part, text in entry_texts(entry):
+            place = position, part
             if place in arguments and (
-                repetitions(passage.text) or _names_handle(arguments[place], mine) or _points_at(passage.text, mine)
+                repetitions(text) or _names_handle(arguments[place], mine) or _points_at(text, mine)
             ):
-                results.setdefault(passage.position, set()).add(passage.part)
+                results.setdefault(position, set()).add(part)
     return {action: frozenset(indexes) for action, indexes in results.items()}
 
 
@@ -317,6 +342,20 @@ def cut_shown_facts(session: str, entries: Sequence[Entry], contents: Sequence[s
         if isinstance(entry.body, FactsShown) and _shows(unescape(entry.body.text), contents)
     }
     return Cut(session, len(entries), Erased(_spans(bodies), reason), bodies) if bodies else None
+
+
+def join_cuts(cuts: Iterable[Cut], shown: Iterable[Cut]) -> tuple[Cut, ...]:
+    """The cuts of steps with those of blocks of facts, one for each session."""
+    joined = {cut.session: cut for cut in cuts}
+    for cut in shown:
+        if (own := joined.get(cut.session)) is not None:
+            bodies = {**cut.bodies, **own.bodies}
+            positions = (at + own.offset for at in cut.bodies)
+            before = (at for first, last in own.note.spans for at in range(first, last))
+            note = replace(own.note, spans=_spans((*before, *positions)))
+            cut = replace(own, bodies=bodies, note=note)  # noqa: PLW2901
+        joined[cut.session] = cut
+    return tuple(joined.values())
 
 
 def _shows(text: str, contents: Sequence[str]) -> bool:

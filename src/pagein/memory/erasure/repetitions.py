@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pagein.events.handles import parse_handle
@@ -16,25 +18,66 @@ MIN_LINE_CHARS = 12
 """Characters from which a line is known again as a whole."""
 
 
-class Repetitions:
-    """A detector of terms and lines that are in the ``erased`` texts and in none of the ``remaining``.
+PIECE_MIN_CHARS = 4
+"""Characters from which a piece of a word tells; 2 in scripts that write words with few."""
 
-    Exact for names, numbers and rare words, in any order and form. It misses a paraphrase in common words, so a
-    model's text about erased steps is never kept because of it.
+TELLING_MIN_BYTES, TELLING_MAX = 8, 32
+"""Bytes of a word that no file has by chance, and the number of words that it is searched for."""
+
+PHRASE_WORDS = 4
+"""Words in a row that are known again, however the line around them was clipped or joined."""
+
+LIBRARY_WORDS = """
+Out of view, but for the user's words and what else is shown. Also named: user: characters left out lines expand for more
+the result of this call was left out of view arguments thinking content observation handle record summary earlier erased
+objective state constraints tasks dead ends artifacts errors decisions questions done hints gave nothing image
+"""
+"""Words that the library itself puts into extracts, stubs and summaries: nobody said them."""
+
+_WORD = re.compile(r"\w+")
+
+
+class Repetitions:
+    """A detector of texts that repeat what was said in the ``erased`` texts and in none of the ``remaining``.
+
+    It knows terms, lines, pieces of words (a clip ends anywhere) and phrases of a few words. Exact for names, numbers
+    and rare words, in any order and form. It misses a paraphrase in common words, so a model's text about erased steps
+    is never kept because of it.
     """
 
     def __init__(self, erased: Iterable[str], remaining: Iterable[str]) -> None:
-        erased_words, other_words = _Vocabulary(erased), _Vocabulary(remaining)
+        erased_words, other_words = _Vocabulary(erased), _Vocabulary((*remaining, LIBRARY_WORDS))
         self._terms = erased_words.terms - other_words.terms
         self._lines = erased_words.lines - other_words.lines
+        self._phrases = erased_words.phrases - other_words.phrases
+        self._erased, self._remaining = erased_words, other_words
+        self._pieces: dict[str, bool] = {}
+        self.telling = _telling_words(erased_words.words - other_words.words)
+        """The longest words that only the erased texts have: what a file is searched for."""
         self.shared_lines = erased_words.lines & other_words.lines
         """Lines that were erased and are said elsewhere too."""
 
     def __call__(self, text: str) -> bool:
         """True where the text repeats erased content."""
-        return any(term in self._terms for term in terms(text)) or any(
-            line in self._lines for line in recognizable_lines(text)
-        )
+        if any(term in self._terms for term in terms(text)):
+            return True
+        if any(line in self._lines for line in recognizable_lines(text)):
+            return True
+        words = words_in(text)
+        return any(map(self._is_piece, words)) or not self._phrases.isdisjoint(_phrases(words))
+
+    def copied(self, text: str) -> bool:
+        """True where the text repeats erased content and has no word of its own."""
+        return self(text) and self._erased.words.issuperset(words_in(text))
+
+    def _is_piece(self, word: str) -> bool:
+        """True for a piece of an erased word, and of no other."""
+        if word in self._remaining.words or len(word) < (PIECE_MIN_CHARS if word.isascii() else 2):
+            return False
+        known = self._pieces.get(word)
+        if known is None:
+            known = self._pieces[word] = word in self._erased.joined and word not in self._remaining.joined
+        return known
 
     def found_in(self, value: Any) -> bool:
         """True where a text in a JSON value repeats erased content."""
@@ -57,9 +100,31 @@ class _Vocabulary:
     def __init__(self, texts: Iterable[str]) -> None:
         self.terms: set[str] = set()
         self.lines: set[str] = set()
+        self.phrases: set[tuple[str, ...]] = set()
+        said: list[str] = []
         for text in texts:
             self.terms.update(term for term in terms(text) if len(term) >= MIN_TERM_CHARS or not term.isascii())
             self.lines.update(recognizable_lines(text))
+            words = words_in(text)
+            self.phrases.update(_phrases(words))
+            said += words
+        self.words = frozenset(said)
+        self.joined = " ".join(dict.fromkeys(said))
+
+
+def _telling_words(words: Iterable[str]) -> tuple[str, ...]:
+    long = (word for word in words if len(word.encode()) >= TELLING_MIN_BYTES)
+    return tuple(sorted(long, key=lambda word: (-len(word), word))[:TELLING_MAX])
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text as they are compared, in any spelling of the same letters."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode())
+    return _WORD.findall(plain.casefold())
+
+
+def _phrases(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return zip(*(words[start:] for start in range(PHRASE_WORDS)), strict=False)
 
 
 def recognizable_lines(text: str) -> Iterator[str]:

@@ -25,8 +25,8 @@ class Erasure:
     repeated.
 
     ``elsewhere`` are handles of other steps that contain a line of it in their own right: they were not named,
-    and stay. ``scrubbed`` is False where the files could not be written anew because another connection was
-    open.
+    and stay. ``scrubbed`` is True where the files were written anew, and searched for the longest words that
+    only the erased steps had; False where another connection was open, or a word was found.
     """
 
     entries: int = 0
