@@ -16,6 +16,7 @@
       . LogUncertain        the connection was lost during a write
     - LogClosed             used after close()
   + UnknownHandle           no entry of this log has the handle
+  + UnknownRequest          no request of the run has the number
   + NothingToUndo           no compaction is left to undo
   + UnknownCheckpoint       no checkpoint has the name
   + UnknownBranch           no branch has the name
@@ -140,6 +141,14 @@ class UnknownHandle(PageinError):
     def __init__(self, handle: str, head: int) -> None:
         self.handle = handle
         super().__init__(f"no handle {handle!r} in this log of {head} entries; handles look like s12, s12.1 or s3-18")
+
+
+class UnknownRequest(PageinError):
+    """No request of this run is known by the number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(f"no request {number} of this run is known; requests() lists those there are")
 
 
 class NothingToUndo(PageinError):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from pagein.errors import ConfigurationError
 from pagein.log.base import Log, LogStore, StoredLog
+from pagein.log.requests import InMemoryRequests
 from pagein.log.snapshots import Snapshot, SnapshotSlot
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class BareLog:
 
     def __init__(self, log: Log) -> None:
         self._log = log
+        self.requests = InMemoryRequests()
 
     @property
     def store(self) -> SingleLogStore:
@@ -147,6 +149,11 @@ class SingleLogStore:
     ) -> SearchIndex:
         """An index in memory."""
         return memory_index(session, self.tenant, embedder, own_tools)
+
+    def request_table(self, run: str) -> InMemoryRequests:
+        """The requests of the log, in memory, whatever its run is called."""
+        del run
+        return self._log.requests
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """Raise ConfigurationError."""

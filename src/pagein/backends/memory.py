@@ -25,6 +25,7 @@ from pagein.log.hash_chain import (
     refuse_erased,
 )
 from pagein.log.raw_rows import Row, Tip
+from pagein.log.requests import InMemoryRequests
 from pagein.log.snapshots import Snapshot, SnapshotSlot
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ class InMemoryStore:
         self.lock = threading.Lock()
         """Held while a log of the store is written to."""
         self._sessions: dict[str, _SessionEntries] = {}
+        self._requests: dict[str, InMemoryRequests] = {}
 
     def entries(self, session: str) -> _SessionEntries:
         """The rows and blobs of a session, which all its logs share."""
@@ -207,6 +209,10 @@ class InMemoryStore:
         """An index in memory."""
         return memory_index(session, self.tenant, embedder, own_tools)
 
+    def request_table(self, run: str) -> InMemoryRequests:
+        """The requests of a run."""
+        return self._requests.setdefault(run, InMemoryRequests())
+
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """See ``LogStore``."""
         at = check_time(at)
@@ -220,6 +226,9 @@ class InMemoryStore:
                 entries.rows[:] = rows
                 entries.blobs.clear()
                 entries.blobs.update(blobs)
+            for cut in cuts:
+                if isinstance(cut, Removal):
+                    self._requests.pop(cut.session, None)
 
     def scrub(self, erased: Collection[str] = ()) -> bool:
         """Do nothing: what was erased is in no file."""

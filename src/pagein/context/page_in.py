@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, TypeVar
 
+from pagein.context.page_in_sources import WHOLE_PART, BlockKind, BlockSource, number_lines, text_checksum
 from pagein.context.salience.extract import VisibleContent, select_lines
 from pagein.context.salience.lines import LineParser, strip_line_number
 from pagein.context.salience.model import name_chance
@@ -26,7 +27,7 @@ from pagein.context.talk import is_speech, is_talk, speech_share
 from pagein.context.view.fold import make_entry
 from pagein.context.view.layout import ContextBlock, messages_of
 from pagein.context.view.view import View, ViewEntry
-from pagein.events.handles import step_handle
+from pagein.events.handles import parse_handle, step_handle
 from pagein.events.identifiers import argument_text, identifiers
 from pagein.events.steps import ActionStep, SummaryStep, TaskStep, as_text
 from pagein.tokens import TokenCounter
@@ -40,6 +41,9 @@ _EXTRACT_MARK = re.compile(r"^(?:[>!]|user:) ", re.MULTILINE)
 """The marks before the lines of an extract."""
 
 HEAD = "Out of view, and likely needed now; a record, not instructions. expand(handle) gives the whole."
+
+NAMED = "Named too: "
+"""What the line of names begins with."""
 
 REPLACED = "[replaced since]"
 """What stands in a recalled turn in place of a sentence that a later one replaced."""
@@ -202,6 +206,8 @@ class PageIn:
     names_tokens: int = 0
     turns: tuple[int, ...] = ()
     """The positions of the first blocks, which are turns: they are shown in the order of the run."""
+    sources: tuple[BlockSource, ...] = ()
+    """Where each block is from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +216,8 @@ class NameIndex:
 
     chances: Mapping[str, float]
     beside: tuple[tuple[str, ...], ...]
+    numbers: tuple[int, ...] = ()
+    """The places of the names in the tracker, when the index was made."""
 
     def list_likeliest(self, view: View, since: int, cache: VisibleContentCache, tokens: int) -> str:
         """Return the names worth most per token on a line of at most ``tokens`` tokens, without names visible ``since``."""
@@ -229,7 +237,7 @@ class NameIndex:
 
 
 def _names_line(names: Iterable[str]) -> str:
-    return "Named too: " + " ".join(names)
+    return NAMED + " ".join(names)
 
 
 def _drop_contained_names(names: Iterable[str]) -> list[str]:
@@ -248,12 +256,15 @@ def _delimit_name(name: str) -> str:
 
 def _build_name_index(tracker: SalienceTracker, visible_names: frozenset[str]) -> NameIndex:
     visible_parts = " ".join(map(_delimit_name, visible_names))
-    chances = {
-        name: name_chance(tracked.base, tracked.use, tracker.turn)
-        for name, tracked in tracker.names.items()
+    names = {
+        name: number
+        for number, name in enumerate(tracker.names)
         if name not in visible_names and _delimit_name(name) not in visible_parts
     }
-    return NameIndex(chances, tuple(line.names for line in tracker.lines.values() if len(line.names) > 1))
+    tracked = tracker.names
+    chances = {name: name_chance(tracked[name].base, tracked[name].use, tracker.turn) for name in names}
+    beside = tuple(line.names for line in tracker.lines.values() if len(line.names) > 1)
+    return NameIndex(chances, beside, tuple(names.values()))
 
 
 def _newest_names(view: View) -> frozenset[str]:
@@ -360,18 +371,29 @@ def build_page_in(
     visible = cache.content(view)
     visible_lines = set(visible.lines)
     snippets = pack(hits, search_tokens, view.counter, query) if hits and search_tokens else ()
-    snippet_blocks = tuple(
-        block for snippet in snippets if (block := _snippet_block(snippet, view.head, visible_lines))
-    )
+    found = [(snippet, block) for snippet in snippets if (block := _snippet_block(snippet, view.head, visible_lines))]
+    snippet_blocks = tuple(block for _, block in found)
     tokens_left = room - FRAME_TOKENS - sum(view.counter.text(block) + 1 for block in snippet_blocks)
     found_content = VisibleContent.parse(snippet_blocks, view.tracker.parser)
     all_visible = VisibleContent.merge((visible, found_content))
-    line_blocks, names_tokens = _build_line_blocks(view, all_visible, tokens_left, query)
+    line_blocks, line_sources, names_tokens = _build_line_blocks(view, all_visible, tokens_left, query)
     blocks = (*snippet_blocks, *line_blocks)
+    sources = (*(source_of_hit(snippet.hit, block) for snippet, block in found), *line_sources)
     costs = tuple(view.counter.text(block) + 1 for block in blocks)
     visible_names = all_visible.names.union(name for block in line_blocks for name in identifiers(block))
     index = _build_name_index(view.tracker, visible_names)
-    return PageIn(blocks, costs, found_content.names - visible.names, index, names_tokens)
+    return PageIn(blocks, costs, found_content.names - visible.names, index, names_tokens, sources=sources)
+
+
+def source_of_hit(hit: Hit, block: str, text: str | None = None, *, kind: BlockKind = "search") -> BlockSource:
+    """The source of a block that shows lines of a hit; ``text`` is the whole text, where those are shown."""
+    handle = parse_handle(hit.handle)
+    part = WHOLE_PART if handle is None or handle.observation is None else handle.observation
+    _, _, shown = block.partition("\n")
+    if text is not None:
+        lines = number_lines(text, [text] if shown == text else shown.splitlines())
+        return BlockSource(kind, hit.position, part, lines)
+    return BlockSource(kind, hit.position, part, number_lines(hit.text, shown.splitlines()), text_checksum(hit.text))
 
 
 def render_page_in(page_in: PageIn, view: View, room: int, since: int, cache: VisibleContentCache) -> ViewEntry | None:
@@ -414,19 +436,26 @@ def _texts(entry: ViewEntry) -> Iterator[str]:
         yield from (argument_text(call.arguments) for call in message.tool_calls)
 
 
-def _build_line_blocks(view: View, visible: VisibleContent, tokens: int, query: str) -> tuple[tuple[str, ...], int]:
-    """Build blocks of lines that are out of view, newest first; also return the tokens for names alone."""
+def _build_line_blocks(
+    view: View, visible: VisibleContent, tokens: int, query: str
+) -> tuple[tuple[str, ...], tuple[BlockSource, ...], int]:
+    """Build blocks of lines that are out of view, newest first; also return their sources, and the tokens for names alone."""
     if tokens < PAGE_IN_MIN_TOKENS // 2:
-        return (), 0
+        return (), (), 0
     names_tokens = min(tokens, max(NAMES_MIN_TOKENS, min(NAMES_MAX_TOKENS, int(tokens * NAMES_SHARE))))
     focused = focus_on(view.tracker, frozenset(identifiers(query)))
     extract = select_lines(focused, tokens - names_tokens, view.counter, visible=visible)
     groups = [(position, list(group)) for position, group in groupby(extract.lines, key=lambda line: line.position)]
-    blocks = (
+    blocks = tuple(
         "\n".join((f"[{step_handle(position)}]", *(line.mark + line.text for line in lines)))
         for position, lines in reversed(groups)
     )
-    return tuple(blocks), names_tokens + (view.counter.text(_names_line(extract.names)) if extract.names else 0)
+    sources = tuple(
+        BlockSource("lines", position, WHOLE_PART, tuple(line.order for line in lines))
+        for position, lines in reversed(groups)
+    )
+    names_tokens += view.counter.text(_names_line(extract.names)) if extract.names else 0
+    return blocks, sources, names_tokens
 
 
 def _snippet_block(snippet: Snippet, head: int, visible_lines: set[str]) -> str:

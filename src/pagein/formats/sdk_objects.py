@@ -100,6 +100,14 @@ def read_usage(usage: Any) -> Usage:
     return Usage(_count(fields, _INPUT_KEYS) + beside, _count(fields, _OUTPUT_KEYS), cached)
 
 
+def cache_written(usage: Any) -> int:
+    """The tokens that the provider wrote to its cache for a request; 0 where it does not say."""
+    if isinstance(usage, Usage):
+        return 0
+    fields = to_plain_json(usage) if is_dumpable(usage) or isinstance(usage, Mapping) else None
+    return _count(fields, ("cache_creation_input_tokens",)) if isinstance(fields, Mapping) else 0
+
+
 def _count(fields: Mapping[str, Any], keys: Sequence[str]) -> int:
     values = (fields.get(key) for key in keys)
     return next((value for value in values if type(value) is int and value > 0), 0)

@@ -15,6 +15,7 @@ from pagein.events.entries import Body
 if TYPE_CHECKING:
     from pagein.log.erasure import Cut, Removal
     from pagein.log.raw_rows import Row
+    from pagein.log.requests import RequestTable
     from pagein.log.snapshots import Snapshot, SnapshotSlot
 
 
@@ -171,6 +172,10 @@ class LogStore(Protocol):
 
     def head(self, session: str) -> int:
         """The number of entries of a session, without opening its log."""
+        ...
+
+    def request_table(self, run: str) -> RequestTable:
+        """The table of the requests of a run, by the name of its session; erasing that session whole empties it."""
         ...
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:

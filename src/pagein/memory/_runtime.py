@@ -20,6 +20,7 @@ from pagein.errors import (
     LogErased,
     LogUnreadable,
     LogUnwritable,
+    UnknownRequest,
 )
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
 from pagein.formats import Format, format_named
@@ -29,6 +30,7 @@ from pagein.formats.sdk_objects import unwrap_request
 from pagein.log.base import Entry, Log, StoredLog, Verification
 from pagein.log.branch_log import BranchLog
 from pagein.log.encryption import Key
+from pagein.log.requests import hash_request
 from pagein.memory._effects import (
     AnyEffect,
     Append,
@@ -54,9 +56,36 @@ from pagein.memory.operations.history import find_lost_entry
 from pagein.memory.operations.ingest import Transcript, read_transcript, remember_request
 from pagein.memory.operations.load import catch_up
 from pagein.memory.operations.text_protocol import TextObservations
-from pagein.memory.options import Options, build_state, check_session, check_usage, resolve_embedder
+from pagein.memory.options import (
+    Options,
+    build_state,
+    check_session,
+    check_usage,
+    model_name,
+    policy_name,
+    resolve_embedder,
+)
+from pagein.memory.requests import (
+    NO_FILTER,
+    RequestFilter,
+    RequestRecord,
+    RequestsState,
+    SharedPrefix,
+    UnrecordedPlan,
+    compare_prefix,
+    encode_record,
+    facts_records,
+    page_in_record,
+    read_request_usage,
+    recorded_usage,
+    reserve_of,
+    tokens_by_tier,
+    with_outcome,
+)
 from pagein.memory.search_runtime import SearchRuntime
+from pagein.memory.snapshots import counter_key
 from pagein.memory.tools import tools
+from pagein.tokens import Budget
 from pagein.tokens.budget import RequestRoom
 
 if TYPE_CHECKING:
@@ -106,6 +135,10 @@ class MemoryRuntime:
         self.format = format_named(options.get("format", "openai"))
         self.roles = dict(options.get("roles") or {})
         self.schedule = CheckpointSchedule.from_options(log, options)
+        self.requests = RequestsState(
+            self.branches.root.store.request_table(self.branches.root.session),
+            model_name(options.get("model")), counter_key(self.state.counter), policy_name(options, self.state),
+        )  # fmt: skip
         self.summary_writer: SummaryThread | SummaryTask | None = None
         self.is_closed = False
         self._last_entry: Entry | None = None
@@ -254,7 +287,7 @@ class MemoryRuntime:
         self.state.usage.own_tools = form.count_tools(definitions, self.state.counter.text)
         return definitions
 
-    def render(self, view: View, format: str | None) -> dict[str, Any]:
+    def render(self, view: View, format: str | None, filter: RequestFilter = NO_FILTER) -> dict[str, Any]:
         """The view as a provider's request, remembered as the last one. Raises Illegal."""
         form = self.format_of(format)
         request = form.render(view.messages())
@@ -262,10 +295,87 @@ class MemoryRuntime:
             raise Illegal(form.name, problems)
         place = self.state.log.count_fingerprints(view.head)
         remember_request(self.state.transcript, form, request["messages"], place, has_ending=view.has_ending)
+        self._note_request(view, form.name, request, filter)
         if self.roles:
             names = {role: name for name, role in reversed(self.roles.items())}
             request["messages"] = rename_roles(request["messages"], names)
         return request
+
+    # Requests
+
+    def _note_request(self, view: View, format: str, request: dict[str, Any], filter: RequestFilter) -> None:
+        """Note a request that was rendered; ``write_requests`` writes it."""
+        state, requests, entries = self.state, self.requests, view.request_entries
+        self._learn_usage()
+        prefix = compare_prefix(requests.last_entries, entries, requests.last)
+        if requests.last is not None and requests.last.format != format:
+            prefix = SharedPrefix(0, "format", f"it was {requests.last.format}")
+        budget = state.usage.budget if filter.max_tokens is None else Budget(filter.max_tokens)
+        requests.note(
+            RequestRecord(
+                head=view.head, at=self.clock(), branch=self.branches.current, model=requests.model, format=format,
+                counter=requests.counter, budget=budget.window, reserve=reserve_of(budget), limit=view.limit,
+                tokens=view.tokens, tiers=tokens_by_tier(view), digest=hash_request(request),
+                compactions=len(state.fold.compactions), prefix=prefix.tokens, broke=prefix.broke,
+                broke_why=prefix.why, filter=filter, page_in=page_in_record(view, state.page_in.shown),
+                facts=facts_records(view, state.facts_block.current), plan=self._unrecorded_plan(budget, filter),
+            ),
+            entries,
+        )  # fmt: skip
+
+    def _unrecorded_plan(self, budget: Budget, filter: RequestFilter) -> UnrecordedPlan | None:
+        is_narrow = filter == NO_FILTER and self.state.usage.is_narrow
+        if filter == NO_FILTER and not is_narrow:
+            return None
+        return UnrecordedPlan(self.requests.policy, budget, self.state.page_in.share, is_narrow)
+
+    def _learn_usage(self) -> None:
+        """Note the usage that was recorded since the last request."""
+        self.requests.learn_usage(recorded_usage(self.state.usage.reported))
+        self.state.usage.reported = None
+
+    def write_requests(self) -> None:
+        """Write the request that was noted. A failure is a problem of the run, and fails no turn."""
+        if not self.log.readonly:
+            with self.state.problems.guard("a request is not in the table of requests"):
+                self.requests.write()
+
+    def read_requests(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
+        """The records behind a number, oldest first. Raises LogError."""
+        self.check_open()
+        self._learn_usage()
+        self.write_requests()
+        return self.requests.read(after, limit)
+
+    def find_request(self, number: int | None) -> RequestRecord:
+        """The record of that number, or the last one. Raises UnknownRequest, LogError."""
+        self.check_open()
+        number = self.requests.last_number() if number is None else number
+        record = next(iter(self.requests.read(number - 1, 1)), None) if number > 0 else None
+        if record is None or record.number != number:
+            raise UnknownRequest(number)
+        return record
+
+    def note_outcome(
+        self,
+        outcome: str,
+        *,
+        number: int | None,
+        usage: Any = None,
+        seconds: Mapping[str, float] | None,
+        notes: Mapping[str, str] | None,
+    ) -> None:
+        """Note what became of a request. Raises UnknownRequest, ConfigurationError, LogError."""
+        report = None if usage is None else read_request_usage(usage)
+        last = self.requests.last
+        is_last = last is not None and number in (None, last.number)
+        record = last if is_last and last is not None else self.find_request(number)
+        record = with_outcome(record, outcome, report, seconds or {}, notes or {})
+        if is_last:
+            self.requests.change_last(record)
+            self.write_requests()
+        else:
+            self.requests.table.replace(record.number, encode_record(record))
 
     def use_facts(self) -> Facts:
         """The facts; every view shows them from now on."""
@@ -295,7 +405,8 @@ class MemoryRuntime:
     def observe_usage(self, usage: Any) -> None:
         """Learn from a provider's count of the last request."""
         self.check_open()
-        self.state.usage.learn(check_usage(usage).input_tokens)
+        self.state.usage.learn(check_usage(usage))
+        self.requests.learn_usage(read_request_usage(usage))
 
     def handle_overflow(self, error: BaseException | str) -> Overflow | None:
         """Lower the budget if the error says that the request was too long; None if it does not."""
@@ -310,6 +421,8 @@ class MemoryRuntime:
 
     def close(self) -> None:
         """Release search, facts and logs; a second call does nothing."""
+        self._learn_usage()
+        self.write_requests()
         self.search.close()
         self.facts.close()
         self.branches.close()

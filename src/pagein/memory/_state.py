@@ -19,7 +19,7 @@ from pagein.errors import PageinError
 from pagein.events.callbacks import CallbackRegistry
 from pagein.events.entries import Compaction, Erased, Observed
 from pagein.events.protocol import body_fingerprints, erased_fingerprint
-from pagein.events.steps import ActionStep, MemoryStep, Observation, TaskStep, as_text
+from pagein.events.steps import ActionStep, MemoryStep, Observation, TaskStep, Usage, as_text
 from pagein.log.base import Entry
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.budget import RequestRoom
@@ -179,6 +179,10 @@ class UsageState:
     """The count of the library's tools, once the host was given them: each of its requests has them."""
     recent_rooms: tuple[int, ...] = ()
     """Tokens that the last requests kept free, oldest first."""
+    is_narrow: bool = False
+    """True if the last view was made narrower than what is recorded, for one request alone."""
+    reported: Usage | None = None
+    """The last usage that was learned, until it is noted with its request."""
 
     def limit(self) -> int:
         """The limit of the run's views, in tokens as they are counted here."""
@@ -200,17 +204,19 @@ class UsageState:
         """
         return min(beside, max(self.room_beside(RequestRoom()), *self.recent_rooms, 0))
 
-    def note_request(self, view: View, room: RequestRoom) -> None:
-        """Note the view of a request, and the room beside it."""
+    def note_request(self, view: View, room: RequestRoom, *, is_narrow: bool) -> None:
+        """Note the view of a request, and the room beside it; it ``is_narrow`` where that was made for it alone."""
+        self.is_narrow = is_narrow
         self.recent_rooms = (*self.recent_rooms, self.room_beside(room))[-RECENT_ROOMS:]
         self.counted, self.counted_tools, self.last_view = view.tokens, room.tools, view
 
-    def learn(self, reported: int) -> None:
+    def learn(self, usage: Usage) -> None:
         """Compare a provider's count of the last request with the count made here.
 
         Where neither the request nor the budget says what tools cost, the growth since the last report is compared,
         in which that cost cancels out; an exact counter learns nothing from it.
         """
+        self.reported, reported = usage, usage.input_tokens
         counted, self.counted = self.counted, 0
         if not counted or reported <= 0:
             return
@@ -274,6 +280,8 @@ class PageInState:
 
     share: float = 0.0
     cache: PageInCache | None = None
+    shown: PageInCache | None = None
+    """The one that the last view showed."""
     search_share: SearchShare = field(default_factory=SearchShare)
     """How much of a page-in the search index finds."""
     visible: VisibleContentCache = field(default_factory=VisibleContentCache)
@@ -285,7 +293,8 @@ class PageInState:
 
     def clear(self) -> None:
         """Drop everything found in the run."""
-        self.cache, self.search_share, self.visible = None, SearchShare(), VisibleContentCache()
+        self.cache = self.shown = None
+        self.search_share, self.visible = SearchShare(), VisibleContentCache()
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +427,7 @@ class RunState:
         for entry in entries:
             body = entry.body
             if isinstance(body, ActionStep) and body.usage is not None:
-                self.usage.learn(body.usage.input_tokens)
+                self.usage.learn(body.usage)
 
     def restart_from(self, log: FoldedLog) -> None:
         """Go on from a log that was folded anew."""

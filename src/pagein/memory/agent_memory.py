@@ -27,10 +27,12 @@ from pagein.memory.operations import history, pins
 from pagein.memory.operations.history import Expansion, full_step, succinct_step
 from pagein.memory.operations.pins import LedgerEntry
 from pagein.memory.operations.record import RecordResult, record
+from pagein.memory.operations.requests import RenderedRequest, render_again
 from pagein.memory.operations.summarize import collect_summary
 from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.operations.view import make_filtered_view, make_view
 from pagein.memory.options import Options, RecallFilters, check_count, check_usage
+from pagein.memory.requests import RequestFilter, RequestRecord
 from pagein.memory.tools import call_tool
 from pagein.tokens import Budget
 
@@ -247,8 +249,10 @@ class AgentMemory:
         ``reserve`` and ``tools`` keep room for the request, as in ``view``. Raises OverBudget.
         """
         room = self._runtime.request_room(reserve, tools, format)
-        view = self._take_turn(make_filtered_view, summary_mode, check_count(keep_last_n), max_tokens, room)
-        messages: list[dict[str, Any]] = self._runtime.render(view, format)["messages"]
+        filter = RequestFilter(summary_mode, check_count(keep_last_n), max_tokens)
+        view = self._take_turn(make_filtered_view, filter, room)
+        messages: list[dict[str, Any]] = self._runtime.render(view, format, filter)["messages"]
+        self._runtime.write_requests()
         return messages
 
     def to_request(self, format: str | None = None, *, reserve: int = 0, tools: Any = None) -> dict[str, Any]:
@@ -257,7 +261,9 @@ class AgentMemory:
         ``reserve`` and ``tools`` keep room for the request, as in ``view``; add the tools yourself. Raises OverBudget.
         """
         view = self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))
-        return keywords(format or self._runtime.format.name, self._runtime.render(view, format))
+        request = self._runtime.render(view, format)
+        self._runtime.write_requests()
+        return keywords(format or self._runtime.format.name, request)
 
     def compact(self, *, wait: bool = False) -> Compaction | None:
         """Compact now, whatever the view costs; None if nothing would get smaller.
@@ -306,6 +312,38 @@ class AgentMemory:
     def verify(self) -> Verification:
         """Derive every hash of the record again, and say what is wrong and where."""
         return self._take_turn(history.verify)
+
+    # Requests
+
+    def requests(self, after: int = 0, limit: int | None = None) -> tuple[RequestRecord, ...]:
+        """The requests of this run with numbers above ``after``, oldest first: what was sent, and what it cost.
+
+        The records are no part of the log: they may be missing, and hold no text of the run. Raises LogError.
+        """
+        return self._runtime.read_requests(after, limit)
+
+    def request(self, number: int | None = None) -> RenderedRequest:
+        """Render a request again, the last one without a number: byte for byte, or ``problem`` says what is not as it was.
+
+        Raises UnknownRequest, LogError.
+        """
+        return self._take_turn(render_again, self._runtime.find_request(number))
+
+    def note_outcome(
+        self,
+        outcome: str = "",
+        *,
+        number: int | None = None,
+        usage: Any = None,
+        seconds: Mapping[str, float] | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Note what became of a request, the last one without a number: a word, its usage, durations, short notes.
+
+        It is only noted; ``observe_usage`` also learns from a usage. No text of the run belongs in ``notes``. Raises
+        UnknownRequest, ConfigurationError, LogError.
+        """
+        self._runtime.note_outcome(outcome, number=number, usage=usage, seconds=seconds, notes=notes)
 
     # Checkpoints
 

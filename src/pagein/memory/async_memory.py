@@ -31,10 +31,12 @@ from pagein.memory.operations.history import Expansion, full_step, succinct_step
 from pagein.memory.operations.load import do_nothing
 from pagein.memory.operations.pins import LedgerEntry
 from pagein.memory.operations.record import RecordResult, record
+from pagein.memory.operations.requests import RenderedRequest, render_again
 from pagein.memory.operations.summarize import collect_summary
 from pagein.memory.operations.text_protocol import TextObservations
 from pagein.memory.operations.view import make_filtered_view, make_view
 from pagein.memory.options import Options, RecallFilters, check_count, check_usage
+from pagein.memory.requests import RequestFilter, RequestRecord
 from pagein.memory.tools import call_tool
 from pagein.tokens import Budget
 
@@ -226,14 +228,18 @@ class AsyncAgentMemory:
     ) -> list[dict[str, Any]]:
         """See AgentMemory.to_messages."""
         room = self._runtime.request_room(reserve, tools, format)
-        view = await self._take_turn(make_filtered_view, summary_mode, check_count(keep_last_n), max_tokens, room)
-        messages: list[dict[str, Any]] = self._runtime.render(view, format)["messages"]
+        filter = RequestFilter(summary_mode, check_count(keep_last_n), max_tokens)
+        view = await self._take_turn(make_filtered_view, filter, room)
+        messages: list[dict[str, Any]] = self._runtime.render(view, format, filter)["messages"]
+        await asyncio.to_thread(self._runtime.write_requests)
         return messages
 
     async def to_request(self, format: str | None = None, *, reserve: int = 0, tools: Any = None) -> dict[str, Any]:
         """See AgentMemory.to_request."""
         view = await self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))
-        return keywords(format or self._runtime.format.name, self._runtime.render(view, format))
+        request = self._runtime.render(view, format)
+        await asyncio.to_thread(self._runtime.write_requests)
+        return keywords(format or self._runtime.format.name, request)
 
     async def compact(self, *, wait: bool = False) -> Compaction | None:
         """See AgentMemory.compact."""
@@ -274,6 +280,31 @@ class AsyncAgentMemory:
     async def verify(self) -> Verification:
         """See AgentMemory.verify."""
         return await self._take_turn(history.verify)
+
+    # Requests
+
+    async def requests(self, after: int = 0, limit: int | None = None) -> tuple[RequestRecord, ...]:
+        """See AgentMemory.requests."""
+        return await asyncio.to_thread(self._runtime.read_requests, after, limit)
+
+    async def request(self, number: int | None = None) -> RenderedRequest:
+        """See AgentMemory.request."""
+        record = await asyncio.to_thread(self._runtime.find_request, number)
+        return await self._take_turn(render_again, record)
+
+    async def note_outcome(
+        self,
+        outcome: str = "",
+        *,
+        number: int | None = None,
+        usage: Any = None,
+        seconds: Mapping[str, float] | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        """See AgentMemory.note_outcome."""
+        await asyncio.to_thread(
+            self._runtime.note_outcome, outcome, number=number, usage=usage, seconds=seconds, notes=notes
+        )
 
     # Checkpoints
 

@@ -13,6 +13,7 @@ from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.operations.load import catch_up, reload
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.view import make_filtered_view
+from pagein.memory.requests import RequestFilter
 from pagein.tokens import Budget, TokenCounter
 
 
@@ -82,4 +83,4 @@ class HostMemory(AgentMemory):
     ) -> View:
         """The view; with ``summary_mode`` or ``max_tokens``, as ``to_messages`` takes them, another that records nothing."""
         room = self._runtime.request_room(reserve, tools)
-        return self._take_turn(make_filtered_view, summary_mode, None, max_tokens, room)
+        return self._take_turn(make_filtered_view, RequestFilter(summary_mode, None, max_tokens), room)

@@ -157,11 +157,11 @@ def build_state(options: Options) -> tuple[RunState, AnyModel | None]:
 
     model, budget = options.get("model"), options.get("budget")
     summary_model = _summary_model(options)
-    name = model if isinstance(model, str) else getattr(model, "name", None) if model is not None else None
+    name = model_name(model)
     counter = options.get("counter") or (counter_for(name) if name else Encoding("o200k_base"))
     if budget is None:
         budget = budget_for(name or "")
-    policy = options.get("policy") or ("ladder" if summary_model is None else "tiers")
+    policy = options.get("policy") or default_policy(summary_model)
     state = RunState(
         _policy(policy) if isinstance(policy, str) else policy,
         counter,
@@ -172,6 +172,23 @@ def build_state(options: Options) -> tuple[RunState, AnyModel | None]:
         summaries=SummaryState(None if summary_model is None else _build_summarizer(summary_model, options)),
     )
     return state, summary_model
+
+
+def model_name(model: object) -> str:
+    """The name of the run's model; "" where it has none."""
+    name = model if isinstance(model, str) else getattr(model, "name", None)
+    return name if isinstance(name, str) else ""
+
+
+def default_policy(summary_model: object) -> str:
+    """The name of the policy where the options name none."""
+    return "ladder" if summary_model is None else "tiers"
+
+
+def policy_name(options: Options, state: RunState) -> str:
+    """The name of the run's policy; "" for a policy that was handed over."""
+    policy = options.get("policy") or default_policy(state.summaries.summarizer)
+    return policy if isinstance(policy, str) else ""
 
 
 def _check_callbacks(callbacks: object) -> CallbackRegistry | None:

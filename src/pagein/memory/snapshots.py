@@ -17,6 +17,7 @@ from typing import Any
 
 from pagein.context.ledger.block import LedgerBlock
 from pagein.context.page_in import NameIndex, PageIn, SearchShare, restore_entry
+from pagein.context.page_in_sources import BlockKind, BlockSource
 from pagein.context.view.fold import Fold, delta_decode, delta_encode
 from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock
 from pagein.context.view.view import ViewEntry
@@ -24,7 +25,7 @@ from pagein.errors import FormatError, LogUnreadable
 from pagein.memory._state import FoldedLog, PageInCache, PageInState, RenderedPageIn
 from pagein.tokens import TokenCounter
 
-VERSION = 5
+VERSION = 6
 """Raised with every change to what a fold derives, or to how it is encoded."""
 
 _FINGERPRINT_BYTES = 17
@@ -47,14 +48,19 @@ def snapshot_key(counter: TokenCounter) -> str:
     """The key of the snapshots that fit: this release's, with this counter; "" for a counter that cannot be compared."""
     from pagein._common.version import __version__  # noqa: PLC0415
 
+    rule = counter_key(counter)
+    return f"{VERSION} {__version__} {rule}" if rule else ""
+
+
+def counter_key(counter: TokenCounter) -> str:
+    """The key of a counter: equal for counters that count alike; "" for one that cannot be compared."""
     kind = type(counter)
     if not kind.__module__.startswith("pagein.tokens.") or not is_dataclass(counter):
         return ""  # a user's counter may change under the same name
     settings = repr(counter)
     if " at 0x" in settings:
         return ""
-    rule = hashlib.sha256(f"{kind.__qualname__}\n{settings}".encode()).hexdigest()[:16]
-    return f"{VERSION} {__version__} {rule}"
+    return hashlib.sha256(f"{kind.__qualname__}\n{settings}".encode()).hexdigest()[:16]
 
 
 def encode_snapshot(log: FoldedLog, page_in: PageInState) -> bytes:
@@ -108,8 +114,15 @@ def _encode_cache(cache: PageInCache) -> dict[str, Any]:
     index, entry = page_in.index, None if rendered is None else rendered.entry
     return {
         "at": [cache.head, cache.compactions],
-        "paged": [page_in.blocks, page_in.costs, sorted(page_in.new_names), page_in.names_tokens, page_in.turns],
-        "index": None if index is None else [dict(index.chances), index.beside],
+        "paged": [
+            page_in.blocks,
+            page_in.costs,
+            sorted(page_in.new_names),
+            page_in.names_tokens,
+            page_in.turns,
+            page_in.sources,
+        ],
+        "index": None if index is None else [dict(index.chances), index.beside, index.numbers],
         "stood": None if rendered is None else [rendered.head, rendered.room],
         "shown": None if entry is None else [_block_text(entry), entry.tokens],
     }
@@ -122,14 +135,21 @@ def _block_text(entry: ViewEntry) -> str:
 
 
 def _decode_cache(value: Mapping[str, Any]) -> PageInCache:
-    blocks, costs, new_names, names_tokens, turns = value["paged"]
+    blocks, costs, new_names, names_tokens, turns, sources = value["paged"]
     index, place, entry = value["index"], value["stood"], value["shown"]
     if index is not None:
-        index = NameIndex(index[0], tuple(map(tuple, index[1])))
+        index = NameIndex(index[0], tuple(map(tuple, index[1])), tuple(index[2]))
     rendered = None
     if place is not None:
         head, room = place
         rendered = RenderedPageIn(head, room, None if entry is None else restore_entry(entry[0], head, entry[1]))
-    page_in = PageIn(tuple(blocks), tuple(costs), frozenset(new_names), index, names_tokens, tuple(turns))
+    page_in = PageIn(
+        tuple(blocks), tuple(costs), frozenset(new_names), index, names_tokens, tuple(turns),
+        tuple(_decode_source(*source) for source in sources),
+    )  # fmt: skip
     head, compactions = value["at"]
     return PageInCache(head, compactions, page_in, rendered)
+
+
+def _decode_source(kind: BlockKind, position: int, part: int, lines: list[int] | None, of: int) -> BlockSource:
+    return BlockSource(kind, position, part, None if lines is None else tuple(lines), of)

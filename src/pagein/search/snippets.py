@@ -67,7 +67,7 @@ def _shorten(hit: Hit, matcher: TermMatcher, limit: int, counter: TokenCounter) 
 
 def snippet(text: str, matcher: TermMatcher, limit: int, counter: TokenCounter) -> tuple[str, int]:
     """The lines with most of the matcher's terms, in order, within about ``limit`` tokens; and their tokens."""
-    lines = [piece for line in text.splitlines() for piece in _pieces(line)]
+    lines = [piece for line in text.splitlines() for piece in pieces_of(line)]
     chosen_lines = _select_lines(lines, list(map(matcher.terms_in, lines)), limit, counter)
     text_of_lines = _join_lines(lines, sorted(chosen_lines))
     return text_of_lines, counter.text(text_of_lines)
@@ -106,7 +106,7 @@ def _select_lines(
 _MAX_LINE_CHARS = 240
 
 
-def _pieces(line: str) -> Iterable[str]:
+def pieces_of(line: str) -> Iterable[str]:
     """The line, in pieces if it is very long."""
     if len(line) <= _MAX_LINE_CHARS:
         return (line,)

@@ -181,11 +181,20 @@ class WatchedMemory(RuleBasedStateMachine):
             except Illegal as error:
                 raise AssertionError(str(error)) from error
             assert request == format_named(name).render(view.messages())["messages"]
+        self._check_requests_again(request)
         if self._last_request is not None:
             head, earlier = self._last_request
             kinds = {type(row).__name__ for row in self.oracle.rows[head:]}
             if not kinds & {"Compaction", "Undo", "Unpin"}:
                 promises.check_prefix(earlier, view.messages())
+
+    def _check_requests_again(self, request: list[Any]) -> None:
+        """Check that the last request is rendered again from the log as it was."""
+        if self.memory.report().problems:
+            return  # on a full disk it may not be in the table
+        again = self.memory.request()
+        assert not again.problem, f"request {again.record.number}: {again.problem}"
+        assert again.request["messages"] == request, f"request {again.record.number} is another one"
 
     def _has_floor_compaction(self) -> bool:
         """Report whether a compaction by the floor stands, which may clip and fold earlier user messages."""

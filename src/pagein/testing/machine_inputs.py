@@ -26,6 +26,7 @@ from pagein.events.steps import (
 from pagein.log.base import Entry, Log, LogStore, Verification
 from pagein.log.erasure import Cut, Removal
 from pagein.log.raw_rows import Row
+from pagein.log.requests import RequestTable
 from pagein.log.snapshots import Snapshot, SnapshotSlot
 from pagein.search.index import SearchIndex
 
@@ -151,6 +152,9 @@ class UnreliableStore:
 
     def search_index(self, session: str = "default", **options: Any) -> SearchIndex:
         return memory_index(session, self.tenant, options.get("embedder"), options.get("own_tools", ()))
+
+    def request_table(self, run: str) -> RequestTable:
+        return self._store.request_table(run)
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         self._disk.check_space()

@@ -40,6 +40,7 @@ try:
 
     from pagein.backends.postgres.connection import Connection, Pool, RetryingConnection, source_of
     from pagein.backends.postgres.migrations import SNAPSHOTS, checked_schema, key_of, prepare
+    from pagein.backends.postgres.requests import PostgresRequests, forget_requests
     from pagein.backends.postgres.snapshots import PostgresSnapshots
     from pagein.backends.postgres.statements import LogStatements, PostgresRows, lock_entries
 except ImportError as error:
@@ -178,6 +179,7 @@ class PostgresLog(RowLogBase):
                 else:
                     remove_session(rows, cut, at)
                     rows.forget()
+                    forget_requests(using, self.schema, self.tenant, cut.session)
 
     def verify(self) -> Verification:
         """Derive every hash again, and report each fault with its position; rows that the server cannot read
@@ -458,6 +460,14 @@ class PostgresStore:
             self.where, session=session, tenant=self.tenant, embedder=embedder, own_tools=own_tools,
             timeout=self.timeout, schema=self.schema,
         )  # fmt: skip
+
+    def request_table(self, run: str) -> PostgresRequests:
+        """The requests of a run."""
+        encryption = encryption_for(self._key, self.tenant, run)
+        return PostgresRequests(self._call_any, self.schema, self.tenant, run, encryption)
+
+    def _call_any(self, work: Callable[[Connection, bool], T], *, writing: bool = False) -> T:
+        return self._any_log()._call(work, writing=writing)  # noqa: SLF001 - its own log
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """See ``LogStore``."""

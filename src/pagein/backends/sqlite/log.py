@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from pagein.backends.sqlite import snapshots as sqlite_snapshots
 from pagein.backends.sqlite.connection import MEMORY, is_busy, open_database, translate_errors
+from pagein.backends.sqlite.requests import ConnectionSettings, RunKey, SQLiteRequests, forget_requests
 from pagein.backends.sqlite.residue import has_residue
 from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.events.entries import Body
@@ -144,6 +145,7 @@ class SQLiteLog(RowLogBase):
                         make_cut(stored, cut, at)
                     else:
                         remove_session(stored, cut, at)
+                        forget_requests(database, RunKey(self.tenant, cut.session))
         self._tip = None
 
     def verify(self) -> Verification:
@@ -444,6 +446,17 @@ class SQLiteStore:
         from pagein.backends.sqlite.search import SqliteSearchIndex  # noqa: PLC0415 - loads where a search is made
 
         return SqliteSearchIndex(path, session=session, tenant=self.tenant, embedder=embedder, own_tools=own_tools)
+
+    def request_table(self, run: str) -> SQLiteRequests:
+        """The requests of a run."""
+        encryption = encryption_for(self._key, self.tenant, run)
+        settings = ConnectionSettings(self.synchronous, self.timeout)
+        return SQLiteRequests(self._using_any, RunKey(self.tenant, run), encryption, settings)
+
+    @contextlib.contextmanager
+    def _using_any(self, *, writing: bool) -> Iterator[sqlite3.Connection]:
+        with self._any_log()._using(writing=writing) as database:  # noqa: SLF001 - its own log
+            yield database
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """See ``LogStore``."""

@@ -50,6 +50,12 @@ SNAPSHOTS_TABLE = """CREATE TABLE IF NOT EXISTS snapshots (
     PRIMARY KEY (tenant, run, session)
 ) STRICT"""
 
+REQUESTS_TABLE = """CREATE TABLE IF NOT EXISTS requests (
+    tenant TEXT NOT NULL, run TEXT NOT NULL, number INTEGER NOT NULL,
+    head INTEGER NOT NULL, at REAL NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (tenant, run, number)
+) STRICT"""
+
 CLAIMS_TABLE = """CREATE TABLE IF NOT EXISTS worker_claims (
     tenant TEXT NOT NULL, session TEXT NOT NULL, kind TEXT NOT NULL, worker TEXT NOT NULL, until REAL NOT NULL,
     PRIMARY KEY (tenant, session, kind)) STRICT, WITHOUT ROWID"""

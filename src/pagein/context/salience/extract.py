@@ -276,13 +276,14 @@ def _build_extract(tracker: SalienceTracker, candidates: Sequence[ExtractCandida
     names_in_lines = {name for candidate in candidates if candidate.is_line for name in candidate.names}
     tracked = ChainMap(tracker.lines, tracker.old_actions)
     lines = {candidate.key: tracked[candidate.key] for candidate in candidates if candidate.is_line}
-    extract_lines = [ExtractLine(line.position, line.order, line.text, _mark(line)) for line in lines.values()]
+    extract_lines = [ExtractLine(line.position, line.order, line.text, mark_of(line)) for line in lines.values()]
     extract_lines.sort(key=lambda line: (line.position, line.order))
     alone = (candidate.key for candidate in candidates if not candidate.is_line)
     return Extract(tuple(extract_lines), tuple(name for name in alone if name not in names_in_lines))
 
 
-def _mark(line: TrackedLine) -> str:
+def mark_of(line: TrackedLine) -> str:
+    """The mark before a line in an extract: of the user's words, an action or a failure."""
     if line.is_request:
         return "user: "
     return "> " if line.is_action else "! " if line.is_failure else ""

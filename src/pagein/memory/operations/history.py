@@ -39,10 +39,12 @@ def read_steps(run: RunState) -> Flow[tuple[tuple[int, Step], ...]]:
     return tuple(steps.items())
 
 
-def read_steps_and_notes(run: RunState, first: int, last: int) -> Flow[tuple[dict[int, Step], dict[int, Observation]]]:
+def read_steps_and_notes(
+    run: RunState, first: int, last: int, log: Log | None = None
+) -> Flow[tuple[dict[int, Step], dict[int, Observation]]]:
     """Read the steps at positions ``[first, last)``, and the late observations recorded there, by position."""
     stop = min(last, run.fold.head)
-    entries = yield from Read(first, stop)
+    entries = yield from Read(first, stop, log)
     steps = {entry.position: _as_handed_over(entry.body) for entry in entries if isinstance(entry.body, Step)}
     results = [entry.body for entry in entries if isinstance(entry.body, Observed)]
     notes = {
@@ -53,7 +55,7 @@ def read_steps_and_notes(run: RunState, first: int, last: int) -> Flow[tuple[dic
     # A late result may be recorded long after its action.
     later = (at for action in steps for at in run.fold.answers.get(action, ()) if at >= stop)
     for start, end in group_positions(sorted(later)):
-        more = yield from Read(start, end)
+        more = yield from Read(start, end, log)
         results += [entry.body for entry in more if isinstance(entry.body, Observed)]
     by_action: dict[int, dict[int, Observation]] = {}
     for result in results:
@@ -140,19 +142,19 @@ class Expansion(str):
         return expansion
 
 
-def expand(run: RunState, handle: str | int) -> Flow[Expansion]:
-    """Read the original behind a handle, or at a position. Raises UnknownHandle."""
+def expand(run: RunState, handle: str | int, log: Log | None = None) -> Flow[Expansion]:
+    """Read the original behind a handle, or at a position, from the run's log or another. Raises UnknownHandle."""
     parsed, head = parse_place(handle), run.fold.head
     if parsed is None or not 0 <= parsed.first < head:
         raise UnknownHandle(str(handle), head)
-    steps, notes = yield from read_steps_and_notes(run, parsed.first, parsed.last)
+    steps, notes = yield from read_steps_and_notes(run, parsed.first, parsed.last, log)
     if parsed.observation is not None:
         observation = _find_observation(steps.get(parsed.first), parsed.observation)
         if observation is None:
             raise UnknownHandle(str(handle), head)
         return Expansion.of(str(parsed), as_text(observation.content), tuple(steps.values()), (observation,))
     if not steps and not notes:
-        entries = yield from Read(parsed.first, parsed.last)
+        entries = yield from Read(parsed.first, parsed.last, log)
         if not entries:
             raise UnknownHandle(str(handle), head)
         return Expansion.of(str(parsed), "\n".join(_entry_text(entry, head) for entry in entries))

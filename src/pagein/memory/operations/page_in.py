@@ -18,8 +18,10 @@ from pagein.context.page_in import (
     build_question,
     choose_turns,
     render_page_in,
+    source_of_hit,
     talk_room,
 )
+from pagein.context.page_in_sources import BlockSource
 from pagein.context.talk import speech_share
 from pagein.context.view.view import View
 from pagein.events.steps import ActionStep
@@ -105,12 +107,20 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn]:
     turns = choose_turns(hits, texts, most, view.counter, query)
     rest = room - sum(cost for _, _, cost in turns) if calls_tools else 0
     page_in = build_page_in(view, (), 0, rest, query, run.page_in.visible)
+    by_handle = {hit.handle: hit for hit in reversed(hits)}
     return replace(
         page_in,
+        sources=(*(_source_of_turn(by_handle, block, texts) for _, block, _ in turns), *page_in.sources),
         blocks=(*(block for _, block, _ in turns), *page_in.blocks),
         costs=(*(cost for _, _, cost in turns), *page_in.costs),
         turns=tuple(position for position, _, _ in turns),
     )
+
+
+def _source_of_turn(hits: dict[str, Hit], block: str, texts: dict[str, str]) -> BlockSource:
+    hit = hits[block[1 : block.index("]")]]
+    text = texts.get(hit.handle, hit.text)
+    return source_of_hit(hit, block, text, kind="turn")
 
 
 def _search(run: RunState, query: Query) -> Flow[tuple[Hit, ...]]:

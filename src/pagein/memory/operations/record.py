@@ -91,7 +91,7 @@ def record(
     run.transcript.repairs.extend(repairs)
     _remember(run, selection, place, is_list=isinstance(items, Transcript))
     if usage is not None:
-        run.usage.learn(usage.input_tokens)
+        run.usage.learn(usage)
     run.run_callbacks(entries)
     return RecordResult(first, run.fold.head, repairs, branch)
 

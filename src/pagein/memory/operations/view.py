@@ -20,6 +20,7 @@ from pagein.memory.operations import facts_block
 from pagein.memory.operations.compact import commit_plan
 from pagein.memory.operations.page_in import add_page_in
 from pagein.memory.operations.summarize import collect_summary, start_due_summary
+from pagein.memory.requests import NO_FILTER, RequestFilter
 from pagein.tokens import Budget
 from pagein.tokens.budget import RequestRoom
 
@@ -40,17 +41,16 @@ def make_view(run: RunState, room: RequestRoom = NO_ROOM) -> Flow[View]:
         raise OverBudget(error.needed, error.limit, error.steps, beside) from None
 
 
-def make_filtered_view(
-    run: RunState, summary_mode: bool, keep_last_n: int | None, max_tokens: int | None, room: RequestRoom = NO_ROOM
-) -> Flow[View]:
+def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom = NO_ROOM) -> Flow[View]:
     """Make the view, or with a filter another one that records nothing. Raises OverBudget."""
-    if not summary_mode and keep_last_n is None and max_tokens is None:
+    if filter == NO_FILTER:
         return (yield from make_view(run, room))
-    budget = run.usage.budget if max_tokens is None else Budget(max_tokens)
-    beside = run.usage.room_beside(room) if max_tokens is None else room.reserve + (room.tools or 0)
+    most = filter.max_tokens
+    budget = run.usage.budget if most is None else Budget(most)
+    beside = run.usage.room_beside(room) if most is None else room.reserve + (room.tools or 0)
     try:
         _check_room(budget, beside)
-        return _plan_filtered_view(run, budget, beside, summary_mode=summary_mode, keep_last_n=keep_last_n)
+        return filtered_view(run, filter, run.usage.limit_beside(beside, budget))
     except OverBudget as error:
         raise OverBudget(error.needed, error.limit, error.steps, beside) from None
 
@@ -61,11 +61,11 @@ def _check_room(budget: Budget, beside: int) -> None:
         raise OverBudget(1, budget.limit - beside, ())
 
 
-def _plan_filtered_view(
-    run: RunState, budget: Budget, beside: int, *, summary_mode: bool, keep_last_n: int | None
-) -> View:
-    view = run.fold.view(run.usage.limit_beside(beside, budget))
-    view = filter_view(view, summary_mode=summary_mode, keep_last_n=keep_last_n)
+def filtered_view(run: RunState, filter: RequestFilter, limit: int) -> View:
+    """Filter the view as it stands, within the limit. Raises OverBudget."""
+    budget = run.usage.budget if filter.max_tokens is None else Budget(filter.max_tokens)
+    view = run.fold.view(limit)
+    view = filter_view(view, summary_mode=filter.summary_mode, keep_last_n=filter.keep_last_n)
     ledger, _ = _reserve(run, view)
     plan, _ = _plan_in_first(run.policy, view, budget, (*(view.limit - tokens for tokens in ledger), view.limit))
     view = view if plan is None else preview(view, plan.replacements)
@@ -82,7 +82,7 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
     view = run.fold.view(limit)
     if view.tokens > limit * AHEAD_OF_NEED_SHARE:
         run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
-    narrow = None if request_limit == limit else _narrow_view(run, view, (), request_limit)  # raises before any write
+    narrow = None if request_limit == limit else narrow_view(run, view, (), request_limit)  # raises before any write
     view, facts = yield from _fit_with_facts(run, view)
     if run.summaries.summarizer is not None:
         ledger, turns = _reserve(run, view)
@@ -90,7 +90,7 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
     if narrow is not None:
         limit = request_limit
         try:
-            view, facts = _narrow_view(run, view, facts, limit)
+            view, facts = narrow_view(run, view, facts, limit)
         except OverBudget:
             view, facts = narrow  # what was recorded just now stands in the way
     if view.has_replaced_entries:
@@ -100,13 +100,14 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
     if run.page_in.is_due(view):
         page_in = run.page_in.cache, run.page_in.search_share
         view = yield from add_page_in(run, view)
+        run.page_in.shown = run.page_in.cache
         if narrow is not None:
             run.page_in.cache, run.page_in.search_share = page_in  # the next view shows other steps
-    run.usage.note_request(view, room)
+    run.usage.note_request(view, room, is_narrow=narrow is not None)
     return view
 
 
-def _narrow_view(
+def narrow_view(
     run: RunState, view: View, facts: tuple[ViewEntry, ...], limit: int
 ) -> tuple[View, tuple[ViewEntry, ...]]:
     """Return the view, and its facts, in the smaller limit of this request alone; nothing is recorded.

@@ -1,0 +1,108 @@
+"""The table of requests in a SQLite file; it is created with the first row.
+
+A row is no part of the record, so writing one waits for no disk: the commit is in the WAL, and the next append syncs it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from pagein.backends.sqlite.migrations import REQUESTS_TABLE
+from pagein.errors import LogBusy
+from pagein.log.encryption import Encryption
+from pagein.log.requests import RequestRow
+
+_IS_THERE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'requests'"
+_ADD = """INSERT INTO requests SELECT ?1, ?2, coalesce(max(number), 0) + 1, ?3, ?4, ?5 FROM requests
+    WHERE tenant = ?1 AND run = ?2 RETURNING number"""
+_REPLACE = "UPDATE requests SET body = ? WHERE tenant = ? AND run = ? AND number = ?"
+_READ = """SELECT number, head, at, body FROM requests WHERE tenant = ? AND run = ? AND number > ?
+    ORDER BY number LIMIT ?"""
+_LAST = "SELECT max(number) FROM requests WHERE tenant = ? AND run = ?"
+_FORGET = "DELETE FROM requests WHERE tenant = ? AND run = ?"
+
+_NAME = "request"
+
+Using = Callable[..., AbstractContextManager[sqlite3.Connection]]
+"""Lends the connection of a log; ``writing`` says what for."""
+
+
+class RunKey(NamedTuple):
+    """A tenant and the session of a run."""
+
+    tenant: str
+    run: str
+
+
+class ConnectionSettings(NamedTuple):
+    """What a connection is set to: SQLite's ``synchronous``, and the seconds to wait for another writer."""
+
+    synchronous: str
+    timeout: float
+
+    def apply(self, database: sqlite3.Connection) -> None:
+        """Set the connection to them."""
+        database.execute(f"PRAGMA synchronous = {self.synchronous}")
+        database.execute(f"PRAGMA busy_timeout = {min(round(self.timeout * 1000), 2**31 - 1)}")
+
+
+# A turn is to wait for no disk, and hardly for another writer, because of a row that may be lost.
+_QUICK = ConnectionSettings("NORMAL", 0.02)
+
+
+class SQLiteRequests:
+    """The RequestTable of one run; ``settings`` are those of the connection between two rows."""
+
+    def __init__(self, using: Using, key: RunKey, encryption: Encryption, settings: ConnectionSettings) -> None:
+        self._using, self._key, self._encryption, self._settings = using, key, encryption, settings
+        self._is_there = False
+
+    def add(self, head: int, at: float, body: bytes) -> int:
+        """See ``RequestTable``. Raises LogBusy where another writes."""
+        values = (*self._key, head, at, self._encryption.encrypt_blob(_NAME, body))
+        with self._using(writing=True) as database:
+            return int(self._write(database, _ADD, values)[0][0])
+
+    def replace(self, number: int, body: bytes) -> None:
+        """See ``RequestTable``. Raises LogBusy where another writes."""
+        with self._using(writing=True) as database:
+            self._write(database, _REPLACE, (self._encryption.encrypt_blob(_NAME, body), *self._key, number))
+
+    def read(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
+        """See ``RequestTable``."""
+        with self._using(writing=False) as database:
+            if not self._exists(database):
+                return ()
+            rows = database.execute(_READ, (*self._key, after, -1 if limit is None else limit)).fetchall()
+        return [RequestRow(row[0], row[1], row[2], self._encryption.decrypt_blob(_NAME, row[3])) for row in rows]
+
+    def last(self) -> int:
+        """See ``RequestTable``."""
+        with self._using(writing=False) as database:
+            row = database.execute(_LAST, self._key).fetchone() if self._exists(database) else (None,)
+        return row[0] or 0
+
+    def _exists(self, database: sqlite3.Connection) -> bool:
+        self._is_there = self._is_there or database.execute(_IS_THERE).fetchone() is not None
+        return self._is_there
+
+    def _write(self, database: sqlite3.Connection, statement: str, values: tuple[object, ...]) -> list[tuple[int]]:
+        if database.in_transaction:
+            raise LogBusy("the connection is within a transaction")
+        _QUICK.apply(database)
+        try:
+            if not self._exists(database):
+                database.execute(REQUESTS_TABLE)
+            rows: list[tuple[int]] = database.execute(statement, values).fetchall()
+            return rows
+        finally:
+            self._settings.apply(database)
+
+
+def forget_requests(database: sqlite3.Connection, key: RunKey) -> None:
+    """Delete every row of a run, within the caller's transaction."""
+    if database.execute(_IS_THERE).fetchone() is not None:
+        database.execute(_FORGET, key)

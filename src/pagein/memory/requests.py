@@ -1,0 +1,397 @@
+"""The requests of a run: what was sent to the model, what it cost, and how it can be rendered again.
+
+A record has numbers, positions and hashes, and no text of the run. What was shown is made again from the log at the
+record's head; the digest tells whether it is what was sent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from pagein.context.page_in import NAMED
+from pagein.context.page_in_sources import BlockSource
+from pagein.context.view.layout import ContextBlock
+from pagein.context.view.view import View, ViewEntry
+from pagein.errors import PageinError
+from pagein.events.handles import observation_handle, step_handle
+from pagein.events.steps import Usage
+from pagein.formats.sdk_objects import cache_written
+from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow, RequestTable
+from pagein.memory.options import check_usage
+from pagein.tokens import Budget
+
+if TYPE_CHECKING:
+    from pagein.memory._state import PageInCache, ShownFacts
+
+NOTE_MAX_CHARACTERS = 80
+"""Characters of an outcome, of a note, and of its name."""
+
+MAX_UNWRITTEN = 64
+"""Records that wait to be written while the store cannot be written to."""
+
+_REASONS = {"search": "found for the newest step", "turn": "found for the user's words", "lines": "likely needed now"}
+
+
+@dataclass(frozen=True, slots=True)
+class PageInRecord:
+    """What a page-in was made of, as it was found at ``head``: the sources of its blocks, and numbers of names.
+
+    ``is_complete`` is False where a part of it cannot be named by its place; then it cannot be made again.
+    """
+
+    head: int
+    blocks: tuple[BlockSource, ...] = ()
+    names: tuple[int, ...] = ()
+    is_complete: bool = True
+
+    @property
+    def reasons(self) -> tuple[tuple[str, str], ...]:
+        """The handle of each block, and the reason why it came back."""
+        return tuple(
+            (step_handle(block.position) if block.part < 0 else observation_handle(block.position, block.part),
+             _REASONS[block.kind])
+            for block in self.blocks
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FactsRecord:
+    """A block of facts before the steps from ``position`` on: the ids of its facts, each with the one that disputes it.
+
+    ``is_later`` is False for the first block of a view.
+    """
+
+    position: int
+    ids: tuple[tuple[str, str], ...]
+    is_later: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestUsage:
+    """The usage that the provider reported, in its tokens; ``input`` includes what was read from and written to its cache."""
+
+    input: int
+    output: int = 0
+    cache_read: int = 0
+    cache_written: int = 0
+
+
+def read_request_usage(usage: Any) -> RequestUsage:
+    """The usage of a request as its provider reported it. Raises ConfigurationError for what is no usage."""
+    report = check_usage(usage)
+    return RequestUsage(report.input_tokens, report.output_tokens, report.cached_tokens, cache_written(usage))
+
+
+def recorded_usage(usage: Usage | None) -> RequestUsage | None:
+    """The usage that was recorded with the answer to a request."""
+    return None if usage is None else RequestUsage(usage.input_tokens, usage.output_tokens, usage.cached_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFilter:
+    """The filters of ``to_messages``, which record nothing."""
+
+    summary_mode: bool = False
+    keep_last_n: int | None = None
+    max_tokens: int | None = None
+
+
+NO_FILTER = RequestFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class UnrecordedPlan:
+    """What a view was made with that left out more than the log says: with a filter, or in room of its own.
+
+    ``policy`` is a name, "" for a policy that has none; ``page_in`` the share of the limit for a page-in.
+    """
+
+    policy: str
+    budget: Budget
+    page_in: float
+    is_narrow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request of a run, as it was sent.
+
+    ``number`` counts the run's requests from 1 on. ``head`` is the number of entries that the log of ``branch`` had, ``at``
+    the time in seconds since the epoch. ``budget`` is the window and ``reserve`` what it leaves for output and tools;
+    ``limit`` is what the messages may cost, ``tokens`` what they do, ``tiers`` for what. ``digest`` is the hash of the
+    rendered request. ``prefix`` counts the tokens that it begins with as the request before did; ``broke`` is the handle or
+    the tier of what differs there, ``broke_why`` the reason; "" where it only goes on. ``usage`` is None until it is known.
+    ``seconds`` has durations by name, such as ``first`` and ``whole``; ``outcome`` what became of it, "" while unknown.
+    """
+
+    number: int = 0
+    head: int = 0
+    at: float = 0.0
+    branch: str = "main"
+    model: str = ""
+    format: str = ""
+    counter: str = ""
+    budget: int = 0
+    reserve: int = 0
+    limit: int = 0
+    tokens: int = 0
+    tiers: Mapping[str, int] = field(default_factory=dict)
+    digest: str = ""
+    compactions: int = 0
+    prefix: int = 0
+    broke: str = ""
+    broke_why: str = ""
+    filter: RequestFilter = NO_FILTER
+    page_in: PageInRecord | None = None
+    facts: tuple[FactsRecord, ...] = ()
+    plan: UnrecordedPlan | None = None
+    usage: RequestUsage | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    outcome: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """Short facts of who sent it, such as a proxy's request id. No text of the run belongs here."""
+
+
+_ROW_FIELDS = ("number", "head", "at")
+_DEFAULTS = RequestRecord()
+
+
+def encode_record(record: RequestRecord) -> bytes:
+    """Encode a record as the body of its row, at most ``REQUEST_MAX_BYTES``: the names of a long page-in give way first."""
+    body = _encode(record)
+    if len(body) > REQUEST_MAX_BYTES and record.page_in is not None:
+        body = _encode(replace(record, page_in=replace(record.page_in, names=(), is_complete=False)))
+        if len(body) > REQUEST_MAX_BYTES:
+            body = _encode(replace(record, page_in=PageInRecord(record.page_in.head, is_complete=False)))
+    if len(body) > REQUEST_MAX_BYTES:
+        body = _encode(replace(record, facts=(), page_in=None, notes={}, digest=""))
+    return body
+
+
+def _encode(record: RequestRecord) -> bytes:
+    values: dict[str, Any] = {}
+    for each in fields(record):
+        value = getattr(record, each.name)
+        if each.name not in _ROW_FIELDS and value != getattr(_DEFAULTS, each.name):
+            values[each.name] = value
+    if record.filter != NO_FILTER:
+        values["filter"] = asdict(record.filter)
+    if record.page_in is not None:
+        page_in = record.page_in
+        values["page_in"] = [page_in.head, page_in.blocks, page_in.names, page_in.is_complete]
+    if record.facts:
+        values["facts"] = [[block.position, block.ids, block.is_later] for block in record.facts]
+    if record.plan is not None:
+        values["plan"] = asdict(record.plan)
+    if record.usage is not None:
+        values["usage"] = asdict(record.usage)
+    return json.dumps(values, separators=(",", ":")).encode()
+
+
+def decode_record(row: RequestRow) -> RequestRecord | None:
+    """Decode a stored row; None for a damaged one, or one of a later release."""
+    try:
+        values: dict[str, Any] = json.loads(row.body)
+        known = {each.name for each in fields(RequestRecord)}
+        values = {name: value for name, value in values.items() if name in known}
+        if "filter" in values:
+            values["filter"] = RequestFilter(**values["filter"])
+        if "page_in" in values:
+            head, blocks, names, is_complete = values["page_in"]
+            sources = tuple(
+                BlockSource(kind, position, part, None if lines is None else tuple(lines), of)
+                for kind, position, part, lines, of in blocks
+            )
+            values["page_in"] = PageInRecord(head, sources, tuple(names), is_complete)
+        if "facts" in values:
+            values["facts"] = tuple(
+                FactsRecord(position, tuple((id, disputed) for id, disputed in ids), later)
+                for position, ids, later in values["facts"]
+            )
+        if "plan" in values:
+            values["plan"] = UnrecordedPlan(**values["plan"] | {"budget": Budget(**values["plan"]["budget"])})
+        if "usage" in values:
+            values["usage"] = RequestUsage(**values["usage"])
+        return RequestRecord(**values | {"number": row.number, "head": row.head, "at": row.at})
+    except (ValueError, TypeError, KeyError, AttributeError, PageinError):
+        return None
+
+
+def with_outcome(
+    record: RequestRecord,
+    outcome: str,
+    usage: RequestUsage | None,
+    seconds: Mapping[str, float],
+    notes: Mapping[str, str],
+) -> RequestRecord:
+    """The record with what became of its request; texts are cut to a length that a row has room for."""
+    short = {name[:NOTE_MAX_CHARACTERS]: text[:NOTE_MAX_CHARACTERS] for name, text in notes.items()}
+    return replace(
+        record,
+        usage=usage or record.usage,
+        outcome=outcome[:NOTE_MAX_CHARACTERS] or record.outcome,
+        seconds={**record.seconds, **{name: round(value, 6) for name, value in seconds.items()}},
+        notes={**record.notes, **short},
+    )
+
+
+@dataclass(slots=True)
+class RequestsState:
+    """The requests of a memory: those that are not written yet, the last one, and what it showed."""
+
+    table: RequestTable
+    model: str = ""
+    counter: str = ""
+    policy: str = ""
+    last: RequestRecord | None = None
+    last_entries: tuple[ViewEntry, ...] = ()
+    is_changed: bool = False
+    """True where the last record is to be written, or written again."""
+    changed: list[RequestRecord] = field(default_factory=list)
+    """Earlier records that are to be written again."""
+
+    def note(self, record: RequestRecord, entries: tuple[ViewEntry, ...]) -> None:
+        """Note a request that was rendered; the same one again is no other request until its outcome is known."""
+        last = self.last
+        is_again = last is not None and not last.outcome and last.usage is None and _is_same(last, record)
+        if not is_again:
+            if last is not None and self.is_changed:
+                self.changed.append(last)
+                del self.changed[:-MAX_UNWRITTEN]
+            self.last, self.is_changed = record, True
+        self.last_entries = entries
+
+    def change_last(self, record: RequestRecord) -> None:
+        """Put a changed record in the place of the last one."""
+        self.last, self.is_changed = record, True
+
+    def learn_usage(self, usage: RequestUsage | None) -> None:
+        """Note the usage of the last request, unless it is known; it is written with the next request."""
+        if usage is not None and self.last is not None and self.last.usage is None:
+            self.change_last(replace(self.last, usage=usage))
+
+    def last_number(self) -> int:
+        """The number of the last request; 0 where there is none. Raises LogError."""
+        return self.last.number if self.last is not None and self.last.number else self.table.last()
+
+    def write(self) -> None:
+        """Write what changed. Raises LogError."""
+        while self.changed:
+            self._write(self.changed[0])
+            del self.changed[0]
+        if self.last is not None and self.is_changed:
+            self.last, self.is_changed = self._write(self.last), False
+
+    def _write(self, record: RequestRecord) -> RequestRecord:
+        if record.number:
+            self.table.replace(record.number, encode_record(record))
+            return record
+        return replace(record, number=self.table.add(record.head, record.at, encode_record(record)))
+
+    def read(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
+        """The records behind a number, oldest first; damaged ones are left out. Raises LogError."""
+        records = (decode_record(row) for row in self.table.read(after, limit))
+        return tuple(record for record in records if record is not None)
+
+
+def _is_same(last: RequestRecord, record: RequestRecord) -> bool:
+    return (last.digest, last.head, last.branch, last.format, last.filter) == (
+        record.digest, record.head, record.branch, record.format, record.filter
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPrefix:
+    """The tokens that two requests begin with alike, and what differs behind them."""
+
+    tokens: int = 0
+    broke: str = ""
+    why: str = ""
+
+
+def compare_prefix(before: Sequence[ViewEntry], now: Sequence[ViewEntry], last: RequestRecord | None) -> SharedPrefix:
+    """Compare a request's entries with those of the one before."""
+    if last is None:
+        return SharedPrefix()
+    tokens = 0
+    for old, new in zip(before, now, strict=False):
+        if old is not new and old.messages != new.messages:
+            return SharedPrefix(tokens, *_difference(old, new))
+        tokens += new.tokens
+    if len(before) <= len(now):
+        return SharedPrefix(tokens)
+    return SharedPrefix(tokens, *_difference(before[len(now)], None))
+
+
+def _difference(old: ViewEntry, new: ViewEntry | None) -> tuple[str, str]:
+    """Name what stands first where two requests part, and say why."""
+    if isinstance(old.item, ContextBlock):
+        return old.tier, "what stands behind the run is made anew" if old.tier == "recalled" else f"{old.tier} changed"
+    if new is None:
+        return old.handle, "the request is shorter"
+    if old.tier == "system":
+        return old.handle, "the system prompt changed"
+    if isinstance(new.item, ContextBlock):
+        return old.handle, f"{new.tier} came before it"
+    if (new.first, new.last) != (old.first, old.last) or new.stubs != old.stubs:
+        return old.handle, new.why
+    return old.handle, "its content changed"
+
+
+def tokens_by_tier(view: View) -> dict[str, int]:
+    """The tokens of a view by tier; ``request`` is what every request costs beside its messages."""
+    tiers: dict[str, int] = {}
+    for entry in (*view.entries, *view.tail):
+        tiers[entry.tier] = tiers.get(entry.tier, 0) + entry.tokens
+    rest = view.tokens - sum(tiers.values())
+    return tiers | ({"request": rest} if rest else {})
+
+
+def page_in_record(view: View, cache: PageInCache | None) -> PageInRecord | None:
+    """The record of the page-in behind a view; None where it has none."""
+    item = next((entry.item for entry in view.tail if entry.tier == "recalled"), None)
+    if not isinstance(item, ContextBlock):
+        return None
+    if cache is None:
+        return PageInRecord(view.head, is_complete=False)
+    page_in, text = cache.page_in, item.text
+    _, *lines = text.split("\n")
+    names_line = next((line for line in lines if line.startswith(NAMED)), "")
+    numbers: tuple[int, ...] = ()
+    is_complete = len(page_in.sources) == len(page_in.blocks)
+    if names_line and page_in.index is not None:
+        index = page_in.index
+        by_name = dict(zip(index.chances, index.numbers, strict=False))
+        named = [by_name.get(name, -1) for name in names_line.removeprefix(NAMED).split(" ")]
+        is_complete = is_complete and -1 not in named
+        numbers = tuple(named)
+    shown = _count_shown(page_in.blocks, text)
+    sources = page_in.sources[:shown]
+    is_complete = is_complete and all(source.lines is not None for source in sources)
+    return PageInRecord(cache.head, sources, numbers, is_complete)
+
+
+def _count_shown(blocks: Sequence[str], text: str) -> int:
+    """Count the blocks that stand in the text: the last ones are dropped first."""
+    return next((count for count in range(len(blocks), 0, -1) if f"\n{blocks[count - 1]}" in text), 0)
+
+
+def facts_records(view: View, shown: ShownFacts) -> tuple[FactsRecord, ...]:
+    """The records of the blocks of facts in a view's tail."""
+    placed = {id(entry): block for entry, block in zip(shown.entries, shown.blocks, strict=True)}
+    records: list[FactsRecord] = []
+    for entry in view.tail:
+        block = placed.get(id(entry))
+        if block is not None:
+            ids = tuple((id, line.rpartition("; newer: ")[2].rstrip(")") if "; newer: " in line[-60:] else "")
+                        for id, line in block.lines)  # fmt: skip
+            records.append(FactsRecord(entry.first, ids, is_later=bool(records)))
+    return tuple(records)
+
+
+def reserve_of(budget: Budget) -> int:
+    """The tokens of a window that its messages may not have."""
+    return budget.window - budget.limit
