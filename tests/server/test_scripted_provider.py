@@ -1,5 +1,7 @@
 """The scripted provider is right about what the real SDKs send, so that tests of the proxy may lean on it."""
 
+from contextlib import contextmanager
+
 import anthropic
 import openai
 import pytest
@@ -17,15 +19,17 @@ def script(question):
 @pytest.fixture
 def clients():
     provider = ScriptedProvider(script)
-    with serve_app(provider) as url:
-        yield provider, *sdk_clients(url)
+    with serve_app(provider) as url, sdk_clients(url) as (claude, gpt):
+        yield provider, claude, gpt
 
 
+@contextmanager
 def sdk_clients(url):
-    return (
-        anthropic.Anthropic(base_url=url, api_key="sk-a", max_retries=0),
-        openai.OpenAI(base_url=f"{url}/v1", api_key="sk-o", max_retries=0),
-    )
+    with (
+        anthropic.Anthropic(base_url=url, api_key="sk-a", max_retries=0) as claude,
+        openai.OpenAI(base_url=f"{url}/v1", api_key="sk-o", max_retries=0) as gpt,
+    ):
+        yield claude, gpt
 
 
 def test_the_sdks_read_whole_and_streamed_answers_alike(clients):
@@ -54,8 +58,7 @@ def test_the_sdks_read_whole_and_streamed_answers_alike(clients):
 def test_a_window_is_enforced_and_faults_come_where_they_are_asked_for():
     faults = {0: Fault("rate-limit"), 1: Fault("overloaded"), 2: Fault("bad-json"), 3: Fault("cut")}
     provider = ScriptedProvider(script, window=200, faults=faults)
-    with serve_app(provider) as url:
-        claude, gpt = sdk_clients(url)
+    with serve_app(provider) as url, sdk_clients(url) as (claude, gpt):
         ask = {"model": "claude-x", "max_tokens": 100, "messages": USER}
         with pytest.raises(anthropic.RateLimitError) as limited:
             claude.messages.create(**ask)
@@ -79,8 +82,7 @@ def test_a_window_is_enforced_and_faults_come_where_they_are_asked_for():
 
 def test_the_cache_reads_what_a_marker_ended_and_prices_it():
     provider = ScriptedProvider(ToolLoop(0))
-    with serve_app(provider) as url:
-        claude, gpt = sdk_clients(url)
+    with serve_app(provider) as url, sdk_clients(url) as (claude, gpt):
         long = {"type": "text", "text": "word " * 3_000, "cache_control": {"type": "ephemeral"}}
         turns = [{"role": "user", "content": [long]}]
         for _ in range(2):

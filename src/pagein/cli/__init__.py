@@ -72,7 +72,20 @@ def new_app(name: str, help: str) -> App:
 
 def build_app() -> App:
     """Build the command line."""
-    from pagein.cli import bench, checkpoint, config, erase, facts, inspect, ledger, recall, replay, transfer, worker  # noqa: PLC0415 - they import new_app from here, or each other
+    from pagein.cli import (  # noqa: PLC0415 - they import new_app from here, or each other
+        bench,
+        checkpoint,
+        config,
+        erase,
+        facts,
+        inspect,
+        ledger,
+        recall,
+        replay,
+        serve,
+        transfer,
+        worker,
+    )
 
     app = new_app(
         "pagein",
@@ -91,6 +104,7 @@ def build_app() -> App:
         checkpoint.checkpoint,
         checkpoint.resume,
         worker.worker,
+        serve.serve,
         transfer.export,
     ):
         app.command(command)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pagein._common.validation import SECONDS, Constraint, Option, option_from_hint, options_of
+from pagein._common.validation import POSITIVE_TOKENS, SECONDS, Constraint, Option, option_from_hint, options_of
 from pagein.context.compaction.ladder import RUNGS
 from pagein.context.compaction.registry import POLICIES, policy_named
 from pagein.facts.ranking import Weights
@@ -58,6 +58,14 @@ _EXTRA: Mapping[str, tuple[Any, Any]] = {
     "summarizer.model": (Annotated[str, Constraint(form="maker:model, such as openai:gpt-4o-mini", pattern=r"[^:\s]+:\s*\S.*"), "Model that writes summaries and facts."], None),
 }  # fmt: skip
 """Keys of sections that are no field of the section's owner."""
+
+_SERVER: Mapping[str, tuple[Any, Any]] = {
+    "server.upstreams": (Annotated[Mapping[str, Any], Constraint(kind="table", form="a table of names and addresses", guarded="."), 'Upstreams of `pagein serve`, the first is the default: `name = "https://..."`.'], None),
+    "server.clients": (Annotated[Mapping[str, Any], Constraint(kind="table", form="a table of hashes and tenants"), "Who may use `pagein serve` from other machines: the SHA-256 of a proxy key, in hexadecimal, and its tenant."], None),
+    "server.window": (Annotated[int, POSITIVE_TOKENS, "Window that `pagein serve` takes every model to have. Default: the model's."], None),
+    "server.mode": (Annotated[str, Constraint(choices=("view", "observe", "off")), "What `pagein serve` does: send views, record alone, or neither."], "view"),
+}  # fmt: skip
+"""Keys of the server, whose own package is above this one."""
 
 OWNERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
@@ -158,6 +166,7 @@ def _read_keys() -> Iterator[Key]:
         parameters = inspect.signature(owner).parameters
         for name, option in options_of(owner).items():
             yield _key(f"{section}.{name}", option, parameters[name].default)
+    yield from _keys_of_table(_SERVER, "server")
 
 
 def _keys_of_table(table: Mapping[str, tuple[Any, Any]], section: str) -> Iterator[Key]:

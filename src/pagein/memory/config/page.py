@@ -77,6 +77,10 @@ _TITLES = {
     "facts": ("Facts", "Every key but `enabled = false` turns facts on."),
     "summarizer": ("Summarizer", "A spend limit applies to one memory. `price` requires `spending.money`."),
     "checkpoints": ("Checkpoints", ""),
+    "server": (
+        "Server",
+        "For `pagein serve`, see [proxy.md](proxy.md). `--upstream` and the other flags override them.",
+    ),
 }
 
 

@@ -1,0 +1,182 @@
+"""``pagein serve``: a proxy between agents and their provider."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from pagein.cli import _output, _stores
+from pagein.cli._options import SummarizerName, resolve_summarizer
+from pagein.cli._settings import ConfigFile, ConfiguredPolicy, ConfiguredTenant, option_or_setting
+from pagein.cli._stores import StoreAddress
+from pagein.errors import ConfigurationError
+from pagein.memory.config import Config, load
+from pagein.memory.config.build import build_options, build_summarizer
+
+if TYPE_CHECKING:
+    from pagein.server import ServerApp, ServerSettings
+
+DEFAULT_PORT = 8790
+
+UpstreamAddresses = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--upstream",
+        help="Address of the provider, such as https://api.anthropic.com. Give NAME=ADDRESS for several: the first is "
+        "the default, the others are served under /NAME.",
+        negative_iterable=(),
+    ),
+]
+ServerWindow = Annotated[
+    int | None, Parameter(help="Window of every model, in tokens. Default: the model's, by its name.")
+]
+ServerMode = Annotated[
+    Literal["view", "observe", "off"] | None,
+    Parameter(help="view: send views. observe: record, and forward unchanged. off: forward unchanged. Default: view."),
+]
+
+_MEMORY_OPTIONS = (
+    "policy", "page_in", "embedder", "user", "project", "facts", "checkpoints", "prompts", "timeout", "synchronous",
+)  # fmt: skip
+
+
+def serve(
+    db: StoreAddress,
+    /,
+    *,
+    upstream: UpstreamAddresses = None,
+    port: Annotated[int, Parameter(help="Port to listen on. 0: any that is free.")] = DEFAULT_PORT,
+    host: Annotated[
+        str, Parameter(help="Address to listen on. Others than this machine's need proxy keys.")
+    ] = "127.0.0.1",
+    window: ServerWindow = None,
+    mode: ServerMode = None,
+    strict: Annotated[
+        bool, Parameter(help="Answer 502 where pagein fails, instead of forwarding the original.", show_default=False)
+    ] = False,
+    tenant: ConfiguredTenant = None,
+    policy: ConfiguredPolicy = None,
+    summarizer: SummarizerName = None,
+    config: ConfigFile = None,
+) -> int:
+    """Serve a proxy between agents and their provider, so that no request is over the model's window.
+
+    Point your agent's base URL at it. Every conversation is recorded in the
+    store. Once it no longer fits the window, the provider gets a view of it
+    in place of the history.
+
+    SIGINT and SIGTERM end it when the answers under way are whole.
+
+    For example:
+
+      pagein serve runs.db --upstream https://api.anthropic.com
+      ANTHROPIC_BASE_URL=http://127.0.0.1:8790 claude
+    """  # fmt: skip
+    settings = server_settings(
+        db, load(config), upstream=upstream, port=port, host=host, window=window, mode=mode, strict=strict,
+        tenant=tenant, policy=policy, summarizer=resolve_summarizer(summarizer),
+    )  # fmt: skip
+    app = make_app(settings)
+    from pagein.server.run import run_server  # noqa: PLC0415 - needs the extra serve
+
+    _log_to_stderr()
+
+    def announce(port: int) -> None:
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        _output.print_text(f"serving {_stores.display_name(db)} at {address} ({settings.mode}); Ctrl-C ends it")
+        for name, target in settings.upstreams.items():
+            _output.print_text(f"  {address}{'' if name == 'default' else f'/{name}'} -> {target}")
+        _output.print_text(f"  for example: ANTHROPIC_BASE_URL={address} or OPENAI_BASE_URL={address}/v1")
+        sys.stdout.flush()
+
+    started = run_server(app, announce)
+    _print_summary(app)
+    return 0 if started else 1
+
+
+def server_settings(
+    db: str,
+    config: Config,
+    *,
+    upstream: list[str] | None,
+    port: int,
+    host: str,
+    window: int | None,
+    mode: Literal["view", "observe", "off"] | None,
+    strict: bool,
+    tenant: str | None,
+    policy: str | None,
+    summarizer: Any,
+) -> ServerSettings:
+    """The settings of the command line, completed from the configuration. Raises ConfigurationError."""
+    from pagein.server import ServerSettings  # noqa: PLC0415 - loads for the server alone
+
+    options = {name: option for name, option in build_options(config.values).items() if name in _MEMORY_OPTIONS}
+    writer = build_summarizer(config.values) if summarizer is None else summarizer
+    options |= {} if policy is None else {"policy": policy}
+    options |= {} if writer is None else {"summarizer": writer}
+    return ServerSettings(
+        db,
+        _parse_upstreams(upstream) or _text_table(config, "server.upstreams"),
+        host=host,
+        port=port,
+        window=option_or_setting(config, "server.window", window),
+        mode=option_or_setting(config, "server.mode", mode),
+        strict=strict,
+        tenant=option_or_setting(config, "tenant", tenant),
+        keys=_text_table(config, "server.clients"),
+        options=options,
+    )
+
+
+def make_app(settings: ServerSettings) -> ServerApp:
+    """The app of a server. Raises ConfigurationError without the extra."""
+    if Path(settings.store).is_dir():
+        raise ConfigurationError(f"{settings.store} is a folder, not the file of a memory")
+    try:
+        from pagein.server.app import ServerApp  # noqa: PLC0415 - needs the extra serve
+    except ImportError as error:
+        raise ConfigurationError(f"pagein serve needs {error.name}: pip install 'pagein[serve]'") from None
+    return ServerApp(settings)
+
+
+def _parse_upstreams(addresses: list[str] | None) -> dict[str, str]:
+    upstreams: dict[str, str] = {}
+    for address in addresses or ():
+        name, equals, url = address.partition("=")
+        is_named = bool(equals) and "/" not in name
+        upstreams[name if is_named else "default"] = url if is_named else address
+    return upstreams
+
+
+def _text_table(config: Config, key: str) -> dict[str, str]:
+    table: Mapping[str, Any] = config.value(key) or {}
+    wrong = [name for name, value in table.items() if not isinstance(value, str)]
+    if wrong:
+        raise ConfigurationError(f"{key}.{wrong[0]} is a text")
+    return dict(table)
+
+
+def _log_to_stderr() -> None:
+    """Print what the server warns of on stderr, a line each."""
+    logger = logging.getLogger("pagein")
+    if not logger.handlers:
+        writer = logging.StreamHandler()
+        writer.setFormatter(logging.Formatter("pagein: %(message)s"))
+        logger.addHandler(writer)
+        logger.propagate = False
+
+
+def _print_summary(app: ServerApp) -> None:
+    """Print what was done for each run."""
+    for run, totals in app.metrics.runs.items():
+        views = f", {totals.views} as views" if totals.views else ""
+        _output.print_text(f"{run}: {totals.requests} requests{views}, {totals.tokens:,} tokens of messages")
+    failures = sum(count for (name, _), count in app.metrics.counts.items() if name == "failures")
+    if failures:
+        _output.print_text(f"{failures} failures; the originals were forwarded")

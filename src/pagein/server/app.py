@@ -1,0 +1,167 @@
+"""The server as an ASGI app: who may ask, where a request goes, health and metrics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httpx2
+
+from pagein.backends.open import open_store
+from pagein.errors import PageinError
+from pagein.server.budgets import WindowTable
+from pagein.server.forward import PassThrough
+from pagein.server.http import Receive, Scope, Send, StreamBroken, send_answer, send_json
+from pagein.server.memories import MemoryPool
+from pagein.server.metrics import Metrics
+from pagein.server.proxy import Proxy
+from pagein.server.runs import Runs
+from pagein.server.settings import LOOPBACK, ServerSettings, hash_key
+from pagein.server.wire import COUNTING, PROTOCOLS
+
+KEY_HEADER = "x-pagein-key"
+
+logger = logging.getLogger("pagein.server")
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The parts of a server between start and end."""
+
+    proxy: Proxy
+    forward: PassThrough
+    runs: Runs
+    client: httpx2.AsyncClient
+
+
+class ServerApp:
+    """A server's ASGI app. Its parts are made when it starts, and closed when it ends."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.settings, self.metrics = settings, Metrics()
+        self._parts: _Parts | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection."""
+        match scope["type"]:
+            case "lifespan":
+                await self._live(receive, send)
+            case "http":
+                try:
+                    await self._serve(scope, receive, send)
+                except StreamBroken:
+                    logger.info("an upstream broke off an answer")
+                    raise
+            case "websocket":
+                await send({"type": "websocket.close", "code": 1008, "reason": "not served; use HTTP"})
+
+    # Its life
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            async with self.running():
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        except PageinError as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
+        await send({"type": "lifespan.shutdown.complete"})
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Have the parts of the server while the context is open. Raises PageinError for a store that cannot be opened."""
+        settings, limits = self.settings, self.settings.limits
+        open_store(settings.store, tenant=settings.tenant).close()
+        windows = WindowTable(settings.window)
+        pool = MemoryPool(settings.store, settings.options, most=limits.memories, most_bytes=limits.memory_bytes)
+        runs = Runs(settings.store, settings.options, windows, pool)
+        timeout = httpx2.Timeout(limits.event_seconds, connect=limits.connect_seconds)
+        bounds = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+        async with httpx2.AsyncClient(timeout=timeout, limits=bounds, follow_redirects=False) as client:
+            proxy = Proxy(settings, runs, windows, client, self.metrics)
+            self._parts = _Parts(proxy, PassThrough(settings, client, self.metrics), runs, client)
+            try:
+                yield
+            finally:
+                self._parts = None
+                proxy.close()
+                runs.close()
+
+    # Requests
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path, headers = str(scope["path"]), _headers(scope)
+        if path in ("/livez", "/readyz", "/metrics") and scope["method"] in ("GET", "HEAD"):
+            await self._tell(path, send)
+            return
+        tenant = self._tenant_of(headers)
+        if tenant is None or not self._is_own_host(headers):
+            self.metrics.count("refused", "key" if tenant is None else "host")
+            text = f"a proxy key is needed in {KEY_HEADER}" if tenant is None else "this host or origin is not served"
+            error = b'{"type": "error", "error": {"type": "permission_error", "message": "%s"}}' % text.encode()
+            await send_json(send, 401 if tenant is None else 403, error)
+            return
+        parts = self._parts
+        if parts is None:
+            await send_json(send, 503, b'{"error": {"message": "not ready", "type": "api_error"}}', retry_after="1")
+            return
+        target = self.settings.upstream_of(path)[2]
+        target = target if target.startswith("/v1/") else f"/v1{target}"
+        protocol = PROTOCOLS.get(target) if scope["method"] == "POST" else None
+        counting = COUNTING.get(target) if scope["method"] == "POST" else None
+        if protocol is not None:
+            await parts.proxy.handle(protocol, tenant, scope, receive, send)
+        elif counting is not None:
+            await parts.proxy.count_tokens(counting, tenant, scope, receive, send)
+        else:
+            await parts.forward.handle(scope, receive, send)
+
+    async def _tell(self, path: str, send: Send) -> None:
+        plain = [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")]
+        if path == "/metrics":
+            await send_answer(send, 200, plain, self.metrics.render().encode())
+        elif path == "/livez":
+            await send_answer(send, 200, plain, b"ok\n")
+        else:
+            problem = self._find_problem()
+            await send_answer(send, 503 if problem else 200, plain, (problem or "ok").encode() + b"\n")
+
+    def _find_problem(self) -> str:
+        if self._parts is None:
+            return "not running"
+        try:
+            open_store(self.settings.store, tenant=self.settings.tenant).close()
+        except PageinError as error:
+            return type(error).__name__
+        return ""
+
+    def _tenant_of(self, headers: Mapping[str, str]) -> str | None:
+        """The tenant of a request; None for one without the key that is needed."""
+        if not self.settings.keys:
+            return self.settings.tenant
+        return self.settings.keys.get(hash_key(headers.get(KEY_HEADER, "")))
+
+    def _is_own_host(self, headers: Mapping[str, str]) -> bool:
+        """False for a page of another site that has a browser ask here: its host or its origin is not this server's."""
+        hosts = {*LOOPBACK, self.settings.host}
+        is_any = self.settings.host not in LOOPBACK  # a proxy key is needed then
+        host = _host_name(headers.get("host", ""))
+        origin = headers.get("origin")
+        is_host = is_any or host in hosts
+        return is_host and (origin is None or _host_name(urlsplit(origin).netloc) in {*hosts, host})
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    pairs: list[tuple[bytes, bytes]] = scope["headers"]
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
+
+
+def _host_name(netloc: str) -> str:
+    try:
+        return (urlsplit(f"//{netloc}").hostname or "").lower()
+    except ValueError:
+        return ""

@@ -1,0 +1,62 @@
+"""Server-sent events: a stream of bytes as events, each with the bytes that it came in. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_LINE = re.compile(rb"\r\n|\n|\r")
+
+MAX_EVENT_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """One event: its bytes, and the JSON object in it; None for a comment, for ``[DONE]`` and for what is no JSON."""
+
+    raw: bytes
+    data: dict[str, Any] | None
+    is_done: bool = False
+
+
+@dataclass(slots=True)
+class EventSplitter:
+    """Splits a stream into events. ``rest`` is what came behind the last whole one."""
+
+    rest: bytearray = field(default_factory=bytearray)
+    _searched: int = 0
+
+    def feed(self, chunk: bytes) -> Iterator[StreamEvent]:
+        """Yield the events that the chunk ends. Raises ValueError for an event without an end."""
+        self.rest += chunk
+        while match := _END.search(self.rest, max(0, self._searched - 3)):
+            raw = bytes(self.rest[: match.end()])
+            del self.rest[: match.end()]
+            self._searched = 0
+            yield read_event(raw)
+        self._searched = len(self.rest)
+        if len(self.rest) > MAX_EVENT_BYTES:
+            raise ValueError("an event of the stream is too long")
+
+    def end(self) -> Iterator[StreamEvent]:
+        """Yield what stands behind the last whole event, where the stream ended without an empty line."""
+        if self.rest.strip():
+            yield read_event(bytes(self.rest))
+        self.rest.clear()
+
+
+def read_event(raw: bytes) -> StreamEvent:
+    """Read the data of one event."""
+    lines = [line[5:].removeprefix(b" ") for line in _LINE.split(raw) if line.startswith(b"data:")]
+    data = b"\n".join(lines)
+    if data.strip() == b"[DONE]":
+        return StreamEvent(raw, None, is_done=True)
+    try:
+        value = json.loads(data) if data else None
+    except (ValueError, RecursionError):
+        value = None
+    return StreamEvent(raw, value if isinstance(value, dict) else None)

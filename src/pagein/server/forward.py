@@ -1,0 +1,102 @@
+"""Requests that the proxy passes on byte for byte."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import httpx2
+
+from pagein.server.http import (
+    OWN_HEADER,
+    ClientGone,
+    Incoming,
+    Receive,
+    Scope,
+    Send,
+    StreamBroken,
+    read_incoming,
+    request_headers,
+    response_headers,
+    run_until_hangup,
+    send_answer,
+    send_chunk,
+    start_answer,
+)
+from pagein.server.metrics import Metrics
+from pagein.server.settings import ServerSettings
+
+
+class PassThrough:
+    """Passes requests on as they come, bodies of any size in both directions."""
+
+    def __init__(self, settings: ServerSettings, client: httpx2.AsyncClient, metrics: Metrics) -> None:
+        self._settings, self._client, self._metrics = settings, client, metrics
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, *, body: bytes | None = None) -> None:
+        """Pass one request on; with ``body`` its body was read already."""
+        self._metrics.count("passed")
+        incoming = await read_incoming(scope, receive, 0, with_body=False)
+        upload = _Upload(receive)
+        try:
+            if body is not None:
+                await run_until_hangup(receive, self._pass(incoming, body, send))
+            else:
+                await run_until_hangup(upload.receive_after, self._pass(incoming, upload.chunks(), send))
+        except ClientGone:
+            self._metrics.count("hangups")
+
+    async def _pass(self, incoming: Incoming, body: bytes | AsyncIterator[bytes], send: Send) -> None:
+        _, base, target = self._settings.upstream_of(incoming.path)
+        headers = request_headers(incoming.pairs)
+        length = incoming.headers.get("content-length")
+        has_body = length not in (None, "0") or "transfer-encoding" in incoming.headers
+        if has_body and length is not None:
+            headers.append((b"content-length", length.encode()))
+        is_started = False
+        try:
+            request = self._client.stream(
+                incoming.method, f"{base}{target}{incoming.target}", headers=headers, content=body if has_body else None
+            )
+            async with request as response:
+                is_started = True
+                pairs = [*response_headers(response.headers.raw), (OWN_HEADER.encode(), b"passed")]
+                await start_answer(send, response.status_code, pairs)
+                async for chunk in response.aiter_raw():
+                    await send_chunk(send, chunk)
+                await send_chunk(send, b"", more=False)
+        except (httpx2.TimeoutException, httpx2.TransportError) as error:
+            if is_started:
+                raise StreamBroken from None
+            text = json.dumps(
+                {"error": {"message": f"the upstream did not answer: {type(error).__name__}", "type": "api_error"}}
+            )
+            pairs = [(b"content-type", b"application/json"), (OWN_HEADER.encode(), b"passed")]
+            await send_answer(send, 502, pairs, text.encode())
+
+
+class _Upload:
+    """The body of a request as it comes in; behind it the client's hanging up."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive, self._is_read = receive, asyncio.Event()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the chunks of the body. Raises ClientGone."""
+        try:
+            while True:
+                message = await self._receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+                if message.get("body"):
+                    yield message["body"]
+                if not message.get("more_body"):
+                    return
+        finally:
+            self._is_read.set()
+
+    async def receive_after(self) -> dict[str, object]:
+        """Receive what comes behind the body."""
+        await self._is_read.wait()
+        return dict(await self._receive())

@@ -1,0 +1,180 @@
+"""The memories behind a server: one for each branch of a run that is in use, the longest unused ones closed."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pagein.context.view.view import View
+from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, fingerprint
+from pagein.events.steps import SystemPromptStep
+from pagein.formats.raw_messages import RawRequest
+from pagein.memory.host_memory import HostMemory
+from pagein.memory.operations.ingest import Transcript
+from pagein.memory.operations.lineage import align
+from pagein.memory.operations.record import RecordResult, record
+from pagein.memory.operations.view import make_view
+from pagein.tokens import TokenCounter
+from pagein.tokens.budget import RequestRoom
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """A branch of a run: the tenant and the session in the store, and the branch's name."""
+
+    tenant: str
+    session: str
+    branch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A list beside a run: ``reached`` of the run's ``length`` items are in it, and ``unknown`` of its own are not.
+
+    ``has_answer`` is True if something that the model said is among those that both have.
+    """
+
+    reached: int
+    length: int
+    unknown: int
+    has_answer: bool
+
+
+class ServerMemory(HostMemory):
+    """A memory that a server holds: it compares a client's list with the run before it records anything."""
+
+    @classmethod
+    def open_lineage(cls, url: str, lineage: Lineage, options: Mapping[str, Any]) -> Self:
+        """Open the memory of a lineage. Raises UnknownBranch, LogError."""
+        memory = cls.open(url, session=lineage.session, tenant=lineage.tenant, branch=lineage.branch, **options)
+        memory.trust_content_alone()
+        return memory
+
+    def trust_content_alone(self) -> None:
+        """Take every list as a whole history: leniency to a program that was started again would join what is apart."""
+        transcript = self._runtime.state.transcript
+        transcript.is_untouched, transcript.habit = False, "whole"
+
+    @property
+    def is_closed(self) -> bool:
+        """True after ``close``."""
+        return self._runtime.is_closed
+
+    def measure(self, request: RawRequest, start_row: int, place: int) -> Reach:
+        """Compare a list with the run. Before ``start_row`` it is known to be the run's first ``place`` items.
+
+        Raises FormatError.
+        """
+        chain = [mark for mark in self._runtime.state.log.fingerprints if not mark.startswith(SYSTEM_PREFIX)]
+        items = [item for item in request.parse(start_row) if not isinstance(item, SystemPromptStep)]
+        alignment = align([fingerprint(item) for item in items], chain[place:])
+        reached = place + alignment.reached
+        has_answer = any(mark.startswith(MODEL_PREFIX) for mark in chain[:reached])
+        return Reach(reached, len(chain), len(items) - alignment.at + len(alignment.late), has_answer)
+
+    @property
+    def length(self) -> int:
+        """The number of items that hosts handed over, without system prompts."""
+        return sum(not mark.startswith(SYSTEM_PREFIX) for mark in self._runtime.state.log.fingerprints)
+
+    @property
+    def branch(self) -> str:
+        """The name of the branch that the memory goes on with."""
+        return self._runtime.branches.current
+
+    def rewind_to(self, length: int) -> None:
+        """Go on with a new branch that has the first ``length`` items. Raises LogError."""
+        log = self._runtime.state.log
+        marks = enumerate(log.fingerprints)
+        places = [number for number, mark in marks if not mark.startswith(SYSTEM_PREFIX)]
+        self.rewind(log.fingerprint_positions[places[length]])
+        self.trust_content_alone()
+
+    def record_list(self, request: RawRequest, *, whole: bool) -> RecordResult:
+        """Record what is new in a list; with ``whole`` it is the client's whole history. Raises FormatError, LogError."""
+        return self._take_turn(record, Transcript(request), strict=False, whole=whole)
+
+    def has_answer_at(self, length: int, rows: Sequence[Any], format: str) -> bool:
+        """True if the items behind the first ``length`` are these messages."""
+        marks = [fingerprint(item) for item in self._runtime.format_of(format).parse(list(rows))]
+        chain = [mark for mark in self._runtime.state.log.fingerprints if not mark.startswith(SYSTEM_PREFIX)]
+        return chain[length : length + len(marks)] == marks
+
+    def make_view(self, room: RequestRoom) -> View:
+        """The view, within the budget that was set, with this room kept free. Raises OverBudget."""
+        return self._take_turn(make_view, room)
+
+    def render(self, view: View, format: str) -> dict[str, Any]:
+        """A view as a provider's request, under ``messages``. Raises Illegal."""
+        return self._runtime.render(view, format)
+
+    def render_without_tail(self, view: View, format: str) -> list[Any]:
+        """The messages of a view without what is shown behind the run."""
+        rows: list[Any] = self._runtime.format_of(format).render(view.with_tail(()).messages())["messages"]
+        return rows
+
+
+@dataclass(slots=True)
+class _OpenMemory:
+    memory: ServerMemory
+    counter: TokenCounter
+    size: int
+
+
+class MemoryPool:
+    """Open memories by lineage. The caller sees to it that one lineage is used by one thread at a time."""
+
+    def __init__(self, url: str, options: Mapping[str, Any], *, most: int, most_bytes: int) -> None:
+        self._url, self._options = url, dict(options)
+        self._most, self._most_bytes = most, most_bytes
+        self._open: OrderedDict[Lineage, _OpenMemory] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def take(self, lineage: Lineage, counter: TokenCounter, format: str) -> ServerMemory:
+        """The memory of a lineage, opened where it is not, with another counter opened again; ``keep`` gives it back.
+
+        Raises UnknownBranch, LogError.
+        """
+        with self._lock:
+            entry = self._open.pop(lineage, None)
+        if entry is not None and entry.counter == counter:
+            try:
+                entry.memory.refresh()
+            except BaseException:
+                entry.memory.close()
+                raise
+            return entry.memory
+        if entry is not None:
+            entry.memory.close()
+        options = {**self._options, "counter": counter, "format": format}
+        return ServerMemory.open_lineage(self._url, lineage, options)
+
+    def keep(self, lineage: Lineage, memory: ServerMemory, size: int) -> None:
+        """Give a memory back; ``size`` are the bytes of its run's last request. The longest unused ones are closed."""
+        surplus: list[_OpenMemory] = []
+        with self._lock:
+            previous = self._open.pop(lineage, None)
+            if previous is not None and previous.memory is not memory:
+                surplus.append(previous)
+            self._open[lineage] = _OpenMemory(memory, memory.counter, size)
+            while len(self._open) > 1 and (len(self._open) > self._most or self._total() > self._most_bytes):
+                surplus.append(self._open.popitem(last=False)[1])
+        for entry in surplus:
+            entry.memory.close()
+
+    def close(self) -> None:
+        """Close every memory."""
+        with self._lock:
+            entries = list(self._open.values())
+            self._open.clear()
+        for entry in entries:
+            entry.memory.close()
+
+    def _total(self) -> int:
+        return sum(entry.size for entry in self._open.values())

@@ -1,0 +1,460 @@
+"""The proxy: one request to a model, from its client to its upstream and back.
+
+What is new is recorded before the request is forwarded, and the answer before its last event is relayed. Where pagein
+itself fails before that, the client's own request is forwarded, and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx2
+
+from pagein.errors import OverBudget, PageinError
+from pagein.models.environment import redact_keys
+from pagein.models.overflow import detect_overflow
+from pagein.server.answers import AnswerReader, new_reader, read_whole_answer
+from pagein.server.budgets import WindowTable, reserved_output
+from pagein.server.cache_markers import place_markers
+from pagein.server.events import EventSplitter, StreamEvent
+from pagein.server.http import (
+    OWN_HEADER,
+    ClientGone,
+    Incoming,
+    Pairs,
+    Receive,
+    Scope,
+    Send,
+    StreamBroken,
+    TooLarge,
+    Unpackable,
+    parse_object,
+    read_incoming,
+    request_headers,
+    response_headers,
+    run_until_hangup,
+    send_answer,
+    send_chunk,
+    send_json,
+    start_answer,
+    unpack,
+)
+from pagein.server.locks import KeyedLocks
+from pagein.server.metrics import Metrics
+from pagein.server.naming import name_run
+from pagein.server.runs import Place, PreparedView, RunRequest, Runs
+from pagein.server.settings import ServerSettings
+from pagein.server.wire import MESSAGES, WireProtocol, error_body, find_rows, is_observed_only, overflow_error
+
+T = TypeVar("T")
+logger = logging.getLogger("pagein.server")
+
+OVERFLOW_ATTEMPTS = 2
+"""Times that a smaller view is sent after the provider called one too long."""
+
+_OVERFLOW_STATUSES = (400, 413, 422)
+_HELD_CODINGS = (b"accept-encoding", b"content-encoding")
+
+
+class ServerBusy(Exception):
+    """More requests wait for a thread than are let in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """What is forwarded: a body, and what is said of it. ``prepared`` is None where nothing was recorded."""
+
+    protocol: WireProtocol
+    body: bytes
+    note: str
+    request: RunRequest | None = None
+    prepared: PreparedView | None = None
+    is_view: bool = False
+    """True if the messages are a view in the place of the client's own."""
+
+
+class Proxy:
+    """Forwards requests to models with views in the place of their histories."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        runs: Runs,
+        windows: WindowTable,
+        client: httpx2.AsyncClient,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings, self._runs, self._windows, self._client = settings, runs, windows, client
+        self._metrics, self._clock = metrics, clock
+        self._locks = KeyedLocks()
+        self._threads = ThreadPoolExecutor(settings.limits.threads, "pagein-view")
+        self._waiting = 0
+
+    # Requests to models
+
+    async def handle(self, protocol: WireProtocol, tenant: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request to a model."""
+        limit = self._settings.limits.body_bytes
+        try:
+            incoming = await read_incoming(scope, receive, limit)
+            await run_until_hangup(receive, self._handle(protocol, tenant, incoming, send))
+        except ClientGone:
+            self._metrics.count("hangups")
+        except TooLarge:
+            self._metrics.count("refused", "too large")
+            body = error_body(protocol, f"the request is over {limit} bytes", kind="request_too_large")
+            await send_json(send, 413, body)
+        except ServerBusy:
+            self._metrics.count("refused", "busy")
+            text = error_body(protocol, "pagein is busy; ask again", kind="overloaded_error")
+            await send_json(send, 503, text, retry_after="1")
+
+    async def _handle(self, protocol: WireProtocol, tenant: str, incoming: Incoming, send: Send) -> None:
+        started = self._clock()
+        try:
+            plan = await self._plan(protocol, tenant, incoming)
+        except OverBudget as error:
+            self._metrics.count("requests", "over budget")
+            body = overflow_error(protocol, str(error), error.needed, error.limit)
+            await send_json(send, 400, body, **{OWN_HEADER: "over-budget"})
+            return
+        except _Refusal as refusal:
+            await send_json(send, 502, error_body(protocol, str(refusal)), **{OWN_HEADER: "failed"})
+            return
+        self._metrics.observe_added(self._clock() - started)
+        self._metrics.count("requests", plan.note.partition(";")[0])
+        if plan.prepared is not None:
+            self._metrics.add_request(plan.prepared.place.lineage.session, plan.prepared.tokens, is_view=plan.is_view)
+        for attempt in range(OVERFLOW_ATTEMPTS + 1):
+            smaller = await self._exchange(incoming, plan, send, may_retry=attempt < OVERFLOW_ATTEMPTS)
+            if smaller is None:
+                return
+            plan = smaller
+
+    async def count_tokens(
+        self, protocol: WireProtocol, tenant: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Ask the upstream for the tokens of a request's view; nothing is recorded."""
+        try:
+            incoming = await read_incoming(scope, receive, self._settings.limits.body_bytes)
+            plan = Forwarding(protocol, incoming.raw, "passed")
+            request = self._read_request(protocol, tenant, incoming) if self._settings.mode == "view" else ""
+            if isinstance(request, RunRequest):
+                plan = await self._plan_count(plan, request)
+            await run_until_hangup(receive, self._exchange(incoming, plan, send, may_retry=False))
+        except ClientGone:
+            self._metrics.count("hangups")
+        except TooLarge:
+            await send_json(send, 413, error_body(protocol, "the request is too large", kind="request_too_large"))
+        except ServerBusy:
+            text = error_body(protocol, "pagein is busy; ask again", kind="overloaded_error")
+            await send_json(send, 503, text, retry_after="1")
+
+    async def _plan_count(self, plan: Forwarding, request: RunRequest) -> Forwarding:
+        try:
+            key = (request.tenant, self._runs.root_name(request))
+            rows = await self._in_thread(key, lambda: self._runs.preview(request))
+        except PageinError as error:
+            self._metrics.count("failures", type(error).__name__)
+            return plan
+        if rows is None:
+            return plan
+        body = json.dumps({**request.body, request.protocol.rows_key: rows}, ensure_ascii=False)
+        return replace(plan, body=body.encode("utf-8", "surrogatepass"), note="count; view", is_view=True)
+
+    # Before forwarding
+
+    async def _plan(self, protocol: WireProtocol, tenant: str, incoming: Incoming) -> Forwarding:
+        """Decide what is forwarded; where pagein fails, the request as it came. Raises OverBudget, _Refusal."""
+        original = Forwarding(protocol, incoming.raw, "")
+        if self._settings.mode == "off":
+            return replace(original, note="off")
+        request = self._read_request(protocol, tenant, incoming)
+        if isinstance(request, str):
+            return replace(original, note=f"bypass; reason={quote(request)}")
+        reason = is_observed_only(protocol, request.body)
+        is_view = self._settings.mode == "view" and not reason
+        try:
+            prepared = await self._prepare(request, is_view=is_view)
+        except (OverBudget, ServerBusy):
+            raise
+        except Exception as error:  # noqa: BLE001 - the client's run goes on, whatever is wrong here
+            return self._plan_failure(original, error)
+        if prepared is None:
+            return replace(original, note="bypass; reason=unknown%20previous%20response")
+        return self._plan_view(original, request, prepared, reason if self._settings.mode == "view" else "")
+
+    def _plan_failure(self, original: Forwarding, error: Exception) -> Forwarding:
+        kind = type(error).__name__
+        self._metrics.count("failures", kind)
+        message = redact_keys(str(error))[:300] if isinstance(error, PageinError) else kind
+        logger.warning("a request is forwarded as it came: %s: %s", kind, message)
+        if self._settings.strict:
+            raise _Refusal(f"pagein failed before forwarding ({kind}), and --strict forwards nothing then") from None
+        return replace(original, note=f"bypass; reason={quote(kind)}")
+
+    def _read_request(self, protocol: WireProtocol, tenant: str, incoming: Incoming) -> RunRequest | str:
+        """The request as its run needs it, or the reason why it has none."""
+        limit = self._settings.limits.body_bytes
+        headers = incoming.headers
+        try:
+            body = parse_object(unpack(incoming.raw, headers.get("content-encoding", ""), limit))
+        except Unpackable:
+            return "unreadable encoding"
+        if body is None:
+            return "no JSON object"
+        rows = find_rows(protocol, body)
+        if rows is None:
+            return "no messages"
+        name = name_run(headers, body)
+        upstream = self._settings.upstream_of(incoming.path)[0]
+        is_named = bool(name) and not name.startswith("key:")
+        return RunRequest(tenant, name, upstream, protocol, body, rows, len(incoming.raw), is_named)
+
+    async def _prepare(self, request: RunRequest, *, is_view: bool) -> PreparedView | None:
+        """Record the request and make its view; None for one that goes on from a response that is not known."""
+        response_id = request.body.get("previous_response_id")
+        if response_id:
+            known = self._runs.find_response(request.tenant, str(response_id))
+            if known is None or not is_view:
+                return None
+            name, place = known
+            return await self._in_thread(
+                (request.tenant, name), lambda: self._runs.prepare_behind(replace(request, name=name), place)
+            )
+        name = await self._in_thread(None, lambda: self._runs.root_name(request))
+        return await self._in_thread((request.tenant, name), lambda: self._runs.prepare(request, with_view=is_view))
+
+    def _plan_view(self, original: Forwarding, request: RunRequest, prepared: PreparedView, reason: str) -> Forwarding:
+        run = f"run={quote(prepared.place.lineage.session, safe=':-_.~/')}"
+        plan = replace(original, request=request, prepared=prepared)
+        if self._settings.mode == "observe" or reason:
+            why = f"; reason={quote(reason)}" if reason else ""
+            return replace(plan, note=f"observe; {run}{why}")
+        if prepared.rows is None:
+            return replace(plan, note=f"view; {run}; tokens={prepared.tokens}; limit={prepared.limit}; whole")
+        body = _with_view(request, prepared)
+        note = f"view; {run}; tokens={prepared.tokens}; limit={prepared.limit}"
+        return replace(plan, body=body, note=note, is_view=True)
+
+    async def _plan_smaller(self, plan: Forwarding, text: str) -> Forwarding | None:
+        """The plan after the provider called a request too long; None where no smaller one can be made."""
+        overflow = detect_overflow(text)
+        request, prepared = plan.request, plan.prepared
+        if overflow is None or request is None or prepared is None or not plan.note.startswith("view"):
+            return None
+        counted = prepared.tokens + prepared.beside
+        output = reserved_output(request.protocol, request.body, prepared.window)
+        self._windows.learn(request.upstream, request.model, overflow, counted=counted, output=output)
+        key = (request.tenant, self._runs.root_name(request))
+        place = prepared.place
+        try:
+            smaller = await self._in_thread(key, lambda: self._runs.view_again(request, place))
+        except PageinError:
+            self._metrics.count("overflows", "not helped")
+            return None
+        if smaller.rows is None or smaller.tokens >= prepared.tokens:
+            self._metrics.count("overflows", "not helped")
+            return None
+        self._metrics.count("overflows", "sent again")
+        return self._plan_view(replace(plan, is_view=False), request, smaller, "")
+
+    async def _in_thread(self, key: tuple[str, str] | None, function: Callable[[], T]) -> T:
+        """Call a function in a thread, one at a time for one key. Raises ServerBusy where too many wait."""
+        if self._waiting >= self._settings.limits.waiting:
+            raise ServerBusy
+        self._waiting += 1
+        try:
+            if key is None:
+                return await self._run(function)
+            async with self._locks.hold(key):
+                return await self._run(function)
+        finally:
+            self._waiting -= 1
+
+    async def _run(self, function: Callable[[], T]) -> T:
+        """Call a function in a thread; a client that hangs up meanwhile does not part it from its lock."""
+        future = asyncio.get_running_loop().run_in_executor(self._threads, function)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            while not future.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait({future})
+            raise
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown()
+
+    # Forwarding
+
+    async def _exchange(
+        self, incoming: Incoming, plan: Forwarding, send: Send, *, may_retry: bool
+    ) -> Forwarding | None:
+        """Forward a plan and relay the answer; return a smaller plan where the provider called this one too long."""
+        exchange = _Exchange(self, plan, incoming, send, may_retry=may_retry)
+        try:
+            async with self._open(incoming, plan) as response:
+                return await exchange.relay(response)
+        except (httpx2.TimeoutException, httpx2.TransportError) as error:
+            if exchange.is_started:
+                raise StreamBroken from None
+            self._metrics.count("failures", "upstream")
+            status = 504 if isinstance(error, httpx2.TimeoutException) else 502
+            text = (
+                f"the upstream {plan.request.upstream if plan.request else ''} did not answer: {type(error).__name__}"
+            )
+            await send_json(send, status, error_body(plan.protocol, text), **{OWN_HEADER: plan.note})
+            return None
+
+    def _open(self, incoming: Incoming, plan: Forwarding) -> AbstractAsyncContextManager[httpx2.Response]:
+        _, base, target = self._settings.upstream_of(incoming.path)
+        left_out = _HELD_CODINGS if plan.is_view else (b"accept-encoding",)
+        headers = [*request_headers(incoming.pairs, without=left_out), (b"accept-encoding", b"identity")]
+        return self._client.stream(
+            incoming.method, f"{base}{target}{incoming.target}", headers=headers, content=plan.body
+        )
+
+    async def record(self, plan: Forwarding, rows: list[Any] | None, usage: Any, response_id: str) -> None:
+        """Record an answer; one that cannot be recorded is relayed all the same, and its echo says what it was."""
+        request, prepared = plan.request, plan.prepared
+        if request is None or prepared is None:
+            return
+        if not rows:
+            self._metrics.count("answers", "left to their echo")
+            return
+        answer = rows
+        place: Place = prepared.place
+        key = (request.tenant, self._runs.root_name(request))
+        try:
+            await self._in_thread(key, lambda: self._runs.record_answer(request, place, answer, usage, response_id))
+            self._metrics.count("answers", "recorded")
+        except Exception as error:  # noqa: BLE001 - an answer is never lost for a failure here
+            self._metrics.count("answers", "not recorded")
+            self._metrics.count("failures", type(error).__name__)
+            logger.warning("an answer was not recorded: %s", type(error).__name__)
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """One answer on its way from the upstream to the client."""
+
+    proxy: Proxy
+    plan: Forwarding
+    incoming: Incoming
+    send: Send
+    may_retry: bool
+    is_started: bool = False
+
+    async def relay(self, response: httpx2.Response) -> Forwarding | None:
+        """Relay the answer; return a smaller plan in its place where the request was too long."""
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        if response.status_code == 200 and is_stream:
+            return await self._relay_stream(response)
+        data = await response.aread()
+        if response.status_code == 200:
+            rows, usage, response_id = read_whole_answer(self.plan.protocol.name, parse_object(data))
+            await self.proxy.record(self.plan, rows, usage, response_id)
+        elif self.may_retry and response.status_code in _OVERFLOW_STATUSES:
+            text = data[:8_000].decode("utf-8", "replace")
+            smaller = await self.proxy._plan_smaller(self.plan, text)  # noqa: SLF001 - its own part
+            if smaller is not None:
+                return smaller
+        self.is_started = True
+        await send_answer(self.send, response.status_code, self._pairs(response), data)
+        return None
+
+    def _pairs(self, response: httpx2.Response) -> Pairs:
+        pairs = response_headers(response.headers.raw, without=(b"content-encoding", b"content-length"))
+        return [*pairs, (OWN_HEADER.encode(), self.plan.note.encode("latin-1"))]
+
+    async def _relay_stream(self, response: httpx2.Response) -> Forwarding | None:
+        reader, splitter = new_reader(self.plan.protocol.name), EventSplitter()
+        relay = _StreamRelay(self, response, reader)
+        async for chunk in response.aiter_bytes():
+            for event in splitter.feed(chunk):
+                if (smaller := await relay.add(event)) is not None:
+                    return smaller
+        for event in splitter.end():
+            await relay.add(event)
+        await relay.end()
+        return None
+
+    async def start(self, response: httpx2.Response) -> None:
+        """Send the beginning of the answer, once."""
+        if not self.is_started:
+            self.is_started = True
+            await start_answer(self.send, response.status_code, self._pairs(response))
+
+
+@dataclass(slots=True)
+class _StreamRelay:
+    """The events of one stream. What comes before the model says anything is held, and so is the end until it is recorded."""
+
+    exchange: _Exchange
+    response: httpx2.Response
+    reader: AnswerReader
+    held: bytes = b""
+    is_recorded: bool = False
+
+    async def add(self, event: StreamEvent) -> Forwarding | None:
+        """Take one event: relay it or hold it. Returns a smaller plan where it says that the request was too long."""
+        exchange, reader = self.exchange, self.reader
+        reader.add(event)
+        self.held += event.raw
+        if reader.error and not exchange.is_started and exchange.may_retry:
+            smaller = await exchange.proxy._plan_smaller(exchange.plan, reader.error)  # noqa: SLF001
+            if smaller is not None:
+                return smaller
+        if reader.is_whole and not self.is_recorded:
+            await self._record()
+        is_prelude = not (reader.is_begun or reader.error or reader.is_whole)
+        is_end = reader.is_ending and not reader.is_whole
+        if not is_prelude and not is_end:
+            await self._flush()
+        return None
+
+    async def end(self) -> None:
+        """Relay what is held, and the end."""
+        if self.reader.is_ending and not self.is_recorded and not self.reader.error:
+            await self._record()  # some servers end a stream of completions without a word
+        await self._flush()
+        await self.exchange.start(self.response)
+        await send_chunk(self.exchange.send, b"", more=False)
+
+    async def _flush(self) -> None:
+        held, self.held = self.held, b""
+        if held:
+            await self.exchange.start(self.response)
+            await send_chunk(self.exchange.send, held)
+
+    async def _record(self) -> None:
+        self.is_recorded = True
+        reader = self.reader
+        await self.exchange.proxy.record(self.exchange.plan, reader.rows, reader.usage, reader.response_id)
+
+
+class _Refusal(Exception):
+    """Nothing is forwarded: pagein failed, and was told to be strict."""
+
+
+def _with_view(request: RunRequest, prepared: PreparedView) -> bytes:
+    """The client's request with the view in the place of its messages."""
+    rows = prepared.rows or []
+    if request.protocol is MESSAGES:
+        body = place_markers(request.body, rows, prepared.stable_rows)
+    else:
+        body = {key: value for key, value in request.body.items() if key != "previous_response_id"}
+        body[request.protocol.rows_key] = rows
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -1,0 +1,73 @@
+"""Running a server until a signal ends it."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from pagein.server.app import ServerApp
+from pagein.server.http import StreamBroken
+
+
+def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
+    """Serve until SIGINT or SIGTERM; streams have time to end. ``on_start`` gets the port; True if the server started.
+
+    Raises OSError where the port is taken.
+    """
+    settings = app.settings
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=settings.limits.drain_seconds,
+    )
+    listener = _bind(config)
+    logging.getLogger("uvicorn.error").addFilter(_is_no_broken_stream)
+    server = _Server(config, lambda: on_start(listener.getsockname()[1]))
+    try:
+        server.run(sockets=[listener])
+    finally:
+        listener.close()
+    return server.started
+
+
+def _bind(config: uvicorn.Config) -> socket.socket:
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    return socket.create_server((config.host, config.port), family=family, backlog=config.backlog)
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_start = on_start
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End on SIGINT and SIGTERM, and do not raise them again: there is a summary to print."""
+        signals = (signal.SIGINT, signal.SIGTERM)
+        previous = {number: signal.signal(number, self.handle_exit) for number in signals}
+        try:
+            yield
+        finally:
+            for number, earlier in previous.items():
+                signal.signal(number, earlier)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_start()
+
+
+def _is_no_broken_stream(record: logging.LogRecord) -> bool:
+    """False for the trace of an answer that its upstream broke off: that is no error of the server."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or not issubclass(kind, StreamBroken)

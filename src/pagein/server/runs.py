@@ -1,0 +1,355 @@
+"""Runs behind a proxy: find the run of a request by content, record what is new, make the view, record the answer.
+
+Everything here blocks: the proxy calls it in threads, and never twice at once for one name.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any
+
+from pagein._common.retry import retry_on_conflict
+from pagein.backends.open import open_store
+from pagein.context.view.view import View
+from pagein.errors import LogError, UnknownBranch
+from pagein.events.protocol import fingerprint
+from pagein.formats import format_named
+from pagein.formats.raw_messages import RawRequest, is_system, split_request
+from pagein.memory.branches import MAIN
+from pagein.memory.operations.ingest import list_hashes
+from pagein.server.budgets import BesideCounts, WindowTable, request_room, window_budget
+from pagein.server.memories import Lineage, MemoryPool, Reach, ServerMemory
+from pagein.server.wire import WireProtocol
+from pagein.tokens.windows import MODELS
+
+MAX_KNOWN_CHAINS = 65_536
+CONFLICT_ATTEMPTS = 6
+MAX_CANDIDATES = 16
+"""Lineages of a name that are compared with a list that no known one begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """A request to a model, as the proxy read it.
+
+    ``name`` is the client's name for the run; "" for none. ``is_named`` says that it names one run, not a group of them.
+    """
+
+    tenant: str
+    name: str
+    upstream: str
+    protocol: WireProtocol
+    body: Mapping[str, Any]
+    rows: list[Any]
+    size: int
+    """Bytes of the body."""
+    is_named: bool = False
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return str(self.body.get("model") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a run: the lineage, and the number of items before it."""
+
+    lineage: Lineage
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedView:
+    """The view of a request that was recorded. ``rows`` are its messages, None where the client's own are the view.
+
+    ``stable_rows`` are those of them that are of the run: what is behind them changes from request to request. ``tokens``
+    are those of the view, ``beside`` those beside the messages, ``window`` the model's.
+    """
+
+    place: Place
+    tokens: int
+    beside: int
+    limit: int
+    window: int
+    rows: list[Any] | None = None
+    stable_rows: list[Any] = field(default_factory=list)
+
+
+class Runs:
+    """The runs of a store, by tenant, name and content."""
+
+    def __init__(self, url: str, options: Mapping[str, Any], windows: WindowTable, pool: MemoryPool) -> None:
+        self._url, self._options, self._windows, self._pool = url, options, windows, pool
+        self._lock = threading.Lock()
+        self._chains: OrderedDict[tuple[str, str, bytes], tuple[Place, ...]] = OrderedDict()
+        self._names: dict[tuple[str, str], list[Lineage]] = {}
+        self._responses: OrderedDict[tuple[str, str], tuple[str, Place]] = OrderedDict()
+        self._beside = BesideCounts()
+
+    # A request
+
+    def root_name(self, request: RunRequest) -> str:
+        """The name under which the run of a request is looked for: its client's, else one made of its first message."""
+        return request.name or _name_by_content(request)
+
+    def prepare(self, request: RunRequest, *, with_view: bool = True) -> PreparedView:
+        """Record what is new in a request, durably, and make its view. Raises PageinError; OverBudget where none fits."""
+        return retry_on_conflict(lambda: self._prepare(request, with_view=with_view), attempts=CONFLICT_ATTEMPTS)
+
+    def _prepare(self, request: RunRequest, *, with_view: bool) -> PreparedView:
+        raw = split_request(request.rows, format_named(request.protocol.format))
+        name = self.root_name(request)
+        place, start_row = self._find_run(request, name, raw)
+        with self._use(place.lineage, request) as memory:
+            reach = memory.measure(raw, start_row, place.length)
+            if not reach.unknown and reach.reached < reach.length:
+                memory.rewind_to(reach.reached)
+            memory.record_list(raw, whole=True)
+            self._remember(request, name, raw, _place_of(memory, place.lineage))
+            return self._view(memory, place.lineage, request, with_view=with_view)
+
+    def prepare_behind(self, request: RunRequest, place: Place) -> PreparedView:
+        """As ``prepare``, for a request that has only what is new behind an answer: the view has all of it."""
+        return retry_on_conflict(lambda: self._prepare_behind(request, place), attempts=CONFLICT_ATTEMPTS)
+
+    def _prepare_behind(self, request: RunRequest, place: Place) -> PreparedView:
+        form = format_named(request.protocol.format)
+        with self._use(place.lineage, request) as memory:
+            if memory.length > place.length:
+                memory.rewind_to(place.length)
+            memory.record_list(split_request(request.rows, form), whole=False)
+            prepared = self._view(memory, place.lineage, request, must_render=True)
+        self._add_lineage(request, prepared.place.lineage)
+        return prepared
+
+    def view_again(self, request: RunRequest, place: Place) -> PreparedView:
+        """Make the view again, after the provider said that the last one was too long. Raises OverBudget."""
+        with self._use(place.lineage, request) as memory:
+            return self._view(memory, place.lineage, request)
+
+    def _view(
+        self,
+        memory: ServerMemory,
+        lineage: Lineage,
+        request: RunRequest,
+        *,
+        with_view: bool = True,
+        must_render: bool = False,
+    ) -> PreparedView:
+        place = _place_of(memory, lineage)
+        window = self._windows.window(request.upstream, request.model)
+        beside = self._beside.count(request.protocol, request.body, memory.counter)
+        if not with_view:
+            return PreparedView(place, 0, beside, 0, window)
+        budget = window_budget(window, memory.counter)
+        if memory.budget != budget:
+            memory.set_budget(budget)
+        view = memory.make_view(request_room(request.protocol, request.body, window, beside))
+        prepared = PreparedView(place, view.tokens, beside, view.full_limit, window)
+        if _is_whole(view) and not must_render:
+            return prepared
+        format = request.protocol.format
+        rows = memory.render(view, format)["messages"]
+        stable = memory.render_without_tail(view, format) if view.tail else rows
+        return replace(prepared, rows=rows, stable_rows=stable)
+
+    def preview(self, request: RunRequest) -> list[Any] | None:
+        """The messages that the view of a request would have, recording nothing; None where they are its own."""
+        form = format_named(request.protocol.format)
+        raw = split_request(request.rows, form)
+        best = self._find_known(request, self.root_name(request), raw)
+        if best is None:
+            return None
+        place, start_row = best
+        with self._use(place.lineage, request) as memory:
+            reach = memory.measure(raw, start_row, place.length)
+            new_rows = _last_rows(raw, reach.unknown)
+            if reach.reached < reach.length or new_rows is None:
+                return None
+            prepared = self._view(memory, place.lineage, request)
+        rows = [*prepared.stable_rows, *new_rows]
+        return rows if prepared.rows is not None and not form.problems(rows) else None
+
+    # An answer
+
+    def record_answer(
+        self, request: RunRequest, place: Place, rows: Sequence[Any], usage: Any, response_id: str = ""
+    ) -> Place:
+        """Record an answer behind its request, durably; on a branch, where the run went on meanwhile. Raises PageinError."""
+        return retry_on_conflict(
+            lambda: self._record_answer(request, place, rows, usage, response_id), attempts=CONFLICT_ATTEMPTS
+        )
+
+    def _record_answer(
+        self, request: RunRequest, place: Place, rows: Sequence[Any], usage: Any, response_id: str
+    ) -> Place:
+        format = request.protocol.format
+        with self._use(place.lineage, request) as memory:
+            if usage is not None:
+                memory.observe_usage(usage)
+            if memory.length > place.length and not memory.has_answer_at(place.length, rows, format):
+                memory.rewind_to(place.length)
+            if memory.length == place.length:
+                memory.record_list(split_request(list(rows), format_named(format)), whole=False)
+            after = _place_of(memory, place.lineage)
+        if response_id:
+            with self._lock:
+                _put(self._responses, (request.tenant, response_id), (self.root_name(request), after))
+        self._add_lineage(request, after.lineage)
+        return after
+
+    def find_response(self, tenant: str, response_id: str) -> tuple[str, Place] | None:
+        """The name of the run and the place behind a provider's response; None for one that is not known."""
+        with self._lock:
+            return self._responses.get((tenant, response_id))
+
+    # Lineage
+
+    def _find_run(self, request: RunRequest, name: str, raw: RawRequest) -> tuple[Place, int]:
+        """The place in a run that a list goes on from, and the number of its rows before it; a new run for none."""
+        best = self._find_known(request, name, raw)
+        return best or (Place(self._new_lineage(request.tenant, name), 0), 0)
+
+    def _find_known(self, request: RunRequest, name: str, raw: RawRequest) -> tuple[Place, int] | None:
+        hashes = list(list_hashes(raw))
+        for number, digest in reversed(hashes):
+            with self._lock:
+                places = self._chains.get((request.tenant, name, digest), ())
+            best = self._best(request, raw, ((place, number + 1) for place in places))
+            if best is not None:
+                return best
+        lineages = self._lineages(request.tenant, name)
+        candidates = [(Place(lineage, 0), 0) for lineage in lineages[-MAX_CANDIDATES:]]
+        return self._best(request, raw, candidates)
+
+    def _best(
+        self, request: RunRequest, raw: RawRequest, candidates: Iterable[tuple[Place, int]]
+    ) -> tuple[Place, int] | None:
+        """The candidate that shares most with a list, the newest of equals; None where none shares enough."""
+        best: tuple[int, int, Place, int] | None = None
+        for place, start_row in candidates:
+            reach = self._measure(request, raw, place, start_row)
+            if reach is None or not reach.reached or not (request.is_named or reach.has_answer):
+                continue
+            rank = (reach.reached, -max(0, reach.length - reach.reached))
+            if best is None or rank >= best[:2]:
+                best = (*rank, place, start_row)
+        return None if best is None else best[2:]
+
+    def _measure(self, request: RunRequest, raw: RawRequest, place: Place, start_row: int) -> Reach | None:
+        try:
+            with self._use(place.lineage, request) as memory:
+                return memory.measure(raw, start_row, place.length) if memory.length >= place.length else None
+        except UnknownBranch:
+            return None
+
+    def _lineages(self, tenant: str, name: str) -> list[Lineage]:
+        """The lineages of a name, oldest first; those in the store where the name is new to this process."""
+        with self._lock:
+            known = self._names.get((tenant, name))
+        if known is None:
+            known = list(self._stored_lineages(tenant, name))
+            with self._lock:
+                known = self._names.setdefault((tenant, name), known)
+        return known
+
+    def _stored_lineages(self, tenant: str, name: str) -> Iterable[Lineage]:
+        store = open_store(self._url, tenant=tenant)
+        try:
+            for number in range(1, 10_000):
+                session = numbered_session(name, number)
+                if not store.head(session):
+                    return
+                with ServerMemory.open(self._url, session=session, tenant=tenant, **self._options) as memory:
+                    branches = memory.branches()
+                    current = memory.branch
+                ordered = sorted(branches, key=lambda branch: branch.name == current)
+                yield from (Lineage(tenant, session, branch.name) for branch in ordered)
+        finally:
+            store.close()
+
+    def _new_lineage(self, tenant: str, name: str) -> Lineage:
+        known = self._lineages(tenant, name)
+        sessions = {lineage.session for lineage in known}
+        lineage = Lineage(tenant, numbered_session(name, len(sessions) + 1), MAIN)
+        known.append(lineage)
+        return lineage
+
+    def _add_lineage(self, request: RunRequest, lineage: Lineage) -> None:
+        known = self._lineages(request.tenant, self.root_name(request))
+        if lineage in known:
+            known.remove(lineage)
+        known.append(lineage)
+
+    def _remember(self, request: RunRequest, name: str, raw: RawRequest, place: Place) -> None:
+        self._add_lineage(request, place.lineage)
+        digest = list(list_hashes(raw))[-1:]
+        if digest:
+            key = (request.tenant, name, digest[0][1])
+            with self._lock:
+                others = tuple(other for other in self._chains.get(key, ()) if other.lineage != place.lineage)
+                _put(self._chains, key, (*others[-3:], place))
+
+    @contextmanager
+    def _use(self, lineage: Lineage, request: RunRequest) -> Iterator[ServerMemory]:
+        """Have the memory of a lineage. It is given back under the branch that it goes on with."""
+        counter = MODELS.get(request.model).counter
+        memory = self._pool.take(lineage, counter, request.protocol.format)
+        try:
+            yield memory
+        except LogError:
+            memory.close()
+            raise
+        finally:
+            if not memory.is_closed:
+                self._pool.keep(replace(lineage, branch=memory.branch), memory, request.size)
+
+    def close(self) -> None:
+        """Close every memory."""
+        self._pool.close()
+
+
+def numbered_session(name: str, number: int) -> str:
+    """The session of the run of that number under a name."""
+    return name if number == 1 else f"{name}~{number}"
+
+
+def _put(table: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    table[key] = value
+    table.move_to_end(key)
+    if len(table) > MAX_KNOWN_CHAINS:
+        table.popitem(last=False)
+
+
+def _name_by_content(request: RunRequest) -> str:
+    """A name made of the first message that is no system prompt."""
+    form = format_named(request.protocol.format)
+    first = next((row for row in request.rows if not is_system(row)), None)
+    items = form.parse([first]) if first is not None else ()
+    digest = blake2b(b"".join(fingerprint(item) for item in items), digest_size=8).hexdigest()
+    return f"run-{digest}"
+
+
+def _last_rows(raw: RawRequest, items: int) -> list[Any] | None:
+    """The last messages of a list that have so many items; None where no number of messages has."""
+    first = len(raw.rows)
+    while items > 0 and first > 0:
+        first -= 1
+        items -= 0 if is_system(raw.rows[first]) else len(raw.parse(first, first + 1))
+    return None if items else list(raw.rows[first:])
+
+
+def _is_whole(view: View) -> bool:
+    """True if a view is the run as it was recorded: then the client's own request says the same."""
+    is_plain = all(entry.tier == "system" for entry in view.front)
+    return is_plain and not view.has_replaced_entries and not view.tail
+
+
+def _place_of(memory: ServerMemory, lineage: Lineage) -> Place:
+    return Place(replace(lineage, branch=memory.branch), memory.length)

@@ -1,0 +1,84 @@
+"""The settings of a server."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from pagein.errors import ConfigurationError
+
+Mode = Literal["view", "observe", "off"]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a server: bytes of a body, threads for views, requests waiting for one, open memories, seconds."""
+
+    body_bytes: int = 64 * MEGABYTE
+    threads: int = 4
+    waiting: int = 256
+    memories: int = 64
+    memory_bytes: int = 256 * MEGABYTE
+    connect_seconds: float = 15.0
+    event_seconds: float = 600.0
+    """The longest silence of an upstream, within a stream too."""
+    drain_seconds: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """The settings of a server: its store, its upstreams by name, the first of which is the default, and what it does.
+
+    ``keys`` maps the SHA-256 of a proxy key, in hexadecimal, to a tenant; they are required where the server listens to
+    other machines. ``options`` are those of every memory. Raises ConfigurationError.
+    """
+
+    store: str
+    upstreams: Mapping[str, str]
+    host: str = "127.0.0.1"
+    port: int = 8790
+    window: int | None = None
+    mode: Mode = "view"
+    strict: bool = False
+    tenant: str = ""
+    keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        if self.mode not in get_args(Mode):
+            raise ConfigurationError(f"mode is one of {', '.join(get_args(Mode))}, not {self.mode!r}")
+        if not self.upstreams:
+            raise ConfigurationError("there is no upstream: give one, such as https://api.anthropic.com")
+        for name, url in self.upstreams.items():
+            if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", url):
+                raise ConfigurationError(f"the upstream {name!r} is an address that begins with http:// or https://, not {url!r:.80}")  # fmt: skip
+            if not re.fullmatch(r"[a-z0-9_-]{1,40}", name) or name == "v1":
+                raise ConfigurationError(f"an upstream's name is of small letters, digits, - and _, not {name!r:.60}")
+        if self.window is not None and self.window < 1:
+            raise ConfigurationError(f"a window is 1 token or more, not {self.window}")
+        if self.host not in LOOPBACK and not self.keys:
+            raise ConfigurationError(
+                f"listening on {self.host} lets other machines in: set keys for them in [server.keys], or use 127.0.0.1"
+            )
+
+    def upstream_of(self, path: str) -> tuple[str, str, str]:
+        """The name and the address of the upstream of a path, and the path there: ``/name/v1/...`` chooses one by name."""
+        first, _, rest = path.removeprefix("/").partition("/")
+        name, target = (first, f"/{rest}") if first in self.upstreams else (next(iter(self.upstreams)), path)
+        base = self.upstreams[name].rstrip("/")
+        # Base addresses are given with and without the version.
+        target = target.removeprefix("/v1") if base.endswith("/v1") and target.startswith("/v1/") else target
+        return name, base, target
+
+
+def hash_key(key: str) -> str:
+    """The SHA-256 of a proxy key, as ``[server.keys]`` has it."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

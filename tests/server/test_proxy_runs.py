@@ -1,0 +1,34 @@
+"""Whole runs of agents on the real SDKs through the proxy: nothing is over, nothing malformed, all is recorded."""
+
+import pytest
+
+from pagein.testing.provider import ToolLoop
+from tests.server.sdk_agents import run_chat, run_messages, run_responses
+
+CALLS, SIZE = 24, 800
+WINDOW = 5_000  # holds some ten calls
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("protocol", ["messages", "chat", "responses", "stateful"])
+def test_a_run_longer_than_the_window_ends_as_if_there_were_none(stack, protocol, stream):
+    made = stack(ToolLoop(CALLS), window=WINDOW, provider_window=WINDOW)
+    if protocol == "messages":
+        history = run_messages(made.claude("a run"), stream=stream, size=SIZE)
+    elif protocol == "chat":
+        history = run_chat(made.gpt("a run"), stream=stream, size=SIZE)
+    else:
+        history = run_responses(made.gpt("a run"), stream=stream, size=SIZE, stateful=protocol == "stateful")
+    provider = made.provider
+    assert "All done." in str(history[-1])
+    assert (provider.over, provider.illegal) == (0, ())
+    assert len(provider.received) == CALLS + 1
+    assert provider.received[-1].reading.tokens > WINDOW / 3, "the window is used"
+    assert not made.app.metrics.counts["failures", "FormatError"]
+    assert made.count("answers", "recorded") == CALLS + 1
+    with made.memory("a run") as memory:
+        assert [branch.name for branch in memory.branches()] == ["main"]
+        steps = memory.steps
+    results = [result for step in steps for result in getattr(step, "observations", ()) if result is not None]
+    assert len([step for step in steps if type(step).__name__ == "ActionStep"]) == CALLS + 1
+    del results
