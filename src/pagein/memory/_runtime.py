@@ -345,13 +345,13 @@ class MemoryRuntime:
         self.check_open()
         self._learn_usage()
         self.write_requests()
-        return self.requests.read(after, limit)
+        return self.requests.read_records(after, limit)
 
     def find_request(self, number: int | None) -> RequestRecord:
         """The record of that number, or the last one. Raises UnknownRequest, LogError."""
         self.check_open()
         number = self.requests.last_number() if number is None else number
-        record = next(iter(self.requests.read(number - 1, 1)), None) if number > 0 else None
+        record = next(iter(self.requests.read_records(number - 1, 1)), None) if number > 0 else None
         if record is None or record.number != number:
             raise UnknownRequest(number)
         return record

@@ -291,7 +291,7 @@ class RequestsState:
             return record
         return replace(record, number=self.table.add(record.head, record.at, encode_record(record)))
 
-    def read(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
+    def read_records(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
         """The records behind a number, oldest first; damaged ones are left out. Raises LogError."""
         records = (decode_record(row) for row in self.table.read(after, limit))
         return tuple(record for record in records if record is not None)

@@ -122,7 +122,7 @@ class _PastRun:
                 elif source.kind == "lines":
                     blocks.append(line_block(source.position, [by_order[at] for at in source.lines or ()]))
                 else:
-                    blocks.append(self._found(source, record.head))
+                    blocks.append(self._found_block(source, record.head))
         except (IndexError, KeyError, StopIteration, PageinError):
             self._missing.append("the page-in")
         if not record.is_complete:
@@ -132,7 +132,7 @@ class _PastRun:
         head = self._record.head
         return [make_entry(item, head, head, self._run.counter, tier="recalled", why=WHY)]
 
-    def _found(self, source: BlockSource, head: int) -> str:
+    def _found_block(self, source: BlockSource, head: int) -> str:
         """A block of search results."""
         passage = next(
             passage for passage in self._passages(source) if text_checksum(passage.text) == source.of
