@@ -1,6 +1,7 @@
 """Fuzzers: random runs against an oracle.
 
 ``hosting`` hands talks over in every way a host may do it. ``erasing`` erases steps, and searches all that is left.
+``formats`` renders histories, and checks the requests against the SDKs' own types and a second tokenizer.
 
 ``python -m pagein.testing.fuzz hosting --seed 1 --count 100`` prints a summary, and exits with 1 if a run failed. A run is
 known by its seed alone, so a failure is played again with ``--seed N --count 1``.
@@ -19,11 +20,12 @@ from typing import TypeVar
 
 from pagein.testing.erased_runs import ErasedRun, play_erased_run
 from pagein.testing.hosting import WAYS, Talk, play_talk
+from pagein.testing.rendered_requests import RandomHistory, play_random_history
 
-FuzzedRun = Talk | ErasedRun
+FuzzedRun = Talk | ErasedRun | RandomHistory
 """A run of a fuzzer; ``way`` groups the summary."""
 
-Run = TypeVar("Run", Talk, ErasedRun)
+Run = TypeVar("Run", Talk, ErasedRun, RandomHistory)
 
 
 @dataclass(slots=True)
@@ -66,6 +68,15 @@ def fuzz_erasing(seed: int, count: int) -> FuzzReport:
     return report
 
 
+def fuzz_formats(seed: int, count: int) -> FuzzReport:
+    """Render and check ``count`` histories, from ``seed`` on."""
+    report = FuzzReport()
+    for number in range(seed, seed + count):
+        history = RandomHistory.from_seed(number)
+        report.add(history, _play(play_random_history, history))
+    return report
+
+
 def _play(play: Callable[[Run], None], run: Run) -> str:
     """Play a run; return what went wrong in one line, or nothing."""
     try:
@@ -78,7 +89,11 @@ def _play(play: Callable[[Run], None], run: Run) -> str:
     return ""
 
 
-FUZZERS: dict[str, Callable[[int, int], FuzzReport]] = {"hosting": fuzz_hosting, "erasing": fuzz_erasing}
+FUZZERS: dict[str, Callable[[int, int], FuzzReport]] = {
+    "hosting": fuzz_hosting,
+    "erasing": fuzz_erasing,
+    "formats": fuzz_formats,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

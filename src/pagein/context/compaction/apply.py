@@ -116,11 +116,19 @@ def check_plan(view: View, plan: Plan) -> Plan:
         handle = range_handle(replacement.first, replacement.last)
         if replacement.first <= newest < replacement.last:
             raise ConfigurationError(f"policy {plan.policy!r} would remove {handle}: the newest user message must stay")
-        if replacement.summary is not None and not {replacement.first, replacement.last} <= allowed:
+        ends = (replacement.first, replacement.last)
+        if replacement.summary is not None and not all(_entry_bound(view, end) in allowed for end in ends):
             raise ConfigurationError(
                 f"policy {plan.policy!r} would fold {handle}: a range must begin and end at a position of view.cuts.cuts"
             )
     return plan
+
+
+def _entry_bound(view: View, position: int) -> int:
+    """Return the entry bound that splits the view as a position does: entries of the record alone stand between; or -1."""
+    if any(entry.first < position < entry.last for entry in view.run):
+        return -1
+    return next((entry.first for entry in view.run if entry.first >= position), view.head)
 
 
 def filter_view(view: View, *, summary_mode: bool, keep_last_n: int | None) -> View:

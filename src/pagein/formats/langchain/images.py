@@ -47,7 +47,8 @@ def render_image(image: Image) -> Block:
             inline = {"type": "base64", "media_type": image.media_type, "data": data}
             source = inline if data else {"type": "url", "url": image.url}
             return {**beside, "type": "image", "source": source}
-    url = image.url or f"data:{image.media_type or 'image/png'};base64,{data}"
+    media_type = image.media_type if image.media_type.startswith("image/") else "image/png"  # as in OpenAI's format
+    url = image.url or f"data:{media_type};base64,{data}"
     detail = {"detail": image.detail} if image.detail else {}
     return {**beside, "type": "image_url", "image_url": {"url": url, **detail}}
 
