@@ -276,13 +276,13 @@ class Proxy:
         self._waiting += 1
         try:
             if key is None:
-                return await self._run(function)
+                return await self._call_in_pool(function)
             async with self._locks.hold(key):
-                return await self._run(function)
+                return await self._call_in_pool(function)
         finally:
             self._waiting -= 1
 
-    async def _run(self, function: Callable[[], T]) -> T:
+    async def _call_in_pool(self, function: Callable[[], T]) -> T:
         """Call a function in a thread; a client that hangs up meanwhile does not part it from its lock."""
         future = asyncio.get_running_loop().run_in_executor(self._threads, function)
         try:

@@ -200,7 +200,7 @@ class Runs:
             after = _place_of(memory, place.lineage)
         if response_id:
             with self._lock:
-                _put(self._responses, (request.tenant, response_id), (self.root_name(request), after))
+                _put_last(self._responses, (request.tenant, response_id), (self.root_name(request), after))
         self._add_lineage(request, after.lineage)
         return after
 
@@ -294,7 +294,7 @@ class Runs:
             key = (request.tenant, name, digest[0][1])
             with self._lock:
                 others = tuple(other for other in self._chains.get(key, ()) if other.lineage != place.lineage)
-                _put(self._chains, key, (*others[-3:], place))
+                _put_last(self._chains, key, (*others[-3:], place))
 
     @contextmanager
     def _use(self, lineage: Lineage, request: RunRequest) -> Iterator[ServerMemory]:
@@ -320,7 +320,7 @@ def numbered_session(name: str, number: int) -> str:
     return name if number == 1 else f"{name}~{number}"
 
 
-def _put(table: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+def _put_last(table: OrderedDict[Any, Any], key: Any, value: Any) -> None:
     table[key] = value
     table.move_to_end(key)
     if len(table) > MAX_KNOWN_CHAINS:

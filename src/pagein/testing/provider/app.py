@@ -106,7 +106,7 @@ class ScriptedProvider:
         request = self._receive(protocol, path, headers, body, self.faults.get(number))
         self.received.append(request)
         exchange = _Exchange(self, protocol, number, request, receive, send)
-        await exchange.run()
+        await exchange.answer_or_leave()
 
     def _receive(
         self, protocol: Protocol, path: str, headers: Mapping[str, str], body: Any, fault: Fault | None
@@ -124,7 +124,7 @@ class ScriptedProvider:
         is_refused = is_over or bool(problems) or fault is not None
         reading = Reading(tokens, 0, 0, 0)
         if not is_refused or (fault is not None and fault.kind == "cut"):
-            reading = self.cache.read(body, explicit=protocol == "messages")
+            reading = self.cache.look_up(body, explicit=protocol == "messages")
         return Received(path, headers, body, reading, is_over, problems, question.tools, question.is_compaction, fault)
 
     async def _answer_other(self, path: str, body: Any, raw: bytes, send: Send) -> None:
@@ -152,7 +152,7 @@ class _Exchange:
     receive: Receive
     send: Send
 
-    async def run(self) -> None:
+    async def answer_or_leave(self) -> None:
         """Answer, until the client hangs up."""
         answering = asyncio.ensure_future(self._answer())
         leaving = asyncio.ensure_future(self._wait_for_hangup())

@@ -57,7 +57,7 @@ class PromptCache:
         """Count the tokens of a request."""
         return sum(map(self._count, split_request(body)))
 
-    def read(self, body: Mapping[str, Any], *, explicit: bool) -> Reading:
+    def look_up(self, body: Mapping[str, Any], *, explicit: bool) -> Reading:
         """Read the request's prefix from the cache, and write what it asks to be written."""
         parts = list(split_request(body))
         counts = [self._count(part) for part in parts]

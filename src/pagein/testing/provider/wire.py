@@ -101,13 +101,17 @@ def _message(model: str, number: int, answer: Answer, reading: Reading) -> Json:
 def _message_events(model: str, number: int, answer: Answer, reading: Reading) -> Iterator[Event]:
     whole = _message(model, number, answer, reading)
     usage = {**whole["usage"], "output_tokens": 1}
-    yield _named({"type": "message_start", "message": {**whole, "content": [], "stop_reason": None, "usage": usage}})
-    yield _named({"type": "ping"})
+    yield _typed_event(
+        {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None, "usage": usage}}
+    )
+    yield _typed_event({"type": "ping"})
     for index, block in enumerate(whole["content"]):
         yield from _block_events(index, block)
     delta = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
-    yield _named({"type": "message_delta", "delta": delta, "usage": {"output_tokens": whole["usage"]["output_tokens"]}})
-    yield _named({"type": "message_stop"})
+    yield _typed_event(
+        {"type": "message_delta", "delta": delta, "usage": {"output_tokens": whole["usage"]["output_tokens"]}}
+    )
+    yield _typed_event({"type": "message_stop"})
 
 
 def _block_events(index: int, block: Json) -> Iterator[Event]:
@@ -124,13 +128,13 @@ def _block_events(index: int, block: Json) -> Iterator[Event]:
             start = {**block, "input": {}}
             pieces = _pieces(json.dumps(block["input"]))
             deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-    yield _named({"type": "content_block_start", "index": index, "content_block": start})
+    yield _typed_event({"type": "content_block_start", "index": index, "content_block": start})
     for delta in deltas:
-        yield _named({"type": "content_block_delta", "index": index, "delta": delta})
-    yield _named({"type": "content_block_stop", "index": index})
+        yield _typed_event({"type": "content_block_delta", "index": index, "delta": delta})
+    yield _typed_event({"type": "content_block_stop", "index": index})
 
 
-def _named(data: Json) -> Event:
+def _typed_event(data: Json) -> Event:
     return Event(data["type"], data)
 
 
@@ -232,7 +236,7 @@ def _response_events(model: str, number: int, answer: Answer, reading: Reading) 
         rows += _item_events(index, item)
     rows.append({"type": "response.completed", "response": _response(model, number, answer, reading, "completed")})
     for sequence, row in enumerate(rows):
-        yield _named({**row, "sequence_number": sequence})
+        yield _typed_event({**row, "sequence_number": sequence})
 
 
 def _item_events(index: int, item: Json) -> Iterator[Json]:
