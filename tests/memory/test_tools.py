@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 
 import pytest
 
@@ -11,6 +12,7 @@ from pagein import (
     AsyncAgentMemory,
     ConfigurationError,
     Observation,
+    OverBudget,
     SystemPromptStep,
     TaskStep,
     ToolCall,
@@ -44,7 +46,7 @@ def memory():
 )
 def test_every_tool_is_spelled_for_every_provider(memory, form, name_of):
     tools = memory.tools(form)
-    assert [name_of(each) for each in tools] == [each["name"] for each in TOOLS]
+    assert [name_of(each) for each in tools] == [each["name"] for each in TOOLS if each["name"] != "compact"]
     json.dumps(tools)
     schema = {
         "openai": "parameters",
@@ -233,3 +235,205 @@ def test_the_report_says_what_stood_behind_the_run(memory):
     assert "facts" in report.by_tier()
     memory.record(TaskStep("And now?"))
     assert "facts" not in memory.report().by_tier(), "no view was shown since"
+
+
+# What the tools find
+
+
+def play_of_long_results(memory, draw, count):
+    """Steps of long results, each with one line that answers a question in the middle; the questions and answers."""
+    words = [
+        "pump",
+        "valve",
+        "sensor",
+        "relay",
+        "cable",
+        "motor",
+        "panel",
+        "switch",
+        "filter",
+        "drain",
+        "engine",
+        "boiler",
+    ]
+    asked = []
+    for number in range(count):
+        part, place = draw.choice(words), f"hall {number}"
+        lines = [
+            f"{draw.choice(words)} of {place} checked at {draw.randrange(24)}:{draw.randrange(60):02}"
+            for _ in range(160)
+        ]
+        code = f"K{draw.randrange(10_000, 99_999)}"
+        lines.insert(draw.randrange(20, 140), f"the spare {part} of {place} is kept under code {code}")
+        call = ToolCall(f"c{number}", "inspect", json.dumps({"place": place}))
+        memory.record(ActionStep(None, (call,), (Observation(call.id, "\n".join(lines)),)))
+        asked.append((f"code of the spare {part} of {place}", code))
+    return asked
+
+
+def test_the_tool_finds_the_passages_that_the_call_finds():
+    draw = random.Random(11)
+    with AgentMemory.open(":memory:", budget=6_000) as memory:
+        memory.record(TaskStep("Inspect all halls."))
+        asked = play_of_long_results(memory, draw, 24)
+        memory.view()
+        by_call = sum(any(code in hit.text for hit in memory.recall(question, limit=5)) for question, code in asked)
+        by_tool = sum(code in memory.call_tool("recall", {"query": question}) for question, code in asked)
+        first = sum(code in memory.call_tool("recall", {"query": question, "limit": 1}) for question, code in asked)
+    assert by_call >= 12
+    assert by_tool >= by_call
+    assert first >= 12
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Which port does the relay use?", "リレーのポートは何番ですか？", "the relay port", "Tell me: relay port?"],
+)
+@pytest.mark.parametrize("budget", [700, 50_000])
+def test_recall_gives_no_question_back(question, budget):
+    with AgentMemory.open(":memory:", budget=budget) as memory:
+        memory.record(
+            TaskStep("Set up the relay."), ActionStep("The relay listens on port 8443. リレーのポートは8443です。")
+        )
+        for number in range(8):
+            memory.record(
+                TaskStep(f"Go on with part {number}."), ActionStep(f"Part {number} is done. " + "It works. " * 20)
+            )
+        for number in range(3):
+            memory.record(TaskStep(question))
+            call = ToolCall(f"r{number}", "recall", json.dumps({"query": question}))
+            memory.record(ActionStep(None, (call,)))
+            memory.view()
+            answer = memory.call_tool("recall", {"query": question})
+            assert "8443" in answer
+            assert f"user:\n{question}" not in answer
+            assert "recall: " not in answer
+            memory.record(Observation(call.id, answer))
+
+
+def test_a_pattern_finds_lines_of_a_handle_and_of_the_run(memory):
+    found = memory.call_tool("expand", {"handle": "s2.0", "pattern": r"line 2\d{3}: .* kind 7777$"})
+    assert found == "No line matches 'line 2\\\\d{3}: .* kind 7777$'."
+    found = memory.call_tool("expand", {"handle": "s2.0", "pattern": r"LINE 1\d{3}: .* kind 7777$"})
+    assert found == "s2.0:1112: line 1111: a door of kind 7777"
+    assert memory.call_tool("expand", {"handle": "s2.0", "lines": "1112"}).splitlines()[1] == found.split(": ", 1)[1]
+    whole = memory.call_tool("expand", {"pattern": "access code|kind 7777$"}).splitlines()
+    assert whole == ["s2:1114: line 1111: a door of kind 7777", "s1:1: The access code is X42-991. Find the door."]
+    assert memory.call_tool("expand", {"handle": "s2", "lines": "1114"}).endswith("line 1111: a door of kind 7777")
+    assert memory.call_tool("expand", {"handle": "s2.0", "pattern": "kind", "lines": "2-3"}).count("\n") == 1
+
+
+def test_what_a_pattern_finds_is_bounded(memory):
+    found = memory.call_tool("expand", {"pattern": "door"})
+    assert O200K.text(found) <= RESULT_MAX_TOKENS
+    assert found.endswith("more lines match)")
+    memory.record(TaskStep("x" * 50_000 + "needle" + "y" * 50_000))
+    found = memory.call_tool("expand", {"pattern": "needle"})
+    assert "needle" in found
+    assert len(found) < 400
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(", "a)", "*", "a**", "[a", "x{9999}", r"\bword", "(?=x)", r"(a)\1", "a{3,1}", "\\", "(" * 80, "a" * 600],
+)
+def test_a_bad_pattern_is_an_error_text(memory, pattern):
+    head = memory._runtime.log.head()
+    assert memory.call_tool("expand", {"pattern": pattern}).startswith("error: the pattern ")
+    assert memory._runtime.log.head() == head
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*c", "(.*a){20}c", "(a|b)*a(a|b){30}c", "((a*)*)*c", ".*.*.*.*=z"])
+def test_no_pattern_takes_forever(pattern):
+    with AgentMemory.open(":memory:", budget=4_000) as memory:
+        memory.record(TaskStep("\n".join(["ab" * 1_500 + "!", "a" * 3_000 + "!"] * 20)))
+        found = memory.call_tool("expand", {"pattern": pattern})
+    assert found.startswith(("No line matches", "error: the pattern"))
+
+
+def test_a_compaction_that_the_model_asks_for_keeps_its_focus_in_sight():
+    draw = random.Random(12)
+    with AgentMemory.open(":memory:", budget=60_000) as memory:
+        memory.record(TaskStep("Inspect all halls."))
+        asked = play_of_long_results(memory, draw, 16)
+        before = memory.view().tokens
+        question, code = next(pair for pair in asked if pair[1] in memory.call_tool("recall", {"query": pair[0]}))
+        call = ToolCall("k", "compact", json.dumps({"focus": question}))
+        memory.record(ActionStep(None, (call,)))
+        answer = memory.call_tool("compact", {"focus": question})
+        assert code in answer
+        memory.record(Observation(call.id, answer))
+        view = memory.view()
+        assert view.tokens < before
+        assert code in str(view.messages())
+        assert memory.call_tool("compact").endswith(("shorter.", "Nothing gets shorter."))
+
+
+def test_a_compaction_is_offered_only_where_the_host_names_it(memory):
+    assert "compact" not in str(memory.tools())
+    assert [tool["function"]["name"] for tool in memory.tools(names=("compact", "recall"))] == ["recall", "compact"]
+    with pytest.raises(ConfigurationError, match="no tool 'sing'"):
+        memory.tools(names=("sing",))
+
+
+def test_the_tools_stay_small(memory):
+    everything = memory.tools("openai", names=[tool["name"] for tool in TOOLS])
+    assert O200K.text(json.dumps(everything, separators=(",", ":"))) < 650
+
+
+# What a model may do by itself
+
+
+@pytest.mark.parametrize("limit", [900, 4_000, 30_000])
+def test_what_a_model_pins_has_a_share(limit):
+    with AgentMemory.open(":memory:", budget=limit) as memory:
+        memory.record(SystemPromptStep("You help."), TaskStep("Read the mail."))
+        answers = [
+            memory.call_tool("pin", {"text": f"Always obey rule {n}: " + "do as it says. " * 8}) for n in range(400)
+        ]
+        refused = [answer for answer in answers if answer.startswith("error: nothing was pinned")]
+        assert len(answers) > len(refused) > 0
+        assert memory.report().by_tier()["pin"] <= limit / 8
+        assert memory.call_tool("pin", {"text": "words " * limit}).startswith("error: nothing was pinned")
+        memory.view()
+        assert memory.call_tool("forget", {"id": answers[0].split()[-1].rstrip(".")}).endswith("no longer pinned.")
+        assert memory.call_tool("pin", {"text": "Always obey: " + "do as it says. " * 8}).startswith("Pinned")
+
+
+def test_the_user_s_own_pins_have_no_share_and_take_none_of_the_model_s():
+    with AgentMemory.open(":memory:", budget=4_000) as memory:
+        memory.record(TaskStep("Read the mail."))
+        memory.pin("The law of the house. " * 300)
+        assert memory.call_tool("pin", {"text": "Knock twice."}).startswith("Pinned")
+        memory.view()
+
+
+def test_the_share_holds_after_the_memory_was_opened_again(tmp_path):
+    with AgentMemory.open(tmp_path / "run.db", budget=4_000) as memory:
+        memory.record(TaskStep("Read the mail."))
+        assert memory.call_tool("pin", {"text": "word " * 400}).startswith("Pinned")
+    with AgentMemory.open(tmp_path / "run.db", budget=4_000) as memory:
+        assert memory.call_tool("pin", {"text": "word " * 400}).startswith("error: nothing was pinned")
+
+
+def test_a_note_that_no_view_has_room_for_is_an_error_text(memory):
+    for name, arguments in (("note", "text"), ("remember", "content")):
+        assert memory.call_tool(name, {arguments: "much ado " * 900}).startswith("error: it has ")
+    assert memory.facts.list() == ()
+
+
+def test_a_pin_with_which_no_view_fits_is_refused():
+    with AgentMemory.open(":memory:", budget=2_000) as memory:
+        memory.record(SystemPromptStep("You help."), TaskStep("Read the mail. " * 40))
+        first = memory.pin("rule " * 1_000)
+        head = memory._runtime.log.head()
+        for text in ("word " * 5_000, "rule two " * 900):
+            with pytest.raises(
+                OverBudget, match=rf"this pin is refused: .* budget is 2000: .*{first}.* raise the budget by"
+            ):
+                memory.pin(text)
+        assert memory._runtime.log.head() == head
+        memory.view()
+        memory.unpin(first)
+        memory.pin("rule two " * 700)
+        memory.view()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pagein.errors import ConfigurationError
 from pagein.memory.options import Options
-from pagein.memory.tools import TOOLS
+from pagein.memory.tools import ASKED_FOR_TOOLS, TOOLS, choose_tools
 
 ToolChoice = bool | Sequence[str]
 """Tools to offer: True for all that can do something, False for none, or their names."""
@@ -22,17 +21,13 @@ _FACT_TOOLS = ("note", *_LASTING_FACT_TOOLS)
 def offered_tools(choice: ToolChoice, options: Options) -> tuple[ToolDefinition, ...]:
     """The tools to offer a model, in a fixed order, each to be run by ``memory.call_tool``.
 
-    True leaves out ``remember`` and ``update`` where the options name no owner of facts, and ``note`` too with
-    ``facts=False``. Raises ConfigurationError for an unknown name.
+    True leaves out ``compact``, ``remember`` and ``update`` where the options name no owner of facts, and ``note`` too
+    with ``facts=False``. Raises ConfigurationError for an unknown name.
     """
-    all_names = [definition["name"] for definition in TOOLS]
-    if isinstance(choice, bool):
-        names = [name for name in all_names if choice and name not in _tools_without_use(options)]
-    else:
-        names = [choice] if isinstance(choice, str) else list(choice)
-    if unknown := [name for name in names if name not in all_names]:
-        raise ConfigurationError(f"no tool {unknown[0]!r}; there are {', '.join(all_names)}")
-    return tuple(definition for definition in TOOLS if definition["name"] in names)
+    if not isinstance(choice, bool):
+        return choose_tools(choice)
+    without_use = (*_tools_without_use(options), *ASKED_FOR_TOOLS)
+    return tuple(definition for definition in TOOLS if choice and definition["name"] not in without_use)
 
 
 def _tools_without_use(options: Options) -> tuple[str, ...]:

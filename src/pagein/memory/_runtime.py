@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -280,10 +280,10 @@ class MemoryRuntime:
             ) from error
         return RequestRoom(reserve, self.format_of(format).count_tools(plain, self.state.counter.text))
 
-    def tools(self, format: str | None) -> list[dict[str, Any]]:
+    def tools(self, format: str | None, names: Sequence[str] | None) -> list[dict[str, Any]]:
         """The library's tools in a format. The host has them from now on, so every view leaves room for them."""
         form = self.format_of(format)
-        definitions = tools(form.name)
+        definitions = tools(form.name, names)
         self.state.usage.own_tools = form.count_tools(definitions, self.state.counter.text)
         return definitions
 

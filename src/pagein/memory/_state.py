@@ -400,6 +400,8 @@ class RunState:
     summaries: SummaryState = field(default_factory=SummaryState)
     snapshot: SnapshotState = field(default_factory=SnapshotState)
     problems: Problems = field(default_factory=Problems)
+    host_pins: set[int] = field(default_factory=set)
+    """Positions of pins that the host made since the memory was opened. All others count as the model's."""
 
     @property
     def fold(self) -> Fold:
@@ -461,4 +463,5 @@ class RunState:
             FactsBlockState(self.facts_block.is_on, self.facts_block.placement),
             SummaryState(self.summaries.summarizer),
             problems=Problems(self.problems.messages),
+            host_pins=set(self.host_pins),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
@@ -140,12 +140,13 @@ class AgentMemory:
         """
         return self._runtime.use_facts()
 
-    def tools(self, format: str | None = None) -> list[dict[str, Any]]:
+    def tools(self, format: str | None = None, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The tools that a model may be offered, in its provider's format: recall, expand, pin, note, forget and more.
 
+        ``names`` chooses among them; ``compact`` is offered only where it is named.
         From now on every view leaves room for them, unless the budget or the request's ``tools`` say what tools cost.
         """
-        return self._runtime.tools(format)
+        return self._runtime.tools(format, names)
 
     @property
     def repairs(self) -> tuple[str, ...]:

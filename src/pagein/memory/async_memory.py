@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
@@ -153,9 +153,9 @@ class AsyncAgentMemory:
         """See AgentMemory.facts."""
         return self._runtime.use_facts()
 
-    def tools(self, format: str | None = None) -> list[dict[str, Any]]:
+    def tools(self, format: str | None = None, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """See AgentMemory.tools."""
-        return self._runtime.tools(format)
+        return self._runtime.tools(format, names)
 
     @property
     def repairs(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pagein.search.base import Embedder, Hit, Query
     from pagein.search.index import SearchIndex
 
-OWN_TOOLS = ("recall", "expand", "pin", "note", "forget", "remember", "update")
+OWN_TOOLS = ("recall", "expand", "pin", "note", "forget", "remember", "update", "compact")
 """The memory's own tools: their results repeat what was recorded before, and are not indexed."""
 
 EMBED_BATCH = 64

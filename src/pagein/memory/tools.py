@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pagein.errors import ConfigurationError, LogError, PageinError
 from pagein.events.handles import step_handle
+from pagein.events.steps import ActionStep, Step
 from pagein.formats import format_named
 from pagein.memory._effects import Call, Flow, Recall
 from pagein.memory._state import RunState
 from pagein.memory.operations import pins
-from pagein.memory.operations.history import asking_positions, expand
+from pagein.memory.operations.compact import compact
+from pagein.memory.operations.facts_block import FACTS_SHARE
+from pagein.memory.operations.history import asking_positions, expand, read_texts, user_words
 
 if TYPE_CHECKING:
     from pagein.search.base import Hit
@@ -22,10 +25,21 @@ if TYPE_CHECKING:
 RESULT_MAX_TOKENS = 2_000
 """Tokens that a tool's result may have; another call gives the rest."""
 
-MAX_HITS = 20
+DEFAULT_HITS, MAX_HITS = 5, 20
+
+QUERY_TERMS = 64
+
+EXTRA_HITS = 5
+"""Hits beyond those asked for: some are the model's own questions, or repeat."""
+
+MAX_SEARCHED_CHARS = 4_000_000
+"""Characters that a pattern is looked for in, the newest of the run: about a second."""
+
+MAX_LINE_CHARS = 300
+"""Characters of a line that matches; ``lines`` gives it whole."""
 
 _TEXT = {"type": "string"}
-_TIME = {"type": "string", "description": "A date or a date and time, ISO 8601, as 2026-11-21."}
+_TIME = {"type": "string", "description": "ISO 8601"}
 
 
 def _tool(name: str, description: str, needed: tuple[str, ...], **properties: Any) -> dict[str, Any]:
@@ -44,9 +58,9 @@ def _tool(name: str, description: str, needed: tuple[str, ...], **properties: An
 TOOLS: tuple[dict[str, Any], ...] = (
     _tool(
         "recall",
-        "Search everything that happened in this run, also what is no longer in sight. Gives lines with handles.",
+        "Search the whole run, also what is out of sight. Gives passages with handles.",
         ("query",),
-        query={"type": "string", "description": "Words, names, numbers or a question."},
+        query={"type": "string", "description": "Words or a question."},
         limit={"type": "integer", "minimum": 1, "maximum": MAX_HITS},
         since=_TIME,
         until=_TIME,
@@ -54,28 +68,18 @@ TOOLS: tuple[dict[str, Any], ...] = (
     ),
     _tool(
         "expand",
-        "Give back the original behind a handle like s12, s12.0 or s12-s40, whole, or some of its lines.",
-        ("handle",),
-        handle=_TEXT,
-        lines={"type": "string", "description": "First and last line, as 40-80."},
+        "Original text behind a handle (s12, s12.0, s12-s40): whole, some lines, or lines that match.",
+        (),
+        handle={"type": "string", "description": "Default: the whole run, with pattern."},
+        lines={"type": "string", "description": "As 40-80."},
+        pattern={"type": "string", "description": "Regex, any case."},
     ),
-    _tool(
-        "pin",
-        "Keep a text in sight, word for word, for the rest of the run. The handle of something that holds confirms it.",
-        ("text",),
-        text=_TEXT,
-    ),
+    _tool("pin", "Keep a short text in sight, verbatim; or confirm what a handle says.", ("text",), text=_TEXT),
     _tool("note", "Write something down for later in this run; it shows when it matters.", ("text",), text=_TEXT),
-    _tool(
-        "forget",
-        "Let a pin or something that holds (by its handle), or a fact or note (by its id) go.",
-        ("id",),
-        id={"type": "string", "description": "A handle like s12, or an id like fu12."},
-        reason=_TEXT,
-    ),
+    _tool("forget", "Let go of a pin (s12), fact or note (fu12).", ("id",), id=_TEXT, reason=_TEXT),
     _tool(
         "remember",
-        "Keep a lasting fact for later sessions: a preference, a rule, a correction. One sentence that stands alone.",
+        "Keep a lasting fact for later sessions. One sentence that stands alone.",
         ("content",),
         content=_TEXT,
         category={
@@ -84,24 +88,40 @@ TOOLS: tuple[dict[str, Any], ...] = (
         },
     ),
     _tool(
-        "update",
-        "Put a fact in the place of one that is no longer right.",
-        ("id", "content"),
-        id=_TEXT,
-        content=_TEXT,
-        reason=_TEXT,
+        "update", "Replace a fact that is no longer right.", ("id", "content"), id=_TEXT, content=_TEXT, reason=_TEXT
+    ),
+    _tool(
+        "compact",
+        "Make room: older steps become extracts, originals stay behind handles.",
+        (),
+        focus={"type": "string", "description": "What to keep in sight."},
     ),
 )
 """The definitions: name, description, and the parameters as a JSON schema."""
 
+ASKED_FOR_TOOLS = ("compact",)
+"""Tools that a model is offered only where the host names them: not every host lets its model break the prompt's prefix."""
 
-def tools(form: str = "openai") -> list[dict[str, Any]]:
-    """Render the tools for a provider, by the name of a format such as ``openai``.
 
-    Gemini takes them as ``[{"function_declarations": tools}]``, Bedrock as ``{"tools": tools}``. Raises ConfigurationError for another format.
+def tools(form: str = "openai", names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Render the tools of these names for a provider, by the name of a format; by default all but ``ASKED_FOR_TOOLS``.
+
+    Gemini takes them as ``[{"function_declarations": tools}]``, Bedrock as ``{"tools": tools}``. Raises
+    ConfigurationError for another format or name.
     """
     wire = format_named(form)
-    return [wire.render_tool(definition) for definition in TOOLS]
+    return [wire.render_tool(definition) for definition in choose_tools(names)]
+
+
+def choose_tools(names: Sequence[str] | None) -> tuple[Mapping[str, Any], ...]:
+    """The definitions of these names in a fixed order, or of all tools but ``ASKED_FOR_TOOLS``. Raises ConfigurationError."""
+    known = [definition["name"] for definition in TOOLS]
+    if names is None:
+        names = [name for name in known if name not in ASKED_FOR_TOOLS]
+    wanted = [names] if isinstance(names, str) else list(names)
+    if unknown := [name for name in wanted if name not in known]:
+        raise ConfigurationError(f"no tool {unknown[0]!r}; there are {', '.join(known)}")
+    return tuple(definition for definition in TOOLS if definition["name"] in wanted)
 
 
 def call_tool(run: RunState, name: str, arguments: str | Mapping[str, Any], now: float) -> Flow[str]:
@@ -150,26 +170,59 @@ def _parse_arguments(name: str, arguments: str | Mapping[str, Any]) -> dict[str,
 
 
 def _recall(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
+    hits = yield from _search(
+        run,
+        arguments["query"],
+        min(MAX_HITS, max(1, arguments.get("limit", DEFAULT_HITS))),
+        now,
+        since=_time(arguments.get("since")),
+        until=_time(arguments.get("until")),
+        role=arguments.get("role"),
+    )
+    return "\n\n".join(map(_render_hit, hits)) or "Nothing in this run matches."
+
+
+def _search(run: RunState, text: str, limit: int, now: float, **filters: Any) -> Flow[list[Hit]]:
+    """Search for a model: the best passage of each text first, and never a question that was asked."""
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
-    limit = min(MAX_HITS, max(1, arguments.get("limit", 5)))
-    query = Query(
-        arguments["query"],
-        limit,
-        _time(arguments.get("since")),
-        _time(arguments.get("until")),
-        arguments.get("role"),
-        # The question that is asked now, and the call that asks it, match best and answer nothing.
-        exclude=frozenset(asking_positions(run.current_view())),
-        now=now,
-    )
+    view = run.current_view()
+    newest = user_words(view)
+    is_question = newest.rstrip(" \n\"')").endswith(("?", "\uff1f", "\u061f")) or _repeats(newest, text)
+    asking = asking_positions(view, is_question=is_question)
+    query = Query(text, min(MAX_HITS, limit + EXTRA_HITS), exclude=frozenset(asking), now=now, **filters)
     hits = yield from Recall(query)
-    if query.role is None:
-        # A model's earlier questions match its query best, and hold no answer. So every other hit is a tool's result.
-        results = yield from Recall(replace(query, role="tool"))
-        mixed = chain.from_iterable(zip_longest(hits, results))
-        hits = tuple({hit.handle: hit for hit in mixed if hit is not None}.values())[:limit]
-    return "\n\n".join(map(_render_hit, hits)) or "Nothing in this run matches."
+    # A model's earlier questions match its query best, and hold no answer. So every other hit is a tool's result.
+    results = (yield from Recall(replace(query, role="tool"))) if query.role is None else ()
+    before = (
+        hit for hit in hits if hit.role == "user" and ((is_question and hit.text == newest) or _repeats(hit.text, text))
+    )
+    questions = {hit.handle for hit in (*before, *filter(_is_own_call, hits))}
+    return [hit for hit in _best_passages(hits, results) if hit.handle not in questions][:limit]
+
+
+def _best_passages(hits: Sequence[Hit], results: Sequence[Hit]) -> Iterator[Hit]:
+    """Yield the best passage of each text, a tool's by the search among tools' alone; then the others."""
+    best: dict[str, Hit] = {}
+    for hit in (*results, *hits):
+        best.setdefault(hit.handle, hit)
+    mixed = [hit for hit in chain.from_iterable(zip_longest(hits, results)) if hit is not None]
+    yield from (best[handle] for handle in dict.fromkeys(hit.handle for hit in mixed))
+    others = {(hit.handle, hit.text): hit for hit in mixed if hit.text != best[hit.handle].text}
+    yield from others.values()
+
+
+def _repeats(words: str, query: str) -> bool:
+    """True if the user's words say nothing that the query does not say."""
+    from pagein.search.tokenizer import query_terms  # noqa: PLC0415 - loads where something is looked for
+
+    return set(query_terms(words, QUERY_TERMS)) <= set(query_terms(query, QUERY_TERMS))
+
+
+def _is_own_call(hit: Hit) -> bool:
+    """True for a step that has only calls of these tools: a question, not an answer."""
+    lines = hit.text.splitlines()
+    return hit.role == "assistant" and bool(lines) and all(line.startswith(_OWN_CALLS) for line in lines)
 
 
 def _render_hit(hit: Hit) -> str:
@@ -190,16 +243,16 @@ def _time(text: str | None) -> float | None:
 
 def _expand(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del now
-    text = str((yield from expand(run, arguments["handle"])))
+    handle = arguments.get("handle")
+    first, last = _line_range(arguments.get("lines"))
+    if "pattern" in arguments:
+        return (yield from _find_lines(run, handle, arguments["pattern"], first, last))
+    if handle is None:
+        raise _ToolMisuse("expand needs a handle, or a pattern to look for in the whole run")
+    text = str((yield from expand(run, handle)))
     lines = text.splitlines()
-    first, last = 1, len(lines)
-    if "lines" in arguments:
-        parts = arguments["lines"].replace(" ", "").split("-")
-        if len(parts) > 2 or not all(part.isdigit() for part in parts):
-            raise _ToolMisuse("lines are a first and a last line, as 40-80")
-        first, last = int(parts[0]), min(len(lines), int(parts[-1]))
-        if not 1 <= first <= last:
-            raise _ToolMisuse(f"it has lines 1-{len(lines)}")
+    if first > max(1, len(lines)):
+        raise _ToolMisuse(f"it has lines 1-{len(lines)}")
     fitting: list[str] = []
     room = RESULT_MAX_TOKENS - 60
     for line in lines[first - 1 : last]:
@@ -213,15 +266,97 @@ def _expand(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     return "\n".join((f"(lines {first}-{end} of {len(lines)}; ask for others with lines)", *fitting))
 
 
+def _line_range(text: str | None) -> tuple[int, int | None]:
+    """The first and the last line of a range as 40-80, 40, or none."""
+    if text is None:
+        return 1, None
+    parts = text.replace(" ", "").split("-")
+    if len(parts) > 2 or not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise _ToolMisuse("lines are a first and a last line, as 40-80")
+    first, last = int(parts[0]), int(parts[-1])
+    if not 1 <= first <= last:
+        raise _ToolMisuse("lines begin at 1, and end behind their first")
+    return first, last
+
+
+def _find_lines(run: RunState, handle: str | None, text: str, first: int, last: int | None) -> Flow[str]:
+    """Find the lines that match a pattern, newest step first, each with its handle and its number in that step."""
+    from pagein._common.line_pattern import BadPattern, LinePattern  # noqa: PLC0415 - loads where a pattern is given
+
+    if handle is None:
+        texts = yield from read_texts(run, MAX_SEARCHED_CHARS, _has_only_own_calls)
+        places = [(step_handle(position), text) for position, text in texts]
+    else:
+        places = [(handle, str((yield from expand(run, handle))))]
+    matching: list[str] = []
+    room, more = RESULT_MAX_TOKENS - 60, 0
+    try:
+        pattern = LinePattern(text)
+        for place, number, line in _numbered_lines(places, first, last):
+            end = pattern.match_end(line)
+            if end is None:
+                continue
+            shown = f"{place}:{number}: {_clip_around(line, end)}"
+            room -= run.counter.text(shown) + 1
+            if room < 0:
+                more += 1
+            else:
+                matching.append(shown)
+    except BadPattern as error:
+        raise _ToolMisuse(f"the pattern {text!r:.80}: {error}") from None
+    rest = [f"({more} more lines match)"] if more else []
+    return "\n".join((*matching, *rest)) or f"No line matches {text!r:.80}."
+
+
+def _numbered_lines(places: Iterable[tuple[str, str]], first: int, last: int | None) -> Iterator[tuple[str, int, str]]:
+    for place, text in places:
+        for number, line in enumerate(text.splitlines()[first - 1 : last], first):
+            yield place, number, line
+
+
+def _clip_around(line: str, end: int) -> str:
+    """The part of a long line around the end of a match."""
+    start = max(0, min(end - MAX_LINE_CHARS // 2, len(line) - MAX_LINE_CHARS))
+    part = line[start : start + MAX_LINE_CHARS]
+    return f"{'…' * bool(start)}{part}{'…' * (start + len(part) < len(line))}"
+
+
+def _has_only_own_calls(step: Step) -> bool:
+    calls = step.tool_calls if isinstance(step, ActionStep) else ()
+    return bool(calls) and all(call.name in _TOOL_FUNCTIONS for call in calls)
+
+
+def _compact(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
+    compaction = yield from compact(run)
+    text = (
+        "Nothing gets shorter."
+        if compaction is None
+        else f"{compaction.tokens_before - compaction.tokens_after} tokens shorter."
+    )
+    if not arguments.get("focus", "").strip():
+        return text
+    # What is asked for stands in the result, which is the newest of the run: so it is what leaves last.
+    hits = yield from _search(run, arguments["focus"], DEFAULT_HITS, now)
+    return "\n\n".join((text, *map(_render_hit, hits)))
+
+
 def _pin(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del now
     if not arguments["text"].strip():
         raise _ToolMisuse("there is nothing to pin")
-    return f"Pinned as {(yield from pins.pin(run, arguments['text']))}."
+    return f"Pinned as {(yield from pins.pin_for_model(run, arguments['text']))}."
+
+
+def _check_fact(run: RunState, text: str) -> None:
+    """Refuse a text that no view has room for: facts and notes have a share of the budget."""
+    most, tokens = int(run.usage.limit() * FACTS_SHARE), run.counter.text(text)
+    if tokens > most:
+        raise _ToolMisuse(f"it has {tokens} tokens, and all notes and facts may have {most}; write the gist")
 
 
 def _note(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
-    del run, now
+    del now
+    _check_fact(run, arguments["text"])
     fact = yield from Call(
         lambda runtime: runtime.use_facts().add(content=arguments["text"], scope="session", author="model")
     )
@@ -243,7 +378,8 @@ def _forget(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
 
 
 def _remember(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
-    del run, now
+    del now
+    _check_fact(run, arguments["content"])
     fact = yield from Call(
         lambda runtime: runtime.use_facts().add(**{**arguments, "author": "model", "confidence": 0.9})
     )
@@ -251,7 +387,8 @@ def _remember(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]
 
 
 def _update(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
-    del run, now
+    del now
+    _check_fact(run, arguments["content"])
     _check_not_shared(arguments["id"])
     fact = yield from Call(lambda runtime: runtime.use_facts().update(**{**arguments, "author": "model"}))
     return f"Remembered as {fact.id}."
@@ -279,4 +416,7 @@ _TOOL_FUNCTIONS: Mapping[str, Callable[[RunState, dict[str, Any], float], Flow[s
     "forget": _forget,
     "remember": _remember,
     "update": _update,
+    "compact": _compact,
 }
+_OWN_CALLS = ("recall: ", "expand: ", "compact: ")
+"""Beginnings of the lines that questions of a model to its memory have in the search index."""

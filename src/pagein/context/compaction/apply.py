@@ -35,11 +35,14 @@ def plan_to_fit(current: View, budget: Budget, policy: Policy) -> Plan | None:
         whole = plan if whole is None else whole.then(plan)
     if after.tokens <= current.limit:
         return whole
-    return _floor_plan(current, budget)
+    return plan_floor(current, budget)
 
 
-def _floor_plan(current: View, budget: Budget) -> Plan:
-    """Plan with the floor alone, as a policy's plan may stand in its way. Raises OverBudget with the tokens reached."""
+def plan_floor(current: View, budget: Budget) -> Plan:
+    """Plan with the floor alone, as a policy's plan may stand in its way. Raises OverBudget with the tokens reached.
+
+    A view over its limit alone is handed in.
+    """
     plan = floor(current, budget)
     after = current if plan is None else preview(current, plan.replacements)
     if plan is None or after.tokens > current.limit:

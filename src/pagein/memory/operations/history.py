@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from pagein.context.compaction.base import newest_user_position
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 SUCCINCT_TEXT_MAX_CHARACTERS = 400
 """Characters of a text that a succinct step keeps."""
+
+READ_AT_ONCE = 256
+"""Entries read at once where a run is read from its end."""
 
 
 def read_steps(run: RunState) -> Flow[tuple[tuple[int, Step], ...]]:
@@ -106,21 +109,24 @@ def _positions_that_ask(view: View, query: str) -> Iterator[int]:
             return
 
 
-def asking_positions(view: View) -> Iterator[int]:
+def asking_positions(view: View, *, is_question: bool) -> Iterator[int]:
     """Yield the positions of the newest user message, and of the newest action if it still waits for results.
 
-    None while everything is in view: a search then says where something is.
+    While everything is in view, a message that is no question is left out: a search then says where something is.
     """
-    if not view.has_replaced_entries:
-        return
     newest = newest_user_position(view)
-    if newest >= 0:
+    if newest >= 0 and (is_question or view.has_replaced_entries):
         yield newest
-    for entry in reversed(view.run):
-        if isinstance(entry.item, ActionStep):
-            if open_calls(entry.item, entry.first):
-                yield entry.first
-            return
+    action = next((entry for entry in reversed(view.run) if isinstance(entry.item, ActionStep)), None)
+    if action is not None and isinstance(action.item, ActionStep) and open_calls(action.item, action.first):
+        yield action.first
+
+
+def user_words(view: View) -> str:
+    """The words of the newest user message; "" where there is none."""
+    newest = newest_user_position(view)
+    entry = next((entry for entry in reversed(view.run) if entry.first == newest), None)
+    return "" if entry is None else "\n".join(as_text(message.content or "") for message in entry.messages)
 
 
 # Originals
@@ -158,10 +164,7 @@ def expand(run: RunState, handle: str | int, log: Log | None = None) -> Flow[Exp
         if not entries:
             raise UnknownHandle(str(handle), head)
         return Expansion.of(str(parsed), "\n".join(_entry_text(entry, head) for entry in entries))
-    texts = [
-        "\n".join(_step_lines(steps[at])) if at in steps else as_text(notes[at].content)
-        for at in sorted((*steps, *notes))
-    ]
+    texts = [_text_at(at, steps, notes) for at in sorted((*steps, *notes))]
     return Expansion.of(str(parsed), "\n\n".join(texts), tuple(steps.values()), tuple(notes.values()))
 
 
@@ -172,6 +175,27 @@ def parse_place(handle: object) -> Handle | None:
     if isinstance(handle, int) and not isinstance(handle, bool):
         return Handle(handle, handle + 1)
     return None
+
+
+def read_texts(run: RunState, max_chars: int, is_left_out: Callable[[Step], bool]) -> Flow[tuple[tuple[int, str], ...]]:
+    """Read the texts of the run's steps, newest first, as ``expand`` gives them, until they have ``max_chars`` characters."""
+    texts: list[tuple[int, str]] = []
+    stop = run.fold.head
+    while stop > 0 and max_chars > 0:
+        start = max(0, stop - READ_AT_ONCE)
+        steps, notes = yield from read_steps_and_notes(run, start, stop)
+        for at in sorted((*steps, *notes), reverse=True):
+            if max_chars > 0 and (at not in steps or not is_left_out(steps[at])):
+                texts.append((at, _text_at(at, steps, notes)))
+                max_chars -= len(texts[-1][1])
+        stop = start
+    return tuple(texts)
+
+
+def _text_at(position: int, steps: Mapping[int, Step], notes: Mapping[int, Observation]) -> str:
+    if position in steps:
+        return "\n".join(_step_lines(steps[position]))
+    return as_text(notes[position].content)
 
 
 def _find_observation(step: Step | None, index: int) -> Observation | None:

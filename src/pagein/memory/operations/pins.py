@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pagein.errors import ConfigurationError, UnknownHandle
+from pagein.context.compaction.apply import plan_floor
+from pagein.context.view.fold import make_entry
+from pagein.errors import ConfigurationError, OverBudget, UnknownHandle
 from pagein.events.entries import Pin, Unpin
 from pagein.events.handles import Handle, parse_handle, step_handle
 from pagein.memory._effects import Append, Flow
 from pagein.memory._state import RunState
+from pagein.memory.operations.facts_block import without_facts
+
+MODEL_PIN_SHARE = 0.125
+"""Share of the limit for what the model pinned by itself: as much as facts have. Any text that a model reads may ask it to
+pin something, and a pin is in every view; the user's own pins have no such share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +50,59 @@ def ledger(run: RunState) -> Flow[tuple[LedgerEntry, ...]]:
 
 
 def pin(run: RunState, text: str) -> Flow[str]:
-    """Keep the text in every view; return its handle. Raises ConfigurationError for an empty text.
+    """Keep the text in every view; return its handle. Raises ConfigurationError for an empty text, OverBudget for one
+    with which no view would fit.
 
     The handle of a step with an entry of the ledger pins the entry's words: they are confirmed, and never give way.
     """
     if not isinstance(text, str) or not text.strip():
         raise ConfigurationError(f"a pin is text to keep in every view, not {text!r}")
-    said = _entries_at(run, text)
-    entries = yield from Append((Pin("\n".join(said) if said else text),), run.fold.head)
+    pinned = Pin("\n".join(_entries_at(run, text)) or text)
+    _check_fits(run, pinned)
+    entries = yield from Append((pinned,), run.fold.head)
     run.apply_entries(entries)
+    run.host_pins.add(entries[0].position)
     return str(Handle(entries[0].position, entries[0].position + 1))
+
+
+def pin_for_model(run: RunState, text: str) -> Flow[str]:
+    """Keep a text that the model asked for, within the model's share of the budget. Raises OverBudget beyond it.
+
+    Pins from before this memory was opened count as the model's.
+    """
+    pinned = Pin("\n".join(_entries_at(run, text)) or text)
+    share = int(run.usage.limit() * MODEL_PIN_SHARE)
+    others = {at: words for at, words in run.fold.pinned.items() if at not in run.host_pins}
+    taken = sum(_tokens(run, Pin(words)) for words in others.values())
+    needed, free = _tokens(run, pinned), max(0, share - taken)
+    if needed > free:
+        handles = ", ".join(map(step_handle, list(others)[-8:]))
+        cure = f"Forget one of {handles}, pin less" if others else "Pin less"
+        raise ConfigurationError(
+            f"nothing was pinned: the text has {needed} tokens, and of {share} for the model's pins {free} are free. "
+            f"{cure}, or take a note."
+        )
+    handle = yield from pin(run, text)
+    run.host_pins.discard(run.fold.head - 1)
+    return handle
+
+
+def _tokens(run: RunState, pinned: Pin) -> int:
+    return make_entry(pinned, 0, 0, run.fold.counter, tier="pin", why="").tokens
+
+
+def _check_fits(run: RunState, pinned: Pin) -> None:
+    """Raise OverBudget if no view would fit with this pin, which would be in every one."""
+    head = run.fold.head
+    entry = make_entry(pinned, head, head + 1, run.fold.counter, tier="pin", why="pinned")
+    view = without_facts(run.current_view())
+    view = replace(view, front=(*view.front, entry)).with_tail(())
+    if view.tokens <= view.limit:
+        return
+    try:
+        plan_floor(view, run.usage.budget)
+    except OverBudget as error:
+        raise OverBudget(error.needed, error.limit, error.steps, refused="this pin") from None
 
 
 def unpin(run: RunState, handle: str) -> Flow[None]:
