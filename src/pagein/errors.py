@@ -69,7 +69,7 @@ class OverBudget(BudgetError):
     """
 
     def __init__(self, needed: int, limit: int, steps: Sequence[str], beside: int = 0, *, refused: str = "") -> None:
-        self.needed, self.limit, self.steps, self.beside = needed, limit, tuple(steps), beside
+        self.needed, self.limit, self.steps, self.beside, self.refused = needed, limit, tuple(steps), beside, refused
         staying = f"{', '.join(self.steps)} may not leave" if self.steps else "nothing more may leave"
         kept_free = f" besides {beside} that this request keeps free (reserve, tools)" if beside else ""
         cure = f"keep free {needed - limit} less, or " if 0 < needed - limit <= beside else ""

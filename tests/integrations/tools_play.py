@@ -1,6 +1,6 @@
 """What every framework's model does with the tools of its memory, and what has come of it."""
 
-from pagein.memory.tools import TOOLS
+from pagein.memory.tools import ASKED_FOR_TOOLS, TOOLS
 
 CALLS = (
     ("pin", {"text": "Never touch the production database."}),
@@ -13,7 +13,7 @@ CALLS = (
 """Tool calls, one a turn."""
 
 OFFERED = ["recall", "expand", "pin", "note", "forget"]
-ALL = [each["name"] for each in TOOLS]
+ALL = [each["name"] for each in TOOLS if each["name"] not in ASKED_FOR_TOOLS]
 
 
 def check(told, memory):

@@ -11,20 +11,22 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from pagein.errors import ConfigurationError, FormatError
 from pagein.events.protocol import fingerprint
 from pagein.events.steps import ActionStep, Step, SystemPromptStep, as_text
 from pagein.formats.base import Item
 from pagein.formats.langchain.wire import NAME, LangChain
+from pagein.integrations._owners import OwnedConversation, OwnerChoice, OwnerOf
 from pagein.integrations._threads import HistoryTracker, count_instructions, session_name
 from pagein.integrations._tools import ToolChoice, ToolDefinition, offered_tools
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import Options
+from pagein.tokens import TokenCounter
 
 try:
     from langchain_core.tools import BaseTool, StructuredTool
@@ -64,6 +66,7 @@ class ThreadConversation:
     memory: AgentMemory
     tracker: HistoryTracker = field(default_factory=_make_tracker)
     system: str | None = None
+    counter: TokenCounter | None = None
 
     def new_messages(self, messages: Sequence[Any]) -> Sequence[Any] | None:
         """The messages behind the recorded ones, or None where the state is another conversation."""
@@ -90,13 +93,10 @@ class ThreadConversation:
 
     def view_rows(self, system: str | None, reserve: int = 0) -> list[dict[str, Any]]:
         """The view without instructions, in the tokens that this turn's instructions leave. Raises OverBudget."""
-        max_tokens, reserved = None, reserve
         if system != self.system:
-            counter = self.memory.view().counter  # a view within ``max_tokens`` records no compaction, this one does
-            reserved += max(0, count_instructions(system, counter) - count_instructions(self.system, counter))
-        if reserved:
-            max_tokens = max(1, self.memory.budget.limit - reserved)
-        rows = self.memory.to_messages(NAME, max_tokens=max_tokens)
+            counter = self.counter = self.counter or self.memory.view().counter
+            reserve += max(0, count_instructions(system, counter) - count_instructions(self.system, counter))
+        rows = self.memory.to_messages(NAME, reserve=reserve)
         return rows[1:] if self.system is not None and rows and rows[0]["type"] == "system" else rows
 
 
@@ -133,19 +133,31 @@ class ThreadSessions:
 class Threads:
     """The conversations of one agent, by thread. Calls from several threads are serialized."""
 
-    def __init__(self, source: Source, options: Options) -> None:
-        if isinstance(source, AgentMemory) and options:
-            raise ConfigurationError(f"{', '.join(options)}: an open memory has its options already")
+    def __init__(self, source: Source, options: Options, tenant: str | OwnerOf = "") -> None:
+        if isinstance(source, AgentMemory) and (options or tenant):
+            raise ConfigurationError(f"{', '.join(options) or 'tenant'}: an open memory has its options already")
         self._source = source
+        self._owners = OwnerChoice(tenant, options)
         self.options = options
         if isinstance(source, AgentMemory) and source.has_facts:
             self.options = Options(facts=True)
-        self._open: OrderedDict[str, ThreadSessions] = OrderedDict()
+        self._open: OrderedDict[OwnedConversation, ThreadSessions] = OrderedDict()
         self._lock = threading.RLock()
         if not isinstance(source, AgentMemory):
             self._scratch_memory().close()  # a bad option raises now
 
-    def record(self, thread: str, messages: Sequence[Any], system: str | None) -> ThreadConversation:
+    def running(self, thread: str | None = None, config: Any = None) -> OwnedConversation:
+        """The thread that runs now, or another one of its owner. Raises ConfigurationError where nobody is its owner."""
+        if config is None:
+            config = running_config()
+        name = thread or str(config.get("configurable", {}).get("thread_id") or "default")
+        return self._owners.conversation(name, config)
+
+    def named(self, thread: str, owners: Mapping[str, str]) -> OwnedConversation:
+        """A thread by its name and its owners. Raises ConfigurationError."""
+        return self._owners.named_conversation(thread, owners)
+
+    def record(self, thread: OwnedConversation, messages: Sequence[Any], system: str | None) -> ThreadConversation:
         """Record the messages, and return the conversation of the thread that has them. Raises FormatError, LogError."""
         with self._lock:
             sessions = self._open.get(thread) or self._open_thread(thread, messages)
@@ -163,7 +175,11 @@ class Threads:
             return conversation
 
     def record_answer(
-        self, thread: str, conversation: ThreadConversation, request: Sequence[Any], response: Sequence[Any]
+        self,
+        thread: OwnedConversation,
+        conversation: ThreadConversation,
+        request: Sequence[Any],
+        response: Sequence[Any],
     ) -> ThreadConversation:
         """Record the model's messages behind those of its request. Raises FormatError, LogError."""
         with self._lock:
@@ -174,7 +190,7 @@ class Threads:
             conversation.record(response)
             return conversation
 
-    def latest(self, thread: str) -> ThreadConversation | None:
+    def latest(self, thread: OwnedConversation) -> ThreadConversation | None:
         """The conversation of the thread that was used last, where one is open."""
         with self._lock:
             sessions = self._open.get(thread)
@@ -198,13 +214,13 @@ class Threads:
         source = self._source
         if isinstance(source, AgentMemory):
             return AgentMemory.open(":memory:", budget=source.budget, counter=source.view().counter)
-        return AgentMemory.open(":memory:", **self.options)
+        return AgentMemory.open(":memory:", **self._owners.options)
 
-    def _open_thread(self, thread: str, messages: Sequence[Any]) -> ThreadSessions:
+    def _open_thread(self, thread: OwnedConversation, messages: Sequence[Any]) -> ThreadSessions:
         """The thread as the store has it: of its sessions, the newest that the state goes on from."""
         if isinstance(self._source, AgentMemory) and self._open:
             raise ConfigurationError(
-                f"thread {thread!r}: the memory holds thread {next(iter(self._open))!r}. One memory is one "
+                f"thread {thread.name!r}: the memory holds thread {next(iter(self._open)).name!r}. One memory is one "
                 "conversation: pass the path of a store instead, where each thread has its own"
             )
         while len(self._open) >= MAX_OPEN_THREADS:
@@ -229,7 +245,9 @@ class Threads:
         self._open[thread] = sessions
         return sessions
 
-    def _start_conversation(self, thread: str, sessions: ThreadSessions, system: str | None) -> ThreadConversation:
+    def _start_conversation(
+        self, thread: OwnedConversation, sessions: ThreadSessions, system: str | None
+    ) -> ThreadConversation:
         if isinstance(self._source, AgentMemory) and sessions.count:
             raise FormatError(
                 "the state is not the conversation that this memory holds: it was edited, or another agent records "
@@ -245,12 +263,17 @@ class Threads:
         conversation.record_system(system)
         return conversation
 
-    def _open_memory(self, thread: str, number: int) -> AgentMemory:
+    def _open_memory(self, thread: OwnedConversation, number: int) -> AgentMemory:
         if isinstance(self._source, AgentMemory):
             return self._source
-        return AgentMemory.open(self._source, session=session_name(thread, number), **self.options)
+        return AgentMemory.open(
+            self._source,
+            session=session_name(thread.session, number),
+            tenant=thread.tenant,
+            **self._owners.owner_options(thread),
+        )
 
-    def _close_thread(self, thread: str) -> None:
+    def _close_thread(self, thread: OwnedConversation) -> None:
         for conversation in self._open.pop(thread, ThreadSessions()).conversations:
             self._close_memory(conversation)
 
@@ -289,12 +312,12 @@ def _step_fingerprints(step: Step) -> tuple[bytes, list[bytes]]:
     return fingerprint(step), sorted(map(fingerprint, results))
 
 
-def running_thread() -> str:
-    """The thread that the graph runs now; ``default`` for every run without a checkpointer."""
+def running_config() -> Mapping[str, Any]:
+    """The config of the graph that runs now; empty outside of one."""
     try:
-        return str(get_config().get("configurable", {}).get("thread_id") or "default")
+        return cast("Mapping[str, Any]", get_config())
     except RuntimeError:
-        return "default"
+        return {}
 
 
 def memory_tools(threads: Threads, choice: ToolChoice) -> list[BaseTool]:
@@ -306,7 +329,7 @@ def _make_tool(threads: Threads, definition: ToolDefinition) -> BaseTool:
     name = definition["name"]
 
     def call_tool(**arguments: Any) -> str:
-        conversation = threads.latest(running_thread())
+        conversation = threads.latest(threads.running())
         if conversation is None:
             return "Nothing was recorded yet."
         return conversation.memory.call_tool(name, arguments)

@@ -246,7 +246,15 @@ class MemoryMachine(ErasingMachine):
     @rule(text=plain_lines | st.sampled_from(("</pinned>", "never <b>drop</b>", "</PINNED >")))
     def pin(self, text: str) -> None:
         self._collect_compactions()
-        assert self.memory.pin(text) == step_handle(self.oracle.head)
+        before = self._state()
+        try:
+            handle = self.memory.pin(text)
+        except OverBudget as error:
+            assert error.refused, f"a pin was refused, and the error does not say so: {error}"
+            assert error.needed > error.limit
+            assert self._state() == before, "a pin was refused, and something changed"
+            return
+        assert handle == step_handle(self.oracle.head)
         self.oracle.pin(text)
 
     @precondition(lambda self: self.oracle.pins)

@@ -13,7 +13,8 @@ from typing import Any, Unpack, cast
 
 from pagein.errors import ConfigurationError
 from pagein.integrations._langchain_messages import as_messages, to_langchain
-from pagein.integrations._langchain_threads import Source, ThreadConversation, Threads, memory_tools, running_thread
+from pagein.integrations._langchain_threads import Source, ThreadConversation, Threads, memory_tools
+from pagein.integrations._owners import OwnedConversation, OwnerOf
 from pagein.integrations._threads import MAX_OVERFLOW_RETRIES
 from pagein.integrations._tools import ToolChoice
 from pagein.integrations._versions import require_release
@@ -45,7 +46,8 @@ class PageinMiddleware(AgentMiddleware):
     conversation; the options are ``AgentMemory.open``'s. Messages of the model and results of its tools are recorded,
     each durable before the next begins. A request that a provider finds too long is made again, smaller. ``tools`` are
     the tools the model is offered, True or their names: recall, expand, pin, note, forget; remember and update with
-    facts. ``expand=False`` offers none.
+    facts. ``expand=False`` offers none. ``user``, ``project``, ``task`` and ``tenant`` are names, or functions of the run's
+    config: ``user=lambda config: config["configurable"]["user_id"]``. Then each owner's threads are their own.
 
     Put it first among those that change the state, last among those that change the request. Raises
     ConfigurationError, BudgetError; in a run OverBudget, LogError, and FormatError where one memory is to hold two
@@ -53,18 +55,24 @@ class PageinMiddleware(AgentMiddleware):
     """
 
     def __init__(
-        self, source: Source, *, expand: bool = True, tools: ToolChoice | None = None, **options: Unpack[Options]
+        self,
+        source: Source,
+        *,
+        expand: bool = True,
+        tools: ToolChoice | None = None,
+        tenant: str | OwnerOf = "",
+        **options: Unpack[Options],
     ) -> None:
         super().__init__()
         require_release("langchain")
-        self._threads = Threads(source, options)
+        self._threads = Threads(source, options, tenant)
         self.tools: Sequence[BaseTool] = memory_tools(self._threads, expand if tools is None else tools)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Ask the model with the view, and record its messages before any tool runs."""
-        thread = running_thread()
+        thread = self._threads.running()
         prepared = self._prepare(thread, request)
         for attempt in range(MAX_OVERFLOW_RETRIES + 1):
             try:
@@ -81,7 +89,7 @@ class PageinMiddleware(AgentMiddleware):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """As ``wrap_model_call``, awaited; the store is used in a thread."""
-        thread = running_thread()
+        thread = self._threads.running()
         prepared = await asyncio.to_thread(self._prepare, thread, request)
         for attempt in range(MAX_OVERFLOW_RETRIES + 1):
             try:
@@ -94,16 +102,16 @@ class PageinMiddleware(AgentMiddleware):
         await asyncio.to_thread(self._record_response, thread, request, prepared, response)
         return response
 
-    def memory(self, thread: str = "default") -> AgentMemory | None:
-        """The memory of a thread that was used here, to look into; None for another."""
-        conversation = self._threads.latest(str(thread))
+    def memory(self, thread: str = "default", **owners: str) -> AgentMemory | None:
+        """The memory of a thread that was used here, to look into; None for another. ``owners`` names those of the call."""
+        conversation = self._threads.latest(self._threads.named(str(thread), owners))
         return None if conversation is None else conversation.memory
 
     def close(self) -> None:
         """Close the opened memories; one that was handed in stays open. The next request opens them again."""
         self._threads.close()
 
-    def _prepare(self, thread: str, request: ModelRequest[Any]) -> PreparedRequest:
+    def _prepare(self, thread: OwnedConversation, request: ModelRequest[Any]) -> PreparedRequest:
         system = None if request.system_message is None else _system_text(request.system_message)
         state = request.state.get("messages", request.messages)
         if not _are_same_messages(state, request.messages):
@@ -115,7 +123,11 @@ class PageinMiddleware(AgentMiddleware):
         return PreparedRequest(request.override(messages=messages), conversation)
 
     def _record_response(
-        self, thread: str, request: ModelRequest[Any], prepared: PreparedRequest, response: ModelResponse[Any]
+        self,
+        thread: OwnedConversation,
+        request: ModelRequest[Any],
+        prepared: PreparedRequest,
+        response: ModelResponse[Any],
     ) -> None:
         if prepared.conversation is not None and isinstance(response, ModelResponse):
             self._threads.record_answer(thread, prepared.conversation, request.messages, response.result)

@@ -8,7 +8,8 @@ from typing import Any, Unpack
 
 from pagein.errors import ConfigurationError
 from pagein.integrations._langchain_messages import as_messages
-from pagein.integrations._langchain_threads import Source, Threads, memory_tools, running_thread
+from pagein.integrations._langchain_threads import Source, Threads, memory_tools
+from pagein.integrations._owners import OwnedConversation, OwnerOf
 from pagein.integrations._tools import ToolChoice
 from pagein.integrations._versions import require_release
 from pagein.memory.agent_memory import AgentMemory
@@ -31,44 +32,49 @@ class PreModelHook(Runnable[Any, dict[str, Any]]):
     """
 
     def __init__(
-        self, source: Source, *, reserve: int = 0, tools: ToolChoice = True, **options: Unpack[Options]
+        self,
+        source: Source,
+        *,
+        reserve: int = 0,
+        tools: ToolChoice = True,
+        tenant: str | OwnerOf = "",
+        **options: Unpack[Options],
     ) -> None:
         require_release("langgraph")
         if reserve < 0:
             raise ConfigurationError(f"reserve is a number of tokens, not {reserve}")
-        self._threads = Threads(source, options)
+        self._threads = Threads(source, options, tenant)
         self._reserve = reserve
         self.tools: Sequence[BaseTool] = memory_tools(self._threads, tools)
 
     def view(self, messages: Sequence[BaseMessage], thread: str | None = None) -> list[BaseMessage]:
         """Record the new messages of this state, and return those to send a model. ``thread``: by default the running one."""
-        conversation = self._threads.record(running_thread() if thread is None else thread, messages, None)
-        return as_messages(conversation.view_rows(None, self._reserve))
+        return self._view(messages, self._threads.running(thread))
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_kwargs: Any) -> dict[str, list[BaseMessage]]:
         """The view of a state, which is a dict or an object with ``messages``."""
-        return {"llm_input_messages": self.view(_state_messages(input), _thread_id(config))}
+        return {"llm_input_messages": self._view(_state_messages(input), self._threads.running(None, config))}
 
     async def ainvoke(
         self, input: Any, config: RunnableConfig | None = None, **_kwargs: Any
     ) -> dict[str, list[BaseMessage]]:
         """As ``invoke``; the store is used in a thread."""
-        messages = await asyncio.to_thread(self.view, _state_messages(input), _thread_id(config))
+        thread = self._threads.running(None, config)
+        messages = await asyncio.to_thread(self._view, _state_messages(input), thread)
         return {"llm_input_messages": messages}
 
-    def memory(self, thread: str = "default") -> AgentMemory | None:
-        """The memory of a thread that was used here, to look into; None for another."""
-        conversation = self._threads.latest(str(thread))
+    def memory(self, thread: str = "default", **owners: str) -> AgentMemory | None:
+        """The memory of a thread that was used here, to look into; None for another. ``owners`` names those of the call."""
+        conversation = self._threads.latest(self._threads.named(str(thread), owners))
         return None if conversation is None else conversation.memory
 
     def close(self) -> None:
         """Close the opened memories; one that was handed in stays open. The next request opens them again."""
         self._threads.close()
 
-
-def _thread_id(config: RunnableConfig | None) -> str | None:
-    thread = (config or {}).get("configurable", {}).get("thread_id")
-    return None if thread is None else str(thread)
+    def _view(self, messages: Sequence[BaseMessage], thread: OwnedConversation) -> list[BaseMessage]:
+        conversation = self._threads.record(thread, messages, None)
+        return as_messages(conversation.view_rows(None, self._reserve))
 
 
 def _state_messages(state: Any) -> Sequence[BaseMessage]:

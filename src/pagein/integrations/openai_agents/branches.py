@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -24,7 +25,10 @@ class SessionBranches:
     not there and for a bad name, UnknownBranch, LogError.
     """
 
-    _history: ItemHistory
+    @property
+    @abstractmethod
+    def _history(self) -> ItemHistory:
+        """The items of the session."""
 
     async def create_branch_from_turn(self, turn_number: int, branch_name: str | None = None) -> str:
         """Fork a branch with everything before that turn of the current one, switch to it, and return its name."""

@@ -10,10 +10,13 @@ import asyncio
 import json
 import os
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Unpack, cast
+from weakref import WeakValueDictionary, finalize
 
 from pagein.errors import ConfigurationError
 from pagein.integrations._item_history import HostItem, ItemHistory
+from pagein.integrations._owners import OwnedConversation, OwnerChoice, OwnerOf
 from pagein.integrations._tools import ToolChoice, ToolDefinition, offered_tools
 from pagein.integrations._versions import require_release
 from pagein.integrations.openai_agents.branches import SessionBranches, run_in_thread
@@ -36,6 +39,9 @@ __all__ = ["PageinSession"]
 class PageinSession(SessionBranches, SessionABC):
     """A session of the SDK, recorded whole; what any model is sent of it is within budget and legal.
 
+    ``user``, ``project``, ``task`` and ``tenant`` may be functions of the run's context. Then the session has no items of its
+    own: ``bind(context)`` gives the session of a run, and its tools and filter serve the context that calls them.
+
     ``get_items()`` gives the items as they came while all of them fit the budget, else pagein's view of them;
     ``get_items(limit)`` always gives the newest as they came. ``filter`` holds each request of a run to the budget, the
     calls of that run included. The options are ``AgentMemory.open``'s. Raises ConfigurationError, BudgetError; in a run
@@ -49,7 +55,7 @@ class PageinSession(SessionBranches, SessionABC):
         session_id: str,
         url: str | os.PathLike[str] = ":memory:",
         *,
-        tenant: str = "",
+        tenant: str | OwnerOf = "",
         session_settings: SessionSettings | dict[str, Any] | None = None,
         **options: Unpack[Options],
     ) -> None:
@@ -58,8 +64,53 @@ class PageinSession(SessionBranches, SessionABC):
         self.session_settings = (
             SessionSettings() if session_settings is None else coerce_session_settings(session_settings)
         )
-        self._history = ItemHistory.open(url, session=session_id, tenant=tenant, **options)
-        self._views = SessionViews(self._history, options)
+        self._url, self._owners, self._options = url, OwnerChoice(tenant, options), options
+        self._bound: WeakValueDictionary[OwnedConversation, PageinSession] = WeakValueDictionary()
+        self._bound_to: OwnedConversation | None = None
+        if not self._owners.has_functions:
+            self._open(OwnedConversation(session_id, cast(str, tenant)))
+
+    def _open(self, conversation: OwnedConversation) -> None:
+        """Open the history of a conversation; it is closed with this session, or when nobody holds it any more."""
+        options, tenant = self._owners.owner_options(conversation), conversation.tenant
+        self._opened_history = ItemHistory.open(self._url, session=conversation.session, tenant=tenant, **options)
+        self._opened_views = SessionViews(self._opened_history, options)
+        self._bound_to = conversation
+
+    def bind(self, context: Any) -> PageinSession:
+        """The session of a run with this context, which is what ``Runner.run(..., context=context)`` is given.
+
+        It is the same one for the same owners while anybody holds it. Raises ConfigurationError.
+        """
+        conversation = self._owners.conversation(self.session_id, context)
+        if conversation == self._bound_to:
+            return self
+        if self._bound_to is not None:
+            raise ConfigurationError(
+                "the run's context is another owner's than the one this session is bound to. Nothing was shown: bind the "
+                "session to the context that the run is given"
+            )
+        bound = self._bound.get(conversation)
+        if bound is None:
+            bound = copy(self)
+            bound._open(conversation)  # noqa: SLF001 - it is one of these
+            finalize(bound, _close_both, bound._opened_views, bound._opened_history)  # noqa: SLF001
+            self._bound[conversation] = bound
+        return bound
+
+    @property
+    def _history(self) -> ItemHistory:
+        self._check_bound()
+        return self._opened_history
+
+    @property
+    def _views(self) -> SessionViews:
+        self._check_bound()
+        return self._opened_views
+
+    def _check_bound(self) -> None:
+        if self._bound_to is None:
+            raise ConfigurationError("whose session this is depends on the run: use session.bind(context) in its place")
 
     @property
     def memory(self) -> AgentMemory:
@@ -93,8 +144,8 @@ class PageinSession(SessionBranches, SessionABC):
         Input that is not this session's (another agent's, or changed by a callback) is shown within the same budget from
         a memory of its own.
         """
-        request = data.model_data
-        rows = await run_in_thread(self._views.fit, list(request.input), request.instructions)
+        request, session = data.model_data, self.bind(data.context)
+        rows = await run_in_thread(session._views.fit, list(request.input), request.instructions)  # noqa: SLF001
         return ModelInputData(input=cast(list[TResponseInputItem], rows), instructions=request.instructions)
 
     def run_config(self, **settings: Any) -> RunConfig:
@@ -108,7 +159,7 @@ class PageinSession(SessionBranches, SessionABC):
 
         They are recall, expand, pin, note and forget; with facts, remember and update. Raises ConfigurationError.
         """
-        return [_make_tool(self._views, definition) for definition in offered_tools(choice, self._views.options)]
+        return [_make_tool(self, definition) for definition in offered_tools(choice, self._options)]
 
     def handle_overflow(self, error: BaseException | str) -> bool:
         """Learn from a provider's error that the request was too long; True where the next one will be smaller."""
@@ -116,8 +167,12 @@ class PageinSession(SessionBranches, SessionABC):
 
     def close(self) -> None:
         """Release the store; a second call does nothing."""
-        self._views.close()
-        self._history.close()
+        if self._bound_to is not None:
+            self._bound.pop(self._bound_to, None)
+            _close_both(self._opened_views, self._opened_history)
+            return
+        for bound in list(self._bound.values()):
+            bound.close()
 
     def _newest_items(self, limit: int | None, branch: str | None) -> Sequence[HostItem]:
         if branch is None and limit is None:
@@ -126,9 +181,14 @@ class PageinSession(SessionBranches, SessionABC):
         return items if limit is None or limit < 0 else items[max(0, len(items) - limit) :]
 
 
-def _make_tool(views: SessionViews, definition: ToolDefinition) -> FunctionTool:
+def _close_both(views: SessionViews, history: ItemHistory) -> None:
+    views.close()
+    history.close()
+
+
+def _make_tool(session: PageinSession, definition: ToolDefinition) -> FunctionTool:
     async def call_tool(context: Any, arguments: str) -> str:
-        del context
+        views = session.bind(context.context)._views  # noqa: SLF001 - the tools are the session's
         return await asyncio.to_thread(views.memory.call_tool, definition["name"], arguments)
 
     return FunctionTool(

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn, Unpack
 
 from pagein.context.view.layout import NO_RESULT
 from pagein.errors import ConfigurationError
+from pagein.integrations._owners import OwnedConversation, OwnerChoice, OwnerOf
 from pagein.integrations._threads import MAX_OVERFLOW_RETRIES
 from pagein.integrations._tools import ToolChoice, ToolDefinition, offered_tools
 from pagein.integrations._versions import require_release
@@ -48,7 +49,8 @@ class Pagein(AbstractCapability[Any]):
     and responses are recorded, durable before the tools run; ``history`` returns them, in a new process too. A request
     that a provider finds too long is made again, smaller. ``tools`` are the tools the model is offered, True, False or
     their names: recall, expand, pin, note, forget; remember and update with facts. The options are
-    ``AgentMemory.open``'s. Raises ConfigurationError, BudgetError; in a run OverBudget, LogError.
+    ``AgentMemory.open``'s; ``user``, ``project``, ``task`` and ``tenant`` may be functions of the run's context:
+    ``user=lambda ctx: ctx.deps.user_id``. Then each owner's conversations are their own. Raises ConfigurationError, BudgetError; in a run OverBudget, LogError.
     """
 
     def __init__(
@@ -56,13 +58,14 @@ class Pagein(AbstractCapability[Any]):
         url: str | os.PathLike[str] = ":memory:",
         *,
         conversation: str | None = None,
-        tenant: str = "",
+        tenant: str | OwnerOf = "",
         tools: ToolChoice = True,
         **options: Unpack[Options],
     ) -> None:
         require_release("pydantic-ai-slim")
         self._name = conversation
-        self._conversations = MessageConversations(url, tenant, options, _dump_messages)
+        self._owners = OwnerChoice(tenant, options)
+        self._conversations = MessageConversations(url, self._owners, _dump_messages)
         self._tools = offered_tools(tools, options)
 
     async def prepare_model_request(
@@ -113,31 +116,33 @@ class Pagein(AbstractCapability[Any]):
         """
         return await asyncio.to_thread(self._view, ctx, messages, "")
 
-    def history(self, conversation: str | None = None) -> list[ModelMessage]:
+    def history(self, conversation: str | None = None, **owners: str) -> list[ModelMessage]:
         """Every message recorded in a conversation, as it came, for ``message_history=``.
 
-        Calls that a crash left without a result are answered as interrupted: no tool runs twice.
+        Calls that a crash left without a result are answered as interrupted: no tool runs twice. ``owners`` names those
+        that are functions of the run.
         """
-        rows = self._latest(conversation).history.items()
+        rows = self._latest(conversation, owners).history.items()
         messages: list[ModelMessage] = list(ModelMessagesTypeAdapter.validate_python(rows))
         if messages and isinstance(messages[-1], ModelResponse) and messages[-1].tool_calls:
             open_calls = messages[-1].tool_calls
             messages.append(ModelRequest(parts=[_interrupted_return(call) for call in open_calls]))
         return messages
 
-    def memory(self, conversation: str | None = None) -> AgentMemory:
-        """The memory of a conversation, to look into, pin and recall."""
-        return self._latest(conversation).history.memory
+    def memory(self, conversation: str | None = None, **owners: str) -> AgentMemory:
+        """The memory of a conversation, to look into, pin and recall. ``owners`` as in ``history``."""
+        return self._latest(conversation, owners).history.memory
 
     def close(self) -> None:
         """Release the store; the next request opens it again."""
         self._conversations.close()
 
-    def _latest(self, conversation: str | None) -> MessageConversation:
-        return self._conversations.latest(conversation or self._name or "default")
+    def _latest(self, conversation: str | None, owners: Mapping[str, str]) -> MessageConversation:
+        name = conversation or self._name or "default"
+        return self._conversations.latest(self._owners.named_conversation(name, owners))
 
-    def _conversation_name(self, ctx: RunContext[Any]) -> str:
-        return self._name or ctx.conversation_id or "default"
+    def _conversation_name(self, ctx: RunContext[Any]) -> OwnedConversation:
+        return self._owners.conversation(self._name or ctx.conversation_id or "default", ctx)
 
     def _view(self, ctx: RunContext[Any], messages: Sequence[ModelMessage], instructions: str) -> list[ModelMessage]:
         conversation = self._conversations.record(self._conversation_name(ctx), messages, ctx.run_id)

@@ -12,9 +12,9 @@ from typing import Any
 from pagein.formats import Item
 from pagein.formats.parsing import to_plain_json
 from pagein.integrations._item_history import ItemHistory
+from pagein.integrations._owners import OwnedConversation, OwnerChoice
 from pagein.integrations._threads import HistoryTracker, session_name
 from pagein.integrations.pydantic_ai.messages import NAME, to_items, to_rows
-from pagein.memory.options import Options
 
 Row = dict[str, Any]
 
@@ -65,14 +65,14 @@ class MessageConversations:
     """
 
     def __init__(
-        self, url: str | os.PathLike[str], tenant: str, options: Options, dump: Callable[[Sequence[Any]], list[Row]]
+        self, url: str | os.PathLike[str], owners: OwnerChoice, dump: Callable[[Sequence[Any]], list[Row]]
     ) -> None:
-        self._url, self._tenant, self._options, self._dump = url, tenant, options, dump
-        self._open: dict[str, list[MessageConversation]] = {}
+        self._url, self._owners, self._dump = url, owners, dump
+        self._open: dict[OwnedConversation, list[MessageConversation]] = {}
         self._lock = threading.RLock()
-        MessageHistory.open(":memory:", **options).close()  # a bad option raises now
+        MessageHistory.open(":memory:", **owners.options).close()  # a bad option raises now
 
-    def record(self, name: str, messages: Sequence[Any], run: str | None = None) -> MessageConversation:
+    def record(self, name: OwnedConversation, messages: Sequence[Any], run: str | None = None) -> MessageConversation:
         """Record the messages, and return the conversation of that name that begins with them.
 
         Messages that were edited go on in another session, ``name#1`` and so on. Raises FormatError, LogError.
@@ -91,12 +91,12 @@ class MessageConversations:
             conversation.run = run
             return conversation
 
-    def record_answer(self, name: str, message: Any, run: str | None = None) -> None:
+    def record_answer(self, name: OwnedConversation, message: Any, run: str | None = None) -> None:
         """Record the model's message in the conversation that its run used last."""
         with self._lock:
             self.latest(name, run).record([message], self._dump([message]))
 
-    def latest(self, name: str, run: str | None = None) -> MessageConversation:
+    def latest(self, name: OwnedConversation, run: str | None = None) -> MessageConversation:
         """The conversation of that name that the run used last, else any run, else the one in the store."""
         with self._lock:
             conversations = self._conversations(name)
@@ -112,7 +112,7 @@ class MessageConversations:
             self._open.clear()
 
     def _record_compared(
-        self, name: str, conversations: list[MessageConversation], messages: Sequence[Any]
+        self, name: OwnedConversation, conversations: list[MessageConversation], messages: Sequence[Any]
     ) -> MessageConversation:
         """As ``record``, by comparing what the messages say."""
         rows: list[Row] = to_plain_json(self._dump(messages), "messages")
@@ -131,7 +131,7 @@ class MessageConversations:
         conversation.record(messages[count:], rows[count:])
         return conversation
 
-    def _conversations(self, name: str) -> list[MessageConversation]:
+    def _conversations(self, name: OwnedConversation) -> list[MessageConversation]:
         conversations = self._open.get(name)
         if conversations is None:
             conversations = [self._open_session(name, 0)]
@@ -142,9 +142,9 @@ class MessageConversations:
             self._open[name] = conversations
         return conversations
 
-    def _open_session(self, name: str, number: int) -> MessageConversation:
-        session = session_name(name, number)
-        history = MessageHistory.open(self._url, session=session, tenant=self._tenant, **self._options)
+    def _open_session(self, name: OwnedConversation, number: int) -> MessageConversation:
+        session, options = session_name(name.session, number), self._owners.owner_options(name)
+        history = MessageHistory.open(self._url, session=session, tenant=name.tenant, **options)
         conversation = MessageConversation(history)
         conversation.tracker.records += map(sent_content, history.items())
         return conversation

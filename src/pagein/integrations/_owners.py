@@ -1,0 +1,91 @@
+"""Whose memory a call is for: owners that are functions of the framework's call, so that one process serves many users.
+
+A conversation of another owner is another session, whatever name the host gives both: nobody is shown what another said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import quote
+
+from pagein.errors import ConfigurationError, PageinError
+from pagein.memory.options import Options
+
+OwnerOf = Callable[[Any], str]
+"""Names the owner of a call, from what the framework hands over: a config, or a run context."""
+
+OWNERS = ("user", "project", "task")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedConversation:
+    """A conversation by its name, and whose it is: ``owners`` are those that a function named."""
+
+    name: str
+    tenant: str = ""
+    owners: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def session(self) -> str:
+        """The conversation's name among those of all owners."""
+        return "".join(f"{kind}={quote(owner, safe='')}/" for kind, owner in self.owners) + self.name
+
+
+class OwnerChoice:
+    """The owners of a host's conversations: ``tenant``, and ``user``, ``project`` and ``task`` of the options.
+
+    Each is a name, or a function of the call. ``options`` are those to open a memory with, beside ``owner_options``.
+    """
+
+    def __init__(self, tenant: str | OwnerOf, options: Options) -> None:
+        given: Mapping[str, Any] = {"tenant": tenant, **{kind: options.get(kind) for kind in OWNERS}}
+        self._functions: dict[str, OwnerOf] = {kind: of for kind, of in given.items() if callable(of)}
+        self._tenant = "" if callable(tenant) else tenant
+        plain = {name: value for name, value in options.items() if name not in self._functions}
+        self.options = cast(Options, plain)
+
+    @property
+    def has_functions(self) -> bool:
+        """True if an owner depends on the call."""
+        return bool(self._functions)
+
+    def conversation(self, name: str, call: Any) -> OwnedConversation:
+        """The conversation of that name in a call. Raises ConfigurationError where a function names nobody."""
+        return self._owned(name, {kind: _ask(kind, of, call) for kind, of in self._functions.items()})
+
+    def named_conversation(self, name: str, owners: Mapping[str, str]) -> OwnedConversation:
+        """The conversation of that name and these owners, for a host outside of a call. Raises ConfigurationError."""
+        if set(owners) != set(self._functions):
+            wanted = ", ".join(f"{kind}=" for kind in self._functions) or "none"
+            raise ConfigurationError(f"name the owners that are functions of the call here: {wanted}")
+        return self._owned(name, {kind: _check(kind, owner) for kind, owner in owners.items()})
+
+    def owner_options(self, conversation: OwnedConversation) -> Options:
+        """The options of a conversation's memory."""
+        return cast(Options, {**self.options, **dict(conversation.owners)})
+
+    def _owned(self, name: str, owners: Mapping[str, str]) -> OwnedConversation:
+        in_order = tuple((kind, owners[kind]) for kind in OWNERS if kind in owners)
+        return OwnedConversation(name, owners.get("tenant", self._tenant), in_order)
+
+
+def _ask(kind: str, of: OwnerOf, call: Any) -> str:
+    try:
+        owner = of(call)
+    except PageinError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"{kind}= is a function of the call, and failed: {type(error).__name__}: {error}. Nothing was shown."
+        ) from error
+    return _check(kind, owner)
+
+
+def _check(kind: str, owner: object) -> str:
+    if not isinstance(owner, str) or not owner.strip():
+        raise ConfigurationError(
+            f"{kind}= names nobody for this call, but {owner!r:.80}. Nothing was shown: give each user a name of their own"
+        )
+    return owner

@@ -1,0 +1,50 @@
+"""One agent for several users: nobody is shown what another said."""
+
+import asyncio
+
+import owners_play
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+
+from pagein.errors import ConfigurationError
+from pagein.integrations.pydantic_ai.capability import Pagein
+
+
+def recorder():
+    sent = []
+
+    def answer(messages, _):
+        sent.append(ModelMessagesTypeAdapter.dump_json(list(messages)).decode())
+        return ModelResponse(parts=[TextPart("Noted.")])
+
+    return FunctionModel(answer), lambda: sent[-1]
+
+
+@pytest.mark.parametrize("owner", ["user", "project", "tenant"])
+def test_users_of_an_agent_never_see_each_other_s_words(tmp_path, owner):
+    model, sent = recorder()
+    pages = Pagein(tmp_path / "run.db", conversation="chat", budget=4_000, facts=True, **{owner: lambda ctx: ctx.deps})
+    agent, states = Agent(model, deps_type=str, capabilities=[pages]), {}
+
+    def say(user, text):
+        done = asyncio.run(agent.run(text, deps=user, message_history=states.get(user)))
+        states[user] = done.all_messages()
+
+    owners_play.talk(say, sent=sent)
+    for user in owners_play.USERS:
+        assert owners_play.SECRETS[user] in str(pages.history(**{owner: user}))
+        assert len(pages.history(**{owner: user})) == 2 * owners_play.TURNS
+    with pytest.raises(ConfigurationError, match=f"{owner}="):
+        pages.memory()
+    pages.close()
+
+
+def test_a_call_of_nobody_is_refused(tmp_path):
+    model, _ = recorder()
+    pages = Pagein(tmp_path / "run.db", budget=4_000, user=lambda ctx: ctx.deps)
+    agent = Agent(model, deps_type=str, capabilities=[pages])
+    with pytest.raises(ConfigurationError, match="user= names nobody"):
+        asyncio.run(agent.run("Hi", deps=None))
+    pages.close()
