@@ -34,7 +34,7 @@ ENDS: Mapping[str, End] = {
         ("langchain", "langgraph"),
     ),
     "openai-agents": End("openai-agents", ("openai-agents==0.22.0",), ("openai_agents",)),
-    "pydantic-ai": End("pydantic-ai", ("pydantic-ai-slim==2.64.0",), ("pydantic_ai",)),
+    "pydantic-ai": End("pydantic-ai", ("pydantic-ai-slim==2.62.0",), ("pydantic_ai",)),
 }
 """By framework. The pins are the lower bounds of the extras in pyproject.toml; a test holds them to that."""
 

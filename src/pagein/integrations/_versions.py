@@ -13,7 +13,7 @@ RANGES: dict[str, tuple[tuple[int, int], tuple[int, int], str]] = {
     "langgraph": ((1, 1), (2, 0), "langgraph"),
     "langgraph-checkpoint": ((3, 0), (5, 0), "langgraph"),
     "openai-agents": ((0, 22), (0, 25), "openai-agents"),
-    "pydantic-ai-slim": ((2, 64), (3, 0), "pydantic-ai"),
+    "pydantic-ai-slim": ((2, 62), (3, 0), "pydantic-ai"),
     "smolagents": ((1, 24), (1, 28), "smolagents"),
 }
 """For each distribution: the first supported release, the first unsupported one after it, and pagein's extra."""

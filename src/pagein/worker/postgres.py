@@ -85,7 +85,13 @@ class _ServerWorker:
         self._queue = f"pagein {hashlib.sha256(jobs.tenant.encode()).hexdigest()[:24]}"
         self._failed: set[Job] = set()
         self._did = False
-        parameters = dict(address_of(jobs.url).parameters)
+        address = address_of(jobs.url)
+        if address.is_pooled:
+            raise ConfigurationError(
+                f"{address.name}: a worker listens on a session of its own (LISTEN, search_path), which a pooler in transaction "
+                "mode does not give: give the worker the server's own address. Runs may go through the pooler meanwhile."
+            )
+        parameters = dict(address.parameters)
         parameters["options"] = f"{parameters.get('options') or ''} -c search_path={SCHEMA}".strip()
         connector = procrastinate.PsycopgConnector(min_size=1, max_size=4, kwargs=parameters)
         self._app = procrastinate.App(connector=connector)

@@ -15,6 +15,7 @@ from pydantic_ai_play import BUDGET, FACT, agent_of, call, cost, looks_and_answe
 
 from pagein.errors import ConfigurationError, OverBudget
 from pagein.integrations import _versions as releases
+from pagein.integrations._owners import OwnedConversation
 from pagein.integrations.pydantic_ai.capability import Pagein
 
 TASK = "Read sixty pages, then say the staging password."
@@ -50,7 +51,7 @@ def test_sixty_calls_a_crash_and_a_fact_of_the_third_step(pages, tmp_path):
     assert done.output == f"I remember: {FACT}"
     assert len(model.costs) >= 21
     assert pages.memory("ann").verify().ok
-    assert len(pages._conversations._conversations("ann")) == 1
+    assert len(pages._conversations._conversations(OwnedConversation("ann"))) == 1
 
 
 @pytest.mark.slow
@@ -79,7 +80,7 @@ def test_a_second_run_goes_on_in_the_same_session(pages):
     first = run(agent_of(model_of(looks_and_answers(6)), pages))
     model = model_of(looks_and_answers(9))
     run(agent_of(model, pages), "Three more.", message_history=first.all_messages())
-    assert len(pages._conversations._conversations("ann")) == 1
+    assert len(pages._conversations._conversations(OwnedConversation("ann"))) == 1
     asked = [
         part.args["number"]
         for message in pages.history("ann")
@@ -94,7 +95,10 @@ def test_a_history_that_was_edited_goes_on_in_another_session_and_the_record_sta
     whole = first.all_messages()
     run(agent_of(model_of(lambda messages: "Fine.")), "x")  # an agent without pages writes nothing
     run(agent_of(model_of(lambda messages: "Fine."), pages), "And now?", message_history=whole[:5])
-    assert [len(each.tracker) for each in pages._conversations._conversations("ann")] == [len(whole), 7]
+    assert [len(each.tracker) for each in pages._conversations._conversations(OwnedConversation("ann"))] == [
+        len(whole),
+        7,
+    ]
     assert len(pages.history("ann")) == 7
 
 
@@ -181,7 +185,7 @@ def test_as_a_history_processor_the_view_is_the_history(pages):
     done = run(agent_of(model, ProcessHistory(pages.process), toolsets=[pages.get_toolset()]))
     assert max(model.costs) <= BUDGET
     assert cost(done.all_messages()) < 2 * BUDGET
-    assert len(pages._conversations._conversations("ann")) == 1
+    assert len(pages._conversations._conversations(OwnedConversation("ann"))) == 1
     assert done.output == f"I remember: {FACT}"
 
 
@@ -198,7 +202,7 @@ def test_no_tools_are_offered_where_none_are_wanted():
     pages.close()
 
 
-@pytest.mark.parametrize("found", ["1.9.0", "2.63.0", "3.0.0", "unknown"])
+@pytest.mark.parametrize("found", ["1.9.0", "2.61.0", "3.0.0", "unknown"])
 def test_another_release_is_refused_by_name(found):
     with pytest.raises(ConfigurationError, match=rf"pydantic-ai-slim {found} .*pydantic-ai-slim>=2"):
         releases.require_release("pydantic-ai-slim", found)

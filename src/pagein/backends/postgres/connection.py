@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -41,12 +42,22 @@ _SETTINGS = """SELECT set_config('lock_timeout', %(wait)s, false),
         THEN set_config('synchronous_commit', %(commit)s, false) END"""
 
 
+_UNSYNCHRONOUS = "SELECT current_setting('synchronous_commit') = 'off'"
+
+_POOLER = re.compile(r"(?P<before>[?&\s])pooler\s*=\s*(?P<mode>[^&\s]*)(?P<after>&?)")
+"""pagein's own parameter of an address, which libpq does not know."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a database: libpq's parameters, which no repr shows, and a name without the password."""
+    """The address of a database: libpq's parameters, which no repr shows, and a name without the password.
+
+    ``is_pooled`` where a pooler behind it gives each transaction another session of the server.
+    """
 
     name: str
     parameters: Mapping[str, Any] = field(repr=False)
+    is_pooled: bool = False
 
     def clean(self, text: str) -> str:
         """The text on one line, without the passwords of this address."""
@@ -58,17 +69,31 @@ class Address:
 
 def address_of(url: str) -> Address:
     """Parse a URL or a connection string as libpq does. Raises ConfigurationError, which quotes nothing of it."""
+    pooler = _POOLER.search(url)
+    if pooler is not None and pooler["mode"] not in ("transaction", "session"):
+        raise ConfigurationError(
+            "pooler=transaction says that a pooler is in between; pooler=session, as without it, that none matters"
+        )
     with contextlib.suppress(psycopg.Error, UnicodeError):
-        parameters = conninfo_to_dict(url)
+        parameters = conninfo_to_dict(_without_pooler(url))
         user = f"{parameters['user']}@" if parameters.get("user") else ""
         port = f":{parameters['port']}" if parameters.get("port") else ""
         host = parameters.get("host") or parameters.get("hostaddr") or ""
-        return Address(f"postgresql://{user}{host}{port}/{parameters.get('dbname') or ''}", parameters)
+        is_pooled = pooler is not None and pooler["mode"] == "transaction"
+        return Address(f"postgresql://{user}{host}{port}/{parameters.get('dbname') or ''}", parameters, is_pooled)
     # Raised here, without libpq's message: that quotes what it could not parse, which may be the password.
     raise ConfigurationError(
         "this is no address of a PostgreSQL database: it is postgresql://user:password@host:5432/database, with "
         "special characters as %40 and the like. It is not repeated here, as it may hold a password."
     )
+
+
+def _without_pooler(url: str) -> str:
+    match = _POOLER.search(url)
+    if match is None:
+        return url
+    between = match["before"] if match["after"] or match["before"].isspace() else ""
+    return url[: match.start()] + between + url[match.end() :]
 
 
 class DirectConnection:
@@ -112,11 +137,25 @@ class DirectConnection:
         }  # fmt: skip
         connection = psycopg.connect(**{**defaults, **parameters, "client_encoding": "UTF8", "autocommit": True})
         try:
-            connection.execute(_SETTINGS, self._settings)
+            self._set_up(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _set_up(self, connection: Connection) -> None:
+        if not self.address.is_pooled:
+            connection.execute(_SETTINGS, self._settings)
+            return
+        # The next transaction is in another session of the server: it would not know what was prepared here, and a
+        # setting made here would be another client's.
+        connection.prepare_threshold = None
+        row = connection.execute(_UNSYNCHRONOUS).fetchone()
+        if self._settings["commit"] == "on" and row is not None and row[0]:
+            raise ConfigurationError(
+                f"{self.address.name}: the server's synchronous_commit is off, and behind a pooler no client can set it. Set "
+                "it for the user (ALTER ROLE ... SET synchronous_commit = on), or open with synchronous='NORMAL'."
+            )
 
 
 class PooledConnections:

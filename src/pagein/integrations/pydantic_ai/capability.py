@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, Unpack
+from typing import Any, Unpack
 
 from pagein.context.view.layout import NO_RESULT
 from pagein.errors import ConfigurationError
@@ -24,7 +24,6 @@ from pagein.memory.options import Options
 try:
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.exceptions import RetryModelRequest
     from pydantic_ai.messages import (
         ModelMessage,
         ModelMessagesTypeAdapter,
@@ -38,6 +37,11 @@ try:
     from pydantic_ai.toolsets import FunctionToolset
 except ImportError as missing:
     raise ConfigurationError("pydantic-ai needs pip install 'pagein[pydantic-ai]', in a known release") from missing
+
+try:
+    from pydantic_ai.exceptions import RetryModelRequest
+except ImportError:  # before 2.64, whose capabilities cannot ask for another attempt
+    RetryModelRequest = None  # type: ignore[assignment, misc]
 
 __all__ = ["Pagein"]
 
@@ -68,13 +72,17 @@ class Pagein(AbstractCapability[Any]):
         self._conversations = MessageConversations(url, self._owners, _dump_messages)
         self._tools = offered_tools(tools, options)
 
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """As ``prepare_model_request``, which releases before 2.64 do not call."""
+        return await self.prepare_model_request(ctx, request_context) if RetryModelRequest is None else request_context
+
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Record the new messages, and put the view in their place, for this request alone."""
-        parts = request_context.model_request_parameters.instruction_parts or ()
-        instructions = "\n\n".join(part.content for part in parts)
-        view = await asyncio.to_thread(self._view, ctx, request_context.messages, instructions)
+        view = await asyncio.to_thread(self._view, ctx, request_context.messages, _instructions_of(request_context))
         return replace(request_context, messages=view)
 
     async def after_model_request(
@@ -90,9 +98,12 @@ class Pagein(AbstractCapability[Any]):
 
     async def on_model_request_error(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
-    ) -> NoReturn:
+    ) -> ModelResponse:
         """Ask again with less, where the provider said that the request was too long."""
-        memory = self._conversations.latest(self._conversation_name(ctx), ctx.run_id).history.memory
+        conversation = self._conversations.latest(self._conversation_name(ctx), ctx.run_id)
+        if RetryModelRequest is None:
+            return await _ask_with_less(conversation, request_context, error)
+        memory = conversation.history.memory
         if request_context.attempt <= MAX_OVERFLOW_RETRIES and memory.handle_overflow(error) is not None:
             raise RetryModelRequest from error
         raise error
@@ -147,6 +158,28 @@ class Pagein(AbstractCapability[Any]):
     def _view(self, ctx: RunContext[Any], messages: Sequence[ModelMessage], instructions: str) -> list[ModelMessage]:
         conversation = self._conversations.record(self._conversation_name(ctx), messages, ctx.run_id)
         return list(ModelMessagesTypeAdapter.validate_python(conversation.view(instructions)))
+
+
+def _instructions_of(request_context: ModelRequestContext) -> str:
+    parts = request_context.model_request_parameters.instruction_parts or ()
+    return "\n\n".join(part.content for part in parts)
+
+
+async def _ask_with_less(
+    conversation: MessageConversation, request_context: ModelRequestContext, error: Exception
+) -> ModelResponse:
+    """Ask the model again in an attempt of our own, with a smaller view each time. Raises the model's last error."""
+    settings, parameters = request_context.model_settings, request_context.model_request_parameters
+    for _ in range(MAX_OVERFLOW_RETRIES):
+        if conversation.history.memory.handle_overflow(error) is None:
+            break
+        rows = await asyncio.to_thread(conversation.view, _instructions_of(request_context))
+        messages = list(ModelMessagesTypeAdapter.validate_python(rows))
+        try:
+            return await request_context.model.request(messages, settings, parameters)
+        except Exception as again:  # noqa: BLE001 - any error of a provider may say that a request is too long
+            error = again
+    raise error
 
 
 def _interrupted_return(call: ToolCallPart) -> ToolReturnPart:
