@@ -13,7 +13,7 @@ from pagein.errors import FormatError
 from pagein.events.messages import Message
 from pagein.events.steps import Image, Opaque, ToolCall
 from pagein.events.tool_call_encoding import FAILURE_PREFIX, reports_failure, wire_id
-from pagein.formats.parsing import compact_json, is_utf8, to_plain_json
+from pagein.formats.parsing import is_utf8, to_plain_json
 
 NO_CONTENT = "(no content)"
 NO_OUTPUT = "(no output)"
@@ -126,7 +126,7 @@ def count_tools(tools: Sequence[Any], count: Callable[[str], int], frame: int = 
 
     OpenAI writes a schema as types, which takes fewer tokens than its JSON.
     """
-    return frame + sum(count(compact_json(tool)) for tool in tools) if tools else 0
+    return frame + sum(count(json.dumps(tool, ensure_ascii=False)) for tool in tools) if tools else 0
 
 
 def foreign_text(part: Opaque) -> str:
