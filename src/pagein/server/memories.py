@@ -107,9 +107,17 @@ class ServerMemory(HostMemory):
         """The view, within the budget that was set, with this room kept free. Raises OverBudget."""
         return self._take_turn(make_view, room)
 
-    def render(self, view: View, format: str) -> dict[str, Any]:
-        """A view as a provider's request, under ``messages``. Raises Illegal."""
-        return self._runtime.render(view, format)
+    def render(self, view: View, format: str, model: str) -> dict[str, Any]:
+        """A view as a provider's request, under ``messages``, noted in the table of requests. Raises Illegal."""
+        self._runtime.requests.model = model
+        request = self._runtime.render(view, format)
+        self._runtime.write_requests()
+        return request
+
+    def last_request(self) -> int:
+        """The number of the last request in the table; 0 where it has none."""
+        last = self._runtime.requests.last
+        return last.number if last is not None else 0
 
     def render_without_tail(self, view: View, format: str) -> list[Any]:
         """The messages of a view without what is shown behind the run."""

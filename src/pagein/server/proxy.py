@@ -51,7 +51,7 @@ from pagein.server.http import (
 from pagein.server.locks import KeyedLocks
 from pagein.server.metrics import Metrics
 from pagein.server.naming import name_run
-from pagein.server.runs import Place, PreparedView, RunRequest, Runs
+from pagein.server.runs import Outcome, PreparedView, RunRequest, Runs
 from pagein.server.settings import ServerSettings
 from pagein.server.wire import MESSAGES, WireProtocol, error_body, find_rows, is_observed_only, overflow_error
 
@@ -247,7 +247,7 @@ class Proxy:
         note = f"view; {run}; tokens={prepared.tokens}; limit={prepared.limit}"
         return replace(plan, body=body, note=note, is_view=True)
 
-    async def _plan_smaller(self, plan: Forwarding, text: str) -> Forwarding | None:
+    async def plan_smaller(self, plan: Forwarding, text: str) -> Forwarding | None:
         """The plan after the provider called a request too long; None where no smaller one can be made."""
         overflow = detect_overflow(text)
         request, prepared = plan.request, plan.prepared
@@ -303,7 +303,7 @@ class Proxy:
         self, incoming: Incoming, plan: Forwarding, send: Send, *, may_retry: bool
     ) -> Forwarding | None:
         """Forward a plan and relay the answer; return a smaller plan where the provider called this one too long."""
-        exchange = _Exchange(self, plan, incoming, send, may_retry=may_retry)
+        exchange = _Exchange(self, plan, send, may_retry, self._clock)
         try:
             async with self._open(incoming, plan) as response:
                 return await exchange.relay(response)
@@ -326,24 +326,36 @@ class Proxy:
             incoming.method, f"{base}{target}{incoming.target}", headers=headers, content=plan.body
         )
 
-    async def record(self, plan: Forwarding, rows: list[Any] | None, usage: Any, response_id: str) -> None:
-        """Record an answer; one that cannot be recorded is relayed all the same, and its echo says what it was."""
+    async def finish(self, plan: Forwarding, answer: Answer) -> None:
+        """Record an answer, or what became of its request. What cannot be recorded is relayed all the same."""
         request, prepared = plan.request, plan.prepared
         if request is None or prepared is None:
             return
-        if not rows:
-            self._metrics.count("answers", "left to their echo")
-            return
-        answer = rows
-        place: Place = prepared.place
         key = (request.tenant, self._runs.root_name(request))
+        rows, outcome = answer.rows, answer.outcome
         try:
-            await self._in_thread(key, lambda: self._runs.record_answer(request, place, answer, usage, response_id))
+            if not rows:
+                self._metrics.count("answers", "none" if outcome.word != "answered" else "left to their echo")
+                await self._in_thread(key, lambda: self._runs.note_outcome(request, prepared, outcome))
+                return
+            recorded = rows
+            await self._in_thread(
+                key, lambda: self._runs.record_answer(request, prepared, recorded, outcome, answer.response_id)
+            )
             self._metrics.count("answers", "recorded")
         except Exception as error:  # noqa: BLE001 - an answer is never lost for a failure here
             self._metrics.count("answers", "not recorded")
             self._metrics.count("failures", type(error).__name__)
             logger.warning("an answer was not recorded: %s", type(error).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an upstream answered: its messages, None where they cannot be read, and what became of the request."""
+
+    rows: list[Any] | None
+    outcome: Outcome
+    response_id: str = ""
 
 
 @dataclass(slots=True)
@@ -352,10 +364,20 @@ class _Exchange:
 
     proxy: Proxy
     plan: Forwarding
-    incoming: Incoming
     send: Send
     may_retry: bool
+    clock: Callable[[], float]
     is_started: bool = False
+    sent_at: float = 0.0
+    first_at: float | None = None
+
+    def __post_init__(self) -> None:
+        self.sent_at = self.clock()
+
+    def seconds(self) -> dict[str, float]:
+        """The durations of the exchange, in seconds."""
+        first = {} if self.first_at is None else {"first": self.first_at - self.sent_at}
+        return {**first, "whole": self.clock() - self.sent_at}
 
     async def relay(self, response: httpx2.Response) -> Forwarding | None:
         """Relay the answer; return a smaller plan in its place where the request was too long."""
@@ -365,12 +387,17 @@ class _Exchange:
         data = await response.aread()
         if response.status_code == 200:
             rows, usage, response_id = read_whole_answer(self.plan.protocol.name, parse_object(data))
-            await self.proxy.record(self.plan, rows, usage, response_id)
-        elif self.may_retry and response.status_code in _OVERFLOW_STATUSES:
-            text = data[:8_000].decode("utf-8", "replace")
-            smaller = await self.proxy._plan_smaller(self.plan, text)  # noqa: SLF001 - its own part
-            if smaller is not None:
-                return smaller
+            answer = Answer(rows, Outcome("answered", usage, self.seconds()), response_id)
+            await self.proxy.finish(self.plan, answer)
+        else:
+            if self.may_retry and response.status_code in _OVERFLOW_STATUSES:
+                text = data[:8_000].decode("utf-8", "replace")
+                smaller = await self.proxy.plan_smaller(self.plan, text)
+                if smaller is not None:
+                    return smaller
+            await self.proxy.finish(
+                self.plan, Answer(None, Outcome(f"HTTP {response.status_code}", None, self.seconds()))
+            )
         self.is_started = True
         await send_answer(self.send, response.status_code, self._pairs(response), data)
         return None
@@ -411,10 +438,11 @@ class _StreamRelay:
     async def add(self, event: StreamEvent) -> Forwarding | None:
         """Take one event: relay it or hold it. Returns a smaller plan where it says that the request was too long."""
         exchange, reader = self.exchange, self.reader
+        exchange.first_at = exchange.first_at or exchange.clock()
         reader.add(event)
         self.held += event.raw
         if reader.error and not exchange.is_started and exchange.may_retry:
-            smaller = await exchange.proxy._plan_smaller(exchange.plan, reader.error)  # noqa: SLF001
+            smaller = await exchange.proxy.plan_smaller(exchange.plan, reader.error)
             if smaller is not None:
                 return smaller
         if reader.is_whole and not self.is_recorded:
@@ -427,8 +455,9 @@ class _StreamRelay:
 
     async def end(self) -> None:
         """Relay what is held, and the end."""
-        if self.reader.is_ending and not self.is_recorded and not self.reader.error:
-            await self._record()  # some servers end a stream of completions without a word
+        if not self.is_recorded:
+            # Some servers end a stream of completions without a word.
+            await self._record("answered" if self.reader.is_ending and not self.reader.error else "broken")
         await self._flush()
         await self.exchange.start(self.response)
         await send_chunk(self.exchange.send, b"", more=False)
@@ -439,10 +468,12 @@ class _StreamRelay:
             await self.exchange.start(self.response)
             await send_chunk(self.exchange.send, held)
 
-    async def _record(self) -> None:
+    async def _record(self, word: str = "answered") -> None:
         self.is_recorded = True
-        reader = self.reader
-        await self.exchange.proxy.record(self.exchange.plan, reader.rows, reader.usage, reader.response_id)
+        reader, exchange = self.reader, self.exchange
+        rows = reader.rows if word == "answered" else None
+        outcome = Outcome(word, reader.usage, exchange.seconds())
+        await exchange.proxy.finish(exchange.plan, Answer(rows, outcome, reader.response_id))
 
 
 class _Refusal(Exception):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from pagein._common.retry import retry_on_conflict
 from pagein.backends.open import open_store
 from pagein.context.view.view import View
-from pagein.errors import LogError, UnknownBranch
+from pagein.errors import ConfigurationError, LogError, UnknownBranch, UnknownRequest
 from pagein.events.protocol import fingerprint
 from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
@@ -77,8 +77,19 @@ class PreparedView:
     beside: int
     limit: int
     window: int
+    number: int = 0
+    """The request's number in the table of requests; 0 for one that is not there."""
     rows: list[Any] | None = None
     stable_rows: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a request: a word, the usage that its provider reported, and durations in seconds by name."""
+
+    word: str
+    usage: Any = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 class Runs:
@@ -143,21 +154,25 @@ class Runs:
         must_render: bool = False,
     ) -> PreparedView:
         place = _place_of(memory, lineage)
+        if not with_view:
+            return PreparedView(place, 0, 0, 0, self._windows.window(request.upstream, request.model))
+        view, window, beside = self._make_view(memory, request)
+        format = request.protocol.format
+        rows = memory.render(view, format, request.model)["messages"]
+        prepared = PreparedView(place, view.tokens, beside, view.full_limit, window, memory.last_request())
+        if _is_whole(view) and not must_render:
+            return prepared
+        stable = memory.render_without_tail(view, format) if view.tail else rows
+        return replace(prepared, rows=rows, stable_rows=stable)
+
+    def _make_view(self, memory: ServerMemory, request: RunRequest) -> tuple[View, int, int]:
+        """The view of a run for a request, the window, and the tokens beside the messages. Raises OverBudget."""
         window = self._windows.window(request.upstream, request.model)
         beside = self._beside.count(request.protocol, request.body, memory.counter)
-        if not with_view:
-            return PreparedView(place, 0, beside, 0, window)
         budget = window_budget(window, memory.counter)
         if memory.budget != budget:
             memory.set_budget(budget)
-        view = memory.make_view(request_room(request.protocol, request.body, window, beside))
-        prepared = PreparedView(place, view.tokens, beside, view.full_limit, window)
-        if _is_whole(view) and not must_render:
-            return prepared
-        format = request.protocol.format
-        rows = memory.render(view, format)["messages"]
-        stable = memory.render_without_tail(view, format) if view.tail else rows
-        return replace(prepared, rows=rows, stable_rows=stable)
+        return memory.make_view(request_room(request.protocol, request.body, window, beside)), window, beside
 
     def preview(self, request: RunRequest) -> list[Any] | None:
         """The messages that the view of a request would have, recording nothing; None where they are its own."""
@@ -172,27 +187,29 @@ class Runs:
             new_rows = _last_rows(raw, reach.unknown)
             if reach.reached < reach.length or new_rows is None:
                 return None
-            prepared = self._view(memory, place.lineage, request)
-        rows = [*prepared.stable_rows, *new_rows]
-        return rows if prepared.rows is not None and not form.problems(rows) else None
+            view, _, _ = self._make_view(memory, request)
+            rows = memory.render_without_tail(view, form.name)
+            rows = [*(rows[:-1] if view.with_tail(()).has_ending else rows), *new_rows]
+        return None if _is_whole(view) or form.problems(rows) else rows
 
     # An answer
 
     def record_answer(
-        self, request: RunRequest, place: Place, rows: Sequence[Any], usage: Any, response_id: str = ""
+        self, request: RunRequest, prepared: PreparedView, rows: Sequence[Any], outcome: Outcome, response_id: str = ""
     ) -> Place:
         """Record an answer behind its request, durably; on a branch, where the run went on meanwhile. Raises PageinError."""
         return retry_on_conflict(
-            lambda: self._record_answer(request, place, rows, usage, response_id), attempts=CONFLICT_ATTEMPTS
+            lambda: self._record_answer(request, prepared, rows, outcome, response_id), attempts=CONFLICT_ATTEMPTS
         )
 
     def _record_answer(
-        self, request: RunRequest, place: Place, rows: Sequence[Any], usage: Any, response_id: str
+        self, request: RunRequest, prepared: PreparedView, rows: Sequence[Any], outcome: Outcome, response_id: str
     ) -> Place:
-        format = request.protocol.format
+        format, place = request.protocol.format, prepared.place
         with self._use(place.lineage, request) as memory:
-            if usage is not None:
-                memory.observe_usage(usage)
+            if outcome.usage is not None:
+                memory.observe_usage(outcome.usage)
+            _note_outcome(memory, prepared, outcome)
             if memory.length > place.length and not memory.has_answer_at(place.length, rows, format):
                 memory.rewind_to(place.length)
             if memory.length == place.length:
@@ -203,6 +220,11 @@ class Runs:
                 _put_last(self._responses, (request.tenant, response_id), (self.root_name(request), after))
         self._add_lineage(request, after.lineage)
         return after
+
+    def note_outcome(self, request: RunRequest, prepared: PreparedView, outcome: Outcome) -> None:
+        """Note what became of a request whose answer was none. Raises PageinError."""
+        with self._use(prepared.place.lineage, request) as memory:
+            _note_outcome(memory, prepared, outcome)
 
     def find_response(self, tenant: str, response_id: str) -> tuple[str, Place] | None:
         """The name of the run and the place behind a provider's response; None for one that is not known."""
@@ -349,6 +371,17 @@ def _is_whole(view: View) -> bool:
     """True if a view is the run as it was recorded: then the client's own request says the same."""
     is_plain = all(entry.tier == "system" for entry in view.front)
     return is_plain and not view.has_replaced_entries and not view.tail
+
+
+def _note_outcome(memory: ServerMemory, prepared: PreparedView, outcome: Outcome) -> None:
+    """Note an outcome in the table of requests, whose rows may be missing."""
+    if not prepared.number:
+        return
+    sent = "as it came" if prepared.rows is None else "view"
+    with suppress(UnknownRequest, ConfigurationError):
+        memory.note_outcome(
+            outcome.word, number=prepared.number, usage=outcome.usage, seconds=outcome.seconds, notes={"sent": sent}
+        )
 
 
 def _place_of(memory: ServerMemory, lineage: Lineage) -> Place:

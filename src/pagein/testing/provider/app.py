@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pagein.formats import format_named
 from pagein.testing.provider.prompt_cache import PromptCache, Reading
-from pagein.testing.provider.scripts import Protocol, Question, Script
+from pagein.testing.provider.scripts import Answer, Protocol, Question, Script
 from pagein.testing.provider.wire import PATHS, Event, answer_events, error_body, whole_answer
 
 Scope = MutableMapping[str, Any]
@@ -183,7 +183,8 @@ class _Exchange:
         if fault is not None and not (is_streamed and fault.kind in ("cut", "error-event", "overflow-event")):
             await self._break(fault)
             return
-        answer = self.provider.script(_question(self.protocol, body))
+        is_refused = fault is not None and fault.kind == "overflow-event"
+        answer = Answer() if is_refused else self.provider.script(_question(self.protocol, body))
         model = str(body.get("model", "scripted"))
         if not is_streamed:
             whole = whole_answer(self.protocol, model, self.number, answer, request.reading)

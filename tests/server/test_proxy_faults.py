@@ -1,0 +1,272 @@
+"""Faults on either side of the proxy: the provider's own errors reach the client, and the log stays whole."""
+
+import gzip
+import json
+import threading
+import time
+
+import anthropic
+import httpx2
+import openai
+import pytest
+import zstandard
+
+from pagein.server import Limits
+from pagein.server.runs import Runs
+from pagein.testing.provider import Answer, Fault, ScriptedProvider, ToolLoop
+from tests.server.sdk_agents import TOOL, run_messages
+
+ASK = {"model": "claude-opus-4-8", "max_tokens": 100}
+USER = [{"role": "user", "content": "Hello there."}]
+
+
+def hello(question):
+    return Answer("Hello.")
+
+
+def provider_with(*faults, script=hello, **options):
+    return ScriptedProvider(script, faults=dict(enumerate(faults)), **options)
+
+
+def test_rate_limits_and_overload_reach_the_client_as_they_came(stack):
+    made = stack(provider_with(Fault("rate-limit"), Fault("overloaded")))
+    claude = made.claude("run")
+    with pytest.raises(anthropic.RateLimitError) as limited:
+        claude.messages.create(**ASK, messages=USER)
+    assert limited.value.response.headers["retry-after"] == "7"
+    assert limited.value.response.headers["x-ratelimit-remaining-requests"] == "0"
+    with pytest.raises(anthropic.APIStatusError) as busy:
+        claude.messages.create(**ASK, messages=USER)
+    assert busy.value.status_code == 529
+    assert claude.messages.create(**ASK, messages=USER).content[0].text == "Hello."
+    with made.memory("run") as memory:
+        assert [type(step).__name__ for step in memory.steps] == ["TaskStep", "ActionStep"]
+        assert [request.outcome for request in memory.requests()] == ["HTTP 429", "HTTP 529", "answered"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("spelling", ["anthropic", "openai", "bare"])
+def test_an_overflow_is_learnt_from_and_the_client_never_sees_it(stack, spelling, stream):
+    # The proxy takes the window for larger than it is.
+    made = stack(ScriptedProvider(ToolLoop(12), window=4_000, spelling=spelling), window=5_500)
+    history = run_messages(made.claude("run"), stream=stream)
+    assert history[-1]["content"][0]["text"] == "All done."
+    assert made.provider.illegal == ()
+    assert made.count("overflows", "sent again") == made.provider.over >= 1
+    assert made.provider.over <= (2 if spelling != "bare" else 4), "what was learnt is kept"
+
+
+@pytest.mark.parametrize("window", [0, 2_000])
+def test_an_overflow_as_the_first_event_of_a_stream_is_one(stack, window):
+    provider = ScriptedProvider(ToolLoop(8), faults={6: Fault("overflow-event", window)})
+    made = stack(provider, window=8_000)
+    assert run_messages(made.claude("run"), stream=True)[-1]["content"][0]["text"] == "All done."
+    assert len(provider.received) == 8 + 1 + 1
+    assert provider.received[7].reading.tokens < provider.received[6].reading.tokens
+
+
+def test_an_error_behind_the_first_events_is_relayed_and_nothing_is_recorded(stack):
+    made = stack(provider_with(Fault("error-event"), Fault("cut")))
+    claude = made.claude("run")
+    with (
+        pytest.raises(anthropic.APIStatusError, match="Overloaded"),
+        claude.messages.stream(**ASK, messages=USER) as stream,
+    ):
+        stream.get_final_message()
+    with pytest.raises(httpx2.RemoteProtocolError), claude.messages.stream(**ASK, messages=USER) as stream:
+        stream.get_final_message()
+    assert claude.messages.create(**ASK, messages=USER).content[0].text == "Hello."
+    with made.memory("run") as memory:
+        assert len(memory.steps) == 2
+
+
+def test_an_answer_that_is_no_json_is_relayed_as_it_came(stack):
+    made = stack(provider_with(Fault("bad-json"), Fault("bare-500")))
+    http = made.http()
+    first = http.post("/v1/messages", json={**ASK, "messages": USER}, headers={"x-pagein-run": "run"})
+    assert (first.status_code, first.content) == (200, b'{"id": "msg_1", "content": [')
+    second = http.post("/v1/messages", json={**ASK, "messages": USER}, headers={"x-pagein-run": "run"})
+    assert (second.status_code, second.text) == (500, "Internal Server Error")
+
+
+def test_a_client_that_hangs_up_ends_the_upstream_request(stack):
+    made = stack(provider_with(Fault("silence")))
+    with pytest.raises(anthropic.APITimeoutError):
+        made.claude("run", timeout=0.3).messages.create(**ASK, messages=USER)
+    deadline = time.monotonic() + 20
+    while not (made.provider.hangups and made.count("hangups")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert made.provider.hangups == 1
+    assert made.claude("run").messages.create(**ASK, messages=USER).content[0].text == "Hello."
+
+
+def test_an_upstream_that_is_silent_or_away_is_an_error_in_the_providers_shape(stack):
+    made = stack(provider_with(Fault("silence")), limits=Limits(event_seconds=0.2))
+    with pytest.raises(openai.APIStatusError) as error:
+        made.gpt("run").chat.completions.create(model="gpt-4o", messages=USER)
+    assert error.value.status_code == 504
+    assert "did not answer" in error.value.body["message"]
+
+
+def test_a_failure_of_ours_lets_the_original_through_and_is_counted(stack, monkeypatch):
+    made = stack(hello)
+    monkeypatch.setattr(Runs, "prepare", lambda *_, **__: 1 / 0)
+    sent = json.dumps({**ASK, "messages": USER, "unknown": [1]}, indent=3).encode()
+    answer = made.http().post("/v1/messages", content=sent, headers={"content-type": "application/json"})
+    assert answer.status_code == 200
+    assert answer.headers["x-pagein"] == "bypass; reason=ZeroDivisionError"
+    assert made.provider.received[0].body["unknown"] == [1]
+    assert made.count("failures", "ZeroDivisionError") == 1
+
+
+def test_strict_forwards_nothing_where_pagein_fails(stack, monkeypatch):
+    made = stack(hello, strict=True)
+    monkeypatch.setattr(Runs, "prepare", lambda *_, **__: 1 / 0)
+    with pytest.raises(anthropic.InternalServerError) as error:
+        made.claude("run").messages.create(**ASK, messages=USER)
+    assert error.value.status_code == 502
+    assert made.provider.received == []
+
+
+def test_an_answer_that_cannot_be_recorded_is_relayed_and_its_echo_recorded(stack, monkeypatch):
+    made = stack(hello)
+    claude = made.claude("run")
+    with monkeypatch.context() as broken:
+        broken.setattr(Runs, "record_answer", lambda *_, **__: 1 / 0)
+        with claude.messages.stream(**ASK, messages=USER) as stream:
+            assert stream.get_final_message().content[0].text == "Hello."
+    assert made.count("answers", "not recorded") == 1
+    more = [*USER, {"role": "assistant", "content": "Hello."}, {"role": "user", "content": "And?"}]
+    claude.messages.create(**ASK, messages=more)
+    with made.memory("run") as memory:
+        assert [type(step).__name__ for step in memory.steps] == ["TaskStep", "ActionStep", "TaskStep", "ActionStep"]
+
+
+def test_what_must_stay_and_does_not_fit_is_the_providers_own_overflow(stack):
+    made = stack(hello, window=1_000)
+    long = [{"role": "user", "content": "word " * 3_000}]
+    with pytest.raises(anthropic.BadRequestError, match=r"prompt is too long: [0-9]+ tokens"):
+        made.claude("run").messages.create(**ASK, messages=long)
+    with pytest.raises(openai.BadRequestError) as error:
+        made.gpt("other").chat.completions.create(model="gpt-4o", messages=long)
+    assert error.value.code == "context_length_exceeded"
+    assert made.provider.received == []
+
+
+# Bodies
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_a_packed_body_is_read(stack, encoding):
+    made = stack(hello)
+    body = json.dumps({**ASK, "messages": USER}).encode()
+    packed = gzip.compress(body) if encoding == "gzip" else zstandard.compress(body)
+    head = {"content-encoding": encoding, "content-type": "application/json", "x-pagein-run": "packed"}
+    answer = made.http().post("/v1/messages", content=packed, headers=head)
+    assert answer.headers["x-pagein"].startswith("view; run=packed")
+
+
+def test_what_cannot_be_read_goes_out_as_it_came(stack):
+    made = stack(hello)
+    http = made.http()
+    head = {"content-encoding": "gzip", "content-type": "application/json"}
+    for content, headers in ((b"no gzip", head), (b'{"model": ', {}), (b"[1]", {}), (b'{"model": "x"}', {})):
+        answer = http.post("/v1/messages", content=content, headers=headers)
+        assert answer.headers["x-pagein"].startswith("bypass; reason=")
+        assert answer.status_code == 400, "the provider's own answer"
+    assert len(made.provider.received) == 4
+
+
+def test_a_body_over_the_limit_is_refused_as_it_comes_and_unpacked(stack):
+    made = stack(hello, limits=Limits(body_bytes=10_000))
+    http = made.http()
+    body = json.dumps({**ASK, "messages": [{"role": "user", "content": "x" * 20_000}]}).encode()
+    assert http.post("/v1/messages", content=body).status_code == 413
+    packed = http.post("/v1/messages", content=gzip.compress(body), headers={"content-encoding": "gzip"})
+    assert packed.status_code == 413
+    assert made.provider.received == []
+
+
+def test_other_addresses_pass_byte_for_byte(stack):
+    made = stack(hello)
+    http = made.http()
+    data = bytes(range(256)) * 500
+    answer = http.post("/echo", content=data)
+    assert (answer.content, answer.headers["x-scripted"], answer.headers["x-pagein"]) == (data, "echo", "passed")
+    assert http.get("/v1/models").json()["data"][0]["id"] == "scripted"
+    assert http.get("/v1/nothing").status_code == 404
+    assert made.claude().models.list().data
+
+
+def test_an_unknown_field_reaches_the_provider_in_a_view_too(stack):
+    made = stack(ToolLoop(10), window=3_000)
+    history = run_messages(made.claude("run"), stream=False)
+    made.claude("run").messages.create(
+        **ASK,
+        tools=[TOOL],
+        messages=[*history, {"role": "user", "content": "Go on."}],
+        extra_body={"new_field": {"a": 1}},
+    )
+    last = made.provider.received[-1]
+    assert last.body["new_field"] == {"a": 1}
+    assert len(last.body["messages"]) < len(history)
+
+
+# Who may ask
+
+
+def test_a_page_of_another_site_may_not_ask(stack):
+    made = stack(hello)
+    http = made.http()
+    for head in ({"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}):
+        assert http.post("/v1/messages", json={**ASK, "messages": USER}, headers=head).status_code == 403
+    own = {"origin": made.url}
+    assert http.post("/v1/messages", json={**ASK, "messages": USER}, headers=own).status_code == 200
+
+
+def test_proxy_keys_name_a_tenant_and_no_key_is_refused(stack):
+    from pagein.server.settings import hash_key
+
+    made = stack(hello, keys={hash_key("pk-1"): "acme"})
+    http = made.http()
+    ask = {"json": {**ASK, "messages": USER}}
+    assert http.post("/v1/messages", **ask).status_code == 401
+    assert http.post("/v1/messages", **ask, headers={"x-pagein-key": "pk-1"}).status_code == 200
+    assert "x-pagein-key" not in made.provider.received[0].headers
+
+
+def test_no_credential_is_in_the_store_the_log_or_the_metrics(stack, tmp_path, caplog):
+    made = stack(ToolLoop(6), window=3_000)
+    run_messages(made.claude("run"), stream=True)
+    made.gpt("other").responses.create(model="gpt-4o", input="Hello")
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"handler_1" in stored
+    for secret in (b"sk-ant-secret", b"sk-proj-secret"):
+        assert secret not in stored
+        assert secret.decode() not in caplog.text + made.app.metrics.render()
+    assert "sk-ant-secret" in str(made.provider.received[0].headers)
+
+
+def test_health_and_metrics(stack):
+    made = stack(hello)
+    http = made.http()
+    made.claude("run").messages.create(**ASK, messages=USER)
+    assert (http.get("/livez").status_code, http.get("/readyz").status_code) == (200, 200)
+    text = http.get("/metrics").text
+    assert 'pagein_requests_total{kind="view"} 1' in text
+    assert 'pagein_added_seconds_bucket{le="+Inf"} 1' in text
+
+
+def test_many_streams_at_once_each_get_their_own(stack):
+    made = stack(ScriptedProvider(lambda question: Answer(f"echo {question.last_text}"), pause=0.005))
+    texts = {}
+
+    def ask(number):
+        claude = made.claude(f"run {number}")
+        with claude.messages.stream(**ASK, messages=[{"role": "user", "content": f"number {number}."}]) as stream:
+            texts[number] = stream.get_final_message().content[0].text
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
+    [thread.start() for thread in threads]
+    [thread.join(60) for thread in threads]
+    assert all(f"number {number}." in texts[number] for number in range(12))
