@@ -32,7 +32,7 @@ BINDING = (
     ("value", "We're using port 8081."),
     ("value", "My new address is 12 Elm Street."),
     ("value", "Call me Sam."),
-    ("value", "The wifi password is sunflower22."),
+    ("value", "The wifi name is sunflower22."),
     ("value", "standup: 9:15"),
     ("decision", "We decided to go with Postgres."),
     ("decision", "Let's stick with REST."),

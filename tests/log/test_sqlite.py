@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pagein import AgentMemory
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.backends.sqlite.migrations import APPLICATION_ID, MIGRATIONS
 from pagein.errors import ConfigurationError, Conflict, LogBusy, LogClosed, LogTooNew, LogUnreadable, LogUnwritable
@@ -666,3 +667,13 @@ def test_a_forked_process_is_refused_and_the_parents_log_goes_on(path):
         assert [each.body for each in log.read()] == [*tasks(1), Pin("by its own handle")]
         log.append([Pin("a")], after=2, at=NOON)
     assert verified(path).ok
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such rights")
+def test_only_the_owner_reads_a_new_file(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, budget=1_000) as memory:
+        memory.record(TaskStep("Hello."))
+        assert {file.name: oct(file.stat().st_mode & 0o777) for file in tmp_path.glob("run.db*")} == dict.fromkeys(
+            (file.name for file in tmp_path.glob("run.db*")), "0o600"
+        )

@@ -15,8 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-_CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
-"""Control characters of a terminal, without tab and newline."""
+_BIDI = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160), *_BIDI))
+"""Control characters of a terminal, without tab and newline, and those that turn the order in which text is read."""
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -59,7 +60,9 @@ def silence_stdout() -> None:
 
 def new_table(title: str, *columns: str, text_columns: int = 1) -> Table:
     """An empty table; the first ``text_columns`` columns hold text, the others numbers."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD)
+    table = Table(
+        title=strip_control(title), title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD
+    )
     for index, name in enumerate(columns):
         is_text = index < text_columns
         table.add_column(name, justify="left" if is_text else "right", overflow="fold" if is_text else "ellipsis")
@@ -73,7 +76,7 @@ def add_row(table: Table, *cells: str) -> None:
 
 def pairs_table(title: str, pairs: Sequence[tuple[str, str]]) -> Table:
     """A table of names with their values."""
-    table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=SIMPLE)
+    table = Table(title=strip_control(title), title_justify="left", title_style="bold", show_header=False, box=SIMPLE)
     table.add_column()
     table.add_column(justify="right")
     for name, value in pairs:
@@ -95,13 +98,13 @@ def progress_bar(label: str, total: int | None) -> Iterator[Advance]:
     terminal = console(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-        task = bar.add_task(label, total=total)
+        task = bar.add_task(strip_control(label), total=total)
 
         def advance(position: int | None = None, *, total: int | None = None, label: str | None = None) -> None:
             if position is None:
                 bar.advance(task)
             else:
-                bar.update(task, completed=position, total=total, description=label)
+                bar.update(task, completed=position, total=total, description=label and strip_control(label))
 
         yield advance
 

@@ -114,6 +114,18 @@ def inflate(value: object, blob: Callable[[str], bytes]) -> bytes | None:
     return body
 
 
+def inflated_size(data: bytes) -> int:
+    """The bytes that a deflated body has once it is inflated, at most one more than are ever inflated; nothing is kept."""
+    reading, size, rest = zlib.decompressobj(), 0, data
+    try:
+        while rest and size <= INFLATED_MAX_BYTES:
+            size += len(reading.decompress(rest, 1 << 20))
+            rest = reading.unconsumed_tail
+    except zlib.error:
+        return len(data)
+    return size
+
+
 @dataclass(frozen=True, slots=True)
 class Tombstone:
     """The rest of an erased body, with a ``proof`` of its place in the chain; ``by`` is the position of the

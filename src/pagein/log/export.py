@@ -20,13 +20,17 @@ from msgspec import Struct
 
 from pagein.errors import LogError, LogTooNew, LogUnreadable
 from pagein.log.base import StoredLog
-from pagein.log.blobs import hash_bytes
+from pagein.log.blobs import hash_bytes, inflated_size
 from pagein.log.codec import blob_names
 from pagein.log.hash_chain import ChainVerifier, check_name, decode_row, origin
 from pagein.log.raw_rows import Row
 
 FORMAT = 1
 """The version of the file. The entries in it have versions of their own."""
+
+
+EXPANDED_MIN_LIMIT_BYTES, EXPANDED_FACTOR = 256 * 2**20, 4
+"""The most that the blobs of an import may take once its entries are open: so many bytes, and so many times their own."""
 
 
 class _HeaderLine(Struct, forbid_unknown_fields=True):
@@ -125,6 +129,8 @@ class _SessionReader:
         self._blobs: dict[str, bytes] = {}
         self._trailer: _TrailerLine | None = None
         self._number = 0
+        self._sizes: dict[str, int] = {}
+        self._expanded = 0
 
     def add_line(self, number: int, line: bytes) -> None:
         """Parse the next line. Raises LogUnreadable, LogTooNew."""
@@ -198,9 +204,11 @@ class _SessionReader:
                 if value.position != len(self._rows):
                     raise self._error(f"entry {len(self._rows)} was due, and here is entry {value.position}")
                 body = bytes(value.body)
-                missing = [name for name in self._names(body) if name not in self._blobs]
+                names = self._names(body)
+                missing = [name for name in names if name not in self._blobs]
                 if missing:
                     raise self._error(f"the blob {missing[0]} does not stand before the entry that names it")
+                self._count_expanded(body, names)
                 self._rows.append(Row(value.position, value.at, value.kind, value.version, body, value.digest))
             case _BlobLine():
                 if value.blob in self._blobs or hash_bytes(value.data) != value.blob:
@@ -214,6 +222,19 @@ class _SessionReader:
             return blob_names(body)
         except LogError as error:
             raise self._error(str(error)) from error
+
+    def _count_expanded(self, body: bytes, names: tuple[str, ...]) -> None:
+        """Add up the bytes that the entries take once they are open. Raises LogUnreadable for a file made to fill memory."""
+        for name in names:
+            data = self._blobs[name]
+            if name not in self._sizes:
+                self._sizes[name] = inflated_size(data) if b'"$deflated"' in body else len(data)
+            self._expanded += self._sizes[name] * max(1, body.count(name.encode()))
+        if self._expanded > EXPANDED_MIN_LIMIT_BYTES + EXPANDED_FACTOR * sum(map(len, self._blobs.values())):
+            raise self._error(
+                f"its entries take more than {self._expanded >> 20} MB once they are open, and its blobs "
+                f"{sum(map(len, self._blobs.values())) >> 20} MB: a blob is named again and again, or expands too far"
+            )
 
     def _error(self, what: str) -> LogUnreadable:
         return LogUnreadable(f"{self._name}, line {self._number}: {what}. Nothing was written.")

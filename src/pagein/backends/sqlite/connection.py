@@ -43,6 +43,7 @@ def open_database(path: str, *, timeout: float, synchronous: str, readonly: bool
         if readonly:
             return _open_readonly(where, timeout)
         _refuse_unwritable(where)
+        _create_private(where)
         return _prepare(_connect(f"{where.as_uri()}?mode=rwc", timeout), path, timeout, synchronous)
 
 
@@ -110,6 +111,12 @@ def _refuse_unwritable(where: Path) -> None:
     # may not be written either, and are in the way when the file may be again.
     if where.exists() and not os.access(where, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise LogUnwritable(f"{where}: the file may not be written; open the log with readonly=True")
+
+
+def _create_private(where: Path) -> None:
+    """Create a file that only its owner reads; SQLite gives the files beside it the same rights."""
+    with contextlib.suppress(OSError):  # it is there, or SQLite says why it cannot be
+        os.close(os.open(where, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _recognise(where: Path, timeout: float) -> None:

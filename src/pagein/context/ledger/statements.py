@@ -16,6 +16,7 @@ from pagein.context.ledger.binding_words import FOREIGN, FOREIGN_KINDS, IDIOMS, 
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.context.ledger.shortening import drop_opening
 from pagein.context.ledger.values import TypedValue, find_option, find_values, is_typed, is_when, subject_stems
+from pagein.events.secrets import holds_secret
 
 StatementKind = Literal["rule", "limit", "decision", "goal", "commitment", "correction", "preference", "value"]
 Speaker = Literal["user", "system", "assistant"]
@@ -69,7 +70,7 @@ def find_statements(text: str, speaker: Speaker) -> tuple[BindingStatement, ...]
     statements = []
     for sentence in own_sentences(text, is_written_for_agent=speaker == "system"):
         statement = _read_assistant(sentence) if speaker == "assistant" else _read_sentence(sentence)
-        if statement is not None:
+        if statement is not None and not holds_secret(sentence.text):
             statements.append(statement)
     return tuple(statements[:MAX_STATEMENTS])
 

@@ -15,6 +15,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from pagein.events.secrets import holds_secret
 from pagein.facts.contradiction import specifics
 from pagein.facts.extraction.rules import Utterance
 from pagein.facts.fact import Fact, FactError, checked_category, checked_confidence, checked_content
@@ -125,6 +126,8 @@ def _accept_candidate(
     if not isinstance(item, dict):
         raise FactError("a candidate is an object")
     content = checked_content(item.get("content"))
+    if holds_secret(content):
+        raise FactError("it holds a secret")
     confidence = checked_confidence(item.get("confidence"))
     if confidence < settings.min_confidence:
         raise FactError(f"confidence {confidence} is below {settings.min_confidence}")

@@ -1,7 +1,7 @@
 """Extraction of facts by rules: explicit statements of the user.
 
 "Remember that ...", "always ..." and "never ...", "my X is Y", "I prefer ...", "actually, X is Y" (English). Questions,
-quotations, code, and orders for the moment ("always" within a longer clause, "remember to reply") give nothing.
+quotations, code, pasted mails and documents, secrets, and orders for the moment ("always" within a longer clause, "remember to reply") give nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from pagein.context.ledger.own_words import clip_middle, strip_foreign_text
 from pagein.events.entries import Source
+from pagein.events.secrets import holds_secret
 from pagein.facts.fact import FactError, checked_content
 
 MAX_SENTENCE_CHARS = 400
@@ -18,6 +20,13 @@ MAX_SENTENCE_CHARS = 400
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])|\n+")
+_DOCUMENT = re.compile(
+    r"^#{1,6} \S|^[^\n]*(?:\bwr[oi]te|\bécrit|\bschr(?:ei|ie)b|\bescrib|\bescreveu|\bscri(?:ve|tto|sse)|\bschre[ei]f"
+    r"|\bnapisa|написал|пишет|写道|書い|썼|كتب|लिखा|\byazd)[^\n:\uff1a]*[:\uff1a][ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A heading of a document, or a line that says that somebody wrote what follows: no fact is taken from there on."""
+
 _LEAD = re.compile(
     r"^(?:(?:please|ok(?:ay)?|so|and|also|btw|by the way|note|note that|hey|hi|for the record|from now on|in future|"
     r"going forward|as a rule|important)\b[,:]?\s+|[-*\u2022]\s+|\d+[.)]\s+)+",
@@ -81,7 +90,10 @@ def find_candidates(utterances: Iterable[Utterance]) -> tuple[FactCandidate, ...
 
 
 def _candidates_in(utterance: Utterance) -> Iterator[FactCandidate]:
-    text = _FENCE.sub("\n", utterance.text)
+    text = clip_middle(_FENCE.sub("\n", utterance.text))
+    if (document := _DOCUMENT.search(text)) is not None:
+        text = text[: document.start()]
+    text = strip_foreign_text(text)
     quoting = False
     for line in text.splitlines():
         opened, quoting = quoting, quoting ^ (line.count('"') % 2 == 1)
@@ -94,6 +106,8 @@ def _candidates_in(utterance: Utterance) -> Iterator[FactCandidate]:
 
 def _candidate_from(sentence: str, source: Source) -> FactCandidate | None:
     if not 8 <= len(sentence) <= MAX_SENTENCE_CHARS or sentence.endswith("?") or _FOR_NOW.search(sentence):
+        return None
+    if holds_secret(sentence):
         return None
     plain = _LEAD.sub("", sentence)
     corrected = _CORRECTS.sub("", plain)

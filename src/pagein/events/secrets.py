@@ -1,0 +1,54 @@
+"""Recognition of secrets in a text: passwords, keys, tokens, numbers of cards. No sentence with one is kept by itself."""
+
+from __future__ import annotations
+
+import re
+
+_NAMES = (
+    r"pass ?(?:word|phrase|code|wd)|pwd|pin(?: code| number)|api[ _-]?keys?|secret(?:[ _-]?keys?)?|access[ _-]?(?:key|token)s?|auth(?:entication)?[ _-]?tokens?"
+    r"|bearer|private[ _-]?key|client[ _-]?secret|(?:recovery|backup|security|verification)[ _-]?codes?|otp|cvv|cvc|iban|ssn|social security number"
+    r"|credentials?|seed phrase|mnemonic|(?:credit|debit)[ _-]?card(?: number)?|card number"
+    r"|passwort|kennwort|geheimzahl|zugangsdaten|kreditkartennummer|mot de passe|code secret|contrase[ñn]a|clave(?: de acceso)?|senha|parola d['’]ordine"  # noqa: RUF001
+    r"|wachtwoord|has[łl]o|şifre|sifre|parola|пароль\w*|密码|口令|密钥|パスワード|暗証番号|비밀번호|암호|كلمة (?:السر|المرور)|पासवर्ड"
+)
+_VERBS = r"\b(?:is|are|was|be|lautet|ist|est|es|[ée]|to jest|jest|ise|это|هي)\b|[-—]|是|为|は|는|은|है"
+_NAMED = re.compile(
+    rf"(?:\b|(?<=[^\x00-\x7f])|(?=[^\x00-\x7f]))(?:{_NAMES})(?:\b|(?=[^\x00-\x7f]))"
+    rf"(?:[^\n.!?:：=]{{0,40}}?[:：=]|\s*(?:{_VERBS})|[^\n.!?]{{0,40}}?(?:{_VERBS})\s*(?=\S*\d))\s*[\"'`“«]?[^\s]{{3,}}",  # noqa: RUF001
+    re.IGNORECASE,
+)
+"""A name of a secret that is said with a value."""
+
+_SHAPES = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|\b(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)?[-_]?[A-Za-z0-9_-]{16,}"
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|\bxox[abeoprs]-[\w-]{10,}|\bnpm_[A-Za-z0-9]{20,}|\bhf_[A-Za-z0-9]{20,}"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bya29\.[\w-]{20,}|\bSG\.[\w-]{16,}\.[\w-]{16,}|\bdop_v1_[0-9a-f]{32,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b\w+://[^\s/:@]+:[^\s/@]{3,}@"
+)
+_CARD = re.compile(r"(?<![\d-])(?:\d[ -]?){12,18}\d(?![\d-])")
+_RANDOM = re.compile(r"[A-Za-z0-9+/_=-]{32,}")
+
+
+def holds_secret(text: str) -> bool:
+    """True where a text tells a password, a key, a token or the number of a card.
+
+    >>> holds_secret("My password is hunter2"), holds_secret("Reset the password"), holds_secret("4111 1111 1111 1111")
+    (True, False, True)
+    """
+    if _NAMED.search(text) or _SHAPES.search(text):
+        return True
+    return any(map(_is_card, _CARD.findall(text))) or any(map(_is_random, _RANDOM.findall(text)))
+
+
+def _is_card(digits: str) -> bool:
+    """True where the last digit is the check digit of the others (Luhn)."""
+    numbers = [int(digit) for digit in reversed(digits) if digit.isdigit()]
+    doubled = (sum(divmod(2 * number, 10)) if place % 2 else number for place, number in enumerate(numbers))
+    return len(set(numbers)) > 1 and sum(doubled) % 10 == 0
+
+
+def _is_random(word: str) -> bool:
+    """True for a long word of digits and of letters in both cases, such as a key; a path or a name is none."""
+    kinds = (any(map(str.isdigit, word)), any(map(str.islower, word)), any(map(str.isupper, word)))
+    return all(kinds) and "/" not in word and "-" not in word and len(set(word)) > 14
