@@ -105,6 +105,7 @@ def build_app() -> App:
         checkpoint.resume,
         worker.worker,
         serve.serve,
+        serve.mcp,
         transfer.export,
     ):
         app.command(command)

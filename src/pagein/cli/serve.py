@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from collections.abc import Mapping
@@ -97,6 +98,38 @@ def serve(
     started = run_server(app, announce)
     _print_summary(app)
     return 0 if started else 1
+
+
+def mcp(
+    db: StoreAddress,
+    /,
+    *,
+    run: Annotated[
+        str | None, Parameter(help="Run that calls without one mean. Default: the one recorded last.")
+    ] = None,
+    tenant: ConfiguredTenant = None,
+    user: Annotated[str | None, Parameter(help="User whose facts are read and remembered.")] = None,
+    config: ConfigFile = None,
+) -> int:
+    """Serve the memory's tools to an agent over MCP, on standard input and output.
+
+    The tools are recall, expand, pin, note, remember and forget. pagein serve
+    has the same at /mcp, over HTTP.
+
+    For example:
+
+      pagein mcp runs.db
+    """
+    settings = load(config)
+    try:
+        from pagein.server.mcp import McpSettings, serve_stdio  # noqa: PLC0415 - its SDK is an extra
+    except ImportError as error:
+        raise ConfigurationError(f"pagein mcp needs {error.name}: pip install 'pagein[mcp]'") from None
+    options = {name: option for name, option in build_options(settings.values).items() if name in _MEMORY_OPTIONS}
+    options |= {} if user is None else {"user": user}
+    served = McpSettings(db, option_or_setting(settings, "tenant", tenant), run or "", options)
+    asyncio.run(serve_stdio(served))
+    return 0
 
 
 def server_settings(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -33,8 +34,8 @@ class _Parts:
 
     proxy: Proxy
     forward: PassThrough
-    runs: Runs
-    client: httpx2.AsyncClient
+    mcp: Mapping[str, Any]
+    """The MCP server of each tenant; none without the extra."""
 
 
 class ServerApp:
@@ -81,15 +82,28 @@ class ServerApp:
         runs = Runs(settings.store, settings.options, windows, pool)
         timeout = httpx2.Timeout(limits.event_seconds, connect=limits.connect_seconds)
         bounds = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
-        async with httpx2.AsyncClient(timeout=timeout, limits=bounds, follow_redirects=False) as client:
+        async with AsyncExitStack() as ends:
+            client = httpx2.AsyncClient(timeout=timeout, limits=bounds, follow_redirects=False)
+            await ends.enter_async_context(client)
             proxy = Proxy(settings, runs, windows, client, self.metrics)
-            self._parts = _Parts(proxy, PassThrough(settings, client, self.metrics), runs, client)
+            mcp = {tenant: app async for tenant, app in self._mcp_apps(ends)}
+            self._parts = _Parts(proxy, PassThrough(settings, client, self.metrics), mcp)
             try:
                 yield
             finally:
                 self._parts = None
                 proxy.close()
                 runs.close()
+
+    async def _mcp_apps(self, ends: AsyncExitStack) -> AsyncIterator[tuple[str, Any]]:
+        try:
+            from pagein.server.mcp import McpSettings, http_app  # noqa: PLC0415 - its SDK is an extra
+        except ImportError:
+            return
+        settings = self.settings
+        for tenant in sorted(set(settings.keys.values()) or {settings.tenant}):
+            served = McpSettings(settings.store, tenant, options=settings.options)
+            yield tenant, await ends.enter_async_context(http_app(served, settings.host))
 
     # Requests
 
@@ -108,6 +122,9 @@ class ServerApp:
         parts = self._parts
         if parts is None:
             await send_json(send, 503, b'{"error": {"message": "not ready", "type": "api_error"}}', retry_after="1")
+            return
+        if path == "/mcp" and tenant in parts.mcp:
+            await parts.mcp[tenant](scope, receive, send)
             return
         target = self.settings.upstream_of(path)[2]
         target = target if target.startswith("/v1/") else f"/v1{target}"

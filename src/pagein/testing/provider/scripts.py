@@ -13,9 +13,8 @@ COMPACTION_PROMPTS = (
     "create a detailed summary of the conversation",  # Claude Code
     "detailed summary of our conversation so far",
     "CONTEXT CHECKPOINT COMPACTION",  # Codex
-    "Provide a detailed prompt for continuing our conversation",  # opencode
-    "anchored summary",
-    "Create a new anchored summary",
+    "Provide a detailed prompt for continuing our conversation",
+    "context summarization agent",  # opencode
 )
 """Words of the prompts with which agents have a model compact their history."""
 
@@ -61,7 +60,8 @@ class Question:
     def is_compaction(self) -> bool:
         """True if the client has the model compact its history."""
         rows = self.body.get("messages", self.body.get("input", ""))
-        text = json.dumps([self.body.get("instructions"), self.body.get("system"), rows[-2:] if rows else ""])
+        ends = [*rows[:1], *rows[-2:]] if isinstance(rows, list) else rows
+        text = json.dumps([self.body.get("instructions"), self.body.get("system"), ends])
         return any(prompt in text for prompt in COMPACTION_PROMPTS)
 
 
