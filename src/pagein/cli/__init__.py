@@ -82,6 +82,7 @@ def build_app() -> App:
         ledger,
         recall,
         replay,
+        run,
         serve,
         transfer,
         worker,
@@ -106,6 +107,7 @@ def build_app() -> App:
         worker.worker,
         serve.serve,
         serve.mcp,
+        run.run,
         transfer.export,
     ):
         app.command(command)
@@ -120,5 +122,6 @@ def build_app() -> App:
     bench_app.command(bench.faults)
     bench_app.command(bench.savings)
     bench_app.command(bench.talk)
+    bench_app.command(serve.bench_serve, name="serve")
     app.command(bench_app)
     return app

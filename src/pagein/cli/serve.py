@@ -6,13 +6,14 @@ import asyncio
 import logging
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from pagein.cli import _output, _stores
-from pagein.cli._options import SummarizerName, resolve_summarizer
+from pagein.cli._options import AsJson, SummarizerName, resolve_summarizer
 from pagein.cli._settings import ConfigFile, ConfiguredPolicy, ConfiguredTenant, option_or_setting
 from pagein.cli._stores import StoreAddress
 from pagein.errors import ConfigurationError
@@ -130,6 +131,53 @@ def mcp(
     served = McpSettings(db, option_or_setting(settings, "tenant", tenant), run or "", options)
     asyncio.run(serve_stdio(served))
     return 0
+
+
+def bench_serve(
+    *,
+    calls: Annotated[int, Parameter(help="Calls of a tool in each run.")] = 100,
+    size: Annotated[int, Parameter(help="Characters of a result.")] = 2_000,
+    window: Annotated[int, Parameter(help="Window, in tokens.")] = 20_000,
+    json: AsJson = False,
+) -> int:
+    """Run an agent directly and through the proxy, in each protocol, and compare.
+
+    The provider is a scripted one with a prompt cache: what it has costs a tenth,
+    other tokens 1.25. The agent never compacts, and the provider takes any
+    length: over are the requests that the window would not have held. The times
+    are those that the proxy adds before a request is forwarded.
+    """
+    try:
+        from pagein.testing.provider.agent import PROTOCOLS, bench_protocol  # noqa: PLC0415 - needs extras
+
+        rows = {name: bench_protocol(name, calls=calls, size=size, window=window) for name in PROTOCOLS}
+    except ImportError as error:
+        raise ConfigurationError(f"this bench needs {error.name}: pip install 'pagein[serve]'") from None
+    if json:
+        values = {
+            name: {
+                way: asdict(measures) | {"added": measures.percentiles}
+                for way, measures in zip(_WAYS, pair, strict=True)
+            }
+            for name, pair in rows.items()
+        }
+        _output.print_json(values)
+        return 0
+    table = _output.new_table(
+        f"{calls} calls, window {window:,}", "", "requests", "over", "illegal", "price", "prefix", "p50 ms", "p95 ms",
+    )  # fmt: skip
+    for name, pair in rows.items():
+        for way, measures in zip(_WAYS, pair, strict=True):
+            middle, late = (f"{seconds * 1_000:.0f}" if measures.added else "" for seconds in measures.percentiles)
+            table.add_row(
+                f"{name}, {way}", str(measures.requests), str(measures.over), str(measures.illegal),
+                f"{measures.price / pair[0].price:.2f}", f"{measures.prefix:.2f}", middle, late,
+            )  # fmt: skip
+    _output.console().print(table)
+    return 0
+
+
+_WAYS = ("direct", "proxied")
 
 
 def server_settings(

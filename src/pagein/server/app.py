@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from pagein._common.version import __version__
 from pagein.backends.open import open_store
 from pagein.errors import PageinError
 from pagein.server.budgets import WindowTable
 from pagein.server.forward import PassThrough
-from pagein.server.http import Receive, Scope, Send, StreamBroken, send_answer, send_json
+from pagein.server.http import OWN_HEADER, Receive, Scope, Send, StreamBroken, send_answer, send_json
 from pagein.server.memories import MemoryPool
 from pagein.server.metrics import Metrics
 from pagein.server.proxy import Proxy
@@ -138,7 +139,8 @@ class ServerApp:
             await parts.forward.handle(scope, receive, send)
 
     async def _tell(self, path: str, send: Send) -> None:
-        plain = [(b"content-type", b"text/plain; version=0.0.4; charset=utf-8")]
+        kind = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+        plain = [kind, (OWN_HEADER.encode(), __version__.encode())]
         if path == "/metrics":
             await send_answer(send, 200, plain, self.metrics.render().encode())
         elif path == "/livez":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 
 _HELP = {
@@ -35,6 +35,7 @@ class Metrics:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
     added_seconds: float = 0.0
+    newest_added: deque[float] = field(default_factory=lambda: deque(maxlen=10_000))
     runs: OrderedDict[str, RunTotals] = field(default_factory=OrderedDict)
 
     def count(self, name: str, label: str = "", amount: int = 1) -> None:
@@ -44,6 +45,7 @@ class Metrics:
     def observe_added(self, seconds: float) -> None:
         """Note the time that a request took here before it was forwarded."""
         self.added_seconds += seconds
+        self.newest_added.append(seconds)
         at = next((at for at, bound in enumerate(BUCKETS) if seconds <= bound), len(BUCKETS))
         self.buckets[at] += 1
 

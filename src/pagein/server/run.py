@@ -5,13 +5,18 @@ from __future__ import annotations
 import logging
 import signal
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 
 from pagein.server.app import ServerApp
 from pagein.server.http import StreamBroken
+
+START_SECONDS = 30
 
 
 def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
@@ -38,6 +43,34 @@ def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
     finally:
         listener.close()
     return server.started
+
+
+@contextmanager
+def serve_in_thread(app: Any, *, host: str = "127.0.0.1", port: int = 0, drain_seconds: int = 2) -> Iterator[str]:
+    """Serve an ASGI app in a thread while the context is open; gives its address, without a path.
+
+    Raises OSError where the port is taken, RuntimeError where the app does not start.
+    """
+    config = uvicorn.Config(
+        app, host=host, port=port, log_config=None, access_log=False, ws="none", server_header=False,
+        timeout_graceful_shutdown=drain_seconds,
+    )  # fmt: skip
+    listener = _bind(config)
+    logging.getLogger("uvicorn.error").addFilter(_is_no_broken_stream)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True, name="pagein-server")
+    thread.start()
+    deadline = time.monotonic() + START_SECONDS
+    try:
+        while not server.started:
+            if not thread.is_alive() or time.monotonic() > deadline:
+                raise RuntimeError("the server did not start")
+            time.sleep(0.005)
+        yield f"http://{host}:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(START_SECONDS + drain_seconds)
+        listener.close()
 
 
 def _bind(config: uvicorn.Config) -> socket.socket:

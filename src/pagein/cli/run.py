@@ -1,0 +1,108 @@
+"""``pagein run``: an agent behind the proxy, with one command."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from pagein.cli import _output
+from pagein.cli._settings import ConfigFile
+from pagein.cli.serve import DEFAULT_PORT, ServerWindow, UpstreamAddresses, make_app, server_settings
+from pagein.errors import ConfigurationError
+from pagein.memory.config import load
+from pagein.server.clients import UPSTREAMS, Client, client_process
+
+
+def run(
+    client: Annotated[Literal["claude", "codex", "opencode"], Parameter(help="The agent to run.")],
+    /,
+    *arguments: Annotated[str, Parameter(help="Its own arguments, behind --.", allow_leading_hyphen=True)],
+    store: Annotated[
+        str | None,
+        Parameter(help="Store of the runs. Default: pagein/runs.db in the user's data folder.", show_default=False),
+    ] = None,
+    port: Annotated[int, Parameter(help="Port of a proxy that may be running already.")] = DEFAULT_PORT,
+    upstream: UpstreamAddresses = None,
+    window: ServerWindow = None,
+    config: ConfigFile = None,
+) -> int:
+    """Run an agent behind the proxy: Claude Code, Codex or opencode.
+
+    Uses the proxy on the port if one is running, else starts one for as long as
+    the agent runs. The base URL is set for that process alone. No file is changed.
+
+    For example:
+
+      pagein run claude
+      pagein run codex -- exec "Fix the failing test."
+    """
+    program = shutil.which(client)
+    if program is None:
+        raise ConfigurationError(f"there is no {client} on the PATH: install it first")
+    with _proxy(client, store, port, upstream, window, config) as url:
+        process = client_process(client, url, arguments, os.environ)
+        return _wait_for([program, *process.command[1:]], {**os.environ, **process.environment})
+
+
+@contextmanager
+def _proxy(
+    client: Client, store: str | None, port: int, upstream: list[str] | None, window: int | None, config: Path | None
+) -> Iterator[str]:
+    """The address of the proxy that is running, or of one of our own."""
+    if _is_running(port):
+        yield f"http://127.0.0.1:{port}"
+        return
+    addresses = upstream or [f"{name}={url}" for name, url in UPSTREAMS[client].items()]
+    settings = server_settings(
+        store or _default_store(), load(config), upstream=addresses, port=0, host="127.0.0.1", window=window, mode=None,
+        strict=False, tenant=None, policy=None, summarizer=None,
+    )  # fmt: skip
+    app = make_app(settings)
+    from pagein.server.run import serve_in_thread  # noqa: PLC0415 - needs the extra serve
+
+    with serve_in_thread(app) as url:
+        yield url
+
+
+def _is_running(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        connection.request("GET", "/livez")
+        return connection.getresponse().getheader("x-pagein") is not None
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _default_store() -> str:
+    base = os.environ.get("XDG_DATA_HOME")
+    folder = (Path(base) if base else Path.home() / ".local" / "share") / "pagein"
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder / "runs.db")
+
+
+def _wait_for(command: list[str], environment: dict[str, str]) -> int:
+    """Run the agent on this terminal, and return its exit code; Ctrl-C is for the agent."""
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        child = subprocess.Popen(command, env=environment, preexec_fn=_default_interrupts)  # noqa: S603, PLW1509 - the user's own
+        return child.wait()
+    except OSError as error:
+        _output.print_error(f"{command[0]} did not start: {error.strerror or error}")
+        return 1
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _default_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

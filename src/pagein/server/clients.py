@@ -1,0 +1,60 @@
+"""How each agent is told of the proxy, for one process alone: its environment and its arguments. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never, get_args
+
+from pagein.errors import ConfigurationError
+
+Client = Literal["claude", "codex", "opencode"]
+CLIENTS: tuple[str, ...] = get_args(Client)
+
+UPSTREAMS: Mapping[Client, Mapping[str, str]] = {
+    "claude": {"default": "https://api.anthropic.com"},
+    "codex": {"default": "https://api.openai.com"},
+    "opencode": {"default": "https://api.anthropic.com", "openai": "https://api.openai.com"},
+}
+"""The upstreams of a proxy that is started for an agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProcess:
+    """The command of an agent, and what its environment has beside this process's."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def client_process(client: Client, url: str, arguments: Sequence[str], environ: Mapping[str, str]) -> ClientProcess:
+    """The process of an agent that asks the proxy at ``url``. No file is changed. Raises ConfigurationError."""
+    match client:
+        case "claude":
+            return ClientProcess(("claude", *arguments), {"ANTHROPIC_BASE_URL": url})
+        case "codex":
+            if not environ.get("OPENAI_API_KEY"):
+                raise ConfigurationError(
+                    "codex behind a proxy needs OPENAI_API_KEY: a login with ChatGPT is for its own server"
+                )
+            entry = f'{{name="pagein", base_url="{url}/v1", wire_api="responses", env_key="OPENAI_API_KEY"}}'
+            options = ("-c", 'model_provider="pagein"', "-c", f"model_providers.pagein={entry}")
+            return ClientProcess(("codex", *options, *arguments), {})
+        case "opencode":
+            config = _object(environ.get("OPENCODE_CONFIG_CONTENT", ""))
+            providers: dict[str, Any] = dict(config.get("provider") or {})
+            for name, base in (("anthropic", f"{url}/v1"), ("openai", f"{url}/openai/v1")):
+                provider: dict[str, Any] = dict(providers.get(name) or {})
+                providers[name] = {**provider, "options": {**(provider.get("options") or {}), "baseURL": base}}
+            content = json.dumps({**config, "provider": providers})
+            return ClientProcess(("opencode", *arguments), {"OPENCODE_CONFIG_CONTENT": content})
+    assert_never(client)
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except ValueError:
+        raise ConfigurationError("OPENCODE_CONFIG_CONTENT is no JSON") from None
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,136 @@
+"""``pagein run`` and ``pagein serve`` as commands: the proxy of a process alone, and no file changed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pagein import AgentMemory
+from pagein.cli import main
+from pagein.errors import ConfigurationError
+from pagein.server.clients import client_process
+from pagein.testing.provider import ScriptedProvider, ToolLoop, serve_app
+from pagein.testing.provider.agent import run_agent
+
+ASK = """
+import json, os, sys, urllib.request
+body = json.dumps({"model": "claude-x", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello."}]}).encode()
+url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+head = {"content-type": "application/json", "x-pagein-run": "from a command"}
+answer = urllib.request.urlopen(urllib.request.Request(url, body, head))
+assert answer.headers["x-pagein"].startswith("view"), answer.headers
+open(sys.argv[1], "w").write(json.dumps(sys.argv[2:]))
+sys.exit(7)
+"""
+
+
+@pytest.fixture
+def fake_claude(tmp_path, monkeypatch):
+    """A program called claude that asks once, writes down its arguments, and exits with 7."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "claude"
+    program.write_text(f"#!{sys.executable}\n{ASK}")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "arguments"
+
+
+def test_run_starts_a_proxy_for_one_process_and_returns_its_exit_code(fake_claude, tmp_path, monkeypatch):
+    provider = ScriptedProvider(ToolLoop(0))
+    monkeypatch.chdir(tmp_path)
+    with serve_app(provider) as upstream:
+        code = main(["run", "claude", "--port", "1", "--upstream", upstream, "--", str(fake_claude), "-p", "do it"])
+    assert code == 7
+    assert json.loads(fake_claude.read_text()) == ["-p", "do it"]
+    with AgentMemory.open(tmp_path / "data" / "pagein" / "runs.db", session="from a command", readonly=True) as memory:
+        assert len(memory.steps) == 2
+    assert "ANTHROPIC_BASE_URL" not in os.environ
+
+
+def test_run_says_what_is_missing(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["run", "codex"]) == 1
+    assert "there is no codex on the PATH" in capsys.readouterr().err
+
+
+def test_each_client_is_told_by_its_own_environment_and_arguments():
+    url = "http://127.0.0.1:1"
+    codex = client_process("codex", url, ("exec", "x"), {"OPENAI_API_KEY": "k"})
+    assert codex.command[-2:] == ("exec", "x")
+    assert f'base_url="{url}/v1"' in codex.command[4]
+    assert "k" not in codex.environment.values()
+    own = json.dumps({"provider": {"anthropic": {"options": {"apiKey": "a"}}}, "theme": "dark"})
+    opencode = client_process("opencode", url, (), {"OPENCODE_CONFIG_CONTENT": own})
+    config = json.loads(opencode.environment["OPENCODE_CONFIG_CONTENT"])
+    assert config["theme"] == "dark"
+    assert config["provider"]["anthropic"]["options"] == {"apiKey": "a", "baseURL": f"{url}/v1"}
+    assert config["provider"]["openai"]["options"]["baseURL"] == f"{url}/openai/v1"
+    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
+        client_process("codex", url, (), {})
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL], ids=["term", "kill"])
+def test_a_server_that_ends_in_the_middle_of_a_stream_keeps_what_it_acknowledged(tmp_path, signal_number):
+    provider = ScriptedProvider(ToolLoop(400), pause=0.002)
+    store = str(tmp_path / "runs.db")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    with serve_app(provider) as upstream:
+        for _ in range(2 if signal_number == signal.SIGKILL else 1):
+            command = [
+                sys.executable,
+                "-m",
+                "pagein",
+                "serve",
+                store,
+                "--port",
+                "0",
+                "--upstream",
+                upstream,
+                "--window",
+                "4000",
+            ]
+            server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+            url = server.stdout.readline().split(" at ")[1].split(" ")[0]
+            agent = threading.Thread(target=_run_until_cut, args=(url,), daemon=True)
+            before = len(provider.received)
+            agent.start()
+            while len(provider.received) < before + 12:
+                agent.join(0.01)
+            server.send_signal(signal_number)
+            agent.join(60)
+            code = server.wait(60)
+            server.stdout.close()
+            assert code == (0 if signal_number == signal.SIGTERM else -signal.SIGKILL)
+    assert provider.illegal == ()
+    assert provider.over == 0
+    acknowledged = sum(request.fault is None for request in provider.received) - 2
+    with AgentMemory.open(store, session="none", readonly=True) as look:
+        names = [name for name in look._runtime.log.store.sessions() if name.startswith("run-")]
+    answers = 0
+    for name in names:
+        with AgentMemory.open(store, session=name, readonly=True) as memory:
+            assert memory.verify().ok
+            answers += sum(type(step).__name__ == "ActionStep" for step in memory.steps)
+    assert answers >= acknowledged - 2, "at most the answer under way is lost"
+
+
+def _run_until_cut(url):
+    import contextlib
+
+    with contextlib.suppress(Exception):
+        run_agent(url, "messages", 800)
+
+
+def test_the_bench_compares_both_ways(capsys):
+    assert main(["bench", "serve", "--calls", "6", "--size", "1200", "--window", "3000", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert set(rows) == {"messages", "chat", "responses"}
+    for row in rows.values():
+        assert row["proxied"]["over"] == row["proxied"]["illegal"] == 0
+        assert row["direct"]["requests"] == row["proxied"]["requests"] == 7
