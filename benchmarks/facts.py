@@ -19,6 +19,7 @@ from pagein.errors import ConfigurationError
 from pagein.evaluation.conversations import Turn, haystack_of, read_locomo, read_longmemeval, read_pool
 from pagein.facts.block import build_block
 from pagein.facts.fact import MAX_CONTENT_CHARS, Fact
+from pagein.facts.injection import format_memory_for_injection
 from pagein.facts.ranking import Ranking, Weights
 from pagein.search.tfidf import TfIdf, fact_terms
 from pagein.tokens import TokenCounter
@@ -60,7 +61,8 @@ class Shares:
 class Speed:
     """Milliseconds of a ranking with so many facts, the medians: ours, ours after a new fact, and a refit.
 
-    ``processor`` is what ours takes of the processor's time, on a machine that is busy too.
+    ``processor`` is what ours takes of the processor's time, on a machine that is busy too. ``injection`` is the processor time
+    of ``format_memory_for_injection`` for a new context and ``repeated`` for the same once more, its index being kept.
     """
 
     facts: int
@@ -69,6 +71,8 @@ class Speed:
     after_one_more: float
     refit: float | None
     refit_processor: float | None = None
+    injection: float = 0.0
+    repeated: float = 0.0
 
     @property
     def times(self) -> float | None:
@@ -253,9 +257,21 @@ def bench_speed_of_facts(
         if refit:
             by_refit = refit_ranking(facts, Weights())
             again, used = _medians(lambda: by_refit(text(40)), min(repeat, 3))  # noqa: B023 - called at once
-        results.append(Speed(size, ours, processor, sorted(after)[repeat // 2], again, used))
+        injection, repeated = _time_injection(facts, [text(40) for _ in range(repeat + 1)])
+        results.append(Speed(size, ours, processor, sorted(after)[repeat // 2], again, used, injection, repeated))
         tick()
     return results
+
+
+def _time_injection(facts: Sequence[Fact], contexts: Sequence[str]) -> tuple[float, float]:
+    """Milliseconds of the processor for a new context and for the last one again, after a first call that reads the facts."""
+    rows = [{"content": fact.content, "category": fact.category, "confidence": fact.confidence} for fact in facts]
+    data = {"facts": rows}
+    format_memory_for_injection(data, 2_000, contexts[0])
+    rest = iter(contexts[1:])
+    _, fresh = _medians(lambda: format_memory_for_injection(data, 2_000, next(rest)), len(contexts) - 1)
+    _, again = _medians(lambda: format_memory_for_injection(data, 2_000, contexts[-1]), len(contexts) - 1)
+    return fresh, again
 
 
 def _one_more(ranking: Ranking, number: int, content: str, context: str) -> float:
@@ -298,6 +314,8 @@ def as_dict(shares: Mapping[str, Shares], speeds: Sequence[Speed]) -> dict[str, 
             "ms_after_one_more": each.after_one_more,
             "refit_ms": each.refit,
             "refit_processor_ms": each.refit_processor,
+            "injection_ms": each.injection,
+            "injection_repeated_ms": each.repeated,
         }
         for each in speeds
     ]

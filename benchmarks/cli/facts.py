@@ -110,11 +110,21 @@ def _print_speeds(speeds: Sequence[bench.Speed]) -> None:
     if not speeds:
         return
     table = _output.new_table(
-        "one ranking, ms (medians)", "facts", "ours", "of the processor", "after one more", "refit", "times"
+        "one ranking, ms (medians)",
+        "facts",
+        "ours",
+        "of the processor",
+        "after one more",
+        "injection",
+        "again",
+        "refit",
+        "times",
     )
     for speed in speeds:
         again: Any = "-" if speed.refit is None else f"{speed.refit:,.0f}"
         times = "-" if speed.times is None else f"{speed.times:,.0f}"
-        took = (f"{ms:.1f}" for ms in (speed.ours, speed.processor, speed.after_one_more))
+        took = (
+            f"{ms:.1f}" for ms in (speed.ours, speed.processor, speed.after_one_more, speed.injection, speed.repeated)
+        )
         _output.add_row(table, _output.format_count(speed.facts), *took, again, times)
     _output.console().print(table)

@@ -245,7 +245,7 @@ def test_values_that_do_not_go_together_are_refused_when_they_are_loaded(at, tex
     [
         ("budget.windw = 1", "budget.window"), ("windw = 1", "budget.window"), ("pagein = 1", "without [tool.pagein]"),
         ("[tool.pagein]\nbudget = 1", "without [tool.pagein]"), ("polcy = 'clip'", "policy"), ("checkpoints = 5", "[checkpoints]"),
-        ("[facts.wieghts]\nuse = 1", "facts.weights"), ("xyzzy = 1", "--docs"), ("PAGE_IN = 0.1", "page_in"), ("'budget.window' = 1\n[budget]\nwindow = 2", "without its quotes"), ("policy.tiers = 5", "[policy.tiers]"),
+        ("[facts.wieghts]\nuse = 1", "facts.weights"), ("xyzzy = 1", "--docs"), ("[memory]\nsimilarity_weight = 0.6", "'facts.weights.similarity'"), ("memory.confidence_weight = 0.4", "'facts.weights.confidence'"), ("token_limit = 8000", "'budget.window'"), ("PAGE_IN = 0.1", "page_in"), ("'budget.window' = 1\n[budget]\nwindow = 2", "without its quotes"), ("policy.tiers = 5", "[policy.tiers]"),
         ("[page_in]\na = 1", "a number from 0 to 0.5, not a table"),
     ],
 )  # fmt: skip
@@ -473,8 +473,9 @@ def test_a_summarizer_is_its_name_or_a_model_with_the_patience_that_was_set(at, 
     made = config.options()["summarizer"]
     assert isinstance(made, RetryingModel)
     assert (made.name, made.window, made._retry_policy.attempts) == ("qwen", 9000, 2)
-    assert made._spending.limits == (None, 1.5)
-    assert config.options()["summarizer"]._spending is not made._spending
+    (spending,) = made._limiters
+    assert spending.limits == (None, 1.5)
+    assert config.options()["summarizer"]._limiters != made._limiters
     bare = at("[summarizer]\nmodel = 'vllm:qwen'\nwindow = 9000").options()["summarizer"]
     assert not isinstance(bare, RetryingModel)
 

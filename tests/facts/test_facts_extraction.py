@@ -256,9 +256,9 @@ def gates(*facts, remove=(), known_facts=(), settings=None, owners=None):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"confidence": 0.69}, {"confidence": True}, {"confidence": None}, {"confidence": "0.9"}, {"category": "nope"},
+        {"confidence": 0.69}, {"confidence": True}, {"confidence": None}, {"confidence": "0.9 or so"}, {"category": "nope"},
         {"category": None}, {"scope": "tenant"}, {"scope": "planet"}, {"scope": "project"}, {"scope": None}, {"scope": []},
-        {"durability": "temporary"}, {"durability": None}, {"handles": []}, {"handles": ["s9"]}, {"handles": "s0"},
+        {"durability": "temporary"}, {"durability": None}, {"handles": []}, {"handles": ["s9"]}, {"handles": "s9"},
         {"handles": None}, {"content": ""}, {"content": 5}, {"content": "x" * 5000}, {"content": "The port is 9090"},
         {"content": "It is in lib/other.py"}, {"content": "The password is: tabs"},
     ],

@@ -268,3 +268,35 @@ def test_a_log_that_is_only_read_is_viewed_with_a_head_too(tmp_path):
     with open_head_memory(tmp_path / "run.db", readonly=True) as memory:
         assert "Prefers pytest" in str(memory.to_messages()[0])
         assert len(tuple(memory._runtime.log.read())) == 1
+
+
+FLIGHTS = (
+    "I'd like to change my reservation from Boston to Denver.", "The departure on Tuesday is too early, an evening flight is better.",
+    "Can the two suitcases and the window seat be moved to the new booking, and what does economy cost?",
+)  # fmt: skip
+
+
+def test_facts_off_the_topic_are_not_shown_but_what_must_never_happen_is():
+    with AgentMemory.open(":memory:", budget=8_000, user="ana") as memory:
+        memory.facts.add("Prefers pytest and Docker", category="preference")
+        memory.facts.add("Prefers a window seat on every flight", category="preference")
+        memory.facts.add("Never share the passport number", category="constraint")
+        for text in FLIGHTS:
+            memory.record_messages([{"role": "user", "content": text}])
+        text = str(memory.to_messages())
+        assert "pytest" not in text
+        assert "window seat on every flight" in text
+        assert "Never share the passport number" in text
+        assert memory.report().facts_left_out == ()
+
+
+def test_a_fact_without_room_is_named_in_the_report():
+    with AgentMemory.open(":memory:", budget=100, user="ana") as memory:
+        ids = {
+            memory.facts.add(f"Likes the number {number} best of all", category="preference").id for number in range(6)
+        }
+        memory.record_messages([{"role": "user", "content": "Hello."}])
+        memory.to_messages()
+        left = memory.report().facts_left_out
+        assert {row.handle for row in left} == ids
+        assert all("tokens for facts: Likes the number" in row.why for row in left)

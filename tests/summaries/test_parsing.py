@@ -61,20 +61,15 @@ WHOLE = json.dumps(GOOD)
         ("{}", "empty"),
         ({"done": [], "state": None, "objective": ""}, "empty"),
         ({"done": ["", " \u200b "]}, "empty"),
-        ("Here is the summary: " + WHOLE, "not json"),
-        (WHOLE + " Hope this helps!", "not json"),
         ("I cannot do that.", "not json"),
         (WHOLE[:-1], "truncated"),
         (WHOLE[:80], "truncated"),
-        ("```json\n" + WHOLE, "truncated"),
-        ("```json\n" + WHOLE + "\n```\nDone.```", "not json"),
         ("[]", "wrong shape"),
         ('"text"', "wrong shape"),
-        ({**GOOD, "next_move": "run it"}, "wrong shape"),
-        ({"done": "all"}, "wrong shape"),
-        ({"done": [{"text": 3}]}, "wrong shape"),
-        ({"done": [{"text": "x", "author": "extractive"}]}, "wrong shape"),
         ({"tasks": [{"text": "x", "status": "next"}]}, "wrong shape"),
+        ({"done": [{"said": "x"}], "errors": [None]}, "wrong shape"),
+        ("Here it is: " + WHOLE[:-1], "truncated"),
+        ("```json\n" + WHOLE[:90], "truncated"),
         ('{"done": ["a"], "done": ["b"]}', "wrong shape"),
         ('{"done": NaN}', "wrong shape"),
         ("[" * 50_000, "wrong shape"),
@@ -84,6 +79,33 @@ WHOLE = json.dumps(GOOD)
 )
 def test_what_is_no_summary_is_refused_with_its_reason(reply, reason):
     assert rejection_of(reply) == reason
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"Here is the summary: {WHOLE}",
+        f"{WHOLE} Hope this helps!",
+        f"```json\n{WHOLE}",
+        f"```json\n{WHOLE}\n```\nDone.```",
+        f"Sure {{as asked}}:\n```\n{WHOLE}\n```\nIs {{}} fine?",
+        {**GOOD, "next_move": "run it", "confidence": 0.9},
+        {key.upper().replace("_", " "): value for key, value in GOOD.items()},
+    ],
+)
+def test_the_form_of_a_reply_does_not_matter(reply):
+    assert parse(reply) == parse(GOOD)
+
+
+def test_fields_that_cannot_be_read_leave_the_others():
+    reply = {**GOOD, "done": {"what": "all"}, "errors": 7.5, "state": ["red", "slow"], "decisions": "use sqlite"}
+    summary = parse(reply)
+    assert summary.artifacts == parse(GOOD).artifacts
+    assert summary.done == ()
+    assert summary.state is not None
+    assert (summary.state.text, summary.errors[0].text, summary.decisions[0].text) == ("red; slow", "7.5", "use sqlite")
+    (item,) = parse({"done": [{"text": "x", "author": "extractive", "handles": "s2, s9999"}]}).done
+    assert (item.author, item.handles) == ("m", ("s2",)), "a reply does not say who wrote it"
 
 
 def test_what_the_provider_cut_off_is_refused_even_where_it_parses():

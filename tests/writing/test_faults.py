@@ -20,7 +20,7 @@ FAULTS = {
     "empty": (Reaction(""), "ModelEmpty"),
     "echo": (Reaction(ECHO), "rejected"),
     "cut at its length": (Reaction(GOOD[:200], finish="length"), "rejected"),
-    "prose": (Reaction(f"Here is the summary:\n{GOOD}"), "not json"),
+    "prose": (Reaction("Here is the summary: the parser is being mended."), "not json"),
     "too long": (Reaction(LONG), "longer"),
     "about something else": (Reaction(json.dumps({"done": [{"text": "the weather was fine " * 20}]})), "unfaithful"),
     "refused": (

@@ -42,7 +42,7 @@ class Host:
         self.colour = colour
         self._runner = asyncio.Runner() if colour == "async" else None
         kind = AsyncAgentMemory if colour == "async" else AgentMemory
-        options = {"budget": BUDGET, "counter": COUNTER, "policy": "rolling", **options}
+        options = {"budget": BUDGET, "counter": COUNTER, "policy": "rolling", "spend": None, **options}
         self.memory = kind(where, **options) if hasattr(where, "append") else kind.open(where, **options)
         if options.get("readonly") is not True and not self.steps:
             self.record(SystemPromptStep("You mend code."), TaskStep(f"Mend the header. {RULE}"))

@@ -41,6 +41,16 @@ class Block:
     ids: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class FactLeftOut:
+    """A fact that mattered and had no room: its id and content, the tokens of its line, and those that facts may have."""
+
+    id: str
+    content: str
+    tokens: int
+    room: int
+
+
 def memory_block(
     facts: Iterable[Fact],
     *,

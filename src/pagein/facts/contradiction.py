@@ -53,6 +53,12 @@ _SLOTS = (
 )
 """Residence and work: the forms that state them, the forms that change them, and the words of both."""
 
+_NOT_BUT = re.compile(
+    r",? (?:and not|not|rather than|instead of) (?:the |an? |in |at |on |to |with )*(?P<wrong>[^,.;!?]{2,80})$",
+    re.IGNORECASE,
+)
+"""What a correction says to be wrong, behind what it says."""
+
 _OVER = re.compile(
     r"\bprefer(?:s|red)?\s+(?P<one>[^.,;!?]{1,80}?)\s+(?:over|to|instead of|rather than)\s+(?P<other>[^.,;!?]{1,80})",
     re.IGNORECASE,
@@ -109,6 +115,20 @@ def is_contrary(new: str, old: str) -> bool:
         ):
             return _differ(one["value"], other["value"])
     return _is_denied(new, old)
+
+
+def is_corrected_by(correction: str, old: str) -> bool:
+    """True if a correction takes the place of an older fact; what it says to be wrong need not be said again.
+
+    >>> is_corrected_by("I live in Milan now, not Rome", "I live in Rome"), is_corrected_by("Use uv, not pip", "I use pip")
+    (True, True)
+    """
+    match = _NOT_BUT.search(correction)
+    said, wrong = (correction[: match.start()], match["wrong"]) if match else (correction, "")
+    if is_contrary(said, old):
+        return True
+    shared = set(fact_terms(said)) & set(fact_terms(old))
+    return bool(shared) and bool(wrong) and re.search(rf"\b{re.escape(wrong)}\b", old, re.IGNORECASE) is not None
 
 
 def slot_terms(text: str) -> str:

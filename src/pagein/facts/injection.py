@@ -1,24 +1,43 @@
 """``format_memory_for_injection``: deer-flow's function, with the ranking that its paper promised.
 
-A drop-in for its ``memory.json``: the profile, the history and the facts as plain dicts. Nothing is stored.
+A drop-in for its ``memory.json``: the profile, the history and the facts as plain dicts. Nothing is stored. The index of the last few
+memories is kept in the process, by what they say, so that a call reads only what is new.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import Any
+from operator import itemgetter
+from typing import Any, Self
 
-from pagein.facts.block import GUARANTEED_SHARE, checked_tokens, fill
-from pagein.facts.fact import GUARANTEED, MAX_CONTENT_CHARS, Fact, content_key
-from pagein.facts.ranking import Ranking, Weights
+from pagein.facts.block import GUARANTEED_SHARE, MIN_LINE_TOKENS, checked_tokens
+from pagein.facts.fact import GUARANTEED, MAX_CONTENT_CHARS, content_key
+from pagein.facts.ranking import Weights
+from pagein.search.tfidf import TfIdf
 from pagein.summaries.sanitize import one_line
 from pagein.tokens import TokenCounter
 from pagein.tokens.encodings import Encoding
 
 _PROFILE = (("workContext", "Work"), ("personalContext", "Personal"), ("topOfMind", "Current Focus"))
 _HISTORY = (("recentMonths", "Recent"), ("earlierContext", "Earlier"), ("longTermBackground", "Background"))
+
+MAX_INDEXES = 4
+"""Memories whose index is kept."""
+
+MAX_TEXTS = 32
+"""Rendered texts kept of one memory, each for a context and a limit."""
+
+MAX_CHANGED_SHARE = 0.5
+"""Share of an index's facts that may have changed before a new one is built."""
+
+_Row = tuple[Any, Any, Any, Any]
+"""Content, category, confidence and error of a fact, as they came."""
 
 
 def format_memory_for_injection(
@@ -39,41 +58,77 @@ def format_memory_for_injection(
     """
     weights = Weights(similarity_weight, confidence_weight)
     checked_tokens(max_tokens, "max_tokens")
-    counter = counter or Encoding("cl100k_base")
     data = memory_data if isinstance(memory_data, Mapping) else {}
-    lines = _select_lines(_lines(data.get("facts"), current_context or "", weights), max_tokens, counter)
+    sections = tuple(_sections(data))
+    with _kept_indexes() as indexes:
+        index = indexes.find(data.get("facts"), weights)
+        index.use_counter(counter or _default_counter())
+        request = (current_context or "", max_tokens, sections)
+        return index.text(request, lambda: _render(index, *request))
+
+
+def _render(index: _FactIndex, context: str, max_tokens: int, sections: Sequence[_Section]) -> str:
+    lines, counter = _select_lines(index, context, max_tokens), index.counter
     while True:
         facts = "\n".join(["Facts:", *lines]) if lines else ""
-        whole = _with_profile(data, facts, max_tokens, counter)
+        whole = _with_profile(sections, facts, max_tokens, counter)
         if counter.text(whole) <= max_tokens:
             return whole
         lines = lines[:-1]  # joined lines can cost more tokens
 
 
-def _select_lines(lines: list[tuple[bool, str]], max_tokens: int, counter: TokenCounter) -> list[str]:
+@functools.cache
+def _default_counter() -> TokenCounter:
+    return Encoding("cl100k_base")
+
+
+def _select_lines(index: _FactIndex, context: str, max_tokens: int) -> list[str]:
     """The lines that fit, guaranteed ones first; those that do not fit are skipped."""
-    costs = [counter.text(line) + 1 for _, line in lines]
-    room = max_tokens - counter.text("Facts:\n")
-    first = [index for index, (sure, _) in enumerate(lines) if sure]
-    indexes = [first[place] for place in fill([costs[index] for index in first], int(room * GUARANTEED_SHARE))]
-    rest = [index for index in range(len(lines)) if index not in indexes]
-    rest_room = room - sum(costs[index] for index in indexes)
-    indexes += [rest[place] for place in fill([costs[index] for index in rest], rest_room)]
-    return [lines[index][1] for index in indexes]
+    cost = index.cost
+    room = max_tokens - index.counter.text("Facts:\n")
+    order = index.order(context)
+    first, spent = _fill(
+        (number for number in order if index.lines[number].is_sure), int(room * GUARANTEED_SHARE), cost
+    )
+    taken = set(first)
+    rest, _ = _fill((number for number in order if number not in taken), room - spent, cost)
+    return [index.lines[number].text for number in (*first, *rest)]
 
 
-def _with_profile(data: Mapping[str, Any], facts: str, max_tokens: int, counter: TokenCounter) -> str:
-    """The facts, preceded by those lines of profile and history that fit beside them."""
-    sections: list[str] = []
+def _fill(numbers: Iterable[int], room: int, cost: Callable[[int, int], int]) -> tuple[list[int], int]:
+    """The numbers whose lines fit, in order, and what they cost together."""
+    fitting, left = [], room
+    for number in numbers:
+        if left < MIN_LINE_TOKENS:
+            break
+        price = cost(number, left)
+        if price <= left:
+            fitting.append(number)
+            left -= price
+    return fitting, room - left
+
+
+_Section = tuple[str, tuple[str, ...]]
+"""A title and its lines."""
+
+
+def _sections(data: Mapping[str, Any]) -> Iterator[_Section]:
     for title, part, names in (("User Context", "user", _PROFILE), ("History", "history", _HISTORY)):
+        yield title, tuple(_profile(data.get(part), names))
+
+
+def _with_profile(sections: Sequence[_Section], facts: str, max_tokens: int, counter: TokenCounter) -> str:
+    """The facts, preceded by those lines of profile and history that fit beside them."""
+    shown: list[str] = []
+    for title, wanted in sections:
         lines: list[str] = []
-        for line in _profile(data.get(part), names):
+        for line in wanted:
             section = f"{title}:\n" + "\n".join([*lines, line])
-            if counter.text("\n\n".join([*sections, section, facts])) <= max_tokens:
+            if counter.text("\n\n".join([*shown, section, facts])) <= max_tokens:
                 lines.append(line)
         if lines:
-            sections.append(f"{title}:\n" + "\n".join(lines))
-    return "\n\n".join(filter(None, [*sections, facts]))
+            shown.append(f"{title}:\n" + "\n".join(lines))
+    return "\n\n".join(filter(None, [*shown, facts]))
 
 
 def _profile(part: object, names: tuple[tuple[str, str], ...]) -> Iterator[str]:
@@ -84,26 +139,177 @@ def _profile(part: object, names: tuple[tuple[str, str], ...]) -> Iterator[str]:
             yield f"- {title}: {_escape_line(summary)}"
 
 
-def _lines(facts: object, context: str, weights: Weights) -> list[tuple[bool, str]]:
-    """A line for each fact, best first, without repetitions; True for guaranteed ones."""
-    ranking = Ranking(weights)
-    lines: dict[str, tuple[bool, str]] = {}
-    keys: set[str] = set()
-    for number, item in enumerate(facts if isinstance(facts, list | tuple) else ()):
-        content = item.get("content") if isinstance(item, Mapping) else None
-        if not isinstance(content, str) or not (key := content_key(content)) or key in keys:
-            continue
-        keys.add(key)
-        confidence = _confidence(item.get("confidence"))
-        label = item.get("category")
+# -- the index of one memory's facts
+
+
+def _columns(facts: object) -> tuple[list[Any], ...]:
+    """What is read of the facts, as columns, which compare fast; each fact whole where one is of another shape."""
+    items = facts if isinstance(facts, list | tuple) else ()
+    try:
+        columns = [list(map(itemgetter(name), items)) for name in ("content", "category", "confidence")]
+        return (*columns, [item.get("sourceError") for item in items])
+    except (TypeError, KeyError, AttributeError):
+        return (_rows(items),)
+
+
+def _rows(facts: object) -> list[_Row]:
+    """What is read of each fact, as it came."""
+    items = facts if isinstance(facts, list | tuple) else ()
+    try:
+        return [
+            (item["content"], item.get("category"), item.get("confidence"), item.get("sourceError")) for item in items
+        ]
+    except (TypeError, KeyError, AttributeError):
+        return [
+            (item["content"], item.get("category"), item.get("confidence"), item.get("sourceError"))
+            for item in items
+            if isinstance(item, Mapping) and "content" in item
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    text: str
+    is_sure: bool
+    """True for a correction or a constraint."""
+    words: int
+    """Words of the line: no vocabulary of the encodings joins two words in one token."""
+
+
+class _FactIndex:
+    """The facts of one memory: their lines by number, the ranking, and the texts rendered last. Changed in place."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self.columns: tuple[list[Any], ...] = ()
+        self.lines: dict[int, _Line] = {}
+        self._numbers: dict[Hashable, int] = {}
+        self._index = TfIdf()
+        self._places: list[int] = []
+        self.counter: TokenCounter = _default_counter()
+        self._costs: dict[int, int] = {}
+        self._texts: OrderedDict[Hashable, str] = OrderedDict()
+
+    def update(self, rows: list[_Row]) -> None:
+        """Make the index that of these facts; only those that are new are read."""
+        usable = _distinct_rows(rows)
+        for key in [key for key in self._numbers if key not in usable]:
+            self._index.drop(number := self._numbers.pop(key))
+            del self.lines[number]
+        free = iter(sorted(set(range(len(usable))) - set(self.lines)))
+        for key, row in usable.items():
+            if key not in self._numbers:
+                self._add(next(free), key, row)
+        self._places = [0] * (max(self.lines, default=-1) + 1)
+        for place, key in enumerate(usable):
+            self._places[self._numbers[key]] = place
+        self._texts.clear()
+
+    def _add(self, number: int, key: Hashable, row: _Row) -> None:
+        content, label, confidence, avoid = row
         category = _escape_line(label).lower() if isinstance(label, str) and label.strip() else "context"
-        fact = Fact(f"fa{number}", content.strip()[:MAX_CONTENT_CHARS], confidence=confidence)
-        ranking.add(fact)
-        avoid = item.get("sourceError")
         avoided = f" (avoid: {_escape_line(avoid)})" if isinstance(avoid, str) and avoid.strip() else ""
-        line = f"- [{category} | {confidence:.2f}] {_escape_line(content)}{avoided}"
-        lines[fact.id] = (category in GUARANTEED, line)
-    return [lines[match.fact.id] for match in ranking.rank(context, now=0.0, limit=max(1, len(lines)))]
+        certainty = _confidence(confidence)
+        text = f"- [{category} | {certainty:.2f}] {_escape_line(content)}{avoided}"
+        self._numbers[key] = number
+        self.lines[number] = _Line(text, category in GUARANTEED, text.count(" ") + 1)
+        self._index.add(number, content.strip()[:MAX_CONTENT_CHARS])
+        self._index.weigh(number, self.weights.similarity, self.weights.confidence * certainty)
+        self._costs.pop(number, None)
+
+    def changed_share(self, rows: list[_Row]) -> float:
+        """Share of the given facts that are not in the index, judged by a few of them."""
+        sample = rows[:: max(1, len(rows) // 64)]
+        return sum(row not in self._numbers for row in map(_row_key, sample)) / max(1, len(sample))
+
+    def order(self, context: str) -> list[int]:
+        """The numbers of the facts, best first; among equals in the order of the memory."""
+        return self._index.ordered(context, self._places)
+
+    def use_counter(self, counter: TokenCounter) -> None:
+        """Count with this counter from now on."""
+        if counter != self.counter:
+            self.counter = counter
+            self._costs.clear()
+            self._texts.clear()
+
+    def cost(self, number: int, room: int) -> int:
+        """The tokens of a line; where it has more words than ``room``, their number is enough."""
+        line = self.lines[number]
+        if line.words > room and isinstance(self.counter, Encoding):
+            return line.words
+        tokens = self._costs.get(number)
+        if tokens is None:
+            tokens = self._costs[number] = self.counter.text(line.text) + 1
+        return tokens
+
+    def text(self, request: Hashable, render: Callable[[], str]) -> str:
+        """The text of a request, rendered where it is new."""
+        text = self._texts.get(request)
+        if text is None:
+            text = self._texts[request] = render()
+            if len(self._texts) > MAX_TEXTS:
+                self._texts.popitem(last=False)
+        return text
+
+
+def _distinct_rows(rows: list[_Row]) -> dict[Hashable, _Row]:
+    """The facts that say something, each once, by what they say."""
+    contents: set[str] = set()
+    usable: dict[Hashable, _Row] = {}
+    for row in rows:
+        content = row[0]
+        if not isinstance(content, str) or not (words := content_key(content)) or words in contents:
+            continue
+        contents.add(words)
+        usable[_row_key(row)] = row
+    return usable
+
+
+def _row_key(row: _Row) -> Hashable:
+    content, category, confidence, avoid = row
+    return (
+        content if isinstance(content, str) else None,
+        category if isinstance(category, str) else None,
+        _confidence(confidence),
+        avoid if isinstance(avoid, str) else None,
+    )
+
+
+class _Indexes:
+    """The indexes of the last few memories, one caller at a time."""
+
+    def __init__(self) -> None:
+        self._indexes: list[_FactIndex] = []
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        self._lock.acquire()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def find(self, facts: object, weights: Weights) -> _FactIndex:
+        """The index of these facts, brought up to date; the most recent one is last."""
+        columns = _columns(facts)
+        same = [index for index in self._indexes if index.weights == weights]
+        index = next((index for index in reversed(same) if index.columns == columns), None)
+        if index is None:
+            rows = _rows(facts)
+            near = min(same, key=lambda index: index.changed_share(rows), default=None)
+            if near is None or near.changed_share(rows) > MAX_CHANGED_SHARE:
+                near = _FactIndex(weights)
+            near.update(rows)
+            near.columns = columns
+            index = near
+        self._indexes = [*(other for other in self._indexes if other is not index), index][-MAX_INDEXES:]
+        return index
+
+
+@functools.cache
+def _kept_indexes() -> _Indexes:
+    return _Indexes()
 
 
 def _confidence(value: object) -> float:

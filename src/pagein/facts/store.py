@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pagein.errors import ConfigurationError, LogError, PageinError
 from pagein.events.entries import Body, FactConfirmed, FactRemoved, FactScope, FactsUsed, Source
 from pagein.facts._fact_log import FactLog
-from pagein.facts.block import Block, build_block
+from pagein.facts.block import Block, FactLeftOut, build_block, render_line
 from pagein.facts.contradiction import slot_terms
 from pagein.facts.export import drafts_from, export_facts
 from pagein.facts.extraction.model import find_contradicted
@@ -38,10 +38,12 @@ from pagein.facts.reconcile import FactDraft, Judgement, build_bodies, judge, me
 from pagein.facts.retention import near_duplicates, stale_facts
 from pagein.facts.settings import Settings
 from pagein.log.base import LogStore
+from pagein.search.tfidf import fact_terms
 from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from pagein.models import Model
+    from pagein.models.writer_account import WriterAccount
     from pagein.search.base import Embedder
 
 _UNCHANGED: Any = object()
@@ -53,11 +55,22 @@ MAX_COMPARED_FACTS = 8
 """Known facts that a new one is compared with."""
 
 
+RELEVANCE_FLOOR = 0.03
+"""Cosine with the last turns below which a fact is not shown, unless it is a correction or a constraint.
+
+Measured on questions of LoCoMo and LongMemEval: 77 % and 98 % of the facts they need are above it, of other facts 15 % and 14 %."""
+
+
+MIN_TOPIC_TERMS = 12
+"""Different terms in the last turns from which they have a topic that a fact can be off."""
+
+
 class Facts:
     """The facts that one session may see: its own, its task's, its project's, its user's and its tenant's.
 
     ``store`` is the run's; ``Facts.open`` opens one at an address. ``model`` finds contradictions, and extracts facts if
-    ``extract`` says so; ``embedder`` finds facts that say the same in other words. Every change is appended, and durable
+    ``extract`` says so; ``embedder`` finds facts that say the same in other words. ``account`` says when the
+    model rests, and what it cost. Every change is appended, and durable
     before it returns. Entries of other processes are seen at the next call. Safe to share between threads. Raises FactError
     for invalid facts, and LogError.
     """
@@ -71,12 +84,14 @@ class Facts:
         model: Model | None = None,
         embedder: Embedder | None = None,
         clock: Callable[[], float] = time.time,
+        account: WriterAccount | None = None,
     ) -> None:
         self.owners = owners
         self.settings = settings or Settings()
         self.model = model
         self._embedder = embedder
         self._clock = clock
+        self.account = account
         self._lock = threading.RLock()
         self._fact_logs = {
             scope: FactLog(scope, owners.owner(scope), store, owners.log_name(scope)) for scope in owners.scopes
@@ -85,6 +100,8 @@ class Facts:
         self._used: dict[str, None] = {}
         self._costs: dict[str, int] = {}
         self._extraction = FactExtraction(self)
+        self.left_out: tuple[FactLeftOut, ...] = ()
+        """The facts that mattered to the last request and had no room, best first."""
         self.paused = False
         """True: no facts are extracted until it is False again."""
 
@@ -284,19 +301,37 @@ class Facts:
 
         Together they are within ``max_tokens`` and ``max_injection_tokens``. See ``placement``.
         """
-        ranked = self.rank(context)
+        ranked = self._relevant(context)
         most = min(max_tokens, self.settings.max_injection_tokens)
         with self._lock:
             limits = PlacementLimits(position, most, counter, self._cost(counter))
-            return place_blocks(blocks, ranked, self._current_fact, limits, self.settings)
+            placed = place_blocks(blocks, ranked, self._current_fact, limits, self.settings)
+            self._note_left_out(ranked, {id for block in placed for id, _ in block.lines}, limits)
+            return placed
 
     def place_head_block(self, text: str, context: str, *, counter: TokenCounter, max_tokens: int) -> Block:
         """Place the block of a view's head, whose text is ``text`` now: unchanged while its facts hold and matter."""
-        ranked = self.rank(context)
+        ranked = self._relevant(context)
         most = min(max_tokens, self.settings.max_injection_tokens)
         with self._lock:
             limits = PlacementLimits(0, most, counter, self._cost(counter))
-            return place_head_block(text, ranked, self._current_fact, limits, self.settings)
+            block = place_head_block(text, ranked, self._current_fact, limits, self.settings)
+            self._note_left_out(ranked, set(block.ids), limits)
+            return block
+
+    def _relevant(self, context: str) -> list[RankedFact]:
+        """The facts that matter to a context, best first: those of the guaranteed categories, and those near enough to it."""
+        sure, ranked = self.settings.guaranteed, list(self.rank(context))
+        if len(set(fact_terms(context))) < MIN_TOPIC_TERMS:
+            return ranked
+        return [item for item in ranked if item.similarity >= RELEVANCE_FLOOR or item.fact.category in sure]
+
+    def _note_left_out(self, ranked: Sequence[RankedFact], ids: set[str], limits: PlacementLimits) -> None:
+        self.left_out = tuple(
+            FactLeftOut(item.fact.id, item.fact.content, limits.cost(render_line(item.fact)), limits.tokens)
+            for item in ranked
+            if item.fact.id not in ids
+        )
 
     def _current_fact(self, id: str) -> Fact | None:
         scope, at = parse_fact_id(id)
@@ -526,7 +561,7 @@ class Facts:
         judgement = judge(draft, alike, self._embed if self._embedder is not None else None)
         if self.model is None or judgement.same:
             return judgement
-        contradicted_ids = find_contradicted(self.model, draft, alike)
+        contradicted_ids = find_contradicted(self.model, draft, alike, self.account)
         return judgement if contradicted_ids is None else replace(judgement, supersedes=contradicted_ids, disputes=())
 
     def _embed(self, text: str) -> Sequence[float]:

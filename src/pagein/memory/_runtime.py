@@ -23,6 +23,7 @@ from pagein.errors import (
     UnknownRequest,
 )
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
+from pagein.events.steps import SummaryStep
 from pagein.formats import Format, format_named
 from pagein.formats.parsing import to_plain_json
 from pagein.formats.raw_messages import choose_format, rename_roles
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from pagein.memory.erasure.eraser import Eraser
     from pagein.memory.options import AnyModel
     from pagein.models import Overflow
+    from pagein.models.writer_account import WriterAccount, WriterReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +129,12 @@ class MemoryRuntime:
         self.clock = options.get("clock", time.time)
         embedder = resolve_embedder(options)
         self.search = SearchRuntime(log, embedder)
+        self.writers = self.state.writers
         names = {"user": options.get("user"), "project": options.get("project"), "task": options.get("task")}
         self.facts = FactsRuntime(
-            log, names, options.get("facts"), store=facts_store, model=self.model, embedder=embedder, clock=self.clock
-        )
+            log, names, options.get("facts"), store=facts_store, model=self.model, embedder=embedder, clock=self.clock,
+            account=None if self.writers is None else self.writers.facts,
+        )  # fmt: skip
         self.state.facts_block.is_on, self.state.facts_block.placement = (self.facts.is_on, self.facts.placement)
         self.format = format_named(options.get("format", "openai"))
         self.roles = dict(options.get("roles") or {})
@@ -171,6 +175,8 @@ class MemoryRuntime:
             case IndexEntries(limit=limit):
                 return self.search.index(limit)
             case ExtractFacts(flush=flush):
+                if self.writers is not None:
+                    self.writers.allow(self.state.fold.recorded_tokens)
                 return self.facts.flush() if flush else self.facts.extract_due()
             case SelectFacts():
                 return self.facts.select(effect, self.state.counter)
@@ -377,6 +383,11 @@ class MemoryRuntime:
         else:
             self.requests.table.replace(record.number, encode_record(record))
 
+    @property
+    def summary_account(self) -> WriterAccount | None:
+        """The account of the model that writes summaries; None where none does."""
+        return None if self.writers is None else self.writers.summaries
+
     def use_facts(self) -> Facts:
         """The facts; every view shows them from now on."""
         self.check_open()
@@ -396,7 +407,21 @@ class MemoryRuntime:
         view, last = self.state.view_with_ledger(), self.state.usage.last_view
         tail = last.tail if last is not None and last.head == view.head else ()
         problems = (*self.state.problems.messages, *self.facts.problems.messages, *self.search.problems)
-        return replace(view.with_tail(tail).report, problems=problems)
+        return replace(
+            view.with_tail(tail).report,
+            problems=problems,
+            writers=self._writer_reports(view),
+            facts_left_out=self.facts.left_out,
+        )
+
+    def _writer_reports(self, view: View) -> tuple[WriterReport, ...]:
+        summarizer, fold = self.state.summaries.summarizer, self.state.fold
+        if self.writers is None or summarizer is None:
+            return ()
+        written = (
+            entry for entry in view.run if isinstance(entry.item, SummaryStep) and entry.item.author == summarizer.name
+        )
+        return self.writers.reports(sum(fold.cost_of(entry.first, entry.last) - entry.tokens for entry in written))
 
     def wait(self, timeout: float | None) -> bool:
         """Wait for the facts being read and for vectors, at most ``timeout`` seconds each; True if all is done."""

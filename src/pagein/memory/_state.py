@@ -28,6 +28,7 @@ from pagein.tokens.calibration import Calibration
 if TYPE_CHECKING:
     from pagein.facts.placement import PlacedBlock
     from pagein.facts.settings import Placement
+    from pagein.models.writer_account import WriterAccounts
     from pagein.summaries.job import Summarizer, SummaryJob, SummaryRecord
 
 KNOWN_WINDOW_SHARE = 0.98
@@ -402,6 +403,8 @@ class RunState:
     problems: Problems = field(default_factory=Problems)
     host_pins: set[int] = field(default_factory=set)
     """Positions of pins that the host made since the memory was opened. All others count as the model's."""
+    writers: WriterAccounts | None = None
+    """The accounts of the models that write; None where none does."""
 
     @property
     def fold(self) -> Fold:
@@ -464,4 +467,5 @@ class RunState:
             SummaryState(self.summaries.summarizer),
             problems=Problems(self.problems.messages),
             host_pins=set(self.host_pins),
+            writers=self.writers,
         )

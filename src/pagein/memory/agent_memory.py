@@ -61,7 +61,7 @@ class AgentMemory:
         if model is not None and summarizer is not None:
             from pagein.memory.background.summary_writer import SummaryThread  # noqa: PLC0415 - loads where a model writes
 
-            self._runtime.summary_writer = SummaryThread(model, summarizer)
+            self._runtime.summary_writer = SummaryThread(model, summarizer, self._runtime.summary_account)
         with self._turn_lock:
             drive(open_memory(self._runtime), self._runtime.perform)
 

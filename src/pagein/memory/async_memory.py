@@ -64,7 +64,9 @@ class AsyncAgentMemory:
         self._turn_lock = asyncio.Lock()
         self._is_loaded = False
         model, summarizer = self._runtime.model, self._runtime.state.summaries.summarizer
-        self._summary_task = None if model is None or summarizer is None else SummaryTask(model, summarizer)
+        self._summary_task: SummaryTask | None = None
+        if model is not None and summarizer is not None:
+            self._summary_task = SummaryTask(model, summarizer, self._runtime.summary_account)
         self._runtime.summary_writer = self._summary_task
 
     @classmethod

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pagein.context.view.view import OutOfView
 from pagein.errors import ConfigurationError, PageinError
 from pagein.log.base import LogStore, StoredLog
 from pagein.memory._effects import SelectFacts
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pagein.facts.store import Facts
     from pagein.memory.background.fact_extractor import FactExtractor
     from pagein.models import Model
+    from pagein.models.writer_account import WriterAccount
     from pagein.search.base import Embedder
     from pagein.tokens import TokenCounter
 
@@ -41,9 +43,10 @@ class FactsRuntime:
         model: Any,
         embedder: Embedder | None,
         clock: Callable[[], float],
+        account: WriterAccount | None,
     ) -> None:
         self._log, self._names, self._settings, self._store = log, names, settings, store
-        self._model, self._embedder, self._clock = model, embedder, clock
+        self._model, self._embedder, self._clock, self._account = model, embedder, clock, account
         self._facts: Facts | None = None
         self._extractor: FactExtractor | None = None
         self.problems = Problems()
@@ -73,6 +76,15 @@ class FactsRuntime:
             self._facts = self._open()
             self.extract_due()
         return self._facts
+
+    @property
+    def left_out(self) -> tuple[OutOfView, ...]:
+        """The facts that mattered to the last request and had no room, each with the reason."""
+        facts = () if self._facts is None else self._facts.left_out
+        return tuple(
+            OutOfView(fact.id, "facts", f"needs {fact.tokens} of the {fact.room} tokens for facts: {fact.content}")
+            for fact in facts
+        )
 
     def extract_due(self) -> None:
         """Extract facts from new entries, when that is due."""
@@ -144,7 +156,9 @@ class FactsRuntime:
         settings = self._settings if isinstance(self._settings, Settings) else None
         cancelled = threading.Event()
         model = self._background_model(cancelled)
-        facts = Facts(self.store, owners, settings, model=model, embedder=self._embedder, clock=self._clock)
+        facts = Facts(
+            self.store, owners, settings, model=model, embedder=self._embedder, clock=self._clock, account=self._account,
+        )  # fmt: skip
         if model is not None or self._embedder is not None:
             from pagein.memory.background.fact_extractor import FactExtractor  # noqa: PLC0415
 
@@ -157,15 +171,16 @@ class FactsRuntime:
             return None
         from pagein.memory.background.fact_extractor import BackgroundModel  # noqa: PLC0415 - loads where a model is asked
 
-        return BackgroundModel(self._model, cancelled, self.loop)
+        return BackgroundModel(self._model, cancelled, self.loop, self._account)
 
     def _report(self, error: Exception | None) -> None:
         """Report the error of a reading once a kind; after a reading without one, each kind is reported again."""
-        from pagein.models.errors import CircuitOpen, ModelCancelled  # noqa: PLC0415 - loads where facts are read
+        from pagein.models.errors import ModelCancelled  # noqa: PLC0415 - loads where facts are read
+        from pagein.models.writer_account import is_own_pause  # noqa: PLC0415
 
         if error is None:
             self.problems.reported.clear()
-        # A cancelled reading is no failure, and an open circuit follows from a failure that was reported.
-        elif not isinstance(error, ModelCancelled) and not (isinstance(error, CircuitOpen) and self.problems.reported):
+        # A cancelled reading is no failure, and a pause follows from a failure that was reported.
+        elif not isinstance(error, ModelCancelled) and not (is_own_pause(error) and self.problems.reported):
             kind = type(error).__name__
             self.problems.report(kind, f"nothing was read for facts, it is read later: {kind}: {error}")

@@ -25,10 +25,14 @@ from pagein.tokens.encodings import Encoding
 
 if TYPE_CHECKING:
     from pagein.models import AsyncModel, Model
+    from pagein.models.writer_account import WriterAccounts
     from pagein.search.base import Embedder, Role
     from pagein.summaries.job import Summarizer
 
     AnyModel = Model | AsyncModel
+
+SPEND_SHARE, MAX_SPEND_SHARE = 1.0, 1_000.0
+"""Tokens of the models that write, as a share of the tokens that the run recorded: by default, and at most."""
 
 PAGE_IN_SHARE, PAGE_IN_MAX_SHARE = 0.2, 0.5
 """Share of the budget for a page-in: by default, and at most."""
@@ -52,7 +56,8 @@ class Options(TypedDict, total=False):
     ``format``: the default format of ``to_messages``. ``checkpoints``: automatic ones, an ``AutoCheckpoint``; none by
     default. ``resume``: True closes calls in flight as unknown; ``"fresh"`` also starts the view anew from here.
     ``roles``: the host's names of roles, such as ``{"human": "user"}``: read in messages, and written in requests.
-    ``clock``: returns seconds since the epoch. ``callbacks``: called with each step and observation once it is
+    ``spend``: the tokens of the models that write summaries and facts, as a share of the tokens that the run recorded
+    (1.0); None for no limit. ``clock``: returns seconds since the epoch. ``callbacks``: called with each step and observation once it is
     recorded; their errors are raised by ``record``, and the steps stay recorded.
     """
 
@@ -72,6 +77,7 @@ class Options(TypedDict, total=False):
     roles: Mapping[str, str] | None
     checkpoints: AutoCheckpoint
     resume: bool | Literal["fresh"]
+    spend: float | None
     clock: Callable[[], float]
     callbacks: CallbackRegistry | None
 
@@ -127,6 +133,7 @@ def check_options(options: Options) -> None:
     share = options.get("page_in", PAGE_IN_SHARE)
     if not is_number(share) or not 0 <= share <= PAGE_IN_MAX_SHARE:
         raise ConfigurationError(f"page_in is a share of the budget from 0 to {PAGE_IN_MAX_SHARE}, not {share!r}")
+    _check_spend(options.get("spend", SPEND_SHARE))
     if not callable(options.get("clock", time.time)):
         raise ConfigurationError(f"clock gives seconds since the epoch when called, not {options['clock']!r}")
     if not isinstance(options.get("checkpoints", AutoCheckpoint()), AutoCheckpoint):
@@ -135,6 +142,13 @@ def check_options(options: Options) -> None:
         raise ConfigurationError(f'resume is True, False or "fresh", not {options["resume"]!r}')
     format_named(options.get("format", "openai"))
     _check_roles(options.get("roles") or {})
+
+
+def _check_spend(spend: object) -> None:
+    if spend is not None and not (is_number(spend) and 0 <= spend <= MAX_SPEND_SHARE):
+        raise ConfigurationError(
+            f"spend is a share of the run's tokens from 0 to {MAX_SPEND_SHARE:g}, or None for no limit, not {spend!r}"
+        )
 
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -170,6 +184,7 @@ def build_state(options: Options) -> tuple[RunState, AnyModel | None]:
         UsageState(budget if isinstance(budget, Budget) else Budget(budget), Calibration(exact=counter.margin == 0)),
         page_in=PageInState(options.get("page_in", PAGE_IN_SHARE)),
         summaries=SummaryState(None if summary_model is None else _build_summarizer(summary_model, options)),
+        writers=None if summary_model is None else _open_accounts(options),
     )
     return state, summary_model
 
@@ -212,6 +227,12 @@ def _summary_model(options: Options) -> AnyModel | None:
     from pagein.models import as_model  # noqa: PLC0415 - SDKs load where a model is given
 
     return as_model(writer)
+
+
+def _open_accounts(options: Options) -> WriterAccounts:
+    from pagein.models.writer_account import WriterAccounts  # noqa: PLC0415 - loads where a model writes
+
+    return WriterAccounts(options.get("spend", SPEND_SHARE), options.get("clock", time.time))
 
 
 def _build_summarizer(model: AnyModel, options: Options) -> Summarizer:

@@ -5,14 +5,16 @@ The flow of one request is a generator that yields effects (send a request, slee
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import random
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Self
 
 from pagein._common.flows import adrive, drive
 from pagein._common.validation import POSITIVE_COUNT, SECONDS, Constraint, check_arguments, check_fields
@@ -28,7 +30,7 @@ from pagein.models.deadlines import (
 )
 from pagein.models.errors import CircuitOpen, ModelCancelled, ModelError, ModelOverflow, ModelUnavailable, SpendLimit
 from pagein.models.overflow import Overflow
-from pagein.models.spending import Spending, max_usage_of
+from pagein.models.spending import Spending, SpendLimiter, counted_usage, max_usage_of
 from pagein.tokens import TokenCounter
 
 _MAX_OVERFLOWS = 64
@@ -149,7 +151,8 @@ class RetryingModel:
         is_cancelled: Callable[[], bool] | None = None,
     ) -> None:
         self._model, self._retry_policy = model, retry or RetryPolicy()
-        self._breaker, self._spending, self._counter = breaker or Breaker(clock=clock), spending, counter
+        self._breaker, self._counter = breaker or Breaker(clock=clock), counter
+        self._limiters: tuple[SpendLimiter, ...] = () if spending is None else (spending,)
         self._clock, self._sleep, self._chance, self._is_cancelled = clock, sleep, chance, is_cancelled
         self._overflows: OrderedDict[bytes, Overflow] = OrderedDict()
         self._learned_window: int | None = None
@@ -169,6 +172,12 @@ class RetryingModel:
     def breaker(self) -> Breaker:
         """The circuit breaker, which other models may share."""
         return self._breaker
+
+    def limited_by(self, limiter: SpendLimiter) -> Self:
+        """The same model, whose attempts are charged to ``limiter`` too; it shares the breaker."""
+        limited = copy.copy(self)
+        limited._limiters = (*self._limiters, limiter)  # noqa: SLF001 - a copy of this very object
+        return limited
 
     def write(self, request: ModelRequest) -> ModelResponse:
         """Return the answer; the request's timeout covers all attempts. Raises ModelError, SpendLimit or CircuitOpen."""
@@ -222,13 +231,16 @@ class RetryingModel:
     def _retry(self, request: ModelRequest) -> RequestFlow:
         deadline = self._clock() + request.timeout
         failures = 0
+        failure: ModelError | None = None
         while True:
             seconds_left = deadline - self._clock()
             attempt_seconds = min(seconds_left, self._retry_policy.attempt or seconds_left)
             try:
                 return (yield from self._attempt(replace(request, timeout=max(attempt_seconds, 0.001))))
+            except SpendLimit as error:
+                raise failure or error from None
             except ModelError as error:
-                failures += 1
+                failure, failures = error, failures + 1
                 pause = self._next_pause(error, failures, deadline - self._clock())
                 if pause is None:
                     raise
@@ -249,14 +261,14 @@ class RetryingModel:
 
     def _attempt(self, request: ModelRequest) -> RequestFlow:
         """Make one attempt; reserve its maximal cost before and settle the real cost after."""
-        if self._spending is None:
+        if not self._limiters:
             return (yield from _send(request))
         max_usage = max_usage_of(request, self.name, self._counter)
-        self._spending.reserve(max_usage)
+        self._reserve(max_usage)
         cost = max_usage  # an abandoned attempt may have cost all of it
         try:
             response = yield from _send(request)
-            cost = response.usage or max_usage
+            cost = response.usage or counted_usage(max_usage, response.text, self.name, self._counter)
         except ModelError as error:
             cost = error.usage or (max_usage if error.unknown_cost else Usage(0))
             raise
@@ -264,8 +276,17 @@ class RetryingModel:
             cost = Usage(0)
             raise
         finally:
-            self._spending.settle(max_usage, cost)
+            for limiter in self._limiters:
+                limiter.settle(max_usage, cost)
         return response
+
+    def _reserve(self, max_usage: Usage) -> None:
+        """Reserve with every limiter, or with none. Raises SpendLimit."""
+        with ExitStack() as reserved:
+            for limiter in self._limiters:
+                limiter.reserve(max_usage)
+                reserved.callback(limiter.settle, max_usage, Usage(0))
+            reserved.pop_all()
 
     def _remember_overflow(self, fingerprint: bytes, error: ModelOverflow) -> None:
         with self._lock:

@@ -15,13 +15,16 @@ import functools
 import heapq
 import math
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pagein.search.tokenizer import STOP_WORDS, count_terms, stem, terms
 
 Analyse = Callable[[str], Iterable[str]]
+
+SCORE_DIGITS = 9
+"""Digits of a score after the point that decide an order."""
 
 NUMPY_MIN_TEXTS = 500
 """Texts up to which Python is as fast as NumPy, which is then not loaded."""
@@ -133,17 +136,35 @@ class TfIdf:
         dots, cosine = self._dots(query, None)
         return {number: cosine(number, dot) for number, dot in enumerate(dots) if dot}
 
+    def ordered(self, query: str, places: Sequence[int]) -> list[int]:
+        """The numbers of all texts, best first; among equals the one whose number has the lower place is first."""
+        np = _load_numpy() if self._arrays and len(self) > NUMPY_MIN_TEXTS else None
+        dots, cosine = self._dots(query, np)
+        if np is None:
+            scores = list(self._sure)
+            for number, dot in enumerate(dots):
+                if dot:
+                    scores[number] += self._wide[number] * cosine(number, dot)
+            return sorted(self._texts, key=lambda number: (-round(scores[number], SCORE_DIGITS), places[number]))
+        scores = self._scores(np, dots, cosine)
+        order: list[int] = np.lexsort((np.asarray(places), -np.round(scores, SCORE_DIGITS)))[: len(self)].tolist()
+        return order
+
+    def _scores(self, np: Any, dots: Any, cosine: Callable[..., Any]) -> Any:
+        wide, sure = np.frombuffer(self._wide), np.frombuffer(self._sure)
+        squared = np.frombuffer(self._squares), np.frombuffer(self._firsts), np.frombuffer(self._seconds)
+        near = np.flatnonzero(dots)
+        scores = sure.copy()
+        scores[near] += wide[near] * cosine(near, dots[near], squared, np.sqrt)
+        return scores
+
     def best(self, query: str, limit: int) -> list[TextMatch]:
         """At most ``limit`` texts, best first; texts without a common term have their base score."""
         np = _load_numpy() if self._arrays and len(self) > NUMPY_MIN_TEXTS else None
         dots, cosine = self._dots(query, np)
         if np is None:
             return self._best(dots, cosine, limit)
-        wide, sure = np.frombuffer(self._wide), np.frombuffer(self._sure)
-        squared = np.frombuffer(self._squares), np.frombuffer(self._firsts), np.frombuffer(self._seconds)
-        near = np.flatnonzero(dots)
-        scores = sure.copy()
-        scores[near] += wide[near] * cosine(near, dots[near], squared, np.sqrt)
+        scores = self._scores(np, dots, cosine)
         count = min(limit, len(self))
         top = np.argpartition(-scores, count - 1)[:count] if count else []
         ordered = sorted(map(int, top), key=lambda number: (-scores[number], number))

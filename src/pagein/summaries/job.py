@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pagein.events.messages import Message
+    from pagein.models.writer_account import WriterAccount
     from pagein.summaries.requests import PromptSettings
     from pagein.summaries.spans import Span
     from pagein.summaries.summary import Summary
@@ -57,7 +58,7 @@ class SummaryRange:
 class SummaryJob:
     """Ranges to summarize. ``counter`` is the view's; ``trusted_texts`` are those of the user and the host.
 
-    ``conversation`` is the request that the summarizer has in its cache; empty without one.
+    ``conversation`` is the request that the summarizer has in its cache; empty without one. ``account`` notes what is taken.
     """
 
     ranges: tuple[SummaryRange, ...]
@@ -65,6 +66,7 @@ class SummaryJob:
     pins: tuple[str, ...] = ()
     trusted_texts: tuple[str, ...] = ()
     conversation: tuple[Message, ...] = ()
+    account: WriterAccount | None = None
 
 
 @dataclass(frozen=True, slots=True)

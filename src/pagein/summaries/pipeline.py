@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 
-from pagein.errors import PageinError
+from pagein.errors import ConfigurationError, PageinError
 from pagein.events.handles import range_handle
 from pagein.models.base import ModelRequest, ModelResponse
 from pagein.models.errors import ModelError, ModelOverflow
+from pagein.models.writer_account import account_for, is_own_pause
 from pagein.summaries.fidelity import verify_summary
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob, SummaryRange, SummaryRecord
 from pagein.summaries.merge import merge_all
@@ -37,22 +38,32 @@ def run_job(job: SummaryJob, summarizer: Summarizer) -> JobFlow:
     problem: Exception | None = None
     for part in job.ranges:
         try:
-            records.append((yield from _summarize_range(part, job, summarizer)))
+            with account_for(job.account, summarizer.name):
+                records.append((yield from _summarize_range(part, job, summarizer)))
         except PageinError as error:
-            problem = error
+            problem = _more_telling(problem, error)
             if isinstance(error, ModelError):
                 break
     return JobOutcome(tuple(records), problem)
+
+
+def _more_telling(before: Exception | None, error: Exception) -> Exception:
+    """The error to report: a pause only says that others came before it."""
+    return before if before is not None and is_own_pause(error) else error
 
 
 def _summarize_range(
     part: SummaryRange, job: SummaryJob, summarizer: Summarizer
 ) -> Generator[ModelRequest, ModelResponse, SummaryRecord]:
     settings = summarizer.settings
+    overflow: ModelOverflow | None = None
     for shrinks in range(MAX_SHRINKS + 1):
         # After the conversation if it fits, else piece by piece.
         resume = _resume_request(part.span, job, settings) if shrinks == 0 else None
-        requests = (resume,) if resume else build_requests(part.span, settings, part.previous)
+        try:
+            requests = (resume,) if resume else build_requests(part.span, settings, part.previous)
+        except ConfigurationError as error:
+            raise overflow or error from None
         summaries: list[Summary] = []
         try:
             for request in requests:
@@ -63,6 +74,7 @@ def _summarize_range(
                 ))  # fmt: skip
             break
         except ModelOverflow as error:
+            overflow = error
             if shrinks == MAX_SHRINKS:
                 raise
             settings = _shrink_settings(settings, requests[len(summaries)], error)

@@ -1,22 +1,23 @@
-"""Strict parsing of a model's reply, which is untrusted text, into a summary.
+"""Parsing of a model's reply, which is untrusted text, into a summary: tolerant of its form, strict about its content.
 
-Accepted is one JSON object of the requested shape, alone or in a code fence. Prose around it, other keys, truncated text,
-an echo of the run and a summary longer than its source are rejected; nothing is guessed.
+The form: prose and code fences around the JSON object are cut off, other keys ignored, items that cannot be read left out.
+The content: a truncated reply, an echo of the run and a summary longer than its source are rejected; nothing is guessed.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from pagein.errors import FormatError, PageinError
 from pagein.events.handles import parse_handle
 from pagein.events.identifiers import argument_text
 from pagein.summaries.key_items import split_sentences
 from pagein.summaries.renderer import render_item
+from pagein.summaries.reply_json import UnreadableReply, parse_reply_object
+from pagein.summaries.reply_shape import tidy_shape
 from pagein.summaries.sanitize import normalize_text, one_line
 from pagein.summaries.spans import Span
 from pagein.summaries.summary import SECTIONS, Summary, SummaryItem, TaskItem, summary_from_dict
@@ -37,7 +38,6 @@ ECHO_SHARE, SHINGLE_WORDS, MIN_SHINGLES = 0.7, 8, 24
 """Share of a reply's shingles (runs of so many words) in the span above which it is an echo, and the minimum number of
 shingles for this test. Rules, errors and identifiers are copied on purpose and do not count."""
 
-_FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n?```", re.DOTALL)
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
 
 ItemT = TypeVar("ItemT", bound=SummaryItem)
@@ -69,16 +69,10 @@ def parse_reply(
     be a text of the user or the host, in the span or in ``trusted_texts``; else it becomes its author's decision, so
     that a tool's output cannot make rules. Raises SummaryRejected with the reason.
     """
-    text = _strip_fence(reply)
     if truncated:
         raise SummaryRejected("truncated", "the model stopped at its output limit")
-    try:
-        summary = summary_from_dict(_parse_json(text), author=author)
-    except FormatError as error:
-        raise SummaryRejected("wrong shape", str(error)) from error
-    summary = _demote_unsourced_rules(
-        _sanitize_summary(summary, span, span.first if first is None else first), span, trusted_texts
-    )
+    said = _sanitize_summary(_parse_shape(reply, author), span, span.first if first is None else first)
+    summary = _demote_unsourced_rules(said, span, trusted_texts)
     if summary.is_empty:
         raise SummaryRejected("empty", "it says nothing")
     source = "\n".join(argument_text(quoted.text) if quoted.speaker == "call" else quoted.text for quoted in span.texts)
@@ -92,55 +86,17 @@ def parse_reply(
     return summary
 
 
-def _strip_fence(reply: str) -> str:
-    if len(reply) > MAX_REPLY_CHARS:
-        raise SummaryRejected("longer", f"{len(reply):,} characters; at most {MAX_REPLY_CHARS:,} are read")
-    text = reply.strip().removeprefix("\ufeff").strip()
-    if not text:
-        raise SummaryRejected("empty", "the model answered nothing")
-    if text.startswith("```"):
-        match = _FENCE.fullmatch(text)
-        if match is None:
-            raise SummaryRejected("truncated" if text.count("```") == 1 else "not json", "the code fence is not closed")
-        return match[1].strip()
-    return text
-
-
-def _parse_json(text: str) -> object:
+def _parse_shape(reply: str, author: str) -> Summary:
     try:
-        return json.loads(text, object_pairs_hook=_reject_duplicate_keys, parse_constant=_reject_constant)
-    except json.JSONDecodeError as error:
-        if text.startswith("{") and _is_unclosed(text):
-            raise SummaryRejected("truncated", "the JSON breaks off") from error
-        raise SummaryRejected("not json", f"{error.msg} at character {error.pos} of {len(text)}") from error
-    except (ValueError, RecursionError) as error:
-        raise SummaryRejected("wrong shape", str(error)[:200]) from error
-
-
-def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        # Choosing one of the two would be a guess.
-        raise SummaryRejected("wrong shape", "a key is given twice")
-    return value
-
-
-def _reject_constant(name: str) -> object:
-    raise SummaryRejected("wrong shape", f"{name} is no JSON")
-
-
-def _is_unclosed(text: str) -> bool:
-    """True if an object, a list or a string is not closed at the end."""
-    depth, quoted, escaped = 0, False, False
-    for character in text:
-        if quoted:
-            quoted = escaped or character != '"'
-            escaped = character == "\\" and not escaped
-        elif character == '"':
-            quoted = True
-        else:
-            depth += (character in "{[") - (character in "}]")
-    return quoted or depth > 0
+        fields, dropped = tidy_shape(parse_reply_object(reply, MAX_REPLY_CHARS))
+        summary = summary_from_dict(fields, author=author)
+    except UnreadableReply as error:
+        raise SummaryRejected(error.reason, error.detail) from error
+    except FormatError as error:
+        raise SummaryRejected("wrong shape", str(error)) from error
+    if summary.is_empty and dropped:
+        raise SummaryRejected("wrong shape", f"nothing in it could be read: {', '.join(dropped[:5])}")
+    return summary
 
 
 def _sanitize_summary(summary: Summary, span: Span, first: int) -> Summary:

@@ -182,6 +182,11 @@ class Fold:
             case _:
                 self._add_step(position, body)
 
+    @property
+    def recorded_tokens(self) -> int:
+        """Tokens of all entries, as recorded."""
+        return sum(self._costs.values())
+
     def cost_of(self, first: int, last: int) -> int:
         """Tokens of the entries at positions ``[first, last)``, as recorded."""
         return sum(self._costs.get(position, 0) for position in range(first, last))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.view.layout import Item, lay_out, missing_ending, missing_opening
@@ -15,6 +15,9 @@ from pagein.events.messages import Message
 from pagein.events.steps import SummaryStep
 from pagein.tokens import TokenCounter
 from pagein.tokens.counter import request_tokens
+
+if TYPE_CHECKING:
+    from pagein.models.writer_account import WriterReport
 
 EntryTier = Literal["system", "pin", "user", "whole", "note", "recalled", "facts", "ledger"] | Tier
 """The tier of a view entry: how it came into the view, or which step of compaction replaced it."""
@@ -63,7 +66,8 @@ class OutOfView:
 class Report:
     """An account of every token of the request, and of everything out of view. ``lines`` add up to ``tokens``.
 
-    ``problems`` are failures in the background since the memory was opened, each once.
+    ``problems`` are failures in the background since the memory was opened, each once. ``writers`` are the accounts of
+    the models that wrote summaries and facts. ``facts_left_out`` are facts that mattered and had no room.
     """
 
     tokens: int
@@ -71,6 +75,8 @@ class Report:
     lines: tuple[ReportLine, ...]
     out: tuple[OutOfView, ...]
     problems: tuple[str, ...] = ()
+    writers: tuple[WriterReport, ...] = field(default=(), compare=False)
+    facts_left_out: tuple[OutOfView, ...] = field(default=(), compare=False)
 
     def by_tier(self) -> dict[str, int]:
         """Return the tokens of each tier, largest first."""

@@ -1,14 +1,12 @@
 """Extraction of facts by a model: the request, and the checks of its answer. Texts are quoted as data; the answer is untrusted.
 
-One JSON object of the requested shape is accepted, alone or alone in a code fence. A candidate that lacks a label, is
+Prose and code fences around the JSON object are cut off. A candidate that lacks a label, is
 not sure enough, does not last, or has a name that no text has, is dropped. An answer of another shape is rejected.
 """
 
 from __future__ import annotations
 
 import functools
-import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -22,11 +20,13 @@ from pagein.facts.fact import Fact, FactError, checked_category, checked_confide
 from pagein.facts.owners import Owners
 from pagein.facts.reconcile import FactDraft
 from pagein.facts.settings import Settings
+from pagein.summaries.reply_json import UnreadableReply, parse_reply_object
 from pagein.summaries.sanitize import one_line, sanitize_text
 from pagein.summaries.templates import fill_template
 
 if TYPE_CHECKING:
     from pagein.models import Model, ModelRequest
+    from pagein.models.writer_account import WriterAccount
 
 ANSWER_MAX_TOKENS = 1_500
 """Tokens of the answer with candidates, a short list."""
@@ -40,11 +40,6 @@ MAX_REPLY_CHARS = 100_000
 
 MAX_QUOTE_CHARS = 6_000
 """Characters quoted of one text; head and tail of a longer one."""
-
-_FENCE = re.compile(r"```(?:json|JSON)?[ \t]*\r?\n(.*?)\r?\n?```", re.DOTALL)
-_SECRET = re.compile(
-    r"\b(?:password|passphrase|api[ _-]?key|secret key|private key|access token)\b\s*(?:is|=|:)", re.IGNORECASE
-)
 
 
 class RejectedAnswer(FactError):
@@ -125,10 +120,10 @@ def _accept_candidate(
     """A candidate as a draft. Raises FactError naming the check that failed."""
     if not isinstance(item, dict):
         raise FactError("a candidate is an object")
-    content = checked_content(item.get("content"))
+    content = checked_content(_join_texts(item.get("content")))
     if holds_secret(content):
         raise FactError("it holds a secret")
-    confidence = checked_confidence(item.get("confidence"))
+    confidence = checked_confidence(_as_number(item.get("confidence")))
     if confidence < settings.min_confidence:
         raise FactError(f"confidence {confidence} is below {settings.min_confidence}")
     category = checked_category(item.get("category"), settings.all_categories)
@@ -151,10 +146,20 @@ def _accept_candidate(
     return FactDraft(content, category, confidence, scope, None, None, sources, replaced, author, "extracted")
 
 
+def _join_texts(value: Any) -> Any:
+    return " ".join(value) if isinstance(value, list) and all(isinstance(text, str) for text in value) else value
+
+
+def _as_number(value: Any) -> Any:
+    """The number that a text says, such as 0.9 in quotes; anything else as it is."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def _check_grounded(content: str, utterances: Iterable[Utterance], facts: Iterable[Fact]) -> None:
-    """Raise FactError if the content has a secret, or a number or name that no text has."""
-    if _SECRET.search(content):
-        raise FactError("secrets are not kept")
+    """Raise FactError if the content has a number or a name that no text has."""
     source_text = "\n".join(
         [*(utterance.text for utterance in utterances), *(fact.content for fact in facts)]
     ).casefold()
@@ -165,42 +170,35 @@ def _check_grounded(content: str, utterances: Iterable[Utterance], facts: Iterab
 
 def _handles(item: dict[str, Any]) -> list[str]:
     handles = item.get("handles")
-    return [handle for handle in handles if isinstance(handle, str)] if isinstance(handles, list) else []
+    return [handle for handle in (handles if isinstance(handles, list) else [handles]) if isinstance(handle, str)]
 
 
-def find_contradicted(model: Model, draft: FactDraft, facts: Sequence[Fact]) -> tuple[str, ...] | None:
-    """The ids of the known facts that contradict the draft, by a model; None if it gives no answer."""
+def find_contradicted(
+    model: Model, draft: FactDraft, facts: Sequence[Fact], account: WriterAccount | None = None
+) -> tuple[str, ...] | None:
+    """The ids of the known facts that contradict the draft, by a model; None if it gives no answer, or rests."""
     from pagein.models import ModelError, ModelRequest  # noqa: PLC0415 - where a model is asked
+    from pagein.models.writer_account import account_for  # noqa: PLC0415
 
     values = {"new": one_line(draft.content, MAX_QUOTE_CHARS), "known": _list_facts(facts)}
     ask = ModelRequest.from_text(
         fill_template(_prompt("contradict"), values), system=_prompt("system"), max_tokens=300, timeout=ANSWER_TIMEOUT
     )
     try:
-        listed = _parse_object(model.write(ask).text).get("contradicted")
+        with account_for(account, model.name):
+            listed = _parse_object(model.write(ask).text).get("contradicted")
+            if not isinstance(listed, list):
+                raise RejectedAnswer("contradicted is a list")
     except (ModelError, RejectedAnswer):
-        return None
-    if not isinstance(listed, list):
         return None
     return tuple(fact.id for fact in facts if fact.id in listed)
 
 
 def _parse_object(reply: str) -> dict[str, Any]:
-    if len(reply) > MAX_REPLY_CHARS:
-        raise RejectedAnswer(f"{len(reply):,} characters; at most {MAX_REPLY_CHARS:,} are read")
-    text = reply.strip().removeprefix("\ufeff").strip()
-    fenced = _FENCE.fullmatch(text)
     try:
-        data = json.loads(fenced[1] if fenced else text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise RejectedAnswer(f"not JSON: {str(error)[:200]}") from error
-    if not isinstance(data, dict):
-        raise RejectedAnswer("not one JSON object")
-    return data
-
-
-def _no_constant(name: str) -> object:
-    raise RejectedAnswer(f"{name} is no JSON")
+        return parse_reply_object(reply, MAX_REPLY_CHARS)
+    except UnreadableReply as error:
+        raise RejectedAnswer(str(error)) from error
 
 
 def _list_facts(facts: Sequence[Fact]) -> str:

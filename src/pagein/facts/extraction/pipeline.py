@@ -15,7 +15,7 @@ from pagein.errors import PageinError
 from pagein.events.entries import FactRemoved, FactScope, FactsExtracted, Observed, Source
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.steps import ActionStep, TaskStep, as_text
-from pagein.facts.contradiction import is_contrary
+from pagein.facts.contradiction import is_corrected_by
 from pagein.facts.extraction.model import ExtractionAnswer, RejectedAnswer, extraction_request, parse_answer
 from pagein.facts.extraction.rules import FactCandidate, Utterance, find_candidates
 from pagein.facts.fact import Fact, parse_fact_id
@@ -157,14 +157,17 @@ class FactExtraction:
     def _ask_model(
         self, model: Model, utterances: Sequence[Utterance], read: ReadEntries, start: int
     ) -> ExtractionAnswer:
+        from pagein.models.writer_account import account_for  # noqa: PLC0415 - where a model is asked
+
         facts = self._facts
         before, _ = _read_span(list(read(max(0, start - CONTEXT_ENTRIES), start)), facts, start)
         text = "\n".join(utterance.text for utterance in utterances)
         known_facts = [utterance.fact for utterance in facts.nearest(text, MAX_KNOWN_FACTS)]
-        reply = model.write(extraction_request(utterances, before, known_facts, facts.settings, facts.owners))
-        if reply.finish == "length":
-            raise RejectedAnswer("the answer was cut at its limit")
-        return parse_answer(reply.text, utterances, known_facts, facts.settings, facts.owners, model.name)
+        with account_for(facts.account, model.name):
+            reply = model.write(extraction_request(utterances, before, known_facts, facts.settings, facts.owners))
+            if reply.finish == "length":
+                raise RejectedAnswer("the answer was cut at its limit")
+            return parse_answer(reply.text, utterances, known_facts, facts.settings, facts.owners, model.name)
 
     def _apply_rules(self, utterances: Sequence[Utterance]) -> tuple[FactDraft, ...]:
         facts = self._facts
@@ -186,7 +189,9 @@ class FactExtraction:
         if not candidate.corrects:
             return draft
         like = (fact.fact for fact in self._facts.nearest(candidate.content, MAX_KNOWN_FACTS))
-        older = tuple(fact.id for fact in like if fact.scope == scope and is_contrary(candidate.content, fact.content))
+        older = tuple(
+            fact.id for fact in like if fact.scope == scope and is_corrected_by(candidate.content, fact.content)
+        )
         return replace(draft, supersedes=older, reason="the user corrected it")
 
     def _record_drafts(self, drafts: Sequence[FactDraft], stop: int, author: str) -> tuple[Fact, ...]:

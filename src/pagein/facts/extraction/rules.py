@@ -1,25 +1,30 @@
 """Extraction of facts by rules: explicit statements of the user.
 
-"Remember that ...", "always ..." and "never ...", "my X is Y", "I prefer ...", "actually, X is Y" (English). Questions,
-quotations, code, pasted mails and documents, secrets, and orders for the moment ("always" within a longer clause, "remember to reply") give nothing.
+"Remember that ...", "always ..." and "never ...", "my X is Y", "actually, X is Y" (English), and what people say of
+themselves (``first_person``). Questions, quotations, code, pasted mails and
+documents, secrets, and orders for the moment ("always" within a longer clause,
+"remember to reply") give nothing.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pagein.context.ledger.own_words import clip_middle, strip_foreign_text
+from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.events.entries import Source
 from pagein.events.secrets import holds_secret
+from pagein.facts.extraction.first_person import PersonalStatement, find_personal_statement
 from pagein.facts.fact import FactError, checked_content
 
 MAX_SENTENCE_CHARS = 400
 """Characters of a sentence; a longer one states more than a fact."""
 
+PERSONAL_CONFIDENCE = 0.85
+"""Confidence in what people say of themselves."""
+
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])|\n+")
 _DOCUMENT = re.compile(
     r"^#{1,6} \S|^[^\n]*(?:\bwr[oi]te|\bécrit|\bschr(?:ei|ie)b|\bescrib|\bescreveu|\bscri(?:ve|tto|sse)|\bschre[ei]f"
     r"|\bnapisa|написал|пишет|写道|書い|썼|كتب|लिखा|\byazd)[^\n:\uff1a]*[:\uff1a][ \t]*$",
@@ -28,7 +33,7 @@ _DOCUMENT = re.compile(
 """A heading of a document, or a line that says that somebody wrote what follows: no fact is taken from there on."""
 
 _LEAD = re.compile(
-    r"^(?:(?:please|ok(?:ay)?|so|and|also|btw|by the way|note|note that|hey|hi|for the record|from now on|in future|"
+    r"^(?:(?:please|ok(?:ay)?|so|and|also|btw|by the way|note|note that|hey|hi|oh|well|yeah|yes|sure|speaking of which|to be honest|honestly|for the record|from now on|in future|"
     r"going forward|as a rule|important)\b[,:]?\s+|[-*\u2022]\s+|\d+[.)]\s+)+",
     re.IGNORECASE,
 )
@@ -41,18 +46,18 @@ _MOMENT = (
 )
 """Subjects of "my X is" that last for a moment."""
 
-_PASSING = r"(?:not\b|that\b|to\b|how\b|why\b|what\b|whether\b|if\b|broken|failing|down\b|slow\b|stuck|fine\b|good\b|ok\b|here\b|done\b|ready\b)"
+_PASSING = r"(?:not\b|that\b|to\b|still\b|getting\b|too\b|open\b|closed\b|really\b|so\b|pretty\b|on\b|my\b|going\b|like\b|always\b|well\b|doing\b|an? (?:bit|little|lot|mess)\b|very\b|how\b|why\b|what\b|whether\b|if\b|broken|failing|down\b|slow\b|stuck|fine\b|good\b|ok\b|here\b|done\b|ready\b)"
 """Predicates of "my X is" that last for a moment."""
 
 _RULES: tuple[tuple[re.Pattern[str], str, float], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), category, confidence)
     for pattern, category, confidence in (
         (r"^(?:remember|keep in mind|don['\u2019]t forget|do not forget)\s*(?:that\b|:)\s*(?P<fact>.{6,})$", "context", 0.95),
-        (r"^(?P<fact>(?:always|never)\s+[a-z]{2,}\b.{3,})$", "constraint", 0.9),
+        (r"^(?P<fact>(?:always|never)\s+(?!(?:been|wanted|loved|thought|knew|mind|nice|good|great|happy|fun|glad|so|really|heard|had|seen|tried|said)\b)[a-z]{2,}\b.{3,})$", "constraint", 0.9),
         (r"^(?P<fact>(?:do not|don['\u2019]t|you must not|you must never)\s+ever\s+.{4,})$", "constraint", 0.9),
         (r"^(?P<fact>my (?!" + _MOMENT + r")[\w'\u2019-]+(?: [\w'\u2019-]+){0,3} is (?!" + _PASSING + r")\S.*)$", "knowledge", 0.85),
         (r"^(?P<fact>i(?: really| strongly| generally| usually| always)? prefer\s+.{3,})$", "preference", 0.85),
-        (r"^(?P<fact>i(?: always| never)\s+(?:use|write|work|want|run|read|deploy|test|eat|drink)\b.{2,})$", "preference", 0.85),
+        (r"^(?P<fact>i(?: always| never)\s+(?:use|write|work|run|read|deploy|test|eat|drink)\b.{2,})$", "preference", 0.85),
         (r"^(?P<fact>i(?:['\u2019]m| am) allergic to\s+.{3,})$", "constraint", 0.9),
     )
 )  # fmt: skip
@@ -90,39 +95,51 @@ def find_candidates(utterances: Iterable[Utterance]) -> tuple[FactCandidate, ...
 
 
 def _candidates_in(utterance: Utterance) -> Iterator[FactCandidate]:
-    text = clip_middle(_FENCE.sub("\n", utterance.text))
+    text = _FENCE.sub("\n", utterance.text)
     if (document := _DOCUMENT.search(text)) is not None:
         text = text[: document.start()]
-    text = strip_foreign_text(text)
-    quoting = False
-    for line in text.splitlines():
-        opened, quoting = quoting, quoting ^ (line.count('"') % 2 == 1)
-        if opened or quoting or line.startswith(("    ", "\t")) or line.lstrip().startswith(">"):
-            continue  # quotations and code are not the user's own statements
-        for sentence in _SENTENCE.split(line):
-            if (candidate := _candidate_from(sentence.strip(), utterance.source)) is not None:
-                yield candidate
+    for sentence in own_sentences(text):
+        if (candidate := _candidate_from(sentence, utterance.source)) is not None:
+            yield candidate
 
 
-def _candidate_from(sentence: str, source: Source) -> FactCandidate | None:
-    if not 8 <= len(sentence) <= MAX_SENTENCE_CHARS or sentence.endswith("?") or _FOR_NOW.search(sentence):
+def _candidate_from(sentence: OwnSentence, source: Source) -> FactCandidate | None:
+    text, is_momentary = sentence.text, bool(_FOR_NOW.search(sentence.text))
+    if not 8 <= len(text) <= MAX_SENTENCE_CHARS:
         return None
-    if holds_secret(sentence):
+    if holds_secret(text):
         return None
-    plain = _LEAD.sub("", sentence)
+    is_plain = sentence.masked == text and not is_momentary and not text.endswith("?")
+    plain = _LEAD.sub("", text)
     corrected = _CORRECTS.sub("", plain)
     corrects = corrected != plain
-    for pattern, category, confidence in _RULES:
+    for pattern, category, confidence in _RULES if is_plain else ():
         if (match := pattern.match(corrected)) is not None:
-            try:
-                content = checked_content(match["fact"].strip().rstrip(".!"))
-            except FactError:
-                return None
-            kind = "correction" if corrects and category not in ("constraint", "preference") else category
-            return FactCandidate(
-                content[:1].upper() + content[1:], _category_of(content, kind), confidence, source, corrects
-            )
-    return None
+            return _candidate(match["fact"], category, confidence, source, corrects=corrects)
+    said = _find_personal(sentence)
+    if said is None or (is_momentary and said.category != "knowledge"):
+        return None
+    corrects = corrects or said.category == "correction"
+    return _candidate(said.text, said.category, PERSONAL_CONFIDENCE, source, corrects=corrects)
+
+
+def _find_personal(sentence: OwnSentence) -> PersonalStatement | None:
+    """What the sentence says of the speaker, in its own words; what it quotes says nothing."""
+    masked = sentence.masked.replace("\u2019", "'").replace("\x00", "_")
+    plain = _LEAD.sub("", masked)
+    said = find_personal_statement(_CORRECTS.sub("", plain)) or find_personal_statement(plain)
+    if said is None or (at := masked.find(said.text)) < 0:
+        return None
+    return replace(said, text=sentence.text[at : at + len(said.text)])
+
+
+def _candidate(text: str, category: str, confidence: float, source: Source, *, corrects: bool) -> FactCandidate | None:
+    try:
+        content = checked_content(text.strip().rstrip(".!"))
+    except FactError:
+        return None
+    kind = "correction" if corrects and category not in ("constraint", "preference") else category
+    return FactCandidate(content[:1].upper() + content[1:], _category_of(content, kind), confidence, source, corrects)
 
 
 def _category_of(content: str, category: str) -> str:

@@ -19,6 +19,7 @@ from pagein.models.base import AsyncModel, Model, ModelRequest, ModelResponse
 from pagein.models.deadlines import call_with_deadline
 from pagein.models.errors import ModelCancelled, ModelUnavailable
 from pagein.models.retrying import RetryingModel
+from pagein.models.writer_account import WriterAccount
 
 _POLL_SECONDS = 0.05
 
@@ -129,10 +130,15 @@ class BackgroundModel:
     """
 
     def __init__(
-        self, model: Model | AsyncModel, cancelled: threading.Event, loop: asyncio.AbstractEventLoop | None = None
+        self,
+        model: Model | AsyncModel,
+        cancelled: threading.Event,
+        loop: asyncio.AbstractEventLoop | None,
+        account: WriterAccount | None,
     ) -> None:
         retrying = RetryingModel(model, sleep=cancelled.wait, is_cancelled=cancelled.is_set)
-        self._model = model if isinstance(model, RetryingModel) else retrying
+        with_retries = model if isinstance(model, RetryingModel) else retrying
+        self._model = with_retries if account is None else with_retries.limited_by(account)
         self._cancelled, self._loop = cancelled, loop
         self.name, self.window = model.name, model.window
 

@@ -11,6 +11,7 @@ from pagein.memory.background.worker_thread import END_SECONDS, WorkerThread
 from pagein.models.base import AsyncModel, Model, ModelRequest, ModelResponse
 from pagein.models.deadlines import acall_model, call_model, call_with_deadline
 from pagein.models.retrying import RetryingModel
+from pagein.models.writer_account import WriterAccount
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob
 from pagein.summaries.pipeline import run_job
 
@@ -24,18 +25,19 @@ DEADLINE_GRACE = 2
 """Seconds after a request's own timeout at which the wait for its model ends."""
 
 
-def with_retries(model: Model | AsyncModel) -> Model | AsyncModel:
-    """The model with retries around it, unless it has them."""
-    return model if isinstance(model, RetryingModel) else RetryingModel(model)
+def with_retries(model: Model | AsyncModel, account: WriterAccount | None) -> RetryingModel:
+    """The model with retries around it, unless it has them; its attempts are charged to the account."""
+    retrying = model if isinstance(model, RetryingModel) else RetryingModel(model)
+    return retrying if account is None else retrying.limited_by(account)
 
 
 class SummaryThread:
     """Writes summaries in a thread. A cancelled job ends before the next one starts."""
 
-    def __init__(self, model: Model | AsyncModel, summarizer: Summarizer) -> None:
+    def __init__(self, model: Model | AsyncModel, summarizer: Summarizer, account: WriterAccount | None) -> None:
         if not callable(getattr(model, "write", None)):
             raise ConfigurationError(f"{model.name} can only be awaited: use it with AsyncAgentMemory")
-        self._model, self._summarizer = with_retries(model), summarizer
+        self._model, self._summarizer = with_retries(model, account), summarizer
         self._worker: WorkerThread[JobOutcome] | None = None
         self._cancelled_worker: WorkerThread[JobOutcome] | None = None
 
@@ -89,8 +91,8 @@ class SummaryThread:
 class SummaryTask:
     """Writes summaries in a task of the running loop. A cancelled job ends before the next one starts."""
 
-    def __init__(self, model: Model | AsyncModel, summarizer: Summarizer) -> None:
-        self._model, self._summarizer = with_retries(model), summarizer
+    def __init__(self, model: Model | AsyncModel, summarizer: Summarizer, account: WriterAccount | None) -> None:
+        self._model, self._summarizer = with_retries(model, account), summarizer
         self._task: asyncio.Task[JobOutcome] | None = None
         self._cancelled_task: asyncio.Task[JobOutcome] | None = None
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pagein.errors import ConfigurationError
@@ -15,6 +16,23 @@ from pagein.memory.config.keys import KEYS, PREFIX, SECTIONS, SHORT, Key, Value
 from pagein.models.environment import REDACTED, redact_keys
 
 FILE_NAME, PROJECT_FILE_NAME = "pagein.toml", "pyproject.toml"
+
+OTHER_SECTION = "memory"
+OTHER_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "similarity_weight": "facts.weights.similarity",
+        "confidence_weight": "facts.weights.confidence",
+        "enabled": "facts.enabled",
+        "injection_enabled": "facts.enabled",
+        "debounce_seconds": "facts.debounce",
+        "max_facts": "facts.capacity.max_facts",
+        "fact_confidence_threshold": "facts.min_confidence",
+        "max_injection_tokens": "facts.max_injection_tokens",
+        "model_name": "summarizer.model",
+        "token_limit": "budget.window",
+    }
+)
+"""Keys by the names that other systems have for them, such as deer-flow's ``memory.similarity_weight``."""
 
 RESERVED_VARIABLES = ("PAGEIN_CACHE", "PAGEIN_KEY", "PAGEIN_POSTGRES", "PAGEIN_PROFILE")
 """Variables that are no option: those of the tests, and the key of encrypted logs."""
@@ -115,7 +133,8 @@ def _iter_keys(tables: Mapping[str, Any], prefix: str, source: str) -> Iterator[
         elif name in SECTIONS:
             raise ConfigurationError(f"{source}: {name} is a table, [{name}], not {_show_value(value)}")
         else:
-            raise ConfigurationError(f"{source}: {_describe_unknown(name)}")
+            inner = next(iter(value), "") if name == OTHER_SECTION and isinstance(value, dict) else ""
+            raise ConfigurationError(f"{source}: {_describe_unknown(f'{name}.{inner}' if inner else name)}")
 
 
 def _read_environment(
@@ -169,6 +188,8 @@ def _describe_unknown(name: str) -> str:
     if name in {"tool", "pagein"}:
         return f"{shown_name}: write the keys of a {FILE_NAME} at its top, without [tool.pagein]"
     name = name.lower()
+    if (ours := OTHER_NAMES.get(name.removeprefix(f"{OTHER_SECTION}."))) is not None:
+        return f"unknown key {shown_name}: here it is {ours!r}"
     near = get_close_matches(name, (*KEYS, *SECTIONS), n=1, cutoff=0.6)
     if not near:
         by_last_part = {key_name.rpartition(".")[2]: key_name for key_name in reversed(tuple(KEYS))}

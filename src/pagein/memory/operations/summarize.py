@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from pagein.context.compaction.apply import check_plan
@@ -25,6 +26,10 @@ SOURCE_SHARE_OF_REQUEST = 0.7
 REBUILD_COST_FACTOR = 4
 """Times the cost of the new steps up to which a summary is rebuilt from its whole source, not merged with the one before.
 Merging by code loses only the model's second look; rebuilding at every compaction would ask for the run again and again."""
+
+QUOTED_SOURCE_FACTOR, REQUEST_OVERHEAD_TOKENS = 2.0, 1_000
+"""Tokens of a request for each token of its source, with its quotes and another model's counter, and those of its prompt:
+what a job is expected to cost. What it may cost is reserved when it is asked."""
 
 RETRY_GROWTH_SHARE = 0.1
 """Share of the limit by which the view grows before another job starts ahead of time, after one that gave nothing."""
@@ -53,9 +58,11 @@ def plan_ahead(run: RunState, view: View) -> Plan | None:
 
 def start_summary(run: RunState, view: View, replacements: Sequence[Replacement]) -> Flow[bool]:
     """Start a job for the ranges of long summaries, and of the replacements; False if there is nothing to write."""
-    summarizer = run.summaries.summarizer
-    if summarizer is None:
+    summarizer, writers = run.summaries.summarizer, run.writers
+    if summarizer is None or (writers is not None and writers.summaries.resting_seconds):
         return False
+    if writers is not None:
+        writers.allow(run.fold.recorded_tokens)
     from pagein.summaries.records import long_summaries  # noqa: PLC0415 - loads where a model writes
 
     ranges = []
@@ -69,20 +76,31 @@ def start_summary(run: RunState, view: View, replacements: Sequence[Replacement]
             run.counter,
             tuple(run.fold.pinned.values()),
             tuple(_trusted_texts(view)),
-            view.messages() if summarizer.holds_run else (),
+            view.messages() if summarizer.holds_run and view.tokens <= _affordable_tokens(run, summarizer) else (),
+            None if writers is None else writers.summaries,
         )
         yield from BeginJob(run.summaries.job)
     return bool(ranges)
 
 
 def _range_to_write(run: RunState, summarizer: Summarizer, first: int, last: int) -> Flow[SummaryRange | None]:
-    """The part of a range that no record covers, or all of it if rebuilding is cheap; None if it is not worth a request."""
+    """The part of a range that no record covers, or all of it if rebuilding is cheap; None if it is not worth a request.
+
+    It ends early where the whole of it would cost more than the model may spend.
+    """
     from pagein.summaries.records import MIN_SOURCE_TOKENS, chain_records, merge_records  # noqa: PLC0415
 
     chain = chain_records([*run.log.summaries, *run.summaries.records], first, last)
     start = chain[-1].last if chain else first
-    if chain and _is_worth_rebuilding(run, summarizer, first, start, last):
+    max_source = _affordable_tokens(run, summarizer) / QUOTED_SOURCE_FACTOR
+    if (
+        chain
+        and run.fold.cost_of(first, last) <= max_source
+        and _is_worth_rebuilding(run, summarizer, first, start, last)
+    ):
         start = first
+    while start < last and run.fold.cost_of(start, last) > max_source:
+        last -= max(1, (last - start) // 8)
     if start >= last or (start, last) in run.summaries.requested:
         return None
     if run.fold.cost_of(start, last) < MIN_SOURCE_TOKENS:
@@ -92,6 +110,12 @@ def _range_to_write(run: RunState, summarizer: Summarizer, first: int, last: int
     if not span.texts:
         return None
     return SummaryRange(first, last, span, merge_records(chain).summary if start > first else None)
+
+
+def _affordable_tokens(run: RunState, summarizer: Summarizer) -> float:
+    """Tokens beside prompt and answer that a request may have."""
+    left = None if run.writers is None else run.writers.tokens_left
+    return inf if left is None else left - REQUEST_OVERHEAD_TOKENS - summarizer.settings.output_tokens
 
 
 def _is_worth_rebuilding(run: RunState, summarizer: Summarizer, first: int, start: int, last: int) -> bool:
