@@ -319,9 +319,9 @@ class Facts:
             self._note_left_out(ranked, set(block.ids), limits)
             return block
 
-    def _relevant(self, context: str) -> list[RankedFact]:
+    def _relevant(self, context: str) -> Sequence[RankedFact]:
         """The facts that matter to a context, best first: those of the guaranteed categories, and those near enough to it."""
-        sure, ranked = self.settings.guaranteed, list(self.rank(context))
+        sure, ranked = self.settings.guaranteed, self.rank(context)
         if len(set(fact_terms(context))) < MIN_TOPIC_TERMS:
             return ranked
         return [item for item in ranked if item.similarity >= RELEVANCE_FLOOR or item.fact.category in sure]

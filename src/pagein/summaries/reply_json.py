@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pagein.errors import PageinError
@@ -89,10 +89,7 @@ def _reject_constant(name: str) -> object:
     raise UnreadableReply("wrong shape", f"{name} is no JSON")
 
 
-_HOOKS: dict[str, Callable[..., Any]] = {
-    "object_pairs_hook": _reject_duplicate_keys,
-    "parse_constant": _reject_constant,
-}
+_HOOKS: dict[str, Any] = {"object_pairs_hook": _reject_duplicate_keys, "parse_constant": _reject_constant}
 
 
 def is_unclosed(text: str) -> bool:
