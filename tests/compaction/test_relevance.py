@@ -105,3 +105,28 @@ def test_rare_words_count_most():
         :2
     ]
     assert 0 < near < far <= 1
+
+
+def test_the_embedder_of_a_memory_reaches_its_policy_and_embeds_each_text_once():
+    class Counting:
+        name, dimension = "counting", 2
+
+        def __init__(self):
+            self.texts = []
+
+        def embed(self, texts):
+            self.texts += texts
+            return [(1.0, float(len(text) % 7)) for text in texts]
+
+    for policy, embeds in (("relevance", True), (Relevance(embedder=Counting()), False), ("window", False)):
+        embedder = Counting()
+        with AgentMemory.open(":memory:", policy=policy, embedder=embedder, budget=2_000, page_in=0) as memory:
+            for number in range(40):
+                call = ToolCall(f"c{number}", "look", "{}")
+                seen = Observation(call.id, f"line {number} of the file\n" * 20)
+                memory.record(TaskStep(f"Look at {number}."), ActionStep(f"I look at {number}.", (call,), (seen,)))
+                memory.view()
+            assert memory.verify().ok
+        steps = [text for text in embedder.texts if text.startswith("I look")]
+        assert bool(steps) == embeds
+        assert len(steps) == len(set(steps))

@@ -65,6 +65,7 @@ from pagein.memory.options import (
     model_name,
     policy_name,
     resolve_embedder,
+    with_embedder,
 )
 from pagein.memory.requests import (
     NO_FILTER,
@@ -128,6 +129,8 @@ class MemoryRuntime:
         self.log: StoredLog = log
         self.clock = options.get("clock", time.time)
         embedder = resolve_embedder(options)
+        if embedder is not None:
+            self.state.policy = with_embedder(self.state.policy, embedder)
         self.search = SearchRuntime(log, embedder)
         self.writers = self.state.writers
         names = {"user": options.get("user"), "project": options.get("project"), "task": options.get("task")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
@@ -247,6 +248,16 @@ def _build_summarizer(model: AnyModel, options: Options) -> Summarizer:
         load_prompts(options.get("prompts")), counter, window, min(SUMMARY_MAX_TOKENS, window // 4)
     )
     return Summarizer(model.name, settings, holds_run=options.get("summarizer") is None)
+
+
+def with_embedder(policy: Policy, embedder: Embedder) -> Policy:
+    """The policy with this embedder, where it compares steps and has none of its own."""
+    from pagein.context.compaction.policies.relevance import Relevance  # noqa: PLC0415 - loads where an embedder is given
+    from pagein.context.compaction.policies.tiers import Tiers  # noqa: PLC0415
+
+    if isinstance(policy, Relevance | Tiers) and policy.embedder is None:
+        return replace(policy, embedder=embedder)
+    return policy
 
 
 def resolve_embedder(options: Options) -> Embedder | None:

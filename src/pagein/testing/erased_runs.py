@@ -91,7 +91,7 @@ class Player:
         model = ScriptedModel() if self.run.seed % 3 == 0 else None
         budget = (700, 1_100, 2_500)[self.run.seed % 7 % 3]
         return AgentMemory.open(
-            self.url, budget=budget, policy=self.run.way, user="ann", summarizer=model, **self.store_options
+            self.url, budget=budget, policy=self.run.way, user="ann", summarizer=model, spend=None, **self.store_options
         )
 
     # Canaries

@@ -102,7 +102,9 @@ class WatchedMemory(RuleBasedStateMachine):
 
     def _open(self) -> AgentMemory:
         self._smallest_limit = min(self._smallest_limit, self.budget.limit)
-        return self._open_another(**Options(policy=self.policy(), summarizer=self.summary_model()) | self.options())
+        return self._open_another(
+            **Options(policy=self.policy(), summarizer=self.summary_model(), spend=None) | self.options()
+        )
 
     def _open_another(self, *, quick: bool = True, **options: Unpack[Options]) -> AgentMemory:
         """Open another memory of the run, on its current branch; without ``quick``, without a snapshot."""
