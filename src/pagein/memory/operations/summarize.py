@@ -27,7 +27,7 @@ REBUILD_COST_FACTOR = 4
 """Times the cost of the new steps up to which a summary is rebuilt from its whole source, not merged with the one before.
 Merging by code loses only the model's second look; rebuilding at every compaction would ask for the run again and again."""
 
-QUOTED_SOURCE_FACTOR, REQUEST_OVERHEAD_TOKENS = 2.0, 1_000
+QUOTED_SOURCE_FACTOR, REQUEST_OVERHEAD_TOKENS = 2.5, 1_800
 """Tokens of a request for each token of its source, with its quotes and another model's counter, and those of its prompt:
 what a job is expected to cost. What it may cost is reserved when it is asked."""
 
