@@ -1,0 +1,77 @@
+"""The README's links and loop are the repository's, each example is listed and runs offline, the pictures are drawn."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+LOOP = ROOT / "examples" / "openai_loop.py"
+
+
+def run_loop(folder: Path, *options: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, LOOP, "--offline", *options],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_loop_of_the_readme_is_the_examples():
+    source = LOOP.read_text()
+    loop = source[source.index("def run_agent") : source.index("def answer_offline")].strip()
+    assert loop in README
+
+
+def test_the_loop_goes_on_after_a_crash_and_answers_from_page_three(tmp_path):
+    assert run_loop(tmp_path, "--crash", "9").returncode == 137
+    done = run_loop(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "11 steps were recorded before" in done.stdout
+    assert "signed by Ada Ferrante-Okafor" in done.stdout
+    assert "0 over the window, 0 illegal" in done.stdout
+
+
+def test_links_of_the_readme_are_absolute_and_lead_to_files():
+    base = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
+    raw = base.replace("github.com", "raw.githubusercontent.com")
+    for link in re.findall(r"\]\(([^)]+)\)", README):
+        assert link.startswith("https://"), link
+        for prefix in (f"{base}/blob/main/", f"{raw}/main/"):
+            if link.startswith(prefix):
+                path, _, anchor = link.removeprefix(prefix).partition("#")
+                assert (ROOT / path).exists(), link
+                assert not anchor or anchor in anchors(ROOT / path), link
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name}: {link}"
+        assert not anchor or anchor in anchors(target), f"{page.name}: {link}"
+
+
+def test_the_pictures_are_as_their_source_draws_them():
+    spec = spec_from_file_location("draw", ROOT / "docs" / "images" / "draw.py")
+    draw = sys.modules["draw"] = module_from_spec(spec)
+    spec.loader.exec_module(draw)
+    for name, picture in draw.PICTURES.items():
+        assert (draw.FOLDER / f"{name}.svg").read_text() == picture(), f"run {spec.origin}"
