@@ -29,6 +29,10 @@ soak:
     pytest benchmarks/soak
     python -m benchmarks crash --kills 1000
 
+# Claude Code, Codex and opencode through the proxy: pinned versions from npm, skipped loudly where it is not reached.
+clients:
+    pytest -rs -n 0 benchmarks/soak/test_clients.py
+
 # What the shape test counts: names, docstrings, sizes, files entered.
 shape:
     python -m tests._support.shape

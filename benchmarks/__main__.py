@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cyclopts import App
 
-from benchmarks.cli import degrade, durability, facts, frameworks, recall, speed, summaries
+from benchmarks.cli import clients, degrade, durability, facts, frameworks, recall, speed, summaries
 from pagein.cli import bench, new_app, run_app
 
 
@@ -24,6 +24,7 @@ def build_app() -> App:
         durability.load,
         recall.search,
         frameworks.frameworks,
+        clients.clients,
     ):
         benchmarks.command(command)
     benchmarks.command(facts.measure, name="facts")

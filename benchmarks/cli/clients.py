@@ -1,0 +1,42 @@
+"""``python -m benchmarks clients``: real agents through the proxy."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from benchmarks.clients import WINDOWS, NotInstalled, install, run_client
+from pagein.cli import _output
+from pagein.errors import ConfigurationError
+from pagein.server.clients import Client
+
+
+def clients(
+    *names: Annotated[Client, Parameter(help="The agents: claude, codex, opencode. Default: all.")],
+    calls: Annotated[int, Parameter(help="Calls of a tool in each run.")] = 100,
+    window: Annotated[int | None, Parameter(help="Window in tokens. Default: one for each client.")] = None,
+    direct: Annotated[bool, Parameter(help="Run each directly, too, for the ratio of prices.")] = True,
+) -> int:
+    """Run Claude Code, Codex and opencode against a scripted provider, directly and through the proxy."""
+    try:
+        packages = install()
+    except NotInstalled as error:
+        raise ConfigurationError(str(error)) from None
+    table = _output.new_table(
+        f"{calls} calls", "", "exit", "requests", "over", "illegal", "compact", "price", "prefix", "p50 ms", "p95 ms"
+    )
+    for name in names or tuple(WINDOWS):
+        plain = 0.0
+        for proxied in (False, True) if direct else (True,):
+            run = run_client(name, packages, calls=calls, window=window or WINDOWS[name], proxied=proxied)
+            price = run.price / max(1, run.calls)
+            plain = plain or price
+            middle, late = (f"{seconds * 1_000:.0f}" if proxied else "" for seconds in run.measures.percentiles)
+            table.add_row(
+                f"{name}{', proxied' if proxied else ''}", str(run.exit_code), str(run.measures.requests),
+                str(run.measures.over), str(run.measures.illegal), str(run.compactions), f"{price / plain:.2f}",
+                f"{run.measures.prefix:.2f}", middle, late,
+            )  # fmt: skip
+    _output.console().print(table)
+    return 0

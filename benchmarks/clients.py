@@ -1,0 +1,181 @@
+"""Real agents against the scripted provider, directly and through the proxy: Claude Code, Codex and opencode from npm.
+
+Each is installed once, pinned, in the user's cache. It reads files with its own shell tool, as the provider's script asks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagein.server import ServerApp, ServerSettings
+from pagein.server.clients import Client
+from pagein.testing.provider import ScriptedProvider, ToolLoop, serve_app
+from pagein.testing.provider.agent import RunMeasures, measure_run
+
+PINNED: Mapping[str, str] = {
+    "@anthropic-ai/claude-code": "2.1.197",
+    "@openai/codex": "0.169.0",
+    "opencode-ai": "1.18.33",
+}
+TASK = "Read every file f1.txt, f2.txt and so on, one at a time."
+RESULT_CHARS = 5_000
+SUMMARY_TOKENS = 1_500
+"""Tokens that a client's own summary is counted for: the script's is two words long."""
+
+_TOOLS: Mapping[Client, tuple[str, str]] = {
+    "claude": ("Bash", "command"), "codex": ("exec_command", "cmd"), "opencode": ("bash", "command"),
+}  # fmt: skip
+WINDOWS: Mapping[Client, int] = {"claude": 45_000, "codex": 30_000, "opencode": 30_000}
+
+
+class NotInstalled(Exception):
+    """The clients cannot be installed: npm is not there, or it does not reach its registry."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRun:
+    """One run of a client: its exit code (None for one that did not end), the calls it made, and its measures."""
+
+    exit_code: int | None
+    calls: int
+    compactions: int
+    seconds: float
+    measures: RunMeasures
+    end: str
+    failures: int = 0
+    runs: tuple[str, ...] = ()
+
+    @property
+    def price(self) -> float:
+        """The price of all input, the client's own summaries counted at their usual length."""
+        return self.measures.price + SUMMARY_TOKENS * self.compactions
+
+
+def install() -> Path:
+    """Install the pinned clients, once; return the folder of their packages. Raises NotInstalled."""
+    npm = shutil.which("npm")
+    base = os.environ.get("PAGEIN_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    versions = "-".join(PINNED.values())
+    folder = Path(base) / "pagein" / f"clients-{versions}"
+    packages = folder / "node_modules"
+    if (folder / "installed").exists():
+        return packages
+    if npm is None:
+        raise NotInstalled("there is no npm")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": PINNED}))
+    done = subprocess.run(  # noqa: S603 - pinned packages, in a folder of their own
+        [npm, "install", "--no-audit", "--no-fund"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    if done.returncode:
+        raise NotInstalled(f"npm install failed: {done.stderr.strip()[-300:]}")
+    (folder / "installed").touch()
+    return packages
+
+
+def run_client(
+    client: Client, packages: Path, *, calls: int, window: int, proxied: bool, timeout: float = 600
+) -> ClientRun:
+    """Run a client to its end against the scripted provider, through the proxy if asked."""
+    tool, key = _TOOLS[client]
+    loop = ToolLoop(
+        calls, tool=tool, arguments=lambda number: {key: f"cat f{number}.txt", "description": "Read a file"}
+    )
+    provider = ScriptedProvider(loop, window=window, spelling="anthropic" if client == "claude" else "openai")
+    with tempfile.TemporaryDirectory() as folder, serve_app(provider) as direct:
+        place = Path(folder)
+        app = ServerApp(ServerSettings(str(place / "runs.db"), {"default": direct}, window=window))
+        with serve_app(app) as url:
+            command, environment = _prepare(client, packages, place, url if proxied else direct, window, calls)
+            started = time.monotonic()
+            code, text = _run(command, place / "repo", environment, timeout)
+            seconds = time.monotonic() - started
+        measures = measure_run(provider.received, window, tuple(app.metrics.newest_added))
+        failures = sum(count for (name, _), count in app.metrics.counts.items() if name == "failures")
+        return ClientRun(
+            code, loop.made, provider.compactions, seconds, measures, text, failures, tuple(app.metrics.runs)
+        )
+
+
+def _run(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float
+) -> tuple[int | None, str]:
+    try:
+        done = subprocess.run(  # noqa: S603 - the pinned clients
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return None, ""
+    return done.returncode, (done.stdout + done.stderr)[-2_000:]
+
+
+def _prepare(
+    client: Client, packages: Path, place: Path, url: str, window: int, calls: int
+) -> tuple[list[str], dict[str, str]]:
+    """Make a home and a folder of files; return the client's command and environment."""
+    home, repo = place / "home", place / "repo"
+    home.mkdir()
+    repo.mkdir()
+    for number in range(1, calls + 2):
+        line = f"lorem ipsum dolor sit amet {number}\n"
+        text = f"file {number}: handler_{number} = lookup_{number * 7}\n" + line * (RESULT_CHARS // len(line) + 1)
+        (repo / f"f{number}.txt").write_text(text[:RESULT_CHARS])
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "TERM": "dumb", "CI": "1"}
+    match client:
+        case "claude":
+            environment |= {
+                "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-ant-test", "IS_SANDBOX": "1", "DISABLE_AUTOUPDATER": "1",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "4000",
+                "CLAUDE_CODE_AUTO_COMPACT_WINDOW": str(window),
+            }  # fmt: skip
+            options = [
+                "--dangerously-skip-permissions",
+                "--max-turns",
+                str(calls * 2 + 20),
+                "--model",
+                "claude-sonnet-4-6",
+            ]
+            return [str(packages / ".bin" / "claude"), "-p", TASK, *options], environment
+        case "codex":
+            (home / ".codex").mkdir()
+            (home / ".codex" / "config.toml").write_text(
+                f'model = "gpt-5"\nmodel_provider = "p"\nmodel_context_window = {window}\n'
+                f'model_auto_compact_token_limit = {int(window * 0.9)}\n[model_providers.p]\nname = "p"\n'
+                f'base_url = "{url}/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n'
+            )
+            environment |= {"OPENAI_API_KEY": "sk-test", "CODEX_HOME": str(home / ".codex")}
+            options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+            return [str(packages / ".bin" / "codex"), "exec", *options, TASK], environment
+        case "opencode":
+            environment["OPENCODE_CONFIG_CONTENT"] = json.dumps(_opencode_config(url, window))
+            return [str(_opencode_binary(packages)), "run", TASK], environment
+
+
+def _opencode_config(url: str, window: int) -> dict[str, object]:
+    model = {"name": "m", "limit": {"context": window, "output": 4_000}, "tool_call": True}
+    options = {"baseURL": f"{url}/v1", "apiKey": "sk-test"}
+    provider = {"npm": "@ai-sdk/openai-compatible", "name": "p", "options": options, "models": {"m": model}}
+    permission = {"bash": "allow", "edit": "allow"}
+    shared = {"model": "p/m", "small_model": "p/m", "autoupdate": False, "share": "disabled", "permission": permission}
+    return {**shared, "provider": {"p": provider}}
+
+
+def _opencode_binary(packages: Path) -> Path:
+    """Its own binary: the package's start script waits for an install script that npm may not run."""
+    machine = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}.get(platform.machine(), platform.machine())
+    return packages / f"opencode-{platform.system().lower()}-{machine}" / "bin" / "opencode"
