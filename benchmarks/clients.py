@@ -121,7 +121,7 @@ def _run(
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return None, ""
-    return done.returncode, (done.stdout + done.stderr)[-2_000:]
+    return done.returncode, done.stdout[-1_000:] + done.stderr[-1_000:]
 
 
 def _prepare(

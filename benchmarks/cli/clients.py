@@ -16,7 +16,7 @@ def clients(
     *names: Annotated[Client, Parameter(help="The agents: claude, codex, opencode. Default: all.")],
     calls: Annotated[int, Parameter(help="Calls of a tool in each run.")] = 100,
     window: Annotated[int | None, Parameter(help="Window in tokens. Default: one for each client.")] = None,
-    direct: Annotated[bool, Parameter(help="Run each directly, too, for the ratio of prices.")] = True,
+    proxied: Annotated[bool, Parameter(help="Run each through the proxy alone, not directly too.")] = False,
 ) -> int:
     """Run Claude Code, Codex and opencode against a scripted provider, directly and through the proxy."""
     try:
@@ -28,13 +28,13 @@ def clients(
     )
     for name in names or tuple(WINDOWS):
         plain = 0.0
-        for proxied in (False, True) if direct else (True,):
-            run = run_client(name, packages, calls=calls, window=window or WINDOWS[name], proxied=proxied)
+        for is_proxied in (True,) if proxied else (False, True):
+            run = run_client(name, packages, calls=calls, window=window or WINDOWS[name], proxied=is_proxied)
             price = run.price / max(1, run.calls)
             plain = plain or price
-            middle, late = (f"{seconds * 1_000:.0f}" if proxied else "" for seconds in run.measures.percentiles)
+            middle, late = (f"{seconds * 1_000:.0f}" if is_proxied else "" for seconds in run.measures.percentiles)
             table.add_row(
-                f"{name}{', proxied' if proxied else ''}", str(run.exit_code), str(run.measures.requests),
+                f"{name}{', proxied' if is_proxied else ''}", str(run.exit_code), str(run.measures.requests),
                 str(run.measures.over), str(run.measures.illegal), str(run.compactions), f"{price / plain:.2f}",
                 f"{run.measures.prefix:.2f}", middle, late,
             )  # fmt: skip

@@ -148,7 +148,9 @@ class Proxy:
         try:
             incoming = await read_incoming(scope, receive, self._settings.limits.body_bytes)
             plan = Forwarding(protocol, incoming.raw, "passed")
-            request = self._read_request(protocol, tenant, incoming) if self._settings.mode == "view" else ""
+            request: RunRequest | str = ""
+            if self._settings.mode == "view":
+                request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
             if isinstance(request, RunRequest):
                 plan = await self._plan_count(plan, request)
             await run_until_hangup(receive, self._exchange(incoming, plan, send, may_retry=False))
@@ -179,7 +181,7 @@ class Proxy:
         original = Forwarding(protocol, incoming.raw, "")
         if self._settings.mode == "off":
             return replace(original, note="off")
-        request = self._read_request(protocol, tenant, incoming)
+        request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
         if isinstance(request, str):
             return replace(original, note=f"bypass; reason={quote(request)}")
         reason = is_observed_only(protocol, request.body)

@@ -115,14 +115,16 @@ class Runs:
 
     def _prepare(self, request: RunRequest, *, with_view: bool) -> PreparedView:
         raw = split_request(request.rows, format_named(request.protocol.format))
+        hashes = list(list_hashes(raw))
         name = self.root_name(request)
-        place, start_row = self._find_run(request, name, raw)
+        best = self._find_known(request, name, raw, hashes)
+        place, start_row = best or (Place(self._new_lineage(request.tenant, name), 0), 0)
         with self._use(place.lineage, request) as memory:
             reach = memory.measure(raw, start_row, place.length)
             if not reach.unknown and reach.reached < reach.length:
                 memory.rewind_to(reach.reached)
             memory.record_list(raw, whole=True)
-            self._remember(request, name, raw, _place_of(memory, place.lineage))
+            self._remember(request, name, hashes, _place_of(memory, place.lineage))
             return self._view(memory, place.lineage, request, with_view=with_view)
 
     def prepare_behind(self, request: RunRequest, place: Place) -> PreparedView:
@@ -178,7 +180,7 @@ class Runs:
         """The messages that the view of a request would have, recording nothing; None where they are its own."""
         form = format_named(request.protocol.format)
         raw = split_request(request.rows, form)
-        best = self._find_known(request, self.root_name(request), raw)
+        best = self._find_known(request, self.root_name(request), raw, list(list_hashes(raw)))
         if best is None:
             return None
         place, start_row = best
@@ -233,13 +235,10 @@ class Runs:
 
     # Lineage
 
-    def _find_run(self, request: RunRequest, name: str, raw: RawRequest) -> tuple[Place, int]:
-        """The place in a run that a list goes on from, and the number of its rows before it; a new run for none."""
-        best = self._find_known(request, name, raw)
-        return best or (Place(self._new_lineage(request.tenant, name), 0), 0)
-
-    def _find_known(self, request: RunRequest, name: str, raw: RawRequest) -> tuple[Place, int] | None:
-        hashes = list(list_hashes(raw))
+    def _find_known(
+        self, request: RunRequest, name: str, raw: RawRequest, hashes: Sequence[tuple[int, bytes]]
+    ) -> tuple[Place, int] | None:
+        """The place in a run that a list goes on from, and the number of its rows before it; None for a new run."""
         for number, digest in reversed(hashes):
             with self._lock:
                 places = self._chains.get((request.tenant, name, digest), ())
@@ -309,11 +308,10 @@ class Runs:
             known.remove(lineage)
         known.append(lineage)
 
-    def _remember(self, request: RunRequest, name: str, raw: RawRequest, place: Place) -> None:
+    def _remember(self, request: RunRequest, name: str, hashes: Sequence[tuple[int, bytes]], place: Place) -> None:
         self._add_lineage(request, place.lineage)
-        digest = list(list_hashes(raw))[-1:]
-        if digest:
-            key = (request.tenant, name, digest[0][1])
+        if hashes:
+            key = (request.tenant, name, hashes[-1][1])
             with self._lock:
                 others = tuple(other for other in self._chains.get(key, ()) if other.lineage != place.lineage)
                 _put_last(self._chains, key, (*others[-3:], place))
