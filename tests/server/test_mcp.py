@@ -3,8 +3,12 @@
 import asyncio
 import json
 import os
+import re
+import shlex
 import sys
+import tomllib
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -139,3 +143,17 @@ def test_two_servers_write_to_one_run_and_a_proxied_run_shows_it(store):
         shown = json.dumps(memory.to_messages())
         assert memory.verify().ok
     assert all(f"{name} {number}" in shown for name in ("one", "other") for number in range(4))
+
+
+def test_each_block_of_configuration_starts_the_server_that_is_tested_here():
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text("utf-8")
+    shown = re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    command = ["pagein", "mcp", "/path/to/runs.db"]
+    claude, claude_http, codex, opencode, cursor = shown
+    assert shlex.split(claude.split(" -- ")[1]) == command
+    assert json.loads(claude_http)["mcpServers"]["pagein"] == {"type": "http", "url": "http://127.0.0.1:8790/mcp"}
+    server = tomllib.loads(codex)["mcp_servers"]["pagein"]
+    assert [server["command"], *server["args"]] == command
+    assert json.loads(opencode)["mcp"]["pagein"]["command"] == command
+    server = json.loads(cursor)["mcpServers"]["pagein"]
+    assert [server["command"], *server["args"]] == command

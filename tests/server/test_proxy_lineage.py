@@ -4,10 +4,11 @@ import asyncio
 
 import anthropic
 import openai
+import pytest
 
 from pagein import AgentMemory
 from pagein.testing.provider import Answer, ScriptedProvider, ToolLoop, serve_app
-from tests.server.sdk_agents import run_messages
+from tests.server.sdk_agents import TOOL, result_of, run_messages
 
 ASK = {"model": "claude-opus-4-8", "max_tokens": 100}
 
@@ -215,3 +216,24 @@ def test_a_named_upstream_is_served_under_its_name(stack, tmp_path):
         with serve_app(app) as url, openai.OpenAI(base_url=f"{url}/openai/v1", api_key="x") as gpt:
             gpt.chat.completions.create(model="gpt-4o", messages=[user("Hello.")])
     assert (len(first.received), len(second.received)) == (0, 1)
+
+
+@pytest.mark.server
+def test_two_servers_on_postgresql_serve_one_run(stack, postgres, schema):
+    script = ToolLoop(10)
+    provider = ScriptedProvider(script, window=3_000)
+    first, second = (stack(provider, window=3_000, store=postgres.url, tenant=schema) for _ in range(2))
+    history = [user("Read all files.")]
+    for number in range(11):
+        made = (first, second)[number % 2]
+        message = made.claude("run").messages.create(**ASK, tools=[TOOL], messages=history)
+        history.append(said(message))
+        uses = [block for block in message.content if block.type == "tool_use"]
+        results = [{"type": "tool_result", "tool_use_id": use.id, "content": result_of(number, 800)} for use in uses]
+        if results:
+            history.append({"role": "user", "content": results})
+    assert (provider.over, provider.illegal) == (0, ())
+    assert first.count("failures", "Conflict") == second.count("failures", "Conflict") == 0
+    with AgentMemory.open(postgres.url, session="run", tenant=schema, readonly=True) as memory:
+        assert [branch.name for branch in memory.branches()] == ["main"]
+        assert len([step for step in memory.steps if type(step).__name__ == "ActionStep"]) == 11

@@ -1,0 +1,70 @@
+"""Anthropic's cache markers: ours in the place of the client's, never in or behind what changes from request to request."""
+
+from pagein.server.cache_markers import place_markers
+from pagein.testing.provider import ScriptedProvider, ToolLoop
+from pagein.testing.provider.agent import run_agent
+
+MARKER = {"type": "ephemeral", "ttl": "1h"}
+
+
+def blocks(*texts, marked=()):
+    rows = [{"type": "text", "text": text} for text in texts]
+    return [{**row, "cache_control": MARKER} if at in marked else row for at, row in enumerate(rows)]
+
+
+def user(*texts, marked=()):
+    return {"role": "user", "content": blocks(*texts, marked=marked)}
+
+
+def assistant(text):
+    return {"role": "assistant", "content": blocks(text)}
+
+
+def marked_texts(body):
+    rows = [*body.get("system", []), *(block for row in body["messages"] for block in row["content"])]
+    return [row["text"] for row in rows if "cache_control" in row]
+
+
+def test_ours_stand_at_the_end_of_the_system_and_of_what_is_stable():
+    client = {"model": "m", "system": blocks("a", "b", marked=(0,)), "messages": [user("x", marked=(0,))]}
+    stable = [user("one"), assistant("two"), user("three", "four"), assistant("five"), user("six")]
+    rows = [*stable[:-1], user("six", "what came back, another time something else")]
+    body = place_markers(client, rows, stable)
+    assert marked_texts(body) == ["b", "four", "six"]
+    assert body["system"][-1]["cache_control"] == MARKER, "as long as the client asked"
+    assert client["system"][0]["cache_control"] == MARKER, "the client's own is not changed"
+
+
+def test_what_stands_in_the_middle_and_changes_ends_what_is_stable():
+    client = {"system": "text", "tools": [{"name": "t"}], "messages": [user("x", marked=(0,))]}
+    stable = [user("one"), assistant("two"), user("three")]
+    rows = [user("one"), user("facts, new"), assistant("two"), user("three")]
+    assert marked_texts(place_markers(client, rows, stable)) == ["text", "one"]
+
+
+def test_a_client_without_markers_gets_none():
+    client = {"system": "text", "messages": [user("x")]}
+    body = place_markers(client, [user("one")], [user("one")])
+    assert "cache_control" not in str(body)
+    assert body["system"] == "text"
+
+
+def test_arguments_of_a_tool_that_are_called_like_a_marker_stay():
+    call = {"type": "tool_use", "id": "t", "name": "set", "input": {"cache_control": {"max_age": 3}}}
+    rows = [user("one"), {"role": "assistant", "content": [call]}, user("two")]
+    body = place_markers({"system": blocks("s", marked=(0,)), "messages": []}, rows, rows)
+    assert body["messages"][1]["content"][0]["input"] == {"cache_control": {"max_age": 3}}
+
+
+def test_the_provider_reads_from_its_cache_what_was_sent_before(stack):
+    made = stack(ScriptedProvider(ToolLoop(16)), window=9_000)
+    run_agent(made.url, "messages", 3_000)
+    views = [request for request in made.provider.received if request.reading.tokens > 4_000]
+    assert len(views) > 8
+    for request in views:
+        markers = str(request.body).count("cache_control")
+        assert 1 <= markers <= 4
+        last = request.body["messages"][-1]["content"][-1]
+        assert "cache_control" not in last or "<memory" not in str(last)
+    cached = sum(request.reading.cached for request in views)
+    assert cached > 0.9 * sum(request.reading.shared for request in views), "a marker ends what is sent again"
