@@ -320,6 +320,7 @@ class MemoryRuntime:
         if requests.last is not None and requests.last.format != format:
             prefix = SharedPrefix(0, "format", f"it was {requests.last.format}")
         budget = state.usage.budget if filter.max_tokens is None else Budget(filter.max_tokens)
+        facts = facts_records(view, state.facts_block.current)
         requests.note(
             RequestRecord(
                 head=view.head, at=self.clock(), branch=self.branches.current, model=requests.model, format=format,
@@ -327,7 +328,7 @@ class MemoryRuntime:
                 tokens=view.tokens, tiers=tokens_by_tier(view), digest=hash_request(request),
                 compactions=len(state.fold.compactions), prefix=prefix.tokens, broke=prefix.broke,
                 broke_why=prefix.why, filter=filter, page_in=page_in_record(view, state.page_in.shown),
-                facts=facts_records(view, state.facts_block.current), plan=self._unrecorded_plan(budget, filter),
+                facts=facts, owners=self.facts.owner_names if facts else {}, plan=self._unrecorded_plan(budget, filter),
             ),
             entries,
         )  # fmt: skip

@@ -61,6 +61,11 @@ class FactsRuntime:
         return self._facts is not None
 
     @property
+    def owner_names(self) -> dict[str, str]:
+        """The names that were given of a user, a project and a task."""
+        return {what: name for what, name in self._names.items() if name is not None}
+
+    @property
     def store(self) -> LogStore:
         """The store of the facts' logs: the run's own, else one in memory."""
         if self._store is None:

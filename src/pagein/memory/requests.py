@@ -147,6 +147,8 @@ class RequestRecord:
     filter: RequestFilter = NO_FILTER
     page_in: PageInRecord | None = None
     facts: tuple[FactsRecord, ...] = ()
+    owners: Mapping[str, str] = field(default_factory=dict)
+    """The names of the owners of the facts: the user, the project, the task."""
     plan: UnrecordedPlan | None = None
     usage: RequestUsage | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -167,7 +169,7 @@ def encode_record(record: RequestRecord) -> bytes:
         if len(body) > REQUEST_MAX_BYTES:
             body = _encode(replace(record, page_in=PageInRecord(record.page_in.head, is_complete=False)))
     if len(body) > REQUEST_MAX_BYTES:
-        body = _encode(replace(record, facts=(), page_in=None, notes={}, digest=""))
+        body = _encode(replace(record, facts=(), owners={}, page_in=None, notes={}, digest=""))
     return body
 
 

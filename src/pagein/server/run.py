@@ -35,7 +35,7 @@ def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
         server_header=False,
         timeout_graceful_shutdown=settings.limits.drain_seconds,
     )
-    listener = _bind(config)
+    listener = open_listener(config.host, config.port, config.backlog)
     logging.getLogger("uvicorn.error").addFilter(_is_no_broken_stream)
     server = _Server(config, lambda: on_start(listener.getsockname()[1]))
     try:
@@ -55,7 +55,7 @@ def serve_in_thread(app: Any, *, host: str = "127.0.0.1", port: int = 0, drain_s
         app, host=host, port=port, log_config=None, access_log=False, ws="none", server_header=False,
         timeout_graceful_shutdown=drain_seconds,
     )  # fmt: skip
-    listener = _bind(config)
+    listener = open_listener(host, port, config.backlog)
     logging.getLogger("uvicorn.error").addFilter(_is_no_broken_stream)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True, name="pagein-server")
@@ -73,9 +73,10 @@ def serve_in_thread(app: Any, *, host: str = "127.0.0.1", port: int = 0, drain_s
         listener.close()
 
 
-def _bind(config: uvicorn.Config) -> socket.socket:
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    return socket.create_server((config.host, config.port), family=family, backlog=config.backlog)
+def open_listener(host: str, port: int, backlog: int = 128) -> socket.socket:
+    """Listen on an address. Raises OSError where the port is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=backlog)
 
 
 class _Server(uvicorn.Server):

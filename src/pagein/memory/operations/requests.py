@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from pagein.memory._effects import Call, Flow, Read
 from pagein.memory._state import FoldedLog, RunState
 from pagein.memory.operations.history import expand
 from pagein.memory.operations.view import filtered_view, narrow_view
-from pagein.memory.requests import NO_FILTER, FactsRecord, PageInRecord, RequestRecord
+from pagein.memory.requests import NO_FILTER, PageInRecord, RequestRecord
 
 if TYPE_CHECKING:
     from pagein.facts.fact import Fact
@@ -166,36 +167,35 @@ class _PastRun:
 
     def _facts(self) -> Flow[tuple[ViewEntry, ...]]:
         """The blocks of facts in the tail."""
+        if not self._record.facts:
+            return ()
+        facts = yield from Call(self._find_facts)
         entries: list[ViewEntry] = []
-        for record in self._record.facts:
-            try:
-                facts = yield from Call(lambda runtime, record=record: find_facts(runtime, record))  # type: ignore[misc]
-            except PageinError:
+        for block in self._record.facts:
+            if not all(id in facts for id, _ in block.ids):
                 self._missing.append("a block of facts")
                 continue
-            item = ContextBlock("facts", facts_text(facts, is_later=record.is_later))
-            entries.append(
-                make_entry(
-                    item, record.position, record.position, self._run.counter, tier="facts", why=FACTS_WHY
-                )
-            )  # fmt: skip
+            shown = [replace(facts[id], disputed_by=disputed_by) for id, disputed_by in block.ids]
+            item, at = ContextBlock("facts", facts_text(shown, is_later=block.is_later)), block.position
+            entries.append(make_entry(item, at, at, self._run.counter, tier="facts", why=FACTS_WHY))
         return tuple(entries)
 
+    def _find_facts(self, runtime: MemoryRuntime) -> dict[str, Fact]:
+        """The facts that were shown, by id, as they were stated; those that are gone are left out."""
+        from pagein.events.entries import FactStated  # noqa: PLC0415
+        from pagein.facts.fact import fact_from_entry, parse_fact_id  # noqa: PLC0415 - loads where facts were shown
+        from pagein.facts.owners import Owners  # noqa: PLC0415
 
-def find_facts(runtime: MemoryRuntime, record: FactsRecord) -> list[Fact]:
-    """The facts of a block, as they were stated. Raises UnknownFact, LogError."""
-    from pagein.events.entries import FactStated  # noqa: PLC0415
-    from pagein.facts.fact import UnknownFact, fact_from_entry, parse_fact_id  # noqa: PLC0415 - loads where facts were shown
-
-    facts = []
-    for id, disputed_by in record.ids:
-        scope, position = parse_fact_id(id)
-        log = runtime.facts.facts.fact_log(scope).log
-        entry = next(iter(log.read(position, position + 1)), None)
-        if entry is None or not isinstance(entry.body, FactStated) or entry.erased is not None:
-            raise UnknownFact(id)
-        facts.append(replace(fact_from_entry(entry.position, entry.at, entry.body), disputed_by=disputed_by))
-    return facts
+        found: dict[str, Fact] = {}
+        root = runtime.branches.root
+        owners = Owners(root.session, tenant=root.tenant, **self._record.owners)
+        for id in {id for block in self._record.facts for id, _ in block.ids}:
+            scope, position = parse_fact_id(id)
+            with suppress(PageinError), closing(runtime.facts.store.log(owners.log_name(scope))) as log:
+                entry = next(iter(log.read(position, position + 1)), None)
+                if entry is not None and isinstance(entry.body, FactStated) and entry.erased is None:
+                    found[id] = fact_from_entry(entry.position, entry.at, entry.body)
+        return found
 
 
 def facts_text(facts: Sequence[Fact], *, is_later: bool) -> str:

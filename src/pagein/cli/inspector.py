@@ -1,0 +1,95 @@
+"""``pagein inspect``: a store in the browser, read-only."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pagein.cli import _output, _stores
+from pagein.cli._stores import ReadonlyStoreAddress, TenantName
+from pagein.errors import ConfigurationError
+
+DEFAULT_PORT = 8791
+
+SECRET_VARIABLE = "PAGEIN_INSPECT_KEY"  # noqa: S105 - its name, not the secret
+"""The environment variable with the secret that other machines need."""
+
+
+def inspect(
+    db: ReadonlyStoreAddress,
+    /,
+    *,
+    port: Annotated[int, Parameter(help="Port to listen on. 0: any that is free.")] = DEFAULT_PORT,
+    host: Annotated[
+        str, Parameter(help=f"Address to listen on. Others than this machine's need {SECRET_VARIABLE}.")
+    ] = "127.0.0.1",
+    tenant: TenantName = "",
+    browser: Annotated[bool, Parameter(help="Open the page in a browser.", show_default=False)] = False,
+    export: Annotated[Path | None, Parameter(help="Write one run to this HTML file instead, and end.")] = None,
+    session: Annotated[str | None, Parameter(help="The run to write with --export.")] = None,
+) -> int:
+    """Show in a browser what the model was sent, why, what left and what it cost.
+
+    The store is only read, and may be written to meanwhile: the pages follow.
+    With --export, one run becomes an HTML file that opens without a server.
+
+    For example:
+
+      pagein inspect run.db
+      pagein inspect run.db --export run.html --session web-app
+    """
+    names = _stores.list_sessions(db, tenant)
+    if export is not None:
+        return _write_export(db, tenant, _stores.choose_session(db, names, session), export)
+    return serve_inspector(db, tenant=tenant, host=host, port=port, opens_browser=browser)
+
+
+def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port: int, opens_browser: bool) -> int:
+    """Serve the inspector of a store until it is interrupted. Raises ConfigurationError without the extra."""
+    try:
+        import uvicorn  # noqa: PLC0415 - needs the extra serve
+
+        from pagein.server.inspector import InspectorApp, InspectorSettings  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigurationError(f"pagein inspect needs {error.name}: pip install 'pagein[serve]'") from None
+    settings = InspectorSettings(
+        db, host=host, port=port, tenant=tenant, secret=os.environ.get(SECRET_VARIABLE, ""),
+        key=os.environ.get("PAGEIN_KEY") or None,
+    )  # fmt: skip
+    from pagein.server.run import open_listener  # noqa: PLC0415 - needs the extra serve
+
+    app = InspectorApp(settings)
+    listener = open_listener(host, port)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/inspect"
+    needed = "?key=..." if settings.secret else ""
+    _output.print_text(f"{_stores.display_name(db)} at {address}{needed}; Ctrl-C ends it")
+    sys.stdout.flush()
+    if opens_browser:
+        webbrowser.open(address)
+    config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", server_header=False, lifespan="off",
+                            timeout_graceful_shutdown=1)  # fmt: skip
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        listener.close()
+        app.close()
+    return 0
+
+
+def _write_export(db: str, tenant: str, session: str, path: Path) -> int:
+    from pagein.server.inspector.data import InspectorData  # noqa: PLC0415 - loads for an export alone
+    from pagein.server.inspector.export import export_page  # noqa: PLC0415
+
+    data = InspectorData(db, tenant=tenant, key=os.environ.get("PAGEIN_KEY") or None)
+    try:
+        page = export_page(data, session)
+    finally:
+        data.close()
+    path.write_bytes(page)
+    _output.print_text(f"{path}: {session}, {len(page):,} bytes; it opens without a server")
+    return 0

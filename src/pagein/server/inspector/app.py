@@ -1,0 +1,259 @@
+"""The inspector as an ASGI app: who may ask, the pages, the data, and the events of a store that is written to."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from pagein.errors import ConfigurationError, LogEncrypted, PageinError, UnknownHandle, UnknownRequest
+from pagein.log.encryption import Key
+from pagein.server.inspector.data import InspectorData, NotFound
+from pagein.server.inspector.export import export_page
+from pagein.server.settings import LOOPBACK
+
+BASE = "/inspect"
+KEY_COOKIE = "pagein-inspect"
+POLL_SECONDS = 1.0
+"""Seconds between two looks at a store for what is new."""
+
+HEADERS = {
+    "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain"}
+
+
+@dataclass(frozen=True, slots=True)
+class InspectorSettings:
+    """What an inspector shows, and to whom: without a ``secret`` it listens on this machine alone.
+
+    ``key`` is that of an encrypted store. Raises ConfigurationError for another host without a secret.
+    """
+
+    store: str
+    host: str = "127.0.0.1"
+    port: int = 8791
+    tenant: str = ""
+    secret: str = field(default="", repr=False)
+    key: Key | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.host not in LOOPBACK and not self.secret:
+            raise ConfigurationError(
+                f"listening on {self.host} lets other machines in: set a secret with PAGEIN_INSPECT_KEY, or use 127.0.0.1"
+            )
+
+
+class InspectorApp:
+    """An inspector's ASGI app over one store; it may also be mounted beside others. Raises LogError at once."""
+
+    def __init__(self, settings: InspectorSettings) -> None:
+        self.settings = settings
+        self.data = InspectorData(settings.store, tenant=settings.tenant, key=settings.key)
+        page = Route(BASE + "{rest:path}", self._page)
+        api = BASE + "/api"
+        self._app = Starlette(
+            routes=[
+                Route("/", lambda _: RedirectResponse(BASE)),
+                Route(BASE + "/static/{name:path}", _static),
+                Route(api + "/runs", self._answer(lambda _: self.data.runs())),
+                Route(api + "/search", self._answer(self._search)),
+                Route(api + "/events", self._events),
+                Route(api + "/runs/{run:path}/requests", self._answer(self._requests)),
+                Route(api + "/runs/{run:path}/requests/{number:int}", self._answer(self._request)),
+                Route(api + "/runs/{run:path}/requests/{number:int}/raw", self._answer(self._raw)),
+                Route(api + "/runs/{run:path}/requests/{number:int}/diff/{other:int}", self._answer(self._diff)),
+                Route(api + "/runs/{run:path}/steps/{handle}", self._answer(self._step)),
+                Route(api + "/runs/{run:path}/steps/{handle}/text", self._text),
+                Route(api + "/runs/{run:path}/export", self._export),
+                Route(api + "{rest:path}", _unknown),
+                page,
+            ]
+        )
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one connection: only reading, only for who may."""
+        if scope["type"] == "http":
+            request = Request(scope)
+            refusal = self._refuse(request)
+            if refusal is not None:
+                await _with_headers(refusal)(scope, receive, send)
+                return
+
+            async def send_checked(message: Any) -> None:
+                if message["type"] == "http.response.start":
+                    message["headers"] = [*message["headers"], *_header_pairs(message["headers"])]
+                await send(message)
+
+            await self._app(scope, receive, send_checked)
+            return
+        await self._app(scope, receive, send)
+
+    def close(self) -> None:
+        """Close the store."""
+        self.data.close()
+
+    def _refuse(self, request: Request) -> Response | None:
+        """The answer to who may not look; None for all others."""
+        if request.method not in ("GET", "HEAD"):
+            return PlainTextResponse("the inspector only reads", 405)
+        host, origin = _host_of(request.headers.get("host", "")), request.headers.get("origin")
+        hosts = {*LOOPBACK, self.settings.host}
+        if not self.settings.secret and host not in hosts:
+            return PlainTextResponse("this host is not served", 403)  # a page elsewhere whose name leads here
+        if origin is not None and _host_of(urlsplit(origin).netloc) not in {*hosts, host}:
+            return PlainTextResponse("this origin is not served", 403)
+        if self.settings.secret:
+            given = request.query_params.get("key")
+            if given is not None and _is_same(given, self.settings.secret):
+                answer = RedirectResponse(request.url.path or BASE, 303)
+                answer.set_cookie(KEY_COOKIE, self.settings.secret, httponly=True, samesite="strict", path=BASE)
+                return answer
+            if not _is_same(request.cookies.get(KEY_COOKIE, ""), self.settings.secret):
+                return PlainTextResponse("a key is needed: open the address with ?key=...", 401)
+        return None
+
+    # Data
+
+    def _answer(self, make: Callable[[Request], Any]) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            try:
+                return JSONResponse(await run_in_threadpool(make, request))
+            except (NotFound, UnknownHandle, UnknownRequest) as error:
+                return JSONResponse({"error": str(error)}, 404)
+            except LogEncrypted:
+                return JSONResponse(
+                    {"error": "This run is encrypted. Start the inspector with its key in PAGEIN_KEY."}, 403
+                )
+            except PageinError as error:
+                return JSONResponse({"error": str(error)}, 500)
+
+        return answer
+
+    def _requests(self, request: Request) -> Any:
+        return self.data.requests(request.path_params["run"], _whole(request, "after"))
+
+    def _request(self, request: Request) -> Any:
+        return self.data.request(request.path_params["run"], request.path_params["number"])
+
+    def _raw(self, request: Request) -> Any:
+        return self.data.raw(request.path_params["run"], request.path_params["number"])
+
+    def _diff(self, request: Request) -> Any:
+        places = request.path_params
+        return self.data.diff(places["run"], places["other"], places["number"])
+
+    def _step(self, request: Request) -> Any:
+        return self.data.step(request.path_params["run"], request.path_params["handle"])
+
+    def _search(self, request: Request) -> Any:
+        return self.data.search(request.query_params.get("q", "")[:800], request.query_params.get("run"))
+
+    async def _text(self, request: Request) -> Response:
+        try:
+            text = await run_in_threadpool(self.data.text, request.path_params["run"], request.path_params["handle"])
+        except PageinError as error:
+            return PlainTextResponse(str(error), 404)
+        return PlainTextResponse(text.encode("utf-8", "backslashreplace"))
+
+    async def _export(self, request: Request) -> Response:
+        run = request.path_params["run"]
+        try:
+            page = await run_in_threadpool(export_page, self.data, run)
+        except PageinError as error:
+            return PlainTextResponse(str(error), 404)
+        name = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in run)[:80]
+        disposition = {"content-disposition": f'attachment; filename="{name}.html"'}
+        return Response(page, media_type="text/html", headers=disposition)
+
+    async def _events(self, request: Request) -> Response:
+        return StreamingResponse(self._watch(request), media_type="text/event-stream")
+
+    async def _watch(self, request: Request) -> AsyncIterator[str]:
+        """Tell of runs that went on, until the page is closed."""
+        run, before = request.query_params.get("run"), None
+        yield "retry: 2000\n\n"
+        while not await request.is_disconnected():
+            try:
+                marks: Any = await run_in_threadpool(self._marks, run)
+            except PageinError:
+                marks = None
+            if marks is not None and marks != before:
+                before = marks
+                yield f"data: {json.dumps(marks)}\n\n"
+            else:
+                yield ": still here\n\n"
+            await asyncio.sleep(POLL_SECONDS)
+
+    def _marks(self, run: str | None) -> Mapping[str, Any]:
+        if run is None:
+            return {"runs": [[row["run"], row["entries"], row["requests"]] for row in self.data.runs()["runs"]]}
+        return {"run": run, "marks": self.data.marks(run)}
+
+    async def _page(self, request: Request) -> Response:
+        rest = request.path_params["rest"]
+        if rest and not rest.startswith("/"):
+            return PlainTextResponse("there is no such page", 404)
+        return Response(read_static("index.html"), media_type="text/html")
+
+
+def read_static(name: str) -> bytes:
+    """The bytes of a file of the pages. Raises FileNotFoundError."""
+    return (files("pagein.server.inspector") / "static" / name).read_bytes()
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if ".." in name or Path(name).suffix not in _TYPES:
+        return await _unknown(request)
+    try:
+        return Response(read_static(name), media_type=_TYPES[Path(name).suffix])
+    except OSError:
+        return await _unknown(request)
+
+
+async def _unknown(_: Request) -> Response:
+    return JSONResponse({"error": "there is no such page"}, 404)
+
+
+def _whole(request: Request, name: str) -> int:
+    text = request.query_params.get(name, "0")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
+
+
+def _host_of(netloc: str) -> str:
+    try:
+        return (urlsplit(f"//{netloc}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _is_same(given: str, secret: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode("utf-8", "surrogatepass"))
+
+
+def _with_headers(response: Response) -> Response:
+    response.headers.update(HEADERS)
+    return response
+
+
+def _header_pairs(pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    present = {name.lower() for name, _ in pairs}
+    return [(name.encode(), text.encode()) for name, text in HEADERS.items() if name.encode() not in present]

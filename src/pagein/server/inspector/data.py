@@ -1,0 +1,384 @@
+"""Runs, requests, steps and searches of a store, as JSON values. Nothing is written to the store.
+
+Memories of the last runs asked about stay open. Every function may be called from several threads.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from itertools import accumulate
+from typing import Any
+
+from pagein.backends.base import Store
+from pagein.backends.open import open_store
+from pagein.context.view.layout import ContextBlock
+from pagein.context.view.view import View, ViewEntry
+from pagein.errors import PageinError
+from pagein.events.entries import Compaction, Erased
+from pagein.events.handles import parse_handle, range_handle, step_handle
+from pagein.events.messages import Message
+from pagein.events.steps import ActionStep, Step, as_text, kind_name
+from pagein.facts.owners import is_reserved
+from pagein.log.base import Entry
+from pagein.log.encryption import Key
+from pagein.memory.host_memory import HostMemory
+from pagein.memory.operations.requests import RenderedRequest
+from pagein.memory.requests import RequestRecord, decode_record
+from pagein.tokens import TokenCounter
+from pagein.tokens.encodings import Encoding
+from pagein.tokens.windows import MODELS
+
+MAX_OPEN_RUNS = 8
+MAX_TEXT_CHARACTERS = 20_000
+"""Characters of a text that a page gets; the whole one has an address of its own."""
+
+SEARCH_LIMIT = 40
+ASKING_TOOLS = ("recall", "expand")
+"""The memory's tools by which a model asks for what left."""
+
+Json = dict[str, Any]
+
+
+class NotFound(PageinError):
+    """There is no such run, request or step."""
+
+
+class InspectorData:
+    """The data of one store, for one tenant. Raises what opening the store raises."""
+
+    def __init__(self, address: str, *, tenant: str = "", key: Key | None = None) -> None:
+        self._address, self._tenant, self._key = address, tenant, key
+        self._lock = threading.RLock()
+        self._memories: OrderedDict[str, HostMemory] = OrderedDict()
+        self._store: Store = open_store(address, tenant=tenant, readonly=True, key=key)
+        self._store.sessions()
+
+    def close(self) -> None:
+        """Close the store; a second call does nothing."""
+        with self._lock:
+            while self._memories:
+                self._memories.popitem()[1].close()
+            self._store.close()
+
+    # Runs
+
+    def runs(self) -> Json:
+        """Every run, the one with the newest request first: entries, requests, and its last request."""
+        with self._lock:
+            names = [name for name in self._store.sessions() if not is_reserved(name)]
+            runs = [self._run_row(name) for name in names]
+        runs.sort(key=lambda row: -(row["at"] or 0.0))
+        return {"runs": runs, "store": display_name(self._address)}
+
+    def _run_row(self, name: str) -> Json:
+        table = self._store.request_table(name)
+        row: Json = {
+            "run": name,
+            "entries": self._store.head(name),
+            "requests": 0,
+            "last": None,
+            "at": None,
+            "problem": "",
+        }
+        try:
+            row["requests"] = table.last()
+            records = [record for stored in table.read(row["requests"] - 1, 1) if (record := decode_record(stored))]
+        except PageinError as error:
+            return row | {"problem": str(error)}
+        if records:
+            row["last"], row["at"] = record_row(records[0]), records[0].at
+        return row
+
+    def requests(self, run: str, after: int = 0) -> Json:
+        """The requests of a run with numbers above ``after``; ``held`` is what the whole history cost at each."""
+        with self._lock:
+            table = self._table(run)
+            records = [record for stored in table.read(after) if (record := decode_record(stored))]
+            rows = [record_row(record) for record in records]
+            with suppress(PageinError):
+                fold = self._memory(run).costs()
+                for row in rows:
+                    row["held"] = fold[min(row["head"], len(fold) - 1)]
+        return {"run": run, "requests": rows, "entries": self._store.head(run)}
+
+    def marks(self, run: str) -> tuple[int, int]:
+        """The entries of a run and the number of its last request: they differ once it went on."""
+        with self._lock:
+            return self._store.head(run), self._store.request_table(run).last()
+
+    # One request
+
+    def request(self, run: str, number: int) -> Json:
+        """A request block by block, with reasons and handles; what is out of it; whether it is what was sent."""
+        again = self._render(run, number)
+        view = again.view
+        blocks = [block_row(entry) for entry in view.request_entries]
+        return {
+            "run": run, "record": record_row(again.record) | full_record(again.record), "problem": again.problem,
+            "blocks": blocks, "rest": view.tokens - sum(block["tokens"] for block in blocks),
+            "out": [asdict(item) for item in view.report.out], "tools": tokens_by_tool(view),
+        }  # fmt: skip
+
+    def raw(self, run: str, number: int) -> Json:
+        """A request as it was rendered for its provider."""
+        return self._render(run, number).request
+
+    def diff(self, run: str, before: int, number: int) -> Json:
+        """What came, left and changed from one request to another."""
+        old, new = self._render(run, before), self._render(run, number)
+        shared = 0
+        for one, other in zip(old.view.request_entries, new.view.request_entries, strict=False):
+            if one.messages != other.messages:
+                break
+            shared += other.tokens
+        changes = list(_changes(old.view, new.view))
+        return {
+            "run": run, "before": record_row(old.record), "after": record_row(new.record), "shared": shared,
+            "changes": changes, "problem": old.problem or new.problem,
+        }  # fmt: skip
+
+    def _render(self, run: str, number: int) -> RenderedRequest:
+        with self._lock:
+            return self._memory(run).request(number)
+
+    # One step
+
+    def step(self, run: str, handle: str) -> Json:
+        """A step and its life: when it was recorded, replaced, brought back and asked for."""
+        parsed = parse_handle(handle)
+        if parsed is None:
+            raise NotFound(f"{handle!r} is no handle")
+        with self._lock:
+            memory = self._memory(run)
+            memory.refresh()
+            text = str(memory.expand(handle))
+            entries = list(memory.log().read())
+            records = memory.requests()
+        life = sorted(_life(entries, records, parsed.first, parsed.last), key=lambda event: event["at"])
+        body = entries[parsed.first].body if parsed.first < len(entries) else None
+        kind = kind_name(body) if isinstance(body, Step) else type(body).__name__.lower()
+        return {"run": run, "handle": handle, "kind": kind, "life": life, **clipped(text)}
+
+    def text(self, run: str, handle: str) -> str:
+        """The whole text of a step."""
+        with self._lock:
+            memory = self._memory(run)
+            memory.refresh()
+            return str(memory.expand(handle))
+
+    def search(self, query: str, run: str | None = None) -> Json:
+        """The passages of a run, or of all runs, that fit a query, best first."""
+        with self._lock:
+            names = [name for name in self._store.sessions() if not is_reserved(name)]
+            if not query.strip() or not names:
+                return {"query": query, "hits": []}
+            hits = self._memory(run or names[0]).recall(query, SEARCH_LIMIT, across=run is None)
+        rows = [
+            {
+                "run": hit.session,
+                "handle": hit.handle,
+                "role": hit.role,
+                "at": hit.at,
+                "why": hit.why,
+                **clipped(hit.text),
+            }
+            for hit in hits
+        ]
+        return {"query": query, "hits": rows}
+
+    # Memories
+
+    def _table(self, run: str) -> Any:
+        if run not in self._store.sessions():
+            raise NotFound(f"there is no run {run!r}")
+        return self._store.request_table(run)
+
+    def _memory(self, run: str) -> InspectedMemory:
+        memory = self._memories.get(run)
+        if memory is None:
+            self._table(run)
+            memory = self._memories[run] = self._open(run)
+            while len(self._memories) > MAX_OPEN_RUNS:
+                self._memories.popitem(last=False)[1].close()
+        self._memories.move_to_end(run)
+        return memory  # type: ignore[return-value]
+
+    def _open(self, run: str) -> InspectedMemory:
+        table = self._store.request_table(run)
+        last = next((record for stored in table.read(table.last() - 1, 1) if (record := decode_record(stored))), None)
+        counter: TokenCounter = Encoding("o200k_base")
+        limits = MODELS.find(last.model) if last is not None and last.model else None
+        if limits is not None:
+            counter = limits.counter
+        return InspectedMemory.open(
+            self._address, session=run, tenant=self._tenant, readonly=True, key=self._key, counter=counter,
+            budget=max(1, last.budget) if last is not None and last.budget else 1_000_000_000, facts=False,
+        )  # fmt: skip
+
+
+class InspectedMemory(HostMemory):
+    """A memory of a run that is looked at."""
+
+    _costs: Sequence[int] = (0,)
+
+    def costs(self) -> Sequence[int]:
+        """By number of entries, the tokens of the whole history as it was recorded."""
+        head = self.log().head()
+        if len(self._costs) != head + 1:
+            self.refresh()
+            fold = self._runtime.state.fold
+            self._costs = tuple(accumulate((fold.cost_of(at, at + 1) for at in range(fold.head)), initial=0))
+        return self._costs
+
+
+# Rows
+
+
+def record_row(record: RequestRecord) -> Json:
+    """The numbers of a request, for lists."""
+    usage = record.usage
+    return {
+        "number": record.number, "head": record.head, "at": record.at, "branch": record.branch, "model": record.model,
+        "format": record.format, "limit": record.limit, "tokens": record.tokens, "tiers": dict(record.tiers),
+        "prefix": record.prefix, "broke": record.broke, "why": record.broke_why, "compactions": record.compactions,
+        "outcome": record.outcome, "seconds": dict(record.seconds), "usage": None if usage is None else asdict(usage),
+    }  # fmt: skip
+
+
+def full_record(record: RequestRecord) -> Json:
+    """The rest of a request's record, for its own page."""
+    return {
+        "budget": record.budget, "reserve": record.reserve, "digest": record.digest, "notes": dict(record.notes),
+        "reasons": [] if record.page_in is None else [list(pair) for pair in record.page_in.reasons],
+        "filter": asdict(record.filter), "owners": dict(record.owners),
+    }  # fmt: skip
+
+
+def block_row(entry: ViewEntry) -> Json:
+    """An entry of a request: its handle, tier, tokens and reason, and what it says."""
+    text = "\n\n".join(part for message in entry.messages if (part := message_text(message)))
+    is_block = isinstance(entry.item, ContextBlock)
+    return {
+        "handle": "" if is_block else entry.handle, "first": entry.first, "last": entry.last, "tier": entry.tier,
+        "why": entry.why, "tokens": entry.tokens, "kind": entry.item.kind if isinstance(entry.item, ContextBlock) else
+        type(entry.item).__name__, "roles": [message.role for message in entry.messages],
+        "tools": [call.name for message in entry.messages for call in message.tool_calls],
+        **clipped(text),
+    }  # fmt: skip
+
+
+def message_text(message: Message) -> str:
+    """What a message says, with its calls."""
+    calls = (f"→ {call.name}({call.arguments})" for call in message.tool_calls)
+    text = as_text(message.content) if message.content is not None else ""
+    return "\n".join(part for part in (text, *calls) if part)
+
+
+def clipped(text: str) -> Json:
+    """A text for a page: its beginning where it is long, and its length."""
+    return {"text": text[:MAX_TEXT_CHARACTERS], "characters": len(text)}
+
+
+def tokens_by_tool(view: View) -> list[Json]:
+    """The tokens of a request's actions by the tools they call, most first."""
+    sums: dict[str, list[int]] = {}
+    for entry in view.run:
+        if isinstance(entry.item, ActionStep) and entry.item.tool_calls:
+            name = ", ".join(dict.fromkeys(call.name for call in entry.item.tool_calls))
+            total = sums.setdefault(name, [0, 0])
+            total[0] += 1
+            total[1] += entry.tokens
+    return [
+        {"tool": name, "steps": steps, "tokens": tokens}
+        for name, (steps, tokens) in sorted(sums.items(), key=lambda item: -item[1][1])
+    ]
+
+
+def _changes(old: View, new: View) -> Iterator[Json]:
+    """What came, left and changed, in the order of the new request; what left is at its place in the old one."""
+    before = {_entry_key(entry): entry for entry in old.request_entries}
+    after = {_entry_key(entry): entry for entry in new.request_entries}
+    for key, entry in before.items():
+        if key not in after:
+            yield _change("left", entry, -entry.tokens)
+    for key, entry in after.items():
+        earlier = before.get(key)
+        if earlier is None:
+            yield _change("came", entry, entry.tokens)
+        elif earlier.messages != entry.messages:
+            yield _change("changed", entry, entry.tokens - earlier.tokens) | {"was": earlier.tier}
+
+
+def _entry_key(entry: ViewEntry) -> tuple[object, ...]:
+    return (entry.item.kind,) if isinstance(entry.item, ContextBlock) else (entry.first, entry.last)
+
+
+def _change(what: str, entry: ViewEntry, tokens: int) -> Json:
+    row = block_row(entry)
+    return {"what": what, "delta": tokens} | {
+        name: row[name] for name in ("handle", "tier", "why", "tokens", "kind", "first")
+    }
+
+
+def _life(entries: Sequence[Entry], records: Sequence[RequestRecord], first: int, last: int) -> Iterator[Json]:
+    """The events in the life of the steps ``[first, last)``."""
+    for entry in entries:
+        if first <= entry.position < last:
+            yield _event(entry.at, "recorded" if entry.erased is None else f"erased at {step_handle(entry.erased)}")
+        else:
+            yield from _later_events(entry, first, last)
+    for record in records:
+        blocks = () if record.page_in is None else record.page_in.blocks
+        kinds = sorted({block.kind for block in blocks if first <= block.position < last})
+        if kinds:
+            yield _event(record.at, "came back", ", ".join(kinds), record.number)
+
+
+def _event(at: float, what: str, why: str = "", request: int = 0) -> Json:
+    return {"at": at, "what": what, "why": why, "request": request}
+
+
+def _later_events(entry: Entry, first: int, last: int) -> Iterator[Json]:
+    """What a later entry does to the steps ``[first, last)``."""
+    match entry.body:
+        case Compaction(replacements=replacements, policy=policy, reason=reason):
+            for by in replacements:
+                if by.first < last and first < by.last:
+                    tiers = dict.fromkeys(stub.tier for stub in by.stubs)
+                    tier = ", ".join(tiers) if by.summary is None else "summary"
+                    yield _event(entry.at, f"{tier} of {range_handle(by.first, by.last)}", f"{policy}: {reason}")
+        case Erased(spans=spans, reason=reason):
+            if any(start < last and first < stop for start, stop in spans):
+                yield _event(entry.at, "erased", reason)
+        case ActionStep(tool_calls=calls):
+            for call in calls:
+                if call.name in ASKING_TOOLS and _names(call.arguments, first, last):
+                    yield _event(entry.at, f"asked for by {call.name}", step_handle(entry.position))
+        case _:
+            pass
+
+
+def _names(arguments: str, first: int, last: int) -> bool:
+    with suppress(ValueError):
+        values: object = json.loads(arguments)
+        for value in values.values() if isinstance(values, Mapping) else ():
+            handle = parse_handle(value) if isinstance(value, str) else None
+            if handle is not None and handle.first < last and first < handle.last:
+                return True
+    return False
+
+
+def display_name(address: str) -> str:
+    """The name of a store on a page: the path, or the address without its password."""
+    from pagein.backends.open import is_postgres  # noqa: PLC0415
+
+    if not is_postgres(address):
+        return address
+    from pagein.backends.postgres.connection import address_of  # noqa: PLC0415 - its driver is an extra
+
+    return address_of(address).name

@@ -1,0 +1,84 @@
+"""A run as one HTML file that opens without a server: the same pages, with all their data inside."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from importlib.resources import files
+from typing import Any
+
+from pagein.server.inspector.data import InspectorData
+
+_IMPORT = re.compile(r'(from|import)\s*(["\'])\./([^"\']+)\2')
+_SHARED_MIN_CHARACTERS = 120
+"""Characters from which on a text that several answers have is written once."""
+
+_REFERENCE = "\0#"
+
+
+def export_run(data: InspectorData, run: str) -> dict[str, Any]:
+    """The answers that the pages of a run ask for, by address. Raises NotFound, LogError."""
+    requests = data.requests(run)
+    answers: dict[str, Any] = {
+        "runs": {"runs": [row for row in data.runs()["runs"] if row["run"] == run], "store": ""},
+        f"runs/{run}/requests": requests,
+    }
+    before, handles = 0, set[str]()
+    for row in requests["requests"]:
+        number = row["number"]
+        request = data.request(run, number)
+        answers[f"runs/{run}/requests/{number}"] = request
+        if before:
+            answers[f"runs/{run}/requests/{number}/diff/{before}"] = data.diff(run, before, number)
+        before = number
+        handles.update(block["handle"] for block in request["blocks"] if block["handle"])
+        handles.update(item["handle"] for item in request["out"])
+        handles.update(handle for handle, _ in request["record"]["reasons"])
+    for handle in sorted(handles):
+        answers[f"runs/{run}/steps/{handle}"] = data.step(run, handle)
+    return answers
+
+
+def export_page(data: InspectorData, run: str) -> bytes:
+    """The HTML file of a run. Raises NotFound, LogError."""
+    texts: dict[str, int] = {}
+    value = {"run": run, "answers": _share_texts(export_run(data, run), texts), "texts": list(texts)}
+    # Within a script element only "<" can end it.
+    content = json.dumps(value).replace("<", "\\u003c")
+    style, script = _read("style.css"), _bundle("app.js")
+    policy = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'"
+    page = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}"><title>pagein</title><style>{style}</style></head>
+<body><div id="app"></div><script type="application/json" id="pagein-export">{content}</script>
+<script type="module">{script}</script></body></html>
+"""
+    return page.encode()
+
+
+def _share_texts(value: Any, texts: dict[str, int]) -> Any:
+    if isinstance(value, dict):
+        return {key: _share_texts(item, texts) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_share_texts(item, texts) for item in value]
+    if isinstance(value, str) and (len(value) >= _SHARED_MIN_CHARACTERS or value.startswith(_REFERENCE)):
+        return f"{_REFERENCE}{texts.setdefault(value, len(texts))}"
+    return value
+
+
+def _bundle(name: str) -> str:
+    """A module with every module that it imports inside, as an address of data."""
+    text = _read(name)
+
+    def inline(match: re.Match[str]) -> str:
+        folder = name.rpartition("/")[0]
+        other = _bundle(f"{folder}/{match[3]}" if folder else match[3])
+        encoded = base64.b64encode(other.encode()).decode()
+        return f'{match[1]} "data:text/javascript;base64,{encoded}"'
+
+    return _IMPORT.sub(inline, text)
+
+
+def _read(name: str) -> str:
+    return (files("pagein.server.inspector") / "static" / name).read_text("utf-8")

@@ -1,0 +1,92 @@
+// Where the data is from: the server, or the file itself where a run was exported.
+
+const holder = document.getElementById("pagein-export");
+const REFERENCE = "\0#";
+
+const readExport = () => {
+  if (!holder) return null;
+  const whole = JSON.parse(holder.textContent);
+  const revive = (value) => {
+    if (typeof value === "string") return value.startsWith(REFERENCE) ? whole.texts[+value.slice(2)] : value;
+    if (Array.isArray(value)) return value.map(revive);
+    if (value && typeof value === "object")
+      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, revive(item)]));
+    return value;
+  };
+  return { run: whole.run, answers: revive(whole.answers) };
+};
+
+export const exported = readExport();
+const API = "/inspect/api/";
+
+const inFlight = new Map();
+
+/** Fetch JSON; two parts of a page that ask for the same at once share the answer. */
+export const get = (path) => {
+  if (!inFlight.has(path)) inFlight.set(path, ask(path).finally(() => inFlight.delete(path)));
+  return inFlight.get(path);
+};
+
+/** Ask the server; an error carries its own words. */
+const ask = async (path) => {
+  if (exported) {
+    const answer = exported.answers[decodeURIComponent(path)];
+    if (answer === undefined) throw new Error("This is not in the exported file.");
+    return answer;
+  }
+  const response = await fetch(API + path);
+  const value = await response.json().catch(() => ({ error: `The server answered ${response.status}.` }));
+  if (!response.ok) throw new Error(value.error || `The server answered ${response.status}.`);
+  return value;
+};
+
+/** Listen to what happens to a run, or to all runs; returns a function that stops. */
+export const listen = (run, tell, setLive) => {
+  if (exported || typeof EventSource === "undefined") return () => {};
+  const source = new EventSource(API + "events" + (run ? `?run=${encodeURIComponent(run)}` : ""));
+  let first = true;
+  source.onopen = () => setLive(true);
+  source.onerror = () => setLive(false);
+  source.onmessage = () => {
+    if (!first) tell();
+    first = false;
+  };
+  return () => {
+    source.close();
+    setLive(false);
+  };
+};
+
+// Addresses
+
+const BASE = "/inspect";
+
+export const href = (...parts) => {
+  const path = parts.map((part) => encodeURIComponent(part)).join("/");
+  return exported ? `#/${path}` : path ? `${BASE}/${path}` : BASE;
+};
+export const runPath = (run, ...rest) => ["runs", run, ...rest].map((part) => encodeURIComponent(part)).join("/");
+export const textAddress = (run, handle) => API + runPath(run, "steps", handle, "text");
+export const rawAddress = (run, number) => API + runPath(run, "requests", number, "raw");
+export const exportAddress = (run) => API + runPath(run, "export");
+
+export const currentRoute = () => {
+  const path = exported ? location.hash.replace(/^#/, "") : location.pathname.slice(BASE.length);
+  const parts = path.split("/").filter(Boolean).map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  if (exported && !parts.length) return ["run", exported.run];
+  return parts;
+};
+
+export const go = (address) => {
+  if (exported) location.hash = address.replace(/^#/, "");
+  else {
+    history.pushState(null, "", address);
+    dispatchEvent(new PopStateEvent("popstate"));
+  }
+};
