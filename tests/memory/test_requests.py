@@ -61,6 +61,13 @@ def test_each_request_of_a_run_is_rendered_again_byte_for_byte(budget, format):
         assert all(len(encode_record(record)) <= REQUEST_MAX_BYTES for record in records)
 
 
+def test_search_results_that_end_with_an_empty_line_are_rendered_again():
+    run = demo_run()
+    with AgentMemory.open(":memory:", budget=6_000, model="gpt-4o", user="ada") as memory:
+        memory.facts.add("Prefers small patches", scope="user")
+        assert_same(memory, send_all(memory, run.wire[:50], run.format))
+
+
 def test_requests_of_talk_have_turns_paged_in_and_are_rendered_again():
     with AgentMemory.open(":memory:", budget=900) as memory:
         sent = send_all(memory, spoken_rows())

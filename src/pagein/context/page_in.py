@@ -391,9 +391,9 @@ def source_of_hit(hit: Hit, block: str, text: str | None = None, *, kind: BlockK
     part = WHOLE_PART if handle is None or handle.observation is None else handle.observation
     _, _, shown = block.partition("\n")
     if text is not None:
-        lines = number_lines(text, [text] if shown == text else shown.splitlines())
+        lines = number_lines(text, [text] if shown == text else shown.split("\n"))
         return BlockSource(kind, hit.position, part, lines)
-    return BlockSource(kind, hit.position, part, number_lines(hit.text, shown.splitlines()), text_checksum(hit.text))
+    return BlockSource(kind, hit.position, part, number_lines(hit.text, shown.split("\n")), text_checksum(hit.text))
 
 
 def render_page_in(page_in: PageIn, view: View, room: int, since: int, cache: VisibleContentCache) -> ViewEntry | None:

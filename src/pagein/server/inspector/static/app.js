@@ -91,8 +91,6 @@ const App = () => {
   useEffect(() => {
     const names = { runs: "Runs", search: "Search" };
     document.title = place.run ? `${visible(place.run)} · ${place.view}${place.number ? ` ${place.number}` : ""} · pagein` : `${names[place.view]} · pagein`;
-    const list = main.current && main.current.querySelector(".list, .chart[tabindex]");
-    if (list) list.focus({ preventScroll: true });
   }, [place]);
   const requests = useData(place.run ? runPath(place.run, "requests") : null, version);
   const last = requests.value && requests.value.requests.length ? requests.value.requests.at(-1).number : 0;
@@ -137,7 +135,7 @@ const App = () => {
       <span class="space"></span>
       ${live && html`<span class="live" role="status"><i aria-hidden="true"></i>live</span>`}
       ${place.run && html`<${ExportLink} run=${place.run} />`}
-      ${!exported && html`<form role="search" onSubmit=${(event) => { event.preventDefault(); go(`${href("search")}?q=${encodeURIComponent(query)}`); }}>
+      ${!exported && html`<form role="search" aria-label="All runs" onSubmit=${(event) => { event.preventDefault(); go(`${href("search")}?q=${encodeURIComponent(query)}`); }}>
         <input ref=${search} type="search" aria-label="Search all runs" placeholder="Search all runs" value=${query} onInput=${(event) => setQuery(event.currentTarget.value)} />
       </form>`}
       <button class="help" aria-label="Keys" onClick=${() => setKeys(true)}>?</button>

@@ -151,6 +151,10 @@ export const List = ({ label, columns: all, rows, render, selected, onSelect, on
     if (box.current) setHeight(box.current.clientHeight || most);
   }, [rows.length]);
   useEffect(() => {
+    // The keys go to the first list of a view, unless something else was chosen.
+    if (box.current && onSelect && document.activeElement === document.body) box.current.focus({ preventScroll: true });
+  }, [rows.length > 0]);
+  useEffect(() => {
     const element = box.current;
     if (!element || selected === undefined || selected < 0) return;
     const start = selected * rowHeight;
@@ -158,10 +162,16 @@ export const List = ({ label, columns: all, rows, render, selected, onSelect, on
     else if (start + rowHeight > element.scrollTop + element.clientHeight - rowHeight)
       element.scrollTop = start + 2 * rowHeight - element.clientHeight;
   }, [selected]);
+  const latest = useRef(selected);
+  latest.current = selected;
   if (!rows.length) return html`<p class="dim">${empty || "Nothing here yet."}</p>`;
   const from = Math.max(0, Math.floor(top / rowHeight) - 6);
   const to = Math.min(rows.length, Math.ceil((top + height) / rowHeight) + 6);
-  const move = (by) => onSelect && onSelect(Math.max(0, Math.min(rows.length - 1, (selected ?? -1) + by)));
+  const move = (by) => {
+    // Two keys may come before the page is drawn again.
+    latest.current = Math.max(0, Math.min(rows.length - 1, (latest.current ?? -1) + by));
+    onSelect(latest.current);
+  };
   const keys = (event) => {
     const page = Math.max(1, Math.floor(height / rowHeight) - 2);
     const steps = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -rows.length, End: rows.length };
@@ -169,9 +179,9 @@ export const List = ({ label, columns: all, rows, render, selected, onSelect, on
       event.preventDefault();
       event.stopPropagation();
       move(steps[event.key]);
-    } else if (event.key === "Enter" && onOpen && selected >= 0 && event.target === box.current) {
+    } else if (event.key === "Enter" && onOpen && latest.current >= 0 && event.target === box.current) {
       event.preventDefault();
-      onOpen(selected);
+      onOpen(latest.current);
     }
   };
   const template = columns.map((column) => column.width || "1fr").join(" ");

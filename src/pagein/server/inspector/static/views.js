@@ -308,7 +308,7 @@ export const OutView = ({ run, number }) => {
       <${Steps} run=${run} number=${number} view="out" />
     </header>
     ${!exported &&
-    html`<form class="find" role="search" onSubmit=${(event) => { event.preventDefault(); go(href("search") + `?q=${encodeURIComponent(query)}&run=${encodeURIComponent(run)}`); }}>
+    html`<form class="find" role="search" aria-label="This run" onSubmit=${(event) => { event.preventDefault(); go(href("search") + `?q=${encodeURIComponent(query)}&run=${encodeURIComponent(run)}`); }}>
       <label>Search this run <input value=${query} onInput=${(event) => setQuery(event.currentTarget.value)} /></label>
     </form>`}
     <${Loaded} data=${data}>${({ out }) => html`<${List}

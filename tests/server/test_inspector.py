@@ -1,0 +1,201 @@
+"""The inspector's data, and who may ask for it."""
+
+import gzip
+import json
+from contextlib import closing
+
+import pytest
+
+from pagein import AgentMemory
+from pagein.errors import ConfigurationError
+from pagein.evaluation.runs import demo_run
+from pagein.events.steps import ActionStep, TaskStep, ToolCall
+
+testclient = pytest.importorskip("starlette.testclient")
+from pagein.server.inspector import InspectorApp, InspectorSettings  # noqa: E402
+from pagein.server.inspector.app import read_static  # noqa: E402
+from pagein.server.inspector.data import InspectorData  # noqa: E402
+from pagein.server.inspector.export import export_page  # noqa: E402
+
+HOSTILE = "</script><script>alert(1)</script>\x1b[31mred\x1b[0m \u202egnp.exe \x07"
+
+
+def play(memory, rows, format="openai"):
+    for row in rows:
+        if row["role"] == "assistant":
+            memory.to_messages()
+        memory.record_messages([row], format=format, whole=False)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("inspect") / "runs.db"
+    run = demo_run()
+    with AgentMemory.open(path, session="fix", budget=6_000, model="gpt-4o", user="ada") as memory:
+        memory.facts.add("Prefers small patches", scope="user")
+        play(memory, run.wire[:50], run.format)
+        memory.note_outcome("ok", usage={"input_tokens": 100, "cache_read_input_tokens": 900})
+    with AgentMemory.open(path, session="fix/helper", budget=4_000) as memory:
+        memory.record(TaskStep(HOSTILE), ActionStep("Look.", (ToolCall("c", "expand", '{"handle": "s0"}'),)))
+        memory.to_messages()
+    return path
+
+
+@pytest.fixture
+def client(store):
+    app = InspectorApp(InspectorSettings(str(store)))
+    with closing(app):
+        yield testclient.TestClient(app, base_url="http://127.0.0.1:8791")
+
+
+def get(client, path):
+    answer = client.get(f"/inspect/api/{path}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_runs_are_listed_with_their_last_request(client):
+    runs = {row["run"]: row for row in get(client, "runs")["runs"]}
+    assert set(runs) == {"fix", "fix/helper"}
+    assert (runs["fix"]["requests"], runs["fix"]["last"]["model"]) == (24, "gpt-4o")
+    assert 0 < runs["fix"]["last"]["tokens"] <= 6_000
+
+
+def test_each_request_is_the_one_that_was_sent(client):
+    rows = get(client, "runs/fix/requests")["requests"]
+    assert len(rows) == 24
+    assert rows[-1]["usage"] == {"input": 1_000, "output": 0, "cache_read": 900, "cache_written": 0}
+    assert rows[-1]["held"] > rows[-1]["tokens"]
+    for row in rows[::4]:
+        request = get(client, f"runs/fix/requests/{row['number']}")
+        assert request["problem"] == ""
+        assert sum(block["tokens"] for block in request["blocks"]) + request["rest"] == row["tokens"]
+    assert [row["number"] for row in get(client, "runs/fix/requests?after=20")["requests"]] == [21, 22, 23, 24]
+    assert get(client, "runs/fix/requests/24/raw")["messages"][0]["role"] == "system"
+
+
+def test_reasons_of_a_page_in_name_the_steps_that_came_back(client):
+    requests = [get(client, f"runs/fix/requests/{number}") for number in range(14, 25)]
+    reasons = [reason for request in requests for reason in request["record"]["reasons"]]
+    assert reasons
+    handle = reasons[-1][0]
+    life = get(client, f"runs/fix/steps/{handle}")["life"]
+    assert life[0]["what"] == "recorded"
+    assert any(event["what"] == "came back" and event["request"] for event in life)
+    assert any("of s" in event["what"] for event in life), "what replaced it"
+
+
+def test_a_difference_names_what_came_left_and_changed(client):
+    rows = get(client, "runs/fix/requests")["requests"]
+    number = next(
+        row["number"] for row, one in zip(rows[1:], rows, strict=False) if row["compactions"] > one["compactions"]
+    )
+    diff = get(client, f"runs/fix/requests/{number}/diff/{number - 1}")
+    assert {row["what"] for row in diff["changes"]} >= {"came", "left"}
+    assert sum(row["delta"] for row in diff["changes"]) == diff["after"]["tokens"] - diff["before"]["tokens"]
+
+
+def test_search_goes_over_one_run_or_all(client):
+    hits = get(client, "search?q=has_change_permission")["hits"]
+    assert {hit["run"] for hit in hits} <= {"fix", "fix/helper"}
+    assert hits
+    assert get(client, "search?q=alert&run=fix%2Fhelper")["hits"][0]["run"] == "fix/helper"
+
+
+def test_a_run_whose_name_has_a_slash_is_reached(client):
+    assert get(client, "runs/fix%2Fhelper/requests")["requests"][0]["number"] == 1
+    life = get(client, "runs/fix%2Fhelper/steps/s0")["life"]
+    assert [event["what"] for event in life] == ["recorded", "asked for by expand"]
+
+
+@pytest.mark.parametrize(
+    "path", ["runs/none/requests", "runs/fix/requests/999", "runs/fix/steps/s9999", "runs/fix/steps/x", "x"]
+)
+def test_what_is_not_there_is_told(client, path):
+    answer = client.get(f"/inspect/api/{path}")
+    assert answer.status_code == 404
+    assert answer.json()["error"]
+
+
+def test_only_reading_from_this_machine_is_answered(client):
+    assert client.post("/inspect/api/runs").status_code == 405
+    assert client.get("/inspect/api/runs", headers={"host": "evil.example"}).status_code == 403
+    assert client.get("/inspect/api/runs", headers={"origin": "https://evil.example"}).status_code == 403
+    assert client.get("/inspect/api/runs", headers={"origin": "http://127.0.0.1:8791"}).status_code == 200
+    for path in ("/inspect", "/inspect/run/fix/request/3", "/inspect/static/app.js", "/inspect/api/runs"):
+        headers = client.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'self'"), path
+        assert headers["x-content-type-options"] == "nosniff"
+    for path in ("/inspect/static/%2e%2e/app.py", "/inspect/static/app.py", "/inspectx"):
+        assert client.get(path).status_code == 404
+
+
+def test_another_host_needs_a_secret_and_so_does_who_asks(store):
+    with pytest.raises(ConfigurationError, match="secret"):
+        InspectorSettings(str(store), host="0.0.0.0")
+    settings = InspectorSettings(str(store), host="0.0.0.0", secret="s3cret")
+    assert "s3cret" not in repr(settings)
+    with closing(InspectorApp(settings)) as app:
+        client = testclient.TestClient(app, base_url="http://box:8791", follow_redirects=False)
+        assert client.get("/inspect/api/runs").status_code == 401
+        assert client.get("/inspect?key=wrong").status_code == 401
+        answer = client.get("/inspect?key=s3cret")
+        assert (answer.status_code, "HttpOnly" in answer.headers["set-cookie"]) == (303, True)
+        assert client.get("/inspect/api/runs").status_code == 200
+
+
+def test_an_erased_step_is_said_to_be_erased(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, session="r", budget=4_000) as memory:
+        memory.record(TaskStep("My number is 4711-0815."))
+        memory.to_messages()
+        memory.erase("s0", reason="asked for")
+        with closing(InspectorData(str(path))) as data:
+            assert "erased" in data.request("r", 1)["problem"]
+            assert "4711" not in json.dumps([data.request("r", 1), data.step("r", "s0")])
+            assert any(event["what"].startswith("erased") for event in data.step("r", "s0")["life"])
+
+
+def test_an_encrypted_run_without_its_key_is_named_and_not_shown(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, session="r", budget=4_000, key=b"k" * 32) as memory:
+        memory.record(TaskStep("Go."))
+        memory.to_messages()
+    with closing(InspectorApp(InspectorSettings(str(path)))) as app:
+        client = testclient.TestClient(app, base_url="http://localhost")
+        assert get(client, "runs")["runs"][0]["run"] == "r"
+        answer = client.get("/inspect/api/runs/r/requests/1")
+        assert answer.status_code in (403, 404)
+    with closing(InspectorData(str(path), key=b"k" * 32)) as data:
+        assert data.request("r", 1)["problem"] == ""
+
+
+def test_a_run_that_is_being_written_is_followed(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, session="r", budget=4_000) as memory:
+        memory.record(TaskStep("Go."))
+        memory.to_messages()
+        with closing(InspectorData(str(path))) as data:
+            before = data.marks("r")
+            assert data.request("r", 1)["problem"] == ""
+            memory.record(ActionStep("Going."), TaskStep("On."))
+            memory.to_messages()
+            assert data.marks("r") == (before[0] + 2, 2)
+            assert data.request("r", 2)["problem"] == ""
+            assert data.step("r", "s2")["text"] == "On."
+
+
+def test_an_exported_run_is_one_page_in_which_nothing_recorded_is_markup(store):
+    with closing(InspectorData(str(store))) as data:
+        page = export_page(data, "fix/helper").decode()
+        assert len(export_page(data, "fix")) < 2_000_000
+    assert page.count("</script>") == 2
+    assert "src=" not in page.partition("<body>")[0]
+    assert "alert(1)</script>" not in page
+
+
+def test_the_pages_are_small():
+    names = ("index.html", "style.css", "app.js", "api.js", "ui.js", "charts.js", "views.js", "icon.svg")
+    files = [*names, "vendor/preact.js", "vendor/hooks.js", "vendor/htm.js"]
+    assert sum(len(gzip.compress(read_static(name))) for name in files) <= 60_000
+    assert read_static("vendor/LICENSE-preact.txt").startswith(b"The MIT License")
