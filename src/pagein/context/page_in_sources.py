@@ -1,4 +1,4 @@
-"""Where the text of a page-in is from: positions, and numbers of lines, instead of the text. Pure.
+"""The sources of the text of a page-in: positions, and numbers of lines, instead of the text. Pure.
 
 A request is remembered by what its page-in was made of. The text is made again from the log, so what is erased there can
 not come back from here.

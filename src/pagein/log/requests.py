@@ -38,7 +38,7 @@ class RequestTable(Protocol):
         """Replace the body of a row; nothing happens where it is gone."""
         ...
 
-    def read(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
+    def rows(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
         """The rows with numbers above ``after``, in order, at most ``limit``."""
         ...
 
@@ -58,24 +58,24 @@ def hash_request(request: Any) -> str:
 class InMemoryRequests:
     """A RequestTable in this process's memory."""
 
-    rows: dict[int, RequestRow] = field(default_factory=dict)
+    _rows: dict[int, RequestRow] = field(default_factory=dict)
 
     def add(self, head: int, at: float, body: bytes) -> int:
         """See ``RequestTable``."""
         number = self.last() + 1
-        self.rows[number] = RequestRow(number, head, at, body)
+        self._rows[number] = RequestRow(number, head, at, body)
         return number
 
     def replace(self, number: int, body: bytes) -> None:
         """See ``RequestTable``."""
-        if number in self.rows:
-            self.rows[number] = self.rows[number]._replace(body=body)
+        if number in self._rows:
+            self._rows[number] = self._rows[number]._replace(body=body)
 
-    def read(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
+    def rows(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
         """See ``RequestTable``."""
-        rows = [row for row in list(self.rows.values()) if row.number > after]
+        rows = [row for row in list(self._rows.values()) if row.number > after]
         return rows if limit is None else rows[:limit]
 
     def last(self) -> int:
         """See ``RequestTable``."""
-        return max(self.rows, default=0)
+        return max(self._rows, default=0)

@@ -37,7 +37,7 @@ _REASONS = {"search": "found for the newest step", "turn": "found for the user's
 
 @dataclass(frozen=True, slots=True)
 class PageInRecord:
-    """What a page-in was made of, as it was found at ``head``: the sources of its blocks, and numbers of names.
+    """The sources of a page-in as it was found at ``head``: the sources of its blocks, and numbers of names.
 
     ``is_complete`` is False where a part of it cannot be named by its place; then it cannot be made again.
     """
@@ -104,7 +104,7 @@ NO_FILTER = RequestFilter()
 
 @dataclass(frozen=True, slots=True)
 class UnrecordedPlan:
-    """What a view was made with that left out more than the log says: with a filter, or in room of its own.
+    """The settings of a view that left out more than the log says: with a filter, or in room of its own.
 
     ``policy`` is a name, "" for a policy that has none; ``page_in`` the share of the limit for a page-in.
     """
@@ -295,7 +295,7 @@ class RequestsState:
 
     def read_records(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
         """The records behind a number, oldest first; damaged ones are left out. Raises LogError."""
-        records = (decode_record(row) for row in self.table.read(after, limit))
+        records = (decode_record(row) for row in self.table.rows(after, limit))
         return tuple(record for record in records if record is not None)
 
 

@@ -98,14 +98,14 @@ class StoreTests:
 
     def test_requests_are_numbered_read_and_replaced(self, store: Store) -> None:
         table = store.request_table("web")
-        assert (table.last(), list(table.read())) == (0, [])
+        assert (table.last(), list(table.rows())) == (0, [])
         assert [table.add(head, NOW, b"%d" % head) for head in (3, 5, 8)] == [1, 2, 3]
         table.replace(2, b"new")
         table.replace(9, b"none")
         again = store.request_table("web")
-        assert [tuple(row) for row in again.read()] == [(1, 3, NOW, b"3"), (2, 5, NOW, b"new"), (3, 8, NOW, b"8")]
-        assert [row.number for row in again.read(1, 1)] == [2]
-        assert (again.last(), list(store.request_table("other").read())) == (3, [])
+        assert [tuple(row) for row in again.rows()] == [(1, 3, NOW, b"3"), (2, 5, NOW, b"new"), (3, 8, NOW, b"8")]
+        assert [row.number for row in again.rows(1, 1)] == [2]
+        assert (again.last(), list(store.request_table("other").rows())) == (3, [])
 
     def test_a_run_that_was_erased_whole_leaves_no_requests(self, store: Store) -> None:
         for name in ("web", "api"):
@@ -113,7 +113,7 @@ class StoreTests:
                 _append(log, "a")
             store.request_table(name).add(1, NOW, b"a")
         store.erase([Removal("web", "asked for")], at=NOW)
-        assert [len(store.request_table(name).read()) for name in ("web", "api")] == [0, 1]
+        assert [len(store.request_table(name).rows()) for name in ("web", "api")] == [0, 1]
 
     def test_tenants_are_apart(self, open_store: StoreOpener) -> None:
         with closing(open_store("a")) as one, closing(open_store("b")) as other:

@@ -51,7 +51,7 @@ class PostgresRequests:
         values = {"number": number, "body": self._encryption.encrypt_blob(_NAME, body)}
         self._call(lambda using, _: using.execute(self._format(_REPLACE), {**self._key, **values}), writing=True)
 
-    def read(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
+    def rows(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
         """See ``RequestTable``."""
         rows = self._call(lambda using, _: self._fetch(using, _READ, {"after": after, "limit": limit}))
         return [RequestRow(row[0], row[1], row[2], self._encryption.decrypt_blob(_NAME, bytes(row[3]))) for row in rows]

@@ -38,7 +38,7 @@ class RunKey(NamedTuple):
 
 
 class ConnectionSettings(NamedTuple):
-    """What a connection is set to: SQLite's ``synchronous``, and the seconds to wait for another writer."""
+    """The settings of a connection: SQLite's ``synchronous``, and the seconds to wait for another writer."""
 
     synchronous: str
     timeout: float
@@ -71,7 +71,7 @@ class SQLiteRequests:
         with self._using(writing=True) as database:
             self._write(database, _REPLACE, (self._encryption.encrypt_blob(_NAME, body), *self._key, number))
 
-    def read(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
+    def rows(self, after: int = 0, limit: int | None = None) -> Sequence[RequestRow]:
         """See ``RequestTable``."""
         with self._using(writing=False) as database:
             if not self._exists(database):

@@ -42,7 +42,7 @@ _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml",
 
 @dataclass(frozen=True, slots=True)
 class InspectorSettings:
-    """What an inspector shows, and to whom: without a ``secret`` it listens on this machine alone.
+    """The store of an inspector, and who may look: without a ``secret`` it listens on this machine alone.
 
     ``key`` is that of an encrypted store. Raises ConfigurationError for another host without a secret.
     """

@@ -87,7 +87,7 @@ class InspectorData:
         }
         try:
             row["requests"] = table.last()
-            records = [record for stored in table.read(row["requests"] - 1, 1) if (record := decode_record(stored))]
+            records = [record for stored in table.rows(row["requests"] - 1, 1) if (record := decode_record(stored))]
         except PageinError as error:
             return row | {"problem": str(error)}
         if records:
@@ -98,7 +98,7 @@ class InspectorData:
         """The requests of a run with numbers above ``after``; ``held`` is what the whole history cost at each."""
         with self._lock:
             table = self._table(run)
-            records = [record for stored in table.read(after) if (record := decode_record(stored))]
+            records = [record for stored in table.rows(after) if (record := decode_record(stored))]
             rows = [record_row(record) for record in records]
             with suppress(PageinError):
                 fold = self._memory(run).costs()
@@ -129,7 +129,7 @@ class InspectorData:
         return self._render(run, number).request
 
     def diff(self, run: str, before: int, number: int) -> Json:
-        """What came, left and changed from one request to another."""
+        """The entries that came, left and changed from one request to another."""
         old, new = self._render(run, before), self._render(run, number)
         shared = 0
         for one, other in zip(old.view.request_entries, new.view.request_entries, strict=False):
@@ -210,7 +210,7 @@ class InspectorData:
 
     def _open(self, run: str) -> InspectedMemory:
         table = self._store.request_table(run)
-        last = next((record for stored in table.read(table.last() - 1, 1) if (record := decode_record(stored))), None)
+        last = next((record for stored in table.rows(table.last() - 1, 1) if (record := decode_record(stored))), None)
         counter: TokenCounter = Encoding("o200k_base")
         limits = MODELS.find(last.model) if last is not None and last.model else None
         if limits is not None:
@@ -273,7 +273,7 @@ def block_row(entry: ViewEntry) -> Json:
 
 
 def message_text(message: Message) -> str:
-    """What a message says, with its calls."""
+    """The text of a message, with its calls."""
     calls = (f"→ {call.name}({call.arguments})" for call in message.tool_calls)
     text = as_text(message.content) if message.content is not None else ""
     return "\n".join(part for part in (text, *calls) if part)
@@ -300,7 +300,7 @@ def tokens_by_tool(view: View) -> list[Json]:
 
 
 def _changes(old: View, new: View) -> Iterator[Json]:
-    """What came, left and changed, in the order of the new request; what left is at its place in the old one."""
+    """The entries that came, left and changed, in the order of the new request; what left is at its place in the old one."""
     before = {_entry_key(entry): entry for entry in old.request_entries}
     after = {_entry_key(entry): entry for entry in new.request_entries}
     for key, entry in before.items():
@@ -344,7 +344,7 @@ def _event(at: float, what: str, why: str = "", request: int = 0) -> Json:
 
 
 def _later_events(entry: Entry, first: int, last: int) -> Iterator[Json]:
-    """What a later entry does to the steps ``[first, last)``."""
+    """The events of a later entry for the steps ``[first, last)``."""
     match entry.body:
         case Compaction(replacements=replacements, policy=policy, reason=reason):
             for by in replacements:
