@@ -270,3 +270,18 @@ def test_many_streams_at_once_each_get_their_own(stack):
     [thread.start() for thread in threads]
     [thread.join(60) for thread in threads]
     assert all(f"number {number}." in texts[number] for number in range(12))
+
+
+def test_an_answer_is_recorded_where_the_table_of_requests_is_busy(stack, monkeypatch):
+    from pagein.errors import LogBusy
+    from pagein.server.memories import ServerMemory
+
+    def busy(*_, **__):
+        raise LogBusy("another process holds the database")
+
+    made = stack(hello)
+    monkeypatch.setattr(ServerMemory, "note_outcome", busy)
+    made.claude("run").messages.create(**ASK, messages=USER)
+    assert made.count("answers", "recorded") == 1
+    with made.memory("run") as memory:
+        assert len(memory.steps) == 2

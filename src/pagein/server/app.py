@@ -26,6 +26,9 @@ from pagein.server.wire import COUNTING, PROTOCOLS
 
 KEY_HEADER = "x-pagein-key"
 
+STORE_SECONDS = 30.0
+"""Seconds to wait for a busy store: SQLite lets writers wait in no order, and here there may be a hundred runs."""
+
 logger = logging.getLogger("pagein.server")
 
 
@@ -79,8 +82,9 @@ class ServerApp:
         settings, limits = self.settings, self.settings.limits
         open_store(settings.store, tenant=settings.tenant).close()
         windows = WindowTable(settings.window)
-        pool = MemoryPool(settings.store, settings.options, most=limits.memories, most_bytes=limits.memory_bytes)
-        runs = Runs(settings.store, settings.options, windows, pool)
+        options = {"timeout": STORE_SECONDS, **settings.options}
+        pool = MemoryPool(settings.store, options, most=limits.memories, most_bytes=limits.memory_bytes)
+        runs = Runs(settings.store, options, windows, pool)
         timeout = httpx2.Timeout(limits.event_seconds, connect=limits.connect_seconds)
         bounds = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
         async with AsyncExitStack() as ends:

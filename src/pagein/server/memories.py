@@ -108,16 +108,18 @@ class ServerMemory(HostMemory):
         return self._take_turn(make_view, room)
 
     def render(self, view: View, format: str, model: str) -> dict[str, Any]:
-        """A view as a provider's request, under ``messages``, noted in the table of requests. Raises Illegal."""
-        self._runtime.requests.model = model
-        request = self._runtime.render(view, format)
-        self._runtime.write_requests()
-        return request
+        """A view as a provider's request, under ``messages``, noted for the table of requests. Raises Illegal.
 
-    def last_request(self) -> int:
-        """The number of the last request in the table; 0 where it has none."""
+        It is written with its outcome: that spares every request a write before it is forwarded.
+        """
+        self._runtime.requests.model = model
+        return self._runtime.render(view, format)
+
+    @property
+    def last_request(self) -> tuple[int, str]:
+        """The head and the digest of the last request; (0, "") for none."""
         last = self._runtime.requests.last
-        return last.number if last is not None else 0
+        return (0, "") if last is None else (last.head, last.digest)
 
     def render_without_tail(self, view: View, format: str) -> list[Any]:
         """The messages of a view without what is shown behind the run."""

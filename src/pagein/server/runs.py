@@ -16,7 +16,7 @@ from typing import Any
 from pagein._common.retry import retry_on_conflict
 from pagein.backends.open import open_store
 from pagein.context.view.view import View
-from pagein.errors import ConfigurationError, LogError, UnknownBranch, UnknownRequest
+from pagein.errors import LogError, PageinError, UnknownBranch
 from pagein.events.protocol import fingerprint
 from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
@@ -77,8 +77,8 @@ class PreparedView:
     beside: int
     limit: int
     window: int
-    number: int = 0
-    """The request's number in the table of requests; 0 for one that is not there."""
+    request: tuple[int, str] = (0, "")
+    """The head and the digest of the request, as the table of requests has it."""
     rows: list[Any] | None = None
     stable_rows: list[Any] = field(default_factory=list)
 
@@ -161,7 +161,7 @@ class Runs:
         view, window, beside = self._make_view(memory, request)
         format = request.protocol.format
         rows = memory.render(view, format, request.model)["messages"]
-        prepared = PreparedView(place, view.tokens, beside, view.full_limit, window, memory.last_request())
+        prepared = PreparedView(place, view.tokens, beside, view.full_limit, window, memory.last_request)
         if _is_whole(view) and not must_render:
             return prepared
         stable = memory.render_without_tail(view, format) if view.tail else rows
@@ -211,12 +211,12 @@ class Runs:
         with self._use(place.lineage, request) as memory:
             if outcome.usage is not None:
                 memory.observe_usage(outcome.usage)
-            _note_outcome(memory, prepared, outcome)
             if memory.length > place.length and not memory.has_answer_at(place.length, rows, format):
                 memory.rewind_to(place.length)
             if memory.length == place.length:
                 memory.record_list(split_request(list(rows), format_named(format)), whole=False)
             after = _place_of(memory, place.lineage)
+            _note_outcome(memory, prepared, outcome)
         if response_id:
             with self._lock:
                 _put_last(self._responses, (request.tenant, response_id), (self.root_name(request), after))
@@ -372,14 +372,12 @@ def _is_whole(view: View) -> bool:
 
 
 def _note_outcome(memory: ServerMemory, prepared: PreparedView, outcome: Outcome) -> None:
-    """Note an outcome in the table of requests, whose rows may be missing."""
-    if not prepared.number:
-        return
+    """Write a request and its outcome into the table of requests; rows of it may be missing."""
+    if not prepared.request[1] or memory.last_request != prepared.request:
+        return  # another request of the run came between, or the memory was opened again
     sent = "as it came" if prepared.rows is None else "view"
-    with suppress(UnknownRequest, ConfigurationError):
-        memory.note_outcome(
-            outcome.word, number=prepared.number, usage=outcome.usage, seconds=outcome.seconds, notes={"sent": sent}
-        )
+    with suppress(PageinError):  # the answer is recorded: that counts
+        memory.note_outcome(outcome.word, usage=outcome.usage, seconds=outcome.seconds, notes={"sent": sent})
 
 
 def _place_of(memory: ServerMemory, lineage: Lineage) -> Place:
