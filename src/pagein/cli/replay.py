@@ -169,7 +169,7 @@ def replay(
     A run is {"id": ..., "messages": [...]} or a list of messages, in the format of
     OpenAI chat or Anthropic, which is detected. Needs met is the share of the
     identifiers and lines a step used, and the run had shown before, that the
-    request still held. Exit code 1 if a request was over budget or illegal, or
+    request still contained. Exit code 1 if a request was over budget or illegal, or
     anything could not be retrieved. With a summarizer, each turn waits until all
     summaries are written. pagein.toml sets the defaults, but not the summarizer.
 

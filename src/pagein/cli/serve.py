@@ -144,7 +144,7 @@ def bench_serve(
 
     The provider is a scripted one with a prompt cache: what it has costs a tenth,
     other tokens 1.25. The agent never compacts, and the provider takes any
-    length: over are the requests that the window would not have held. The times
+    length: over are the requests that the window would not have fitted. The times
     are those that the proxy adds before a request is forwarded.
     """
     try:

@@ -70,7 +70,7 @@ def _to_log_error(path: str, error: sqlite3.Error, *, writing: bool) -> LogError
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return LogUnreadable(f"{path}: {error}")
         case sqlite3.SQLITE_FULL:
-            return LogUnwritable(f"{path}: {error}. Nothing was written; make room and try again.")
+            return LogUnwritable(f"{path}: {error}. Nothing was written; free some space and try again.")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM if writing:
             return LogUnwritable(
                 f"{path}: {error}. Nothing was written; see that the file, its folder and the files beside it that "

@@ -40,7 +40,7 @@ class Relevance:
     """
 
     keep: Annotated[int, COUNT, "Newest actions that stay, unless they are too long."] = 3
-    share: Annotated[float, POSITIVE_SHARE, "Share of the room for older steps that their extract takes."] = 0.4
+    share: Annotated[float, POSITIVE_SHARE, "Share of the space for older steps that their extract takes."] = 0.4
     weight: Weight | None = None
     embedder: StepEmbedder | None = None
     name: str = "relevance"

@@ -1,0 +1,56 @@
+"""What users read has no private words, every error has its cure on one page, and the help speaks plainly."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pagein.cli import build_app
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
+PRIVATE = re.compile(r"\b(?:verbs?|hosts?|hosting|house|rooms?|colou?rs?|told|held)\b", re.IGNORECASE)
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)\s]*\)", re.MULTILINE | re.DOTALL)
+SUBCLASS = re.compile(r"^class ([A-Z]\w+)\(([\w, ]+)\):", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_has_no_private_words(page):
+    prose = CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), page.read_text())
+    lines = [
+        f"{page.name}:{number}: {line}" for number, line in enumerate(prose.split("\n"), 1) if PRIVATE.search(line)
+    ]
+    assert not lines, "\n".join(lines)
+
+
+def help_texts(app):
+    for name in app:
+        command = app[name]
+        if not name.startswith("-"):
+            yield name, command.help
+            yield from help_texts(command)
+
+
+def test_the_help_of_commands_has_no_private_words():
+    texts = list(help_texts(build_app()))
+    assert len(texts) > 20
+    for name, text in texts:
+        assert not PRIVATE.search(re.sub(r"--\w+", "", text)), f"pagein {name} --help"
+
+
+def error_names() -> set[str]:
+    names = {"PageinError"}
+    classes = [
+        (name, {base.strip() for base in bases.split(",")})
+        for path in (ROOT / "src").rglob("*.py")
+        for name, bases in SUBCLASS.findall(path.read_text())
+    ]
+    while added := {name for name, bases in classes if bases & names} - names:
+        names |= added
+    return names
+
+
+def test_every_error_has_its_cure_on_the_page():
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", (ROOT / "docs" / "errors.md").read_text(), re.MULTILINE)
+    assert {name for name, _, _ in rows} | {"PageinError"} == error_names()
