@@ -50,6 +50,7 @@ from pagein.events.steps import (
     SystemPromptStep,
     TaskStep,
     Text,
+    Timing,
     ToolCall,
     Usage,
 )  # fmt: skip
@@ -74,7 +75,7 @@ __all__ = [
     "LogUnreachable", "LogUnreadable", "LogUnwritable", "MemoryStep", "NothingToUndo", "Observation",
     "Opaque", "OverBudget", "PageinError", "Plan", "PlanningStep", "Policy", "Problem", "ProtocolError",
     "RecordResult", "Report", "RunStatus", "Step", "SummaryStep", "SystemPromptStep", "TaskStep", "Text",
-    "TokenCounter", "ToolCall", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle", "Usage",
+    "Timing", "TokenCounter", "ToolCall", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle", "Usage",
     "Verification", "View", "replay", "truncate_content",
 ]  # fmt: skip
 

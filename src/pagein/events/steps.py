@@ -7,12 +7,14 @@ its provider unchanged is kept unread in an ``Opaque``.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, assert_never
+from typing import Any, Literal, Self, TypedDict, Unpack, assert_never
 
+from pagein._common.json_values import is_picture, png_bytes, to_json_value
 from pagein.errors import ProtocolError
 
 
@@ -100,8 +102,8 @@ class Observation:
 
     @classmethod
     def of(cls, call_id: str, result: Content, status: Status = "ok", **metadata: Any) -> Self:
-        """Make an observation with JSON-safe metadata of the tool, which is never sent to a model."""
-        beside = Opaque("pagein", "metadata", json.dumps(metadata)) if metadata else None
+        """Make an observation with metadata of the tool, any values, which is never sent to a model."""
+        beside = Opaque("pagein", "metadata", json.dumps(to_json_value(metadata))) if metadata else None
         return cls(call_id, result, status, extra=beside)
 
     @property
@@ -135,22 +137,111 @@ class Usage:
     cached_tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a step began and ended, in seconds since the epoch."""
+
+    start_time: float
+    end_time: float | None = None
+
+    @property
+    def duration(self) -> float | None:
+        """The seconds between the two; None for a step that has not ended."""
+        return None if self.end_time is None else self.end_time - self.start_time
+
+
+class StepDetails(TypedDict, total=False):
+    """What a host knows of a step beside what the model sees; it is stored, and never sent to a model."""
+
+    step_number: int
+    timing: Timing
+    is_final_answer: bool
+    code_action: str
+    model_input_messages: Any
+    token_usage: Usage
+
+
+DETAILS = ("pagein", "details")
+"""Provider and kind of the extra of a step that has details."""
+
+
 class MemoryStep:
-    """Methods of every kind of step; the class is named as in smolagents."""
+    """Methods of every kind of step; the class is named as in smolagents.
+
+    A class of one's own has it as a base: with ``to_messages``, and with fields of a dataclass or a ``dict`` of its own.
+    """
 
     __slots__ = ()
 
-    def dict(self: Step) -> Row:  # type: ignore[misc] # the union is closed: there is no other self
+    def dict(self) -> Row:
         """Return every field as JSON-safe values; images as base64."""
-        return plain_step(self)
+        if isinstance(self, Step):
+            return plain_step(self)
+        fields = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
+        row = {field.name: getattr(self, field.name) for field in fields} if fields else vars(self)
+        return to_json_value(row)  # type: ignore[no-any-return] # a mapping stays one
 
-    def to_messages(self: Step, summary_mode: bool = False) -> list[Row]:  # type: ignore[misc]
+    def to_messages(self, summary_mode: bool = False) -> list[Row]:
         """Return the step as chat messages: role, content, calls, results.
 
         ``summary_mode`` leaves out system prompts, plans and the model's prose. There is no budget and no provider
-        content; use a memory's ``to_messages`` for those.
+        content; use a memory's ``to_messages`` for those. Raises NotImplementedError in a class that does not say it.
         """
-        return plain_messages(self, summary_mode=summary_mode)
+        if isinstance(self, Step):
+            return plain_messages(self, summary_mode=summary_mode)
+        raise NotImplementedError(f"{type(self).__name__} needs to_messages(summary_mode), which returns chat messages")
+
+
+class _Detailed(MemoryStep):
+    """The details of a step of the model, as its extra has them."""
+
+    __slots__ = ()
+
+    @property
+    def step_number(self) -> int | None:
+        """The number of the step in its run."""
+        return _detail(self, "step_number")  # type: ignore[no-any-return]
+
+    @property
+    def timing(self) -> Timing | None:
+        """When the step began and ended."""
+        row = _detail(self, "timing")
+        return None if row is None else Timing(**row)
+
+    @property
+    def is_final_answer(self) -> bool:
+        """True for the step that gave the final answer."""
+        return bool(_detail(self, "is_final_answer"))
+
+    @property
+    def code_action(self) -> str | None:
+        """The code that the step ran."""
+        return _detail(self, "code_action")  # type: ignore[no-any-return]
+
+    @property
+    def model_input_messages(self) -> Any:
+        """The messages that the model was sent, as JSON-safe values."""
+        return _detail(self, "model_input_messages")
+
+    @property
+    def token_usage(self) -> Usage | None:
+        """The usage that a host noted in the details."""
+        row = _detail(self, "token_usage")
+        return None if row is None else Usage(**row)
+
+
+def step_details(step: object) -> Row:
+    """Return the details of a step, as JSON-safe values; empty where it has none."""
+    extra = getattr(step, "extra", None)
+    return json.loads(extra.body) if extra is not None and (extra.provider, extra.kind) == DETAILS else {}
+
+
+def _detail(step: object, name: str) -> Any:
+    return step_details(step).get(name)
+
+
+def _details_extra(details: StepDetails) -> Opaque | None:
+    return Opaque(*DETAILS, json.dumps(to_json_value(details))) if details else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,15 +261,20 @@ class TaskStep(MemoryStep):
 
 
 @dataclass(frozen=True, slots=True)
-class PlanningStep(MemoryStep):
+class PlanningStep(_Detailed):
     """A plan written by the model (smolagents)."""
 
     content: Content
     extra: Opaque | None = None
 
+    @classmethod
+    def of(cls, content: Content, **details: Unpack[StepDetails]) -> Self:
+        """Make a plan with details of the host, which are never sent to a model."""
+        return cls(content, _details_extra(details))
+
 
 @dataclass(frozen=True, slots=True)
-class ActionStep(MemoryStep):
+class ActionStep(_Detailed):
     """A turn of the model: text, thinking, tool calls. ``observations[i]`` answers ``tool_calls[i]``; None is open.
 
     Without calls they are the results of an action in text, each a message of the user. Observations that are missing when the step is recorded are recorded one by one as they come.
@@ -191,6 +287,20 @@ class ActionStep(MemoryStep):
     usage: Usage | None = None
     extra: Opaque | None = None
 
+    @classmethod
+    def of(
+        cls,
+        content: Content | None = None,
+        tool_calls: tuple[ToolCall, ...] = (),
+        observations: tuple[Observation | None, ...] = (),
+        *,
+        model: str = "",
+        usage: Usage | None = None,
+        **details: Unpack[StepDetails],
+    ) -> Self:
+        """Make an action with details of the host, which are never sent to a model."""
+        return cls(content, tool_calls, observations, model, usage, _details_extra(details))
+
     def __post_init__(self) -> None:
         has_results_in_text = all(result is not None and result.is_message for result in self.observations)
         if len(self.observations) > len(self.tool_calls) and (self.tool_calls or not has_results_in_text):
@@ -199,10 +309,24 @@ class ActionStep(MemoryStep):
 
 @dataclass(frozen=True, slots=True)
 class FinalAnswerStep(MemoryStep):
-    """The model's final answer, which ends the task."""
+    """The model's final answer, which ends the task. Of an object the text is shown, and ``output`` has its values."""
 
     content: Content
     extra: Opaque | None = None
+
+    def __post_init__(self) -> None:
+        value: Any = self.content
+        if is_content(value) and value != ():
+            return
+        content, extra = _shown_output(value)
+        object.__setattr__(self, "content", content)
+        object.__setattr__(self, "extra", extra)
+
+    @property
+    def output(self) -> Any:
+        """The answer as JSON-safe values; its text where it was one."""
+        is_value = self.extra is not None and (self.extra.provider, self.extra.kind) == OUTPUT
+        return json.loads(self.extra.body) if self.extra is not None and is_value else as_text(self.content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +341,44 @@ class SummaryStep(MemoryStep):
 
 
 Step = SystemPromptStep | TaskStep | PlanningStep | ActionStep | FinalAnswerStep | SummaryStep
+
+
+OUTPUT = ("pagein", "output")
+"""Provider and kind of the extra of a final answer that was an object."""
+
+
+def is_content(value: object) -> bool:
+    """True for a text, and for parts in a tuple."""
+    return isinstance(value, str) or (isinstance(value, tuple) and all(isinstance(part, Part) for part in value))
+
+
+def _shown_output(value: Any) -> tuple[Content, Opaque | None]:
+    """Return what is shown of an answer, and its values as the extra beside it."""
+    if is_picture(value):
+        return (Image(png_bytes(value), "image/png"),), None
+    output = json.dumps(to_json_value(value), ensure_ascii=False)
+    return output, Opaque(*OUTPUT, output)
+
+
+def as_content(value: Any) -> Content:
+    """Return a content of what a host has: a text, a picture of Pillow, parts, or a list of these.
+
+    Raises ProtocolError for anything else.
+    """
+    if is_content(value):
+        return value  # type: ignore[no-any-return] # it was looked at
+    items = value if isinstance(value, list | tuple) else (value,)
+    return tuple(_as_part(item) for item in items)
+
+
+def _as_part(item: Any) -> Part:
+    if isinstance(item, Part):
+        return item
+    if isinstance(item, str):
+        return Text(item)
+    if is_picture(item):
+        return Image(png_bytes(item), "image/png")
+    raise ProtocolError(f"content is text, pictures or parts, not {type(item).__name__}: write it as text first")
 
 
 def as_parts(content: Content | None) -> tuple[Part, ...]:
@@ -283,7 +445,7 @@ def plain_step(step: Step) -> Row:
                 "output_tokens": step.usage.output_tokens,
                 "cached_tokens": step.usage.cached_tokens,
             }
-    return row | _extra_row(step.extra)
+    return row | (step_details(step) or _extra_row(step.extra))
 
 
 def plain_content(content: Content | None) -> Any:

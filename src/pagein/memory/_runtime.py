@@ -23,7 +23,7 @@ from pagein.errors import (
     UnknownRequest,
 )
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
-from pagein.events.steps import SummaryStep
+from pagein.events.steps import MemoryStep, Step, SummaryStep
 from pagein.formats import Format, format_named
 from pagein.formats.parsing import to_plain_json
 from pagein.formats.raw_messages import choose_format, rename_roles
@@ -141,6 +141,7 @@ class MemoryRuntime:
         self.state.facts_block.is_on, self.state.facts_block.placement = (self.facts.is_on, self.facts.placement)
         self.format = format_named(options.get("format", "openai"))
         self.roles = dict(options.get("roles") or {})
+        self.step_types = _check_step_types(options.get("step_types", ()))
         self.schedule = CheckpointSchedule.from_options(log, options)
         self.requests = RequestsState(
             self.branches.root.store.request_table(self.branches.root.session),
@@ -265,6 +266,14 @@ class MemoryRuntime:
     def format_of(self, name: str | None) -> Format:
         """The format of that name, or the memory's own."""
         return self.format if name is None else format_named(name)
+
+    def revive(self, steps: Iterable[tuple[int, Step]]) -> tuple[Step, ...]:
+        """The steps, those of a registered class as its objects. Raises ConfigurationError."""
+        if not self.step_types:
+            return tuple(step for _, step in steps)
+        from pagein.memory.operations.own_steps import revive  # noqa: PLC0415 - loads where there are some
+
+        return tuple(revive(step, self.step_types) for _, step in steps)
 
     def read_transcript(self, messages: Any, format: str | None, observations: TextObservations) -> Transcript:
         """Split a provider's messages. Raises FormatError, and ConfigurationError for a format there is none of."""
@@ -482,3 +491,11 @@ def open_run(
         branches.close()
         raise
     return OpenedRun(branches, state, model)
+
+
+def _check_step_types(types: Sequence[type[MemoryStep]]) -> Mapping[str, type[MemoryStep]]:
+    if not types:
+        return {}
+    from pagein.memory.operations.own_steps import check_step_types  # noqa: PLC0415 - loads where there are some
+
+    return check_step_types(types)

@@ -288,8 +288,8 @@ class AgentMemory:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Every step recorded, whole, in order, read from the log."""
-        return tuple(step for _, step in self._take_turn(history.read_steps))
+        """Every step recorded, whole, in order, read from the log; of ``step_types`` the objects."""
+        return self._runtime.revive(self._take_turn(history.read_steps))
 
     def get_full_steps(self) -> list[dict[str, Any]]:
         """Every step as JSON-safe values, whole; images as base64."""

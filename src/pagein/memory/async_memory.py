@@ -261,7 +261,7 @@ class AsyncAgentMemory:
     @property
     async def steps(self) -> tuple[Step, ...]:
         """See AgentMemory.steps."""
-        return tuple(step for _, step in await self._take_turn(history.read_steps))
+        return self._runtime.revive(await self._take_turn(history.read_steps))
 
     async def get_full_steps(self) -> list[dict[str, Any]]:
         """See AgentMemory.get_full_steps."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
@@ -14,7 +14,7 @@ from pagein.context.compaction.base import Policy
 from pagein.context.view.fold import Fold
 from pagein.errors import ConfigurationError
 from pagein.events.callbacks import CallbackRegistry
-from pagein.events.steps import Usage
+from pagein.events.steps import MemoryStep, Usage
 from pagein.facts.owners import is_reserved
 from pagein.formats import format_named
 from pagein.formats.sdk_objects import read_usage
@@ -58,7 +58,8 @@ class Options(TypedDict, total=False):
     default. ``resume``: True closes calls in flight as unknown; ``"fresh"`` also starts the view anew from here.
     ``roles``: the host's names of roles, such as ``{"human": "user"}``: read in messages, and written in requests.
     ``spend``: the tokens of the models that write summaries and facts, as a share of the tokens that the run recorded
-    (1.0); None for no limit. ``clock``: returns seconds since the epoch. ``callbacks``: called with each step and observation once it is
+    (1.0); None for no limit. ``step_types``: classes of steps of one's own, of which ``steps`` gives objects again.
+    ``clock``: returns seconds since the epoch. ``callbacks``: called with each step and observation once it is
     recorded; their errors are raised by ``record``, and the steps stay recorded.
     """
 
@@ -81,6 +82,7 @@ class Options(TypedDict, total=False):
     spend: float | None
     clock: Callable[[], float]
     callbacks: CallbackRegistry | None
+    step_types: Sequence[type[MemoryStep]]
 
 
 class RecallFilters(TypedDict, total=False):

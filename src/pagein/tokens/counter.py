@@ -16,8 +16,8 @@ raise. The rules, in the counter's tokens:
   read without its signature (see ``opaque``); one more for each part of a list;
 * a tool call: name, arguments and id, and 8; what a name has beyond 8 a second time, as Gemini's results repeat it;
 * an id, a name and arguments that some format rewrites: by the longest of their encodings;
-* ``extra``, anywhere: by its ``text``, or by its ``body`` where it has no text, except ``cache_control``, which
-  models do not see.
+* ``extra``, anywhere: by its ``text``, or by its ``body`` where it has no text, except ``cache_control`` and
+  pagein's own notes, which models do not see.
 
 OpenAI's published overhead is 3 a message and 3 a request. Anthropic's framing was measured at 6 to 8 for a request of
 one message.
@@ -204,7 +204,7 @@ def _id_tokens(call_id: str, counter: TokenCounter) -> int:
 
 
 def _extra_tokens(extra: Opaque | None, counter: TokenCounter) -> int:
-    if extra is None or extra.kind == "cache_control":
+    if extra is None or extra.kind == "cache_control" or extra.provider == "pagein":
         return 0
     text, images = split_images(extra.text or extra.body)
     return counter.text(text) + sum(max(counter.image(image), IMAGE_MIN_TOKENS) for image in images)

@@ -14,8 +14,9 @@ from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import make_entry, preview
 from pagein.context.view.view import View, ViewEntry, request_cost
 from pagein.errors import ConfigurationError, OverBudget
-from pagein.events.entries import Replacement
+from pagein.events.entries import Observed, Replacement
 from pagein.events.handles import range_handle
+from pagein.events.own_steps import SUMMARY, own_note
 from pagein.events.steps import ActionStep, FinalAnswerStep, PlanningStep, SummaryStep
 from pagein.tokens import Budget
 
@@ -154,6 +155,9 @@ def filter_view(view: View, *, summary_mode: bool, keep_last_n: int | None) -> V
 
 
 def _without_prose(entry: ViewEntry, view: View) -> ViewEntry | None:
+    note = own_note(entry.item.observation if isinstance(entry.item, Observed) else entry.item)
+    if note is not None and SUMMARY in note:
+        return _in_summary_mode(entry, note[SUMMARY], view)
     match entry.item:
         case PlanningStep() | FinalAnswerStep() | ActionStep(tool_calls=()):
             return None
@@ -163,3 +167,18 @@ def _without_prose(entry: ViewEntry, view: View) -> ViewEntry | None:
             return make_entry(bare, first, last, view.counter, tier=tier, why="summary mode", ids=ids)
         case _:
             return entry
+
+
+def _in_summary_mode(entry: ViewEntry, text: str | bool, view: View) -> ViewEntry | None:
+    """The entry of a step of a user's class with what it says in summary mode; None where that is nothing."""
+    item = entry.item
+    has_calls = isinstance(item, ActionStep) and bool(item.tool_calls)
+    if text is False and not has_calls:
+        return None
+    if text is True or entry.stubs:
+        return entry
+    if isinstance(item, Observed):
+        item = replace(item, observation=replace(item.observation, content=text or ""))
+    elif isinstance(item, ActionStep):
+        item = replace(item, content=text or None, tool_calls=tuple(replace(call, at=None) for call in item.tool_calls))
+    return make_entry(item, entry.first, entry.last, view.counter, tier=entry.tier, why="summary mode", ids=entry.ids)

@@ -95,7 +95,7 @@ def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = Fals
         case SummaryStep() | ContextBlock() | Pin():
             return (Message("user", _block_text(item)),)
         case Observed(observation=late) if late.is_message:
-            return (Message("user", late.content),)
+            return (Message("user", late.content),) if late.content else ()
         case Observed(observation=late):
             return (Message("user", _frame_content("late-result", late.content, call=late.call_id)),)
         case _:

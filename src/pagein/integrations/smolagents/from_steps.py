@@ -15,6 +15,7 @@ from smolagents import utils
 from smolagents.models import ChatMessage, MessageRole
 from smolagents.monitoring import Timing, TokenUsage
 
+from pagein._common.json_values import to_json_value
 from pagein.events.steps import (
     ActionStep,
     FinalAnswerStep,
@@ -26,7 +27,7 @@ from pagein.events.steps import (
     as_text,
 )
 from pagein.integrations.smolagents.chat_messages import parse_arguments
-from pagein.integrations.smolagents.json_values import to_json_value, to_picture
+from pagein.integrations.smolagents.pictures import to_picture
 from pagein.integrations.smolagents.to_steps import NO_CALL, TASK_PREFIX, has_picture_bytes
 
 SAME = True

@@ -12,6 +12,7 @@ from typing import Any, Self, SupportsIndex, Unpack
 from smolagents import memory as smol
 from smolagents.models import ChatMessage
 
+from pagein._common.json_values import to_json_value
 from pagein.context.view.layout import CONTINUE
 from pagein.context.view.view import View
 from pagein.errors import ConfigurationError
@@ -20,7 +21,6 @@ from pagein.integrations._editable_history import EditableHistory
 from pagein.integrations._tools import ToolChoice, offered_tools
 from pagein.integrations.smolagents.chat_messages import ChatMessageRenderer
 from pagein.integrations.smolagents.history import StepHistory
-from pagein.integrations.smolagents.json_values import to_json_value
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import Options
 

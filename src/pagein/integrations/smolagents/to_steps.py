@@ -13,6 +13,7 @@ from typing import Any, Literal
 from PIL import Image as Pillow
 from smolagents import memory as smol
 
+from pagein._common.json_values import to_json_value
 from pagein.errors import ConfigurationError
 from pagein.events.steps import (
     ActionStep,
@@ -31,7 +32,7 @@ from pagein.events.steps import (
     Usage,
     as_parts,
 )
-from pagein.integrations.smolagents.json_values import to_image, to_json_value
+from pagein.integrations.smolagents.pictures import to_image
 
 PROVIDER = "smolagents"
 

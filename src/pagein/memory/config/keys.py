@@ -98,6 +98,7 @@ IN_CODE: Mapping[str, str] = MappingProxyType(
         "clock": "a clock other than the machine's",
         "key": "the key of an encrypted log. Set the environment variable PAGEIN_KEY; a file may not contain it",
         "callbacks": "functions called after each recorded step",
+        "step_types": "classes of steps of your own",
         "roles": "names of roles in your messages other than the provider's",
         "policy.relevance.weight": "a weight for steps in addition to their words",
         "policy.relevance.embedder": "an embedder to compare steps with, instead of words",

@@ -19,6 +19,7 @@ from pagein.events.entries import (
     Pin,
 )
 from pagein.events.handles import parse_handle, step_handle
+from pagein.events.own_steps import own_note
 from pagein.events.steps import ActionStep
 from pagein.log.base import Entry
 from pagein.log.erasure import Cut
@@ -117,6 +118,13 @@ def _with_linked_observations(
                 place = line.holder(body.action), body.action
                 parts = linked.get(place, frozenset())
                 linked[place] = None if parts is None else parts | {body.index}
+            elif (
+                isinstance(body, Observed)
+                and body.action >= 0
+                and entry.position in mine
+                and own_note(body.observation)
+            ):
+                linked[line.holder(body.action), body.action] = None  # its data repeat what the note says
             elif isinstance(body, Observed) and body.action in mine:
                 indexes = mine[body.action]
                 if indexes is None or body.index in indexes:

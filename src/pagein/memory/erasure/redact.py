@@ -27,10 +27,12 @@ from pagein.events.entries import (
 )
 from pagein.events.handles import range_handle
 from pagein.events.steps import (
+    TEXT_OBSERVATION,
     ActionStep,
     Content,
     FinalAnswerStep,
     Observation,
+    Opaque,
     PlanningStep,
     SummaryStep,
     SystemPromptStep,
@@ -99,7 +101,11 @@ def redact_observations(step: ActionStep, indexes: Collection[int]) -> ActionSte
 
 
 def _redact_observation(observation: Observation) -> Observation:
-    return Observation(observation.call_id, _redact_content(observation.content), observation.status, observation.index)
+    # A result that came as a message stays one: it answers no call.
+    extra = Opaque(*TEXT_OBSERVATION, "{}") if observation.is_message else None
+    return Observation(
+        observation.call_id, _redact_content(observation.content), observation.status, observation.index, extra
+    )
 
 
 def _redact_content(content: Content) -> Content:

@@ -10,6 +10,7 @@ from pagein.context.view.view import View
 from pagein.errors import UnknownHandle
 from pagein.events.entries import FactsShown, Observed, Pin
 from pagein.events.handles import Handle, parse_handle
+from pagein.events.own_steps import as_own_step, is_own_step, own_row
 from pagein.events.protocol import current_prompt, open_calls, with_observations
 from pagein.events.steps import (
     ActionStep,
@@ -20,6 +21,7 @@ from pagein.events.steps import (
     as_text,
     kind_name,
     plain_step,
+    step_details,
 )
 from pagein.log.base import Entry, Log, Problem, Verification
 from pagein.memory._effects import Call, Flow, Read, Recall
@@ -38,8 +40,9 @@ READ_AT_ONCE = 256
 
 def read_steps(run: RunState) -> Flow[tuple[tuple[int, Step], ...]]:
     """Read every step with its position, each action with all its observations, late ones included."""
-    steps, _ = yield from read_steps_and_notes(run, 0, run.fold.head)
-    return tuple(steps.items())
+    steps, notes = yield from read_steps_and_notes(run, 0, run.fold.head)
+    own: dict[int, Step] = {at: as_own_step(note) for at, note in notes.items() if is_own_step(note)}
+    return tuple(sorted((steps | own).items())) if own else tuple(steps.items())
 
 
 def read_steps_and_notes(
@@ -228,12 +231,14 @@ def _step_lines(step: Step) -> Iterator[str]:
 
 def full_step(position: int, step: Step) -> dict[str, Any]:
     """A step as JSON-safe values, whole."""
-    return {"position": position} | plain_step(step)
+    return {"position": position} | (own_row(step) or plain_step(step))
 
 
 def succinct_step(position: int, step: Step) -> dict[str, Any]:
     """A step as JSON-safe values: long texts cut, images by their hash, without provider content."""
-    values: dict[str, Any] = {"position": position, "kind": kind_name(step), "text": _shorten(as_text(step.content))}
+    kind = (own_row(step) or {"kind": kind_name(step)})["kind"]
+    values: dict[str, Any] = {"position": position, "kind": kind, "text": _shorten(as_text(step.content))}
+    values |= {name: value for name, value in step_details(step).items() if name != "model_input_messages"}
     if isinstance(step, ActionStep):
         values["tool_calls"] = [{"name": call.name, "arguments": _shorten(call.arguments)} for call in step.tool_calls]
         values["observations"] = [

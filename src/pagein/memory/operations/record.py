@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import cast, get_args
 
 from pagein.errors import ProtocolError
 from pagein.events.entries import Body, Observed
 from pagein.events.handles import observation_handle, step_handle
+from pagein.events.own_steps import is_own_step
 from pagein.events.protocol import (
     EventKind,
     OpenCall,
@@ -27,7 +28,7 @@ from pagein.events.protocol import (
     open_calls,
     unknown_observation,
 )
-from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, Usage
+from pagein.events.steps import ActionStep, MemoryStep, Observation, Step, SystemPromptStep, Usage, is_content
 from pagein.formats import Item
 from pagein.log.base import Entry
 from pagein.memory._effects import Append, Call, ExtractFacts, Flow
@@ -35,6 +36,8 @@ from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations.ingest import Selection, Transcript, select_new
 from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
+
+_STEPS: frozenset[type] = frozenset(get_args(Step))
 
 NO_ACTION = -1
 """The action of an observation that answers no call of this run."""
@@ -62,6 +65,10 @@ def record(
     usage: Usage | None = None,
 ) -> Flow[RecordResult]:
     """Append the new items durably, all or none, then call back; learn from the provider's usage."""
+    if not isinstance(items, Transcript) and not all(map(_is_stored_as_it_is, items)):
+        from pagein.memory.operations.own_steps import to_recorded_items  # noqa: PLC0415 - loads for what is not plain
+
+        items = to_recorded_items(items)
     selection = _select(run, items, whole)
     branch = None
     if selection.fork_at is not None:
@@ -94,6 +101,17 @@ def record(
         run.usage.learn(usage)
     run.run_callbacks(entries)
     return RecordResult(first, run.fold.head, repairs, branch)
+
+
+def _is_stored_as_it_is(item: object) -> bool:
+    """True for a step of ours or an observation whose content and arguments are of the types that are stored."""
+    if isinstance(item, ActionStep):
+        results = all(result is None or is_content(result.content) for result in item.observations)
+        calls = all(isinstance(call.arguments, str) for call in item.tool_calls)
+        return type(item) is ActionStep and results and calls and (item.content is None or is_content(item.content))
+    if type(item) in _STEPS or isinstance(item, Observation):
+        return is_content(item.content)  # type: ignore[attr-defined] # all of them have it
+    return not isinstance(item, MemoryStep)
 
 
 def _select(run: RunState, items: Sequence[Item] | Transcript, whole: bool | None) -> Selection:
@@ -222,6 +240,8 @@ class _AdmissionDraft:
         """Add an observation: the result of an open call, or a late one of an abandoned call, or a note."""
         if observation.is_message:
             advance(self.phase, EventKind.NOTE)
+            if is_own_step(observation):  # a step, and no result of the action before it
+                self.action, self.results = NO_ACTION, 0
             self.bodies.append(Observed(self.action, self.results, observation, late=True))
             self.results += 1
             return

@@ -11,15 +11,16 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from PIL import Image as Pillow
-
-from pagein.events.steps import Image
-
 MAX_NESTING = 12
 """Levels of nesting that are kept; deeper values are kept as their repr."""
 
 
-def png_bytes(picture: Pillow.Image) -> bytes:
+def is_picture(value: object) -> bool:
+    """True for a picture of Pillow, which is not imported for it."""
+    return any(kind.__module__ == "PIL.Image" and kind.__name__ == "Image" for kind in type(value).__mro__)
+
+
+def png_bytes(picture: Any) -> bytes:
     """Encode the picture as PNG, whatever its mode, so that it can be restored."""
     file = io.BytesIO()
     try:
@@ -28,16 +29,6 @@ def png_bytes(picture: Pillow.Image) -> bytes:
         file = io.BytesIO()  # PNG has no CMYK, no YCbCr, no floats
         picture.convert("RGBA" if "transparency" in picture.info else "RGB").save(file, "PNG")
     return file.getvalue()
-
-
-def to_image(picture: Pillow.Image) -> Image:
-    """Convert the picture to a part of ours."""
-    return Image(png_bytes(picture), "image/png")
-
-
-def to_picture(image: Image) -> Pillow.Image:
-    """Convert the part back to a picture. Raises OSError for bytes that are none."""
-    return Pillow.open(io.BytesIO(image.data))
 
 
 def to_json_value(value: Any, *, pictures: bool = True, depth: int = MAX_NESTING) -> Any:
@@ -53,16 +44,16 @@ def to_json_value(value: Any, *, pictures: bool = True, depth: int = MAX_NESTING
             return str(value)
         case float():
             return value if math.isfinite(value) else repr(value)
-        case Pillow.Image():
-            return _picture_row(value, with_data=pictures)
         case bytes() | bytearray():
             return {"_type": "bytes", "base64": base64.b64encode(value).decode()}
+    if is_picture(value):
+        return _picture_row(value, with_data=pictures)
     if depth <= 0:
         return _to_text(value)
     return _nested_value(value, pictures, depth - 1)
 
 
-def _picture_row(picture: Pillow.Image, *, with_data: bool) -> dict[str, Any]:
+def _picture_row(picture: Any, *, with_data: bool) -> dict[str, Any]:
     data = png_bytes(picture)
     row = {"type": "image", "media_type": "image/png", "sha256": hashlib.sha256(data).hexdigest()}
     return {**row, "data": base64.b64encode(data).decode()} if with_data else row
