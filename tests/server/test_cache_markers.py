@@ -57,10 +57,10 @@ def test_arguments_of_a_tool_that_are_called_like_a_marker_stay():
 
 
 def test_the_provider_reads_from_its_cache_what_was_sent_before(stack):
-    made = stack(ScriptedProvider(ToolLoop(16)), window=9_000)
-    run_agent(made.url, "messages", 3_000)
-    views = [request for request in made.provider.received if request.reading.tokens > 4_000]
-    assert len(views) > 8
+    made = stack(ScriptedProvider(ToolLoop(12)), window=5_000)
+    run_agent(made.url, "messages", 2_000)
+    views = [request for request in made.provider.received if request.reading.tokens > 2_000]
+    assert len(views) > 6
     for request in views:
         markers = str(request.body).count("cache_control")
         assert 1 <= markers <= 4

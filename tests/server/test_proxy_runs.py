@@ -5,12 +5,14 @@ import pytest
 from pagein.testing.provider import ToolLoop
 from tests.server.sdk_agents import run_chat, run_messages, run_responses
 
-CALLS, SIZE = 24, 800
-WINDOW = 5_000  # holds some ten calls
+CALLS, SIZE = 14, 800
+WINDOW = 3_000  # holds some five calls
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("protocol", ["messages", "chat", "responses", "stateful"])
+@pytest.mark.parametrize(
+    ("protocol", "stream"),
+    [("messages", True), ("messages", False), ("chat", True), ("chat", False), ("responses", True), ("stateful", False)],
+)
 def test_a_run_longer_than_the_window_ends_as_if_there_were_none(stack, protocol, stream):
     made = stack(ToolLoop(CALLS), window=WINDOW, provider_window=WINDOW)
     if protocol == "messages":
@@ -29,6 +31,4 @@ def test_a_run_longer_than_the_window_ends_as_if_there_were_none(stack, protocol
     with made.memory("a run") as memory:
         assert [branch.name for branch in memory.branches()] == ["main"]
         steps = memory.steps
-    results = [result for step in steps for result in getattr(step, "observations", ()) if result is not None]
     assert len([step for step in steps if type(step).__name__ == "ActionStep"]) == CALLS + 1
-    del results
