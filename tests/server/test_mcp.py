@@ -66,8 +66,7 @@ def test_the_schemas_cost_less_than_700_tokens():
 
 
 @pytest.mark.parametrize(
-    ("transport", "mode"),
-    [("memory", "auto"), ("memory", "legacy"), ("stdio", "auto"), ("http", "auto")],
+    ("transport", "mode"), [("memory", "auto"), ("memory", "legacy"), ("stdio", "auto"), ("http", "auto")]
 )
 def test_every_tool_and_resource_over_every_transport(store, transport, mode):
     async def walk():

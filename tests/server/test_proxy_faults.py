@@ -256,6 +256,18 @@ def test_health_and_metrics(stack):
     assert 'pagein_added_seconds_bucket{le="+Inf"} 1' in text
 
 
+def test_the_inspector_shows_what_the_proxy_sent(stack):
+    made = stack(ToolLoop(6), window=3_000)
+    run_messages(made.claude("run"), stream=True)
+    http = made.http()
+    assert http.get("/inspect").status_code == 200
+    runs = http.get("/inspect/api/runs").json()
+    assert "run" in json.dumps(runs)
+    requests = json.dumps(http.get("/inspect/api/runs/run/requests").json())
+    assert requests.count('"answered"') == 7
+    assert made.provider.others == [], "nothing of it reaches the provider"
+
+
 def test_many_streams_at_once_each_get_their_own(stack):
     made = stack(ScriptedProvider(lambda question: Answer(f"echo {question.last_text}"), pause=0.005))
     texts = {}

@@ -11,7 +11,14 @@ WINDOW = 3_000  # holds some five calls
 
 @pytest.mark.parametrize(
     ("protocol", "stream"),
-    [("messages", True), ("messages", False), ("chat", True), ("chat", False), ("responses", True), ("stateful", False)],
+    [
+        ("messages", True),
+        ("messages", False),
+        ("chat", True),
+        ("chat", False),
+        ("responses", True),
+        ("stateful", False),
+    ],
 )
 def test_a_run_longer_than_the_window_ends_as_if_there_were_none(stack, protocol, stream):
     made = stack(ToolLoop(CALLS), window=WINDOW, provider_window=WINDOW)

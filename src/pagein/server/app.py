@@ -17,6 +17,8 @@ from pagein.errors import PageinError
 from pagein.server.budgets import WindowTable
 from pagein.server.forward import PassThrough
 from pagein.server.http import OWN_HEADER, Receive, Scope, Send, StreamBroken, send_answer, send_json
+from pagein.server.inspector.app import BASE as INSPECTOR
+from pagein.server.inspector.app import InspectorApp, InspectorSettings
 from pagein.server.memories import MemoryPool
 from pagein.server.metrics import Metrics
 from pagein.server.proxy import Proxy
@@ -40,6 +42,7 @@ class _Parts:
     forward: PassThrough
     mcp: Mapping[str, Any]
     """The MCP server of each tenant; none without the extra."""
+    inspector: InspectorApp | None = None
 
 
 class ServerApp:
@@ -96,6 +99,8 @@ class ServerApp:
             try:
                 yield
             finally:
+                if self._parts.inspector is not None:
+                    self._parts.inspector.close()
                 self._parts = None
                 proxy.close()
                 runs.close()
@@ -131,6 +136,9 @@ class ServerApp:
         if path == "/mcp" and tenant in parts.mcp:
             await parts.mcp[tenant](scope, receive, send)
             return
+        if (path == INSPECTOR or path.startswith(f"{INSPECTOR}/")) and not self.settings.keys:
+            await self._inspect(parts, scope, receive, send)
+            return
         target = self.settings.upstream_of(path)[2]
         target = target if target.startswith("/v1/") else f"/v1{target}"
         protocol = PROTOCOLS.get(target) if scope["method"] == "POST" else None
@@ -141,6 +149,19 @@ class ServerApp:
             await parts.proxy.count_tokens(counting, tenant, scope, receive, send)
         else:
             await parts.forward.handle(scope, receive, send)
+
+    async def _inspect(self, parts: _Parts, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the inspector of this store, opened at its first request."""
+        settings = self.settings
+        if parts.inspector is None:
+            try:
+                parts.inspector = InspectorApp(
+                    InspectorSettings(settings.store, settings.host, settings.port, settings.tenant)
+                )
+            except PageinError as error:
+                await send_answer(send, 503, [(b"content-type", b"text/plain")], f"{error}\n".encode())
+                return
+        await parts.inspector(scope, receive, send)
 
     async def _tell(self, path: str, send: Send) -> None:
         kind = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
