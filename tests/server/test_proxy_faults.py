@@ -234,6 +234,17 @@ def test_proxy_keys_name_a_tenant_and_no_key_is_refused(stack):
     assert "x-pagein-key" not in made.provider.received[0].headers
 
 
+def test_with_a_secret_each_credential_is_a_tenant_of_its_own(stack):
+    made = stack(hello, tenant_secret="s3cret")
+    for key in ("sk-1", "sk-2", "sk-1"):
+        with anthropic.Anthropic(base_url=made.url, api_key=key, default_headers={"x-pagein-run": "run"}) as claude:
+            claude.messages.create(**ASK, messages=USER)
+    with made.memory("run") as shared:
+        assert shared.steps == ()
+    assert made.http().get("/inspect").status_code == 404, "passed on: nobody's runs are shown"
+    assert made.http().post("/mcp", json={}).status_code == 404
+
+
 def test_no_credential_is_in_the_store_the_log_or_the_metrics(stack, tmp_path, caplog):
     made = stack(ToolLoop(6), window=3_000)
     run_messages(made.claude("run"), stream=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from pagein.server import ServerApp, ServerSettings
 
 DEFAULT_PORT = 8790
+
+TENANT_SECRET = "PAGEIN_TENANT_SECRET"  # noqa: S105 - its name
+"""The environment variable of the key with which credentials are hashed to tenants."""
 
 UpstreamAddresses = Annotated[
     list[str] | None,
@@ -211,6 +215,7 @@ def server_settings(
         strict=strict,
         tenant=option_or_setting(config, "tenant", tenant),
         keys=_text_table(config, "server.clients"),
+        tenant_secret=os.environ.get(TENANT_SECRET, ""),
         options=options,
     )
 

@@ -23,7 +23,7 @@ from pagein.server.memories import MemoryPool
 from pagein.server.metrics import Metrics
 from pagein.server.proxy import Proxy
 from pagein.server.runs import Runs
-from pagein.server.settings import LOOPBACK, ServerSettings, hash_key
+from pagein.server.settings import LOOPBACK, ServerSettings, hash_key, tenant_of_credential
 from pagein.server.wire import COUNTING, PROTOCOLS
 
 KEY_HEADER = "x-pagein-key"
@@ -133,10 +133,12 @@ class ServerApp:
         if parts is None:
             await send_json(send, 503, b'{"error": {"message": "not ready", "type": "api_error"}}', retry_after="1")
             return
-        if path == "/mcp" and tenant in parts.mcp:
-            await parts.mcp[tenant](scope, receive, send)
+        if path == "/mcp":
+            await parts.mcp.get(tenant, _no_mcp)(scope, receive, send)
             return
-        if (path == INSPECTOR or path.startswith(f"{INSPECTOR}/")) and not self.settings.keys:
+        if (path == INSPECTOR or path.startswith(f"{INSPECTOR}/")) and not (
+            self.settings.keys or self.settings.tenant_secret
+        ):
             await self._inspect(parts, scope, receive, send)
             return
         target = self.settings.upstream_of(path)[2]
@@ -185,8 +187,12 @@ class ServerApp:
 
     def _tenant_of(self, headers: Mapping[str, str]) -> str | None:
         """The tenant of a request; None for one without the key that is needed."""
-        if not self.settings.keys:
-            return self.settings.tenant
+        settings = self.settings
+        if not settings.keys and settings.tenant_secret:
+            credential = headers.get("authorization") or headers.get("x-api-key", "")
+            return tenant_of_credential(settings.tenant_secret, credential)
+        if not settings.keys:
+            return settings.tenant
         return self.settings.keys.get(hash_key(headers.get(KEY_HEADER, "")))
 
     def _is_own_host(self, headers: Mapping[str, str]) -> bool:
@@ -197,6 +203,12 @@ class ServerApp:
         origin = headers.get("origin")
         is_host = is_any or host in hosts
         return is_host and (origin is None or _host_name(urlsplit(origin).netloc) in {*hosts, host})
+
+
+async def _no_mcp(scope: Scope, receive: Receive, send: Send) -> None:
+    del scope, receive
+    text = b"no MCP server: it needs pip install 'pagein[mcp]', and runs of credentials have none\n"
+    await send_answer(send, 404, [(b"content-type", b"text/plain")], text)
 
 
 def _headers(scope: Scope) -> dict[str, str]:

@@ -49,6 +49,8 @@ class ServerSettings:
     strict: bool = False
     tenant: str = ""
     keys: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    tenant_secret: str = field(default="", repr=False)
+    """Where it is set, each credential of the provider is a tenant of its own, named by a hash with this key."""
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     limits: Limits = Limits()
 
@@ -77,6 +79,12 @@ class ServerSettings:
         # Base addresses are given with and without the version.
         target = target.removeprefix("/v1") if base.endswith("/v1") and target.startswith("/v1/") else target
         return name, base, target
+
+
+def tenant_of_credential(secret: str, credential: str) -> str:
+    """The tenant of a credential of the provider: a keyed hash, so that the store does not tell which one it was."""
+    key = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+    return f"credential-{hashlib.blake2b(credential.encode('utf-8', 'surrogatepass'), key=key, digest_size=12).hexdigest()}"
 
 
 def hash_key(key: str) -> str:
