@@ -301,3 +301,31 @@ def test_no_opaque_of_another_maker_is_sent():
         (Message("user", "x"), Message("assistant", (part, Text("y"))), Message("user", "z"))
     )
     assert "hm" not in json.dumps(rows)
+
+
+def test_an_item_of_instructions_stays_in_its_place_and_is_the_systems():
+    from pagein import AgentMemory
+    from pagein.formats import format_named
+
+    tools = {
+        "type": "additional_tools",
+        "id": "at_1",
+        "role": "developer",
+        "tools": [{"type": "namespace", "name": "f"}],
+    }
+    said = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "You are terse."}]}
+    user = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Read all."}]}
+    rows = [tools, said, user]
+    assert format_named("openai-responses").problems(rows) == ()
+    with AgentMemory.open(":memory:", budget=3_000, format="openai-responses") as memory:
+        memory.record_messages(rows)
+        assert memory.to_messages() == rows
+        for number in range(20):
+            call = {"type": "function_call", "call_id": f"c{number}", "name": "read", "arguments": "{}"}
+            result = {
+                "type": "function_call_output",
+                "call_id": f"c{number}",
+                "output": f"line {number} of text\n" * 60,
+            }
+            memory.record_messages([call, result])
+        assert memory.to_messages()[:2] == [tools, said]

@@ -93,6 +93,8 @@ def _maker(row: dict[str, Any]) -> str:
         return "system" if role in ("system", "developer") else "model" if role == "assistant" else "user"
     if kind in APPLICATION_ITEMS:
         return "user"
+    if row.get("role") in ("system", "developer"):
+        return "system"  # an item of instructions, such as additional_tools
     is_answer = kind in ANSWER_TYPES.values() and isinstance(row.get(call_id_key(str(kind))), str)
     return "tool" if is_answer else "model"
 

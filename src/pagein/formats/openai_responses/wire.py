@@ -162,6 +162,8 @@ def _application_item(row: Row, path: str) -> Item | None:
         raise FormatError("a reference needs the id of the item that it means; give it, or the item", path=f"{path}.id")
     if kind in APPLICATION_ITEMS:
         return TaskStep((opaque_part(NAME, "item", row),))
+    if kind != "message" and role in _SYSTEM_ROLES:
+        return SystemPromptStep((opaque_part(NAME, "item", row),))  # such as Codex's ``additional_tools``
     if kind != "message":
         return _observation(row, kind, path)
     message = Fields(row, path)
@@ -354,7 +356,9 @@ def _input_items(message: Message) -> Iterator[Row]:
     parts: list[Part] = []
     for part in as_parts(message.content):
         row = rendering.own_fields(part, NAME) if isinstance(part, Opaque) and part.kind == "item" else None
-        if row is not None and message.role == "user" and row.get("type") in APPLICATION_ITEMS:
+        is_users = row is not None and message.role == "user" and row.get("type") in APPLICATION_ITEMS
+        is_instruction = row is not None and message.role == "system" and row.get("role") in _SYSTEM_ROLES
+        if row is not None and (is_users or is_instruction):
             yield row
         else:
             parts.append(part)
