@@ -8,64 +8,63 @@ from typing import TYPE_CHECKING
 
 from pagein._common.lazy import lazy_attributes as _lazy_attributes
 from pagein._common.version import __version__ as __version__
-from pagein.context.compaction.base import Plan, Policy
-from pagein.context.view.view import Report, View
-from pagein.errors import (
-    BudgetError,
-    ConfigurationError,
-    Conflict,
-    FormatError,
-    Illegal,
-    LogBusy,
-    LogClosed,
-    LogEncrypted,
-    LogErased,
-    LogError,
-    LogTooNew,
-    LogUncertain,
-    LogUnreachable,
-    LogUnreadable,
-    LogUnwritable,
-    NothingToUndo,
-    OverBudget,
-    PageinError,
-    ProtocolError,
-    UnknownBranch,
-    UnknownCheckpoint,
-    UnknownHandle,
-)  # fmt: skip
-from pagein.events.callbacks import CallbackRegistry
-from pagein.events.entries import Compaction
-from pagein.events.replay import replay, truncate_content
-from pagein.events.steps import (
-    ActionStep,
-    FinalAnswerStep,
-    Image,
-    MemoryStep,
-    Observation,
-    Opaque,
-    PlanningStep,
-    Step,
-    SummaryStep,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    Timing,
-    ToolCall,
-    Usage,
-)  # fmt: skip
-from pagein.log.base import Entry, Log, Problem, Verification
-from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.branches import Branch, Comparison
-from pagein.memory.checkpoints import AutoCheckpoint
-from pagein.memory.operations.history import Expansion
-from pagein.memory.operations.record import RecordResult
-from pagein.tokens import Budget, TokenCounter
 
 if TYPE_CHECKING:
+    from pagein.context.compaction.base import Plan, Policy
+    from pagein.context.view.view import Report, View
+    from pagein.errors import (
+        BudgetError,
+        ConfigurationError,
+        Conflict,
+        FormatError,
+        Illegal,
+        LogBusy,
+        LogClosed,
+        LogEncrypted,
+        LogErased,
+        LogError,
+        LogTooNew,
+        LogUncertain,
+        LogUnreachable,
+        LogUnreadable,
+        LogUnwritable,
+        NothingToUndo,
+        OverBudget,
+        PageinError,
+        ProtocolError,
+        UnknownBranch,
+        UnknownCheckpoint,
+        UnknownHandle,
+    )
+    from pagein.events.callbacks import CallbackRegistry
+    from pagein.events.entries import Compaction
+    from pagein.events.replay import replay, truncate_content
+    from pagein.events.steps import (
+        ActionStep,
+        FinalAnswerStep,
+        Image,
+        MemoryStep,
+        Observation,
+        Opaque,
+        PlanningStep,
+        Step,
+        SummaryStep,
+        SystemPromptStep,
+        TaskStep,
+        Text,
+        Timing,
+        ToolCall,
+        Usage,
+    )
+    from pagein.log.base import Entry, Log, Problem, Verification
+    from pagein.memory.agent_memory import AgentMemory
     from pagein.memory.async_memory import AsyncAgentMemory
-    from pagein.memory.checkpoints import CheckpointInfo, RunStatus
+    from pagein.memory.branches import Branch, Comparison
+    from pagein.memory.checkpoints import AutoCheckpoint, CheckpointInfo, RunStatus
     from pagein.memory.erasure import Erasure
+    from pagein.memory.operations.history import Expansion
+    from pagein.memory.operations.record import RecordResult
+    from pagein.tokens import Budget, TokenCounter
 
 __all__ = [
     "ActionStep", "AgentMemory", "AsyncAgentMemory", "AutoCheckpoint", "Branch", "Budget", "BudgetError",
@@ -79,9 +78,23 @@ __all__ = [
     "Verification", "View", "replay", "truncate_content",
 ]  # fmt: skip
 
-# Importing asyncio alone takes as long as all the rest.
-__getattr__ = _lazy_attributes(
-    __name__,
-    {"AsyncAgentMemory": "pagein.memory.async_memory", "Erasure": "pagein.memory.erasure"}
-    | dict.fromkeys(("CheckpointInfo", "RunStatus"), "pagein.memory.checkpoints"),
-)
+# Names load when they are first used, so that ``pagein --version`` and a server's start wait for nothing.
+_MODULES = {
+    "pagein.context.compaction.base": ("Plan", "Policy"),
+    "pagein.context.view.view": ("Report", "View"),
+    "pagein.errors": ("BudgetError", "ConfigurationError", "Conflict", "FormatError", "Illegal", "LogBusy", "LogClosed", "LogEncrypted", "LogErased", "LogError", "LogTooNew", "LogUncertain", "LogUnreachable", "LogUnreadable", "LogUnwritable", "NothingToUndo", "OverBudget", "PageinError", "ProtocolError", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle"),
+    "pagein.events.callbacks": ("CallbackRegistry",),
+    "pagein.events.entries": ("Compaction",),
+    "pagein.events.replay": ("replay", "truncate_content"),
+    "pagein.events.steps": ("ActionStep", "FinalAnswerStep", "Image", "MemoryStep", "Observation", "Opaque", "PlanningStep", "Step", "SummaryStep", "SystemPromptStep", "TaskStep", "Text", "Timing", "ToolCall", "Usage"),
+    "pagein.log.base": ("Entry", "Log", "Problem", "Verification"),
+    "pagein.memory.agent_memory": ("AgentMemory",),
+    "pagein.memory.async_memory": ("AsyncAgentMemory",),
+    "pagein.memory.branches": ("Branch", "Comparison"),
+    "pagein.memory.checkpoints": ("AutoCheckpoint", "CheckpointInfo", "RunStatus"),
+    "pagein.memory.erasure": ("Erasure",),
+    "pagein.memory.operations.history": ("Expansion",),
+    "pagein.memory.operations.record": ("RecordResult",),
+    "pagein.tokens": ("Budget", "TokenCounter"),
+}  # fmt: skip
+__getattr__ = _lazy_attributes(__name__, {name: module for module, names in _MODULES.items() for name in names})

@@ -288,3 +288,21 @@ def test_the_module_runs_and_a_closed_pipe_is_silent(db):
     command = f"{sys.executable} -m pagein log {db} | head -c 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "s", "")
+
+
+def test_no_facts_says_which_users_have_some(run, tmp_path):
+    db = str(tmp_path / "facts.db")
+    assert run("facts", "add", db, "Prefers pytest", "--user", "alice")[0] == 0
+    empty = run("facts", "list", db)[1]
+    assert "facts of the user alice: --user NAME" in " ".join(empty.split())
+    assert "1 fact " in run("facts", "list", db, "--user", "alice")[1]
+    assert "facts of" not in run("facts", "list", db, "--tenant", "other")[1]
+
+
+def test_the_version_loads_no_command(tmp_path):
+    code = (
+        "import sys; from pagein.cli import main; main(['--version'])\n"
+        "heavy = {'cyclopts', 'rich', 'msgspec', 'asyncio', 'pagein.memory.agent_memory'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, capture_output=True)

@@ -258,7 +258,7 @@ def test_the_commands_move_a_session(tmp_path, capsys, postgres):
     with AgentMemory.open(db, session="web", tenant="", checkpoints=AutoCheckpoint(close=False)) as memory:
         memory.record(TaskStep("Hi"))
     assert main(["export", db, file]) == 0
-    assert "1 entries" in capsys.readouterr().out
+    assert "1 entry" in capsys.readouterr().out
     assert main(["import", file, copy]) == 0
     assert main(["import", file, copy]) == 1
     assert "already" in capsys.readouterr().err

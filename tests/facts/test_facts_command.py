@@ -75,7 +75,7 @@ def test_logs_of_facts_are_no_sessions_of_runs_but_are_verified(capsys, db):
     assert main(["log", db, "--session", "pagein:facts:user:alice"]) == 0
     assert "stated      context: Prefers tabs" in capsys.readouterr().out
     assert main(["verify", db]) == 0
-    assert "pagein:facts:user:alice: 1 entries, ok" in capsys.readouterr().out
+    assert "pagein:facts:user:alice: 1 entry, ok" in capsys.readouterr().out
 
 
 LOCOMO = [

@@ -4,126 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cyclopts import App, CycloptsError, Parameter
-
+from pagein._common.lazy import lazy_attributes
 from pagein._common.version import __version__
-from pagein.cli import _output
-from pagein.errors import PageinError
 
-USAGE = 2
-FAILED = 1
-INTERRUPTED = 130
-PIPE_CLOSED = 141
+if TYPE_CHECKING:
+    from pagein.cli._app import build_app, new_app, run_app
+
+__all__ = ["build_app", "main", "new_app", "run_app"]
+
+__getattr__ = lazy_attributes(__name__, dict.fromkeys(("build_app", "new_app", "run_app"), "pagein.cli._app"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Return its exit code: 0, 1 for an error, which is one line on stderr, 2 for wrong usage."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["facts"]:
-        from pagein.cli.facts import reorder_arguments  # noqa: PLC0415 - loaded for its own commands only
+    if words == ["--version"]:
+        sys.stdout.write(f"pagein {__version__}\n")
+        return 0
+    from pagein.cli._app import run_words  # noqa: PLC0415 - the commands load only where one is run
 
-        words = reorder_arguments(words)
-    app = build_app()
-    if words[:1] == ["bench"] and len(words) > 1 and words[1] not in tuple(app["bench"]):
-        _output.print_error(
-            f"no command {words[1]!r} in pagein bench, see pagein bench --help. Other benchmarks are in the "
-            f"repository: run python -m benchmarks {words[1]} in a checkout."
-        )
-        return USAGE
-    return run_app(app, words)
-
-
-def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
-    """Run one command of an app; return its exit code, as ``main`` does."""
-    try:
-        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
-        sys.stdout.flush()
-    except CycloptsError as error:
-        _output.print_error(f"{error} Try --help.")
-        return USAGE
-    except PageinError as error:
-        _output.print_error(str(error))
-        return FAILED
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            _output.silence_stdout()
-            return PIPE_CLOSED
-        _output.print_error(str(error))
-        return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except SystemExit as error:  # rich exits so where the pipe was closed
-        return error.code if isinstance(error.code, int) else FAILED
-    return code if isinstance(code, int) else 0
-
-
-def new_app(name: str, help: str) -> App:
-    """Create an app with the version, the help format and the parameters that all commands share."""
-    return App(
-        name=name,
-        help=help,
-        version=f"pagein {__version__}",
-        version_flags=["--version"],
-        help_format="plaintext",
-        default_parameter=Parameter(negative=""),
-    )
-
-
-def build_app() -> App:
-    """Build the command line."""
-    from pagein.cli import (  # noqa: PLC0415 - they import new_app from here, or each other
-        bench,
-        checkpoint,
-        config,
-        erase,
-        facts,
-        inspect,
-        inspector,
-        ledger,
-        recall,
-        replay,
-        run,
-        serve,
-        transfer,
-        worker,
-    )
-
-    app = new_app(
-        "pagein",
-        "Demand paging for an LLM agent's context. pagein records a run in full and shows the model a view of it "
-        "that never exceeds its budget. Each step that is not in the view can be read by its handle.",
-    )
-    for command in (
-        replay.demo,
-        replay.replay,
-        inspect.log,
-        inspect.view,
-        inspect.expand,
-        inspect.verify,
-        inspector.inspect,
-        ledger.ledger,
-        recall.recall,
-        checkpoint.checkpoint,
-        checkpoint.resume,
-        worker.worker,
-        serve.serve,
-        serve.mcp,
-        run.run,
-        transfer.export,
-    ):
-        app.command(command)
-    app.command(transfer.import_file, name="import")
-    app.command(erase.erase)
-    app.command(erase.retain)
-    app.command(facts.build_facts_app())
-    app.command(config.config)
-    bench_app = App(
-        name="bench", help="Measure recorded runs of your own. More benchmarks, in a checkout: python -m benchmarks."
-    )
-    bench_app.command(bench.faults)
-    bench_app.command(bench.savings)
-    bench_app.command(bench.talk)
-    bench_app.command(serve.bench_serve, name="serve")
-    app.command(bench_app)
-    return app
+    return run_words(words)

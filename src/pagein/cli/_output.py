@@ -59,13 +59,19 @@ def silence_stdout() -> None:
 
 
 def new_table(title: str, *columns: str, text_columns: int = 1) -> Table:
-    """An empty table; the first ``text_columns`` columns hold text, the others numbers."""
+    """An empty table; the first ``text_columns`` columns have text, the others numbers.
+
+    Of several text columns the last one wraps first, so that names in the others stay whole where the terminal allows.
+    """
     table = Table(
         title=strip_control(title), title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD
     )
     for index, name in enumerate(columns):
         is_text = index < text_columns
-        table.add_column(name, justify="left" if is_text else "right", overflow="fold" if is_text else "ellipsis")
+        is_name = is_text and index < text_columns - 1
+        table.add_column(
+            name, justify="left" if is_text else "right", overflow="fold" if is_text else "ellipsis", no_wrap=is_name
+        )
     return table
 
 
@@ -122,6 +128,15 @@ def format_share(value: float | None) -> str:
 def format_percent(value: float | None) -> str:
     """Format a share in percent, rounded down, so that 100 % is all; a dash for None."""
     return "-" if value is None else f"{int(value * 1000) / 10:.1f} %"
+
+
+def count_of(count: int, noun: str, plural: str = "") -> str:
+    """Format a count with its noun.
+
+    >>> count_of(1, "fact"), count_of(2_000, "entry", "entries")
+    ('1 fact', '2,000 entries')
+    """
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def format_short(value: int) -> str:

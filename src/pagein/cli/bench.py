@@ -135,7 +135,7 @@ def _print_faults(file: str, tallies: Mapping[str, Tally], budget: int, policy: 
     out.print(table)
     needs, far = pagein.needs, pagein.far
     out.print(
-        f"{pagein.runs:,} runs, {pagein.requests:,} requests, {pagein.above:,} with a history above the budget; they need "
+        f"{_output.count_of(pagein.runs, 'run')}, {_output.count_of(pagein.requests, 'request')}, {pagein.above:,} with a history above the budget; they need "
         f"{needs.identifiers:,} identifiers and {needs.lines:,} lines, {far.identifiers:,} and {far.lines:,} far."
     )
     retrieval = pagein.retrieval

@@ -128,7 +128,7 @@ def _render_tree(
         stem, rest = ("", "") if parent is None else ("└─ ", "   ") if is_last else ("├─ ", "│  ")
         origin = "" if parent is None else f", from {parent} at {branch.at}"
         current = " *" if branch.is_current else ""
-        yield f"{indent}{stem}{branch.name}{current}: {branch.head:,} entries{origin}"
+        yield f"{indent}{stem}{branch.name}{current}: {_output.count_of(branch.head, 'entry', 'entries')}{origin}"
         bar = "│" if any(other.parent == branch.name for other in branches) else " "
         for event in events[branch.name]:
             yield f"{indent}{rest}{bar}  {event['handle']} {event['kind']}: {event['text']}"
@@ -163,10 +163,10 @@ def _checkpoint_as_dict(info: CheckpointInfo) -> dict[str, Any]:
 
 def _status_lines(status: RunStatus) -> Iterator[str]:
     info = status.checkpoint
-    yield f"{status.head:,} entries"
+    yield _output.count_of(status.head, "entry", "entries")
     if info is not None:
         when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(info.at))
-        yield f"last checkpoint: {info.name} [{info.handle}], {when}; {status.steps} steps since"
+        yield f"last checkpoint: {info.name} [{info.handle}], {when}; {_output.count_of(status.steps, 'step')} since"
     state = status.state
     summary = state.summary
     single = {"asked": summary.objective, "state": summary.state}

@@ -99,7 +99,9 @@ def retain(
     _stores.list_sessions(db, tenant)
     retention = retain_sessions(db, age, dry_run=True, tenant=tenant)
     if retention.sessions and not dry_run:
-        question = f"Erase {len(retention.sessions):,} sessions from {_stores.display_name(db)} permanently?"
+        question = (
+            f"Erase {_output.count_of(len(retention.sessions), 'session')} from {_stores.display_name(db)} permanently?"
+        )
         if not yes and not _confirm(question):
             _output.print_error(_NOT_CONFIRMED)
             return DECLINED
@@ -112,7 +114,8 @@ def retain(
         _output.print_text(
             _output.strip_control(f"{name}: last entry {datetime.fromtimestamp(last, UTC):%Y-%m-%d %H:%M} UTC")
         )
-    _output.print_text(f"{len(retention.sessions):,} sessions {'would be' if dry_run else 'were'} erased")
+    state = "would be erased" if dry_run else "erased"
+    _output.print_text(f"{_output.count_of(len(retention.sessions), 'session')} {state}")
     return 0
 
 
@@ -137,8 +140,8 @@ def _print_erasure(erasure: Erasure, *, json: bool) -> None:
         _output.print_json(_erasure_as_dict(erasure))
         return
     _output.print_text(
-        f"erased: {erasure.entries:,} entries, {erasure.facts:,} facts, and repetitions in {erasure.derived:,} "
-        "other entries"
+        f"erased: {_output.count_of(erasure.entries, 'entry', 'entries')}, {_output.count_of(erasure.facts, 'fact')}, "
+        f"and repetitions in {_output.count_of(erasure.derived, 'other entry', 'other entries')}"
     )
     if erasure.elsewhere:
         _output.print_text(f"the same lines are also in {' '.join(erasure.elsewhere)}, which stay")

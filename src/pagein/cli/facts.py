@@ -12,13 +12,14 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from pagein.backends.open import is_postgres
+from pagein.backends.open import is_postgres, open_store
 from pagein.cli import _output
 from pagein.cli._options import AsJson
 from pagein.cli._settings import option_or_setting
 from pagein.cli._stores import StoreAddress
 from pagein.errors import ConfigurationError, FormatError
 from pagein.facts.fact import Fact
+from pagein.facts.owners import users_with_facts
 from pagein.facts.settings import Settings
 from pagein.facts.store import Facts
 from pagein.memory.config import load
@@ -68,7 +69,7 @@ def list_facts(
     """
     with _open_facts(db, user, session, project, tenant) as facts:
         matches = facts.list(scope=scope, category=category, all=all)  # type: ignore[arg-type]
-    _print_facts(matches, json=json, title=f"{len(matches):,} facts")
+    _print_facts(matches, json=json, title=_output.count_of(len(matches), "fact"), db=db, tenant=tenant)
     return 0
 
 
@@ -88,11 +89,13 @@ def search(
     if json:
         _output.print_json([asdict(match) for match in matches])
         return 0
-    table = _output.new_table(f"{len(matches):,} facts", "id", "category", "score", "content", text_columns=2)
+    table = _output.new_table(
+        _output.count_of(len(matches), "fact"), "id", "category", "content", "score", text_columns=3
+    )
     for match in matches:
         fact = match.fact
-        _output.add_row(table, fact.id, fact.category, _output.format_share(match.score), fact.content)
-    _output.console().print(table if matches else "No facts match.")
+        _output.add_row(table, fact.id, fact.category, fact.content, _output.format_share(match.score))
+    _output.console().print(table if matches else f"No facts match.{_other_users(db, tenant)}")
     return 0
 
 
@@ -164,7 +167,9 @@ def history(
     if json:
         _output.print_json([asdict(change) for change in changes])
         return 0
-    table = _output.new_table(f"{len(changes):,} changes", "id", "what", "by", "content", "reason", text_columns=5)
+    table = _output.new_table(
+        _output.count_of(len(changes), "change"), "id", "what", "by", "content", "reason", text_columns=5
+    )
     for change in changes:
         fact = change.fact
         _output.add_row(table, fact.id, change.what, change.by or change.author, fact.content, change.reason)
@@ -206,7 +211,7 @@ def import_file(
         raise FormatError(f"not JSON: {error}", path=str(file)) from error
     with _open_facts(db, user, session, project, tenant, new=True) as facts:
         imported = facts.import_(data, scope=scope)  # type: ignore[arg-type]
-    _print_facts(imported, json=json, title=f"{len(imported):,} facts stated or confirmed")
+    _print_facts(imported, json=json, title=f"{_output.count_of(len(imported), 'fact')} stated or confirmed")
     return 0
 
 
@@ -242,11 +247,24 @@ def _open_facts(
         yield facts
 
 
-def _print_facts(facts: Sequence[Fact], *, json: bool, title: str) -> None:
+def _other_users(db: str, tenant: str | None) -> str:
+    """Say which users of the tenant have facts, and that other tenants may; for where none were found."""
+    hint = " Another tenant may have some: --tenant NAME."
+    if not is_postgres(db) and not Path(db).exists():
+        return ""
+    store = open_store(db, tenant=option_or_setting(load(), "tenant", tenant), readonly=True)
+    users = sorted(users_with_facts(store.sessions()))
+    if not users:
+        return hint
+    names = ", ".join(users[:8]) + (f" and {len(users) - 8} more" if len(users) > 8 else "")
+    return f" There are facts of {'the user' if len(users) == 1 else 'the users'} {names}: --user NAME.{hint}"
+
+
+def _print_facts(facts: Sequence[Fact], *, json: bool, title: str, db: str = "", tenant: str | None = None) -> None:
     if json:
         _output.print_json([asdict(fact) for fact in facts])
         return
-    table = _output.new_table(title, "id", "scope", "category", "confidence", "content", text_columns=3)
+    table = _output.new_table(title, "id", "scope", "category", "content", "confidence", text_columns=4)
     for fact in facts:
-        _output.add_row(table, fact.id, fact.scope, fact.category, f"{fact.confidence:.2f}", fact.content)
-    _output.console().print(table if facts else "No facts.")
+        _output.add_row(table, fact.id, fact.scope, fact.category, fact.content, f"{fact.confidence:.2f}")
+    _output.console().print(table if facts else f"No facts.{_other_users(db, tenant) if db else ''}")

@@ -201,7 +201,7 @@ def verify(
         for name, result in results.items():
             erased = f" ({result.erased:,} erased)" if result.erased else ""
             state = "ok" if result.ok else "DAMAGED"
-            _output.print_text(f"{name}: {result.entries:,} entries{erased}, {state}")
+            _output.print_text(f"{name}: {_output.count_of(result.entries, 'entry', 'entries')}{erased}, {state}")
             for problem in result.problems:
                 where = "the log" if problem.position is None else step_handle(problem.position)
                 _output.print_text(f"  {where}: {problem.what}")
@@ -209,7 +209,7 @@ def verify(
     if rebuild_index and is_sound:
         entries = rebuild_search_index(db, tenant, tuple(name for name in names if not is_reserved(name)))
         if not json:
-            _output.print_text(f"the search index was rebuilt: {entries:,} entries")
+            _output.print_text(f"the search index was rebuilt: {_output.count_of(entries, 'entry', 'entries')}")
     return 0 if is_sound else 1
 
 

@@ -262,7 +262,9 @@ def _print_summary(app: ServerApp) -> None:
     """Print what was done for each run."""
     for run, totals in app.metrics.runs.items():
         views = f", {totals.views} as views" if totals.views else ""
-        _output.print_text(f"{run}: {totals.requests} requests{views}, {totals.tokens:,} tokens of messages")
+        _output.print_text(
+            f"{run}: {_output.count_of(totals.requests, 'request')}{views}, {totals.tokens:,} tokens of messages"
+        )
     failures = sum(count for (name, _), count in app.metrics.counts.items() if name == "failures")
     if failures:
         _output.print_text(f"{failures} failures; the originals were forwarded")

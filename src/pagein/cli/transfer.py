@@ -49,7 +49,8 @@ def export(
     name = _stores.choose_session(db, names if session in names else runs, session)
     with _stores.open_stored_log(db, name, tenant) as log:
         result = export_session(log, file) if format == "pagein" else export_messages(log, file, format)
-    _print_result(result, f"{file}: {{}} {'entries' if format == 'pagein' else 'messages'}", json=json)
+    nouns = ("entry", "entries") if format == "pagein" else ("message", "messages")
+    _print_result(result, nouns, f"{file}: {{}}", json=json)
     return 0
 
 
@@ -77,13 +78,13 @@ def import_file(
     log = open_log(db, session=name, tenant=exported.tenant if tenant is None else tenant)
     with contextlib.closing(log):
         result = import_session(exported, log)
-    _print_result(result, f"{_stores.display_name(db)}: {{}} entries in the session {name!r}", json=json)
+    _print_result(result, ("entry", "entries"), f"{_stores.display_name(db)}: {{}} in the session {name!r}", json=json)
     return 0
 
 
-def _print_result(result: ExportResult, template: str, *, json: bool) -> None:
+def _print_result(result: ExportResult, nouns: tuple[str, str], template: str, *, json: bool) -> None:
     if json:
         _output.print_json({"entries": result.entries, "digest": result.digest})
     else:
         digest = f", last digest {result.digest}" if result.digest else ""
-        _output.print_text(template.format(f"{result.entries:,}") + digest)
+        _output.print_text(template.format(_output.count_of(result.entries, *nouns)) + digest)

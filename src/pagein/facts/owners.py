@@ -6,6 +6,7 @@ that no choice of names can reach another user's log. Only a tenant's facts are 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pagein.errors import ConfigurationError
@@ -23,6 +24,18 @@ def is_reserved(session: str) -> bool:
     (True, False)
     """
     return isinstance(session, str) and (session.startswith(RESERVED) or is_branching(session))
+
+
+def users_with_facts(sessions: Iterable[str]) -> set[str]:
+    """The users whose logs of facts are among the sessions of a store.
+
+    >>> users_with_facts(["web-app", "pagein:facts:user:a%3Ab", "pagein:facts:tenant"])
+    {'a:b'}
+    """
+    from urllib.parse import unquote  # noqa: PLC0415
+
+    prefix = f"{RESERVED}user:"
+    return {unquote(name.removeprefix(prefix)) for name in sessions if name.startswith(prefix)}
 
 
 @dataclass(frozen=True, slots=True)

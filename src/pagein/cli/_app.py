@@ -1,0 +1,131 @@
+"""The app behind ``pagein``: its commands, and how one is run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Parameter
+
+from pagein._common.version import __version__
+from pagein.cli import _output
+from pagein.errors import PageinError
+
+USAGE = 2
+FAILED = 1
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+def run_words(words: list[str]) -> int:
+    """Run the command that the words of a command line name; return its exit code."""
+    if words[:1] == ["facts"]:
+        from pagein.cli.facts import reorder_arguments  # noqa: PLC0415 - loaded for its own commands only
+
+        words = reorder_arguments(words)
+    app = build_app()
+    if words[:1] == ["bench"] and len(words) > 1 and words[1] not in tuple(app["bench"]):
+        _output.print_error(
+            f"no command {words[1]!r} in pagein bench, see pagein bench --help. Other benchmarks are in the "
+            f"repository: run python -m benchmarks {words[1]} in a checkout."
+        )
+        return USAGE
+    return run_app(app, words)
+
+
+def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
+    """Run one command of an app; return its exit code, as ``main`` does."""
+    try:
+        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except CycloptsError as error:
+        _output.print_error(f"{error} Try --help.")
+        return USAGE
+    except PageinError as error:
+        _output.print_error(str(error))
+        return FAILED
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            _output.silence_stdout()
+            return PIPE_CLOSED
+        _output.print_error(str(error))
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except SystemExit as error:  # rich exits so where the pipe was closed
+        return error.code if isinstance(error.code, int) else FAILED
+    return code if isinstance(code, int) else 0
+
+
+def new_app(name: str, help: str) -> App:
+    """Create an app with the version, the help format and the parameters that all commands share."""
+    return App(
+        name=name,
+        help=help,
+        version=f"pagein {__version__}",
+        version_flags=["--version"],
+        help_format="plaintext",
+        default_parameter=Parameter(negative=""),
+    )
+
+
+def build_app() -> App:
+    """Build the command line."""
+    from pagein.cli import (  # noqa: PLC0415 - they import new_app from here, or each other
+        bench,
+        checkpoint,
+        config,
+        erase,
+        facts,
+        inspect,
+        inspector,
+        ledger,
+        recall,
+        replay,
+        run,
+        serve,
+        transfer,
+        worker,
+    )
+
+    app = new_app(
+        "pagein",
+        "Demand paging for an LLM agent's context. pagein records a run in full and shows the model a view of it "
+        "that never exceeds its budget. Each step that is not in the view can be read by its handle.",
+    )
+    for command in (
+        replay.demo,
+        replay.replay,
+        inspect.log,
+        inspect.view,
+        inspect.expand,
+        inspect.verify,
+        inspector.inspect,
+        ledger.ledger,
+        recall.recall,
+        checkpoint.checkpoint,
+        checkpoint.resume,
+        worker.worker,
+        serve.serve,
+        serve.mcp,
+        run.run,
+        transfer.export,
+    ):
+        app.command(command)
+    app.command(transfer.import_file, name="import")
+    app.command(erase.erase)
+    app.command(erase.retain)
+    app.command(facts.build_facts_app())
+    app.command(config.config)
+    bench_app = App(
+        name="bench", help="Measure recorded runs of your own. More benchmarks, in a checkout: python -m benchmarks."
+    )
+    bench_app.command(bench.faults)
+    bench_app.command(bench.savings)
+    bench_app.command(bench.talk)
+    bench_app.command(serve.bench_serve, name="serve")
+    app.command(bench_app)
+    app.register_install_completion_command(
+        help="Install completion for the shell that runs: bash, zsh, fish or PowerShell."
+    )
+    return app
