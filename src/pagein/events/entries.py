@@ -68,6 +68,10 @@ class RetentionScore:
         return self.in_sight / self.total if self.total else 1.0
 
 
+EDIT, REMOVAL = "edit", "remove"
+"""Policies of a compaction by which a host changed or removed a step by hand."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """A compaction of the view: the replacements, and the view's tokens before and after.

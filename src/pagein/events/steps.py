@@ -87,6 +87,13 @@ TEXT_OBSERVATION = ("pagein", "text-observation")
 """Provider and kind of the extra of a result that came as a message of the user."""
 
 
+RETRY_ADVICE = (
+    "Now let's retry: take care not to repeat previous errors! If you have retried several times, try a completely "
+    "different approach."
+)
+"""What a failed result tells the model to do (smolagents)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """The answer to a call: the tool's result and its status.
@@ -105,6 +112,12 @@ class Observation:
         """Make an observation with metadata of the tool, any values, which is never sent to a model."""
         beside = Opaque("pagein", "metadata", json.dumps(to_json_value(metadata))) if metadata else None
         return cls(call_id, result, status, extra=beside)
+
+    @classmethod
+    def failed(cls, call_id: str, error: object, *, advice: str = RETRY_ADVICE, **metadata: Any) -> Self:
+        """Make the observation of a call that failed: the error, and what the model should do about it."""
+        text = str(error) or type(error).__name__
+        return cls.of(call_id, f"Error: {text}\n{advice}" if advice else f"Error: {text}", "error", **metadata)
 
     @property
     def is_message(self) -> bool:

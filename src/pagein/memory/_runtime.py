@@ -175,6 +175,8 @@ class MemoryRuntime:
             case CancelJob():
                 return None if self.summary_writer is None else self.summary_writer.cancel()
             case Recall(query=query, across=across):
+                if removed := self.state.fold.removed:
+                    query = replace(query, exclude=query.exclude | removed)
                 return self.search.recall(query, across=across)
             case IndexEntries(limit=limit):
                 return self.search.index(limit)

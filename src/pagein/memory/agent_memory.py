@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 from pagein._common.flows import drive
 from pagein.context.view.view import Report, View
 from pagein.events.entries import Compaction, FactScope
+from pagein.events.replay import replay
 from pagein.events.steps import Observation, Step
 from pagein.formats import keywords
 from pagein.log.base import Log, StoredLog, Verification
@@ -23,6 +24,7 @@ from pagein.memory._turn import close_memory, open_memory, run_turn
 from pagein.memory.branches import Branch, Comparison
 from pagein.memory.operations import branch as branching
 from pagein.memory.operations import compact as compacting
+from pagein.memory.operations import edit as editing
 from pagein.memory.operations import history, pins
 from pagein.memory.operations.history import Expansion, full_step, succinct_step
 from pagein.memory.operations.pins import LedgerEntry
@@ -298,6 +300,37 @@ class AgentMemory:
     def get_succinct_steps(self) -> list[dict[str, Any]]:
         """Every step as JSON-safe values: long texts cut, images by their hash."""
         return [succinct_step(position, step) for position, step in self._take_turn(history.read_steps)]
+
+    def return_full_code(self) -> str:
+        """The code of all steps, in order: their ``code_action``, or what smolagents' Python call was given."""
+        return history.full_code(self._take_turn(history.read_steps))
+
+    def replay(self, detailed: bool = False, write: Callable[[str], object] = print) -> None:
+        """Pass the run's lines, step by step, to ``write``; with ``detailed`` longer texts, arguments and results."""
+        replay((step for _, step in self._take_turn(history.read_steps)), write, detailed=detailed)
+
+    def edit(self, handle: str, step: Step | Observation | str) -> Compaction:
+        """Show other words for a step, or for a result, by its handle: a step of its kind, an Observation, or a text.
+
+        An entry of the log says so, and ``undo`` takes it back; the original stays behind the handle. The step keeps its kind
+        and its calls. Raises UnknownHandle, and ProtocolError where a request would become illegal.
+        """
+        return self._take_turn(editing.edit, handle, step)
+
+    def remove(self, handle: str) -> Compaction:
+        """Show a step no more, by its handle; an action leaves with its results. ``undo`` takes it back.
+
+        The original stays behind the handle, but no search and no page-in finds it. ``erase`` is for good. Raises
+        UnknownHandle, and ProtocolError where a request would become illegal.
+        """
+        return self._take_turn(editing.remove, handle)
+
+    def reset(self) -> Branch:
+        """Begin again with the system prompts alone, on a new branch. ``switch`` goes back to the run so far.
+
+        Raises LogError.
+        """
+        return self._take_turn(branching.reset, self._runtime.clock())
 
     def expand(self, handle: str | int) -> Expansion:
         """The original behind a handle or at a position, whole. Raises UnknownHandle."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 from pagein._common.flows import adrive
 from pagein.context.view.view import Report, View
 from pagein.events.entries import Compaction, FactScope
+from pagein.events.replay import replay
 from pagein.events.steps import Observation, Step
 from pagein.formats import keywords
 from pagein.log.base import Log, Verification
@@ -26,6 +27,7 @@ from pagein.memory.background.summary_writer import SummaryTask
 from pagein.memory.branches import Branch, Comparison
 from pagein.memory.operations import branch as branching
 from pagein.memory.operations import compact as compacting
+from pagein.memory.operations import edit as editing
 from pagein.memory.operations import history, pins
 from pagein.memory.operations.history import Expansion, full_step, succinct_step
 from pagein.memory.operations.load import do_nothing
@@ -270,6 +272,26 @@ class AsyncAgentMemory:
     async def get_succinct_steps(self) -> list[dict[str, Any]]:
         """See AgentMemory.get_succinct_steps."""
         return [succinct_step(position, step) for position, step in await self._take_turn(history.read_steps)]
+
+    async def return_full_code(self) -> str:
+        """See AgentMemory.return_full_code."""
+        return history.full_code(await self._take_turn(history.read_steps))
+
+    async def replay(self, detailed: bool = False, write: Callable[[str], object] = print) -> None:
+        """See AgentMemory.replay."""
+        replay((step for _, step in await self._take_turn(history.read_steps)), write, detailed=detailed)
+
+    async def edit(self, handle: str, step: Step | Observation | str) -> Compaction:
+        """See AgentMemory.edit."""
+        return await self._take_turn(editing.edit, handle, step)
+
+    async def remove(self, handle: str) -> Compaction:
+        """See AgentMemory.remove."""
+        return await self._take_turn(editing.remove, handle)
+
+    async def reset(self) -> Branch:
+        """See AgentMemory.reset."""
+        return await self._take_turn(branching.reset, self._runtime.clock())
 
     async def expand(self, handle: str | int) -> Expansion:
         """See AgentMemory.expand."""

@@ -174,6 +174,20 @@ class SalienceTracker:
         if self._texts_since_read >= MAX_PENDING_TEXTS:
             self._learn_pending()
 
+    def forget(self, first: int, last: int) -> None:
+        """Drop the lines last seen at positions ``[first, last)``, and the names that no other line has."""
+        self._learn_pending()
+        gone: dict[str, TrackedLine] = {}
+        for table in (self._lines, self._old_actions):
+            gone |= {key: line for key, line in table.items() if first <= line.position < last}
+        for key in gone:
+            self._lines.pop(key, None)
+            self._old_actions.pop(key, None)
+        staying = {name for line in (*self._lines.values(), *self._old_actions.values()) for name in line.names}
+        for name in {name for line in gone.values() for name in line.names} - staying:
+            self._names.pop(name, None)
+        self._name_chances = self._line_worths = None
+
     def learn_ahead(self, texts: int) -> None:
         """Learn from at most this many of the queued texts."""
         for pending in self._pending[:texts]:

@@ -17,6 +17,8 @@ from pagein.context.view.layout import ContextBlock, Item, messages_of, wire_ids
 from pagein.context.view.view import EntryTier, View, ViewEntry, request_cost
 from pagein.errors import LogUnreadable
 from pagein.events.entries import (
+    EDIT,
+    REMOVAL,
     Checkpoint,
     Compaction,
     FactBody,
@@ -134,6 +136,9 @@ class Fold:
         """Positions of the compactions in effect."""
         self.records: dict[tuple[int, int], str] = {}
         """By range, the summary record behind its replacement, where a model wrote one."""
+        self.removed: set[int] = set()
+        """Positions of the steps that a host removed by hand: no search finds them."""
+        self._edited: set[int] = set()
         self.pinned: dict[int, str] = {}
         self.shown_facts: FactsShown | None = None
         """The facts block at the head of the view; None before the first one."""
@@ -201,6 +206,7 @@ class Fold:
         return View(
             systems, front, run, self.head, tokens, limit, self.counter, self.tracker,
             whole_limit=limit, user_tokens=earlier, replaced_texts=self._replaced_texts,
+            changed_by_hand=frozenset(self.removed | self._edited),
         )  # fmt: skip
 
     @property
@@ -256,6 +262,7 @@ class Fold:
             "compactions": self.compactions,
             "records": [[*pair, record] for pair, record in self.records.items()],
             "pinned": list(self.pinned.items()),
+            "by_hand": [sorted(self.removed), sorted(self._edited)],
             "known": [self._facts_position, *(entry.tokens for entry in self._facts_entries)],
             "answers": [delta_encode(action for action, _ in pairs), delta_encode(at for _, at in pairs)],
             "costs": [delta_encode(self._costs), list(self._costs.values())],
@@ -293,6 +300,7 @@ class Fold:
             fold.abandoned.setdefault(id, []).append(OpenCall(action, index, id))
         fold.records = {(first, last): record for first, last, record in state["records"]}
         fold.pinned = dict(state["pinned"])
+        fold.removed, fold._edited = map(set, state.get("by_hand", ((), ())))
         if state["known"][0] is not None:
             position, *tokens = state["known"]
             fold._show_facts(position, recorded[position], *tokens)
@@ -432,6 +440,18 @@ class Fold:
                 self.records[replacement.first, replacement.last] = replacement.record
             else:
                 self.records.pop((replacement.first, replacement.last), None)
+
+        if body.policy in (EDIT, REMOVAL):
+            self._change_by_hand(body)
+
+    def _change_by_hand(self, body: Compaction) -> None:
+        """Forget what a host edited or removed, so that no extract and no page-in repeats it; learn the new words."""
+        changed = self.removed if body.policy == REMOVAL else self._edited
+        changed.update(range(body.first, body.last))
+        self.tracker.forget(body.first, body.last)
+        for entry in self._body.run:
+            if entry.first == body.first and body.policy == EDIT:
+                self.tracker.learn_step(entry.first, entry.item)
 
     def _unpin(self, pin: int) -> None:
         if self.pinned.pop(pin, None) is None:

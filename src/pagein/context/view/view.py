@@ -111,6 +111,9 @@ class View:
     user_tokens: int = field(default=0, compare=False)
     """Tokens of all that the user said so far, as recorded, without the newest message."""
 
+    changed_by_hand: frozenset[int] = field(default=frozenset(), compare=False)
+    """Positions that a host edited or removed: nothing brings back what they said."""
+
     @property
     def full_limit(self) -> int:
         """The limit of the whole request."""
@@ -136,8 +139,8 @@ class View:
 
     @property
     def verbatim_positions(self) -> frozenset[int]:
-        """The positions that are shown as recorded."""
-        return frozenset(
+        """The positions that are shown as recorded, or as a host wants them shown."""
+        return self.changed_by_hand.union(
             entry.first for entry in self.entries if not entry.stubs and not isinstance(entry.item, SummaryStep)
         )
 

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from pagein.errors import ConfigurationError, UnknownBranch, UnknownCheckpoint
 from pagein.events.entries import Observed
 from pagein.events.handles import parse_handle
-from pagein.events.steps import Step
+from pagein.events.protocol import current_prompt
+from pagein.events.steps import Step, SystemPromptStep
 from pagein.log.base import Entry
 from pagein.memory._effects import Call, Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.branches import Branch, Comparison, check_branch_name
 from pagein.memory.operations.load import load, write_closing_snapshot
+from pagein.memory.operations.record import record
 from pagein.memory.operations.summarize import cancel_summary
 
 
@@ -55,6 +57,18 @@ def rewind(run: RunState, to: int | str, now: float) -> Flow[Branch]:
     branch = yield from fork(run, to, None, now)
     yield from switch(run, branch.name, now)
     return (yield from _find_branch(run, branch.name))
+
+
+def reset(run: RunState, now: float) -> Flow[Branch]:
+    """Go on with the system prompts alone, on a new branch; the run so far stays on its own."""
+    entries = yield from Read(0, run.fold.head)
+    prompts = [entry.body for entry in entries if entry.position in run.fold.system_positions]
+    branch = yield from rewind(run, 0, now)
+    if prompts:
+        state = yield from Call(lambda runtime: runtime.state)
+        steps = [current_prompt(step)[0] for step in prompts if isinstance(step, SystemPromptStep)]
+        yield from record(state, steps, strict=True)
+    return branch
 
 
 def compare(run: RunState, left: str, right: str) -> Flow[Comparison]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from pagein.context.compaction.base import newest_user_position
@@ -248,6 +249,30 @@ def succinct_step(position: int, step: Step) -> dict[str, Any]:
             for observation in step.observations
         ]
     return values
+
+
+PYTHON_TOOL = "python_interpreter"
+"""Name of the call in which smolagents' CodeAgent runs its code."""
+
+
+def full_code(steps: Iterable[tuple[int, Step]]) -> str:
+    """Join the code that the steps ran: their ``code_action``, or the arguments of a Python call."""
+    return "\n\n".join(code for _, step in steps if isinstance(step, ActionStep) for code in _codes(step))
+
+
+def _codes(step: ActionStep) -> Iterator[str]:
+    if step.code_action:
+        yield step.code_action
+        return
+    for call in step.tool_calls:
+        if call.name == PYTHON_TOOL:
+            try:
+                arguments = json.loads(call.arguments)
+            except ValueError:
+                arguments = call.arguments
+            code = arguments.get("code") if isinstance(arguments, dict) else arguments
+            if isinstance(code, str) and code:
+                yield code
 
 
 def _shorten(text: str) -> str:
