@@ -215,7 +215,7 @@ def test_bench_faults_has_pagein_beside_the_baselines(run, runs):
         ["replay", "x.jsonl"],
         ["replay", "x.jsonl", "--budget", "many"],
         ["replay", "x.jsonl", "--budget", "5", "--nonsense"],
-        ["view", "x.db"],
+        ["view"],
         ["expand", "x.db"],
         ["bench", "nonsense"],
     ],

@@ -101,6 +101,7 @@ def build_app() -> App:
         inspect.expand,
         inspect.verify,
         inspector.inspect,
+        inspector.watch,
         ledger.ledger,
         recall.recall,
         checkpoint.checkpoint,

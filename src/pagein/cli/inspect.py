@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any
 
@@ -25,8 +26,9 @@ from pagein.cli._settings import (
     resolve_session,
 )
 from pagein.cli._stores import ReadonlyStoreAddress, TenantName
-from pagein.cli.recall import rebuild_search_index
+from pagein.cli.recall import Day, parse_time, rebuild_search_index
 from pagein.context.view.view import Report
+from pagein.errors import ConfigurationError, UnknownRequest
 from pagein.events.entries import (
     Body,
     Checkpoint,
@@ -48,7 +50,9 @@ from pagein.events.handles import observation_handle, range_handle, step_handle
 from pagein.events.steps import ActionStep, as_text, kind_name
 from pagein.facts.owners import is_reserved
 from pagein.log.base import Entry, Log
+from pagein.log.encryption import KEY_VARIABLE
 from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.operations.requests import RenderedRequest
 
 LINE_CHARACTERS = 200
 """Length of a line of ``pagein log`` where stdout is no terminal."""
@@ -60,6 +64,8 @@ def log(
     *,
     session: SessionName = None,
     tenant: TenantName = "",
+    limit: Annotated[int | None, Parameter(help="Show only the newest entries, this many.")] = None,
+    since: Day = None,
     graph: checkpoint.Graph = False,
     json: AsJson = False,
 ) -> int:
@@ -71,6 +77,8 @@ def log(
 
       pagein log run.db
       pagein log run.db --session web-app --json
+      pagein log run.db --limit 20
+      pagein log run.db --since 2026-05-01
       pagein log run.db --graph
       pagein log postgresql://localhost/agents --tenant acme
     """
@@ -80,14 +88,23 @@ def log(
     if graph:
         return checkpoint.print_graph(db, _stores.choose_session(db, names, session), tenant, json=json)
     with _stores.open_stored_log(db, _stores.choose_session(db, names, session), tenant) as record:
+        entries = _newest_entries(record, limit, parse_time("--since", since))
         if json:
-            _output.print_json([_entry_as_dict(entry) for entry in record.read()])
+            _output.print_json([_entry_as_dict(entry) for entry in entries])
             return 0
         width = _output.console().width if sys.stdout.isatty() else LINE_CHARACTERS
-        for entry in record.read():
+        for entry in entries:
             line = f"{step_handle(entry.position):<6} {_kind(entry.body):<11} {_describe_entry(entry.body)}"
             _output.print_text(line if len(line) <= width else f"{line[: width - 1]}…")
     return 0
+
+
+def _newest_entries(record: Log, limit: int | None, since: float | None) -> Iterator[Entry]:
+    """The entries recorded since a time, of these the newest. Raises ConfigurationError for a limit below 1."""
+    if limit is not None and limit < 1:
+        raise ConfigurationError(f"--limit is a number of entries, 1 or more, not {limit}")
+    start = 0 if limit is None else max(0, record.head() - limit)
+    return (entry for entry in record.read(start) if since is None or entry.at >= since)
 
 
 def view(
@@ -101,10 +118,16 @@ def view(
     format: ConfiguredFormat = None,
     model: ModelName = None,
     config: ConfigFile = None,
+    request: Annotated[int | None, Parameter(help="Show this request of the run, as it was sent.")] = None,
     messages: Annotated[bool, Parameter(help="Print the request, message by message.", show_default=False)] = False,
     json: AsJson = False,
 ) -> int:
-    """Show the model's view under a budget: the tokens by tier and reason, and what is out of it.
+    """Show what the model saw: the tokens by tier and reason, and what is out of it.
+
+    Without a budget it is the last request that was sent, or the one of
+    --request: rendered again from the log, with facts and page-in, and compared
+    with what was sent. With a budget it is the view that the run would have now
+    under it, without the live run's facts and page-in.
 
     The command does not write to the store. If the view has to be compacted to
     fit, it compacts a copy in memory. pagein.toml sets the defaults, see pagein
@@ -112,12 +135,19 @@ def view(
 
     For example:
 
+      pagein view run.db
+      pagein view run.db --request 12 --messages
       pagein view run.db --budget 8000
       pagein view run.db --budget 8000 --messages
       pagein view run.db --budget 8000 --format anthropic --messages --json
     """
+    chosen = resolve_session(config, session, tenant)
+    if budget is None:
+        sent = _find_sent_request(db, *chosen, request)
+        if sent is not None:
+            return _print_sent_request(sent, messages=messages, json=json)
     settings = load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
-    with _open_session(db, *resolve_session(config, session, tenant)) as record:
+    with _open_session(db, *chosen) as record:
         copy = _copy_to_memory(record)
     with AgentMemory(
         copy,
@@ -127,16 +157,44 @@ def view(
         format=settings.format,
         page_in=settings.page_in,
     ) as memory:
-        request = memory.to_request()
+        rendered = memory.to_request()
         report = memory.report()
+    _print_view(report, rendered, messages=messages, json=json)
+    return 0
+
+
+def _find_sent_request(db: str, session: str | None, tenant: str, number: int | None) -> RenderedRequest | None:
+    """The request of that number, or the last one, rendered again; None where none is named and none is known."""
+    from pagein.server.inspector.data import InspectorData  # noqa: PLC0415 - loads where a request is looked at
+
+    name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
+    with closing(InspectorData(db, tenant=tenant, key=os.environ.get(KEY_VARIABLE) or None)) as data:
+        try:
+            return data.render(name, number)
+        except UnknownRequest:
+            if number is None:
+                return None
+            raise
+
+
+def _print_sent_request(sent: RenderedRequest, *, messages: bool, json: bool) -> int:
+    """Print a request that was sent; the exit code is 1 where it is not what was sent."""
+    if not json:
+        state = f"not as it was sent: {sent.problem}" if sent.problem else "as it was sent, byte for byte"
+        _output.print_text(f"request {sent.record.number} of {sent.record.branch}: {state}")
+    _print_view(sent.view.report, sent.request, messages=messages, json=json, problem=sent.problem)
+    return 1 if sent.problem else 0
+
+
+def _print_view(report: Report, request: dict[str, Any], *, messages: bool, json: bool, problem: str = "") -> None:
     if json:
-        _output.print_json(_report_as_dict(report) | ({"request": request} if messages else {}))
+        extra = {"problem": problem} if problem else {}
+        _output.print_json(_report_as_dict(report) | extra | ({"request": request} if messages else {}))
     elif messages:
         for line in _request_lines(request):
             _output.print_text(line)
     else:
         _print_report(report)
-    return 0
 
 
 def expand(

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from pagein.cli import _output, _stores
+from pagein.cli._options import SessionName
 from pagein.cli._stores import ReadonlyStoreAddress, TenantName
 from pagein.errors import ConfigurationError
+from pagein.log.encryption import KEY_VARIABLE
+
+if TYPE_CHECKING:
+    from pagein.server.inspector.data import InspectorData
 
 DEFAULT_PORT = 8791
+
+WATCH_SECONDS, BAR_CELLS = 0.5, 24
+"""Seconds between two looks at a run, and characters of a bar."""
 
 SECRET_VARIABLE = "PAGEIN_INSPECT_KEY"  # noqa: S105 - its name, not the secret
 """The environment variable with the secret that other machines need."""
@@ -49,6 +59,47 @@ def inspect(
     return serve_inspector(db, tenant=tenant, host=host, port=port, opens_browser=browser)
 
 
+def watch(
+    db: ReadonlyStoreAddress,
+    /,
+    *,
+    session: SessionName = None,
+    tenant: TenantName = "",
+    most: Annotated[int | None, Parameter(help="End after this many requests. Default: on Ctrl-C.")] = None,
+) -> int:
+    """Follow a run: a line for each request, with a bar of its tokens and where its prefix broke.
+
+    For example:
+
+      pagein watch run.db
+      pagein watch runs.db --session web-app
+    """
+    name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
+    data = _open_data(db, tenant)
+    number, shown = 0, 0
+    try:
+        while most is None or shown < most:
+            for row in data.requests(name, number)["requests"][: None if most is None else most - shown]:
+                number, shown = row["number"], shown + 1
+                _output.console().print(_request_line(row))
+            if most is None or shown < most:
+                time.sleep(WATCH_SECONDS)
+    finally:
+        data.close()
+    return 0
+
+
+def _request_line(row: dict[str, Any]) -> Text:
+    """A request on one line; letters and words say what colours do."""
+    full = round(BAR_CELLS * row["tokens"] / max(1, row["limit"]))
+    line = Text(f"{row['number']:>5}  {row['tokens']:>9,} / {row['limit']:,}  ")
+    line.append("#" * full, "green" if full < BAR_CELLS * 0.9 else "yellow").append("." * (BAR_CELLS - full), "dim")
+    share = 100 * row["prefix"] // max(1, row["tokens"])
+    why = f"{row['broke']}: {row['why']}" if row["broke"] else "goes on"
+    line.append(f"  {share:>3} % as before  ").append(_output.strip_control(why), "dim")
+    return line.append(f"  {_output.strip_control(row['outcome'])}" if row["outcome"] else "")
+
+
 def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port: int, opens_browser: bool) -> int:
     """Serve the inspector of a store until it is interrupted. Raises ConfigurationError without the extra."""
     try:
@@ -59,7 +110,7 @@ def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port:
         raise ConfigurationError(f"pagein inspect needs {error.name}: pip install 'pagein[serve]'") from None
     settings = InspectorSettings(
         db, host=host, port=port, tenant=tenant, secret=os.environ.get(SECRET_VARIABLE, ""),
-        key=os.environ.get("PAGEIN_KEY") or None,
+        key=os.environ.get(KEY_VARIABLE) or None,
     )  # fmt: skip
     from pagein.server.run import open_listener  # noqa: PLC0415 - needs the extra serve
 
@@ -81,11 +132,16 @@ def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port:
     return 0
 
 
-def _write_export(db: str, tenant: str, session: str, path: Path) -> int:
-    from pagein.server.inspector.data import InspectorData  # noqa: PLC0415 - loads for an export alone
-    from pagein.server.inspector.export import export_page  # noqa: PLC0415
+def _open_data(db: str, tenant: str) -> InspectorData:
+    from pagein.server.inspector.data import InspectorData  # noqa: PLC0415 - loads where it is looked at
 
-    data = InspectorData(db, tenant=tenant, key=os.environ.get("PAGEIN_KEY") or None)
+    return InspectorData(db, tenant=tenant, key=os.environ.get(KEY_VARIABLE) or None)
+
+
+def _write_export(db: str, tenant: str, session: str, path: Path) -> int:
+    from pagein.server.inspector.export import export_page  # noqa: PLC0415 - loads for an export alone
+
+    data = _open_data(db, tenant)
     try:
         page = export_page(data, session)
     finally:

@@ -70,8 +70,8 @@ def recall(
     request = Query(
         query,
         limit=limit,
-        since=_parse_time("--since", since),
-        until=_parse_time("--until", until, end=True),
+        since=parse_time("--since", since),
+        until=parse_time("--until", until, end=True),
         role=_check_role(role),
         sessions=session,
         now=time.time(),
@@ -133,7 +133,8 @@ def _catch_up(index: SearchIndex, logs: Mapping[str, Log]) -> None:
 _EMBED_BATCH_SIZE = 64
 
 
-def _parse_time(option: str, text: str | None, *, end: bool = False) -> float | None:
+def parse_time(option: str, text: str | None, *, end: bool = False) -> float | None:
+    """The time that an option names, in seconds since the epoch. Raises ConfigurationError for another text."""
     if text is None:
         return None
     with suppress(ValueError):

@@ -110,6 +110,7 @@ def demo(
         Path | None, Parameter(help="SQLite file to record the run in. Default: a new temporary file.")
     ] = None,
     talk: Annotated[bool, Parameter(negative="", help="Show a real chat instead of a coding run.")] = False,
+    inspect: Annotated[bool, Parameter(negative="", help="Then show the run in a browser.")] = False,
     json: AsJson = False,
 ) -> int:
     """Replay a real agent run with a small budget, and show that nothing is lost.
@@ -127,6 +128,7 @@ def demo(
 
       pagein demo
       pagein demo --talk
+      pagein demo --inspect
       pagein demo --budget 4000 --db demo.db
     """
     check_budget(budget)
@@ -148,7 +150,12 @@ def demo(
         rows = [*_demo_rows(tally, budget), ("requests with automatically inserted steps", _format_page_in(player))]
         out.print(_output.pairs_table(f"{run.id} under {budget:,} tokens", rows))
         _output.print_text(_next_commands(db, budget, tally))
-    return _report_failures(tally)
+    failures = _report_failures(tally)
+    if inspect:
+        from pagein.cli.inspector import serve_inspector  # noqa: PLC0415 - needs the extra serve
+
+        serve_inspector(str(db), port=0, opens_browser=True)
+    return failures
 
 
 def replay(

@@ -85,6 +85,16 @@ class Report:
             sums[line.tier] = sums.get(line.tier, 0) + line.tokens
         return dict(sorted(sums.items(), key=lambda pair: -pair[1]))
 
+    def __str__(self) -> str:
+        from pagein.context.view.report_text import report_text  # noqa: PLC0415 - loads where a report is printed
+
+        return report_text(self)
+
+    def _repr_html_(self) -> str:
+        from pagein.context.view.report_text import report_html  # noqa: PLC0415 - loads in a notebook
+
+        return report_html(self)
+
 
 @dataclass(frozen=True, slots=True)
 class View:

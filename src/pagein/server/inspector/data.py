@@ -115,7 +115,7 @@ class InspectorData:
 
     def request(self, run: str, number: int) -> Json:
         """A request block by block, with reasons and handles; what is out of it; whether it is what was sent."""
-        again = self._render(run, number)
+        again = self.render(run, number)
         view = again.view
         blocks = [block_row(entry) for entry in view.request_entries]
         return {
@@ -126,11 +126,11 @@ class InspectorData:
 
     def raw(self, run: str, number: int) -> Json:
         """A request as it was rendered for its provider."""
-        return self._render(run, number).request
+        return self.render(run, number).request
 
     def diff(self, run: str, before: int, number: int) -> Json:
         """The entries that came, left and changed from one request to another."""
-        old, new = self._render(run, before), self._render(run, number)
+        old, new = self.render(run, before), self.render(run, number)
         shared = 0
         for one, other in zip(old.view.request_entries, new.view.request_entries, strict=False):
             if one.messages != other.messages:
@@ -142,7 +142,8 @@ class InspectorData:
             "changes": changes, "problem": old.problem or new.problem,
         }  # fmt: skip
 
-    def _render(self, run: str, number: int) -> RenderedRequest:
+    def render(self, run: str, number: int | None = None) -> RenderedRequest:
+        """A request rendered again, the last one without a number. Raises NotFound, UnknownRequest, LogError."""
         with self._lock:
             return self._memory(run).request(number)
 
