@@ -159,6 +159,8 @@ class RequestRecord:
 
 _ROW_FIELDS = ("number", "head", "at")
 _DEFAULTS = RequestRecord()
+_FIELDS = frozenset(each.name for each in fields(RequestRecord))
+_BRIEF_FIELDS = _FIELDS - {"page_in", "facts", "plan", "filter", "owners"}
 
 
 def encode_record(record: RequestRecord) -> bytes:
@@ -193,11 +195,11 @@ def _encode(record: RequestRecord) -> bytes:
     return json.dumps(values, separators=(",", ":")).encode()
 
 
-def decode_record(row: RequestRow) -> RequestRecord | None:
-    """Decode a stored row; None for a damaged one, or one of a later release."""
+def decode_record(row: RequestRow, *, is_brief: bool = False) -> RequestRecord | None:
+    """Decode a stored row; None for a damaged one, or one of a later release. A brief one lacks what made its text."""
     try:
         values: dict[str, Any] = json.loads(row.body)
-        known = {each.name for each in fields(RequestRecord)}
+        known = _BRIEF_FIELDS if is_brief else _FIELDS
         values = {name: value for name, value in values.items() if name in known}
         if "filter" in values:
             values["filter"] = RequestFilter(**values["filter"])

@@ -98,7 +98,7 @@ class InspectorData:
         """The requests of a run with numbers above ``after``; ``held`` is what the whole history cost at each."""
         with self._lock:
             table = self._table(run)
-            records = [record for stored in table.rows(after) if (record := decode_record(stored))]
+            records = [record for stored in table.rows(after) if (record := decode_record(stored, is_brief=True))]
             rows = [record_row(record) for record in records]
             with suppress(PageinError):
                 fold = self._memory(run).costs()
