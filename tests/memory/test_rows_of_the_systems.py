@@ -188,6 +188,27 @@ def test_truncate_content():
     assert short.endswith("end")
 
 
+@pytest.mark.parametrize("policy", ["ladder", "tiers", "short_long", "window", "mask"])
+def test_keep_last_n(policy):
+    with play(budget=4_000, policy=policy) as memory:
+        memory.compact()
+        for number in range(40, 43):
+            rows = memory.to_messages(keep_last_n=8)
+            results = [row["content"] for row in rows if row["role"] == "tool"]
+            assert results == [f"line {at}\n" * 9 for at in range(number - 8, number)]
+            assert memory.request().problem == ""
+            memory.record(call(number))
+
+
+def test_max_tokens_wider_than_the_budget():
+    with play(budget=1_500) as memory:
+        counts = [text_of(memory, max_tokens=most).count("tool_call_id") for most in (1_500, 2_400, 100_000)]
+        assert counts == sorted(set(counts))
+        assert counts[-1] == 40
+        assert memory.request().problem == ""
+        assert memory.view().tokens <= 1_500
+
+
 def test_max_tokens():
     with play() as memory:
         view = text_of(memory, max_tokens=600)

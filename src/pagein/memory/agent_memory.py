@@ -248,7 +248,8 @@ class AgentMemory:
         """The view as a provider's messages: within budget, legal, and with the last request's prefix kept.
 
         ``summary_mode`` leaves out system prompts, plans and the model's prose (smolagents), ``keep_last_n`` shows
-        only the last n actions, ``max_tokens`` is another budget for this call; none of the three records anything.
+        only the last n actions, whole where they fit, ``max_tokens`` is another budget for this call: larger, it shows what
+        left; none of the three records anything.
         ``reserve`` and ``tools`` keep room for the request, as in ``view``. Raises OverBudget.
         """
         room = self._runtime.request_room(reserve, tools, format)

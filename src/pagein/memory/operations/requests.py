@@ -84,7 +84,7 @@ class _PastRun:
             if plan.policy:
                 state.policy = policy_named(plan.policy)
         if record.filter != NO_FILTER:
-            return filtered_view(state, record.filter, record.limit)
+            return (yield from filtered_view(state, record.filter, record.limit, self._log))
         view = state.fold.view(record.limit)
         facts = yield from self._facts()
         if plan is not None and plan.is_narrow:

@@ -13,6 +13,7 @@ from pagein.context.page_in import talk_room
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import OverBudget
+from pagein.log.base import Log
 from pagein.memory._effects import Flow
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, AHEAD_OF_NEED_SHARE, RunState
 from pagein.memory._turn import retry_if_library_wrote
@@ -50,7 +51,7 @@ def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom =
     beside = run.usage.room_beside(room) if most is None else room.reserve + (room.tools or 0)
     try:
         _check_room(budget, beside)
-        return filtered_view(run, filter, run.usage.limit_beside(beside, budget))
+        return (yield from filtered_view(run, filter, run.usage.limit_beside(beside, budget)))
     except OverBudget as error:
         raise OverBudget(error.needed, error.limit, error.steps, beside) from None
 
@@ -61,10 +62,14 @@ def _check_room(budget: Budget, beside: int) -> None:
         raise OverBudget(1, budget.limit - beside, ())
 
 
-def filtered_view(run: RunState, filter: RequestFilter, limit: int) -> View:
-    """Filter the view as it stands, within the limit. Raises OverBudget."""
+def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | None = None) -> Flow[View]:
+    """Filter the view within the limit; what left it comes back as far as the filter asks for it. Raises OverBudget."""
     budget = run.usage.budget if filter.max_tokens is None else Budget(filter.max_tokens)
     view = run.fold.view(limit)
+    if (filter.keep_last_n or filter.max_tokens is not None) and view.has_replaced_entries:
+        from pagein.memory.operations.widen import widen  # noqa: PLC0415 - loads where something left
+
+        view = yield from widen(run, view, int(limit * budget.high), filter.keep_last_n, log)
     view = filter_view(view, summary_mode=filter.summary_mode, keep_last_n=filter.keep_last_n)
     ledger, _ = _reserve(run, view)
     plan, _ = _plan_in_first(run.policy, view, budget, (*(view.limit - tokens for tokens in ledger), view.limit))
