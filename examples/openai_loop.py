@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from openai import OpenAI
+from openai.types.chat import ChatCompletionToolParam
 
 from pagein import AgentMemory, Observation
 from pagein.testing.provider import Answer, Call, ScriptedProvider, serve_app
@@ -25,7 +26,7 @@ PAGES, WINDOW = 40, 6_000
 SYSTEM = "You read reports. Call one tool at a time."
 TASK = f"Read pages 1 to {PAGES} of the report in order. Then say who signed page 3."
 
-TOOL = {
+TOOL: ChatCompletionToolParam = {
     "type": "function",
     "function": {
         "name": "read_page",

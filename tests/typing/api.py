@@ -29,7 +29,7 @@ def sync(memory: AgentMemory) -> None:
     assert_type(memory.record_messages([{"role": "user", "content": "hi"}], "openai", usage=Usage(1)), RecordResult)
     assert_type(memory.view(), View)
     assert_type(memory.report(), Report)
-    assert_type(memory.to_messages(summary_mode=True, keep_last_n=8, max_tokens=4_000), list[dict[str, Any]])
+    assert_type(memory.to_messages(summary_mode=True, keep_last_n=8, max_tokens=4_000), list[Any])
     assert_type(memory.to_request("anthropic"), dict[str, Any])
     assert_type(memory.expand("s0"), Expansion)
     assert_type(memory.expand(0).steps, tuple[Step, ...])
@@ -40,11 +40,11 @@ def sync(memory: AgentMemory) -> None:
     assert_type(memory.steps, tuple[Step, ...])
 
 
-async def coloured(memory: AsyncAgentMemory) -> None:
+async def awaited(memory: AsyncAgentMemory) -> None:
     """The twin gives the same, awaited."""
     assert_type(await memory.record(TaskStep("hi")), RecordResult)
     assert_type(await memory.view(), View)
-    assert_type(await memory.to_messages("openai"), list[dict[str, Any]])
+    assert_type(await memory.to_messages("openai"), list[Any])
     assert_type(await memory.steps, tuple[Step, ...])
 
 

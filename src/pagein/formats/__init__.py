@@ -4,7 +4,7 @@
 a package: ``wire`` parses and renders, ``rules`` validates.
 """
 
-from pagein.formats.base import Format, Item
+from pagein.formats.base import Format, FormatName, Item
 from pagein.formats.registry import FORMATS, format_named, guess_format, keywords, validate
 
-__all__ = ["FORMATS", "Format", "Item", "format_named", "guess_format", "keywords", "validate"]
+__all__ = ["FORMATS", "Format", "FormatName", "Item", "format_named", "guess_format", "keywords", "validate"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pagein.events.messages import Message
 from pagein.events.steps import Observation, Step
 
 Item = Step | Observation
 """One parsed part of a transcript: a step, or the answer to a call of an earlier one."""
+
+FormatName = Literal["openai", "anthropic", "openai-responses", "gemini", "bedrock", "langchain"]
+"""The names of the registered formats, for editors and type checkers; a test compares them with the registry."""
 
 
 class Format(Protocol):

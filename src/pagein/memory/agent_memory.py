@@ -13,7 +13,7 @@ from pagein.context.view.view import Report, View
 from pagein.events.entries import Compaction, FactScope
 from pagein.events.replay import replay
 from pagein.events.steps import Observation, Step
-from pagein.formats import keywords
+from pagein.formats import FormatName, keywords
 from pagein.log.base import Log, StoredLog, Verification
 from pagein.log.encryption import Key
 from pagein.memory import checkpoints, erasure
@@ -142,7 +142,7 @@ class AgentMemory:
         """
         return self._runtime.use_facts()
 
-    def tools(self, format: str | None = None, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    def tools(self, format: FormatName | str | None = None, names: Sequence[str] | None = None) -> list[Any]:
         """The tools that a model may be offered, in its provider's format: recall, expand, pin, note, forget and more.
 
         ``names`` chooses among them; ``compact`` is offered only where it is named.
@@ -179,7 +179,7 @@ class AgentMemory:
     def record_messages(
         self,
         messages: Any,
-        format: str | None = None,
+        format: FormatName | str | None = None,
         *,
         whole: bool | None = None,
         usage: Any = None,
@@ -237,14 +237,14 @@ class AgentMemory:
 
     def to_messages(
         self,
-        format: str | None = None,
+        format: FormatName | str | None = None,
         *,
         summary_mode: bool = False,
         keep_last_n: int | None = None,
         max_tokens: int | None = None,
         reserve: int = 0,
         tools: Any = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[Any]:
         """The view as a provider's messages: within budget, legal, and with the last request's prefix kept.
 
         ``summary_mode`` leaves out system prompts, plans and the model's prose (smolagents), ``keep_last_n`` shows
@@ -255,11 +255,13 @@ class AgentMemory:
         room = self._runtime.request_room(reserve, tools, format)
         filter = RequestFilter(summary_mode, check_count(keep_last_n), max_tokens)
         view = self._take_turn(make_filtered_view, filter, room)
-        messages: list[dict[str, Any]] = self._runtime.render(view, format, filter)["messages"]
+        messages: list[Any] = self._runtime.render(view, format, filter)["messages"]
         self._runtime.write_requests()
         return messages
 
-    def to_request(self, format: str | None = None, *, reserve: int = 0, tools: Any = None) -> dict[str, Any]:
+    def to_request(
+        self, format: FormatName | str | None = None, *, reserve: int = 0, tools: Any = None
+    ) -> dict[str, Any]:
         """The view as the provider's keyword arguments: its messages, and ``system`` where it stands apart.
 
         ``reserve`` and ``tools`` keep room for the request, as in ``view``; add the tools yourself. Raises OverBudget.

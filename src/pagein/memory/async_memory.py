@@ -15,7 +15,7 @@ from pagein.context.view.view import Report, View
 from pagein.events.entries import Compaction, FactScope
 from pagein.events.replay import replay
 from pagein.events.steps import Observation, Step
-from pagein.formats import keywords
+from pagein.formats import FormatName, keywords
 from pagein.log.base import Log, Verification
 from pagein.log.encryption import Key
 from pagein.memory import checkpoints, erasure
@@ -157,7 +157,7 @@ class AsyncAgentMemory:
         """See AgentMemory.facts."""
         return self._runtime.use_facts()
 
-    def tools(self, format: str | None = None, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    def tools(self, format: FormatName | str | None = None, names: Sequence[str] | None = None) -> list[Any]:
         """See AgentMemory.tools."""
         return self._runtime.tools(format, names)
 
@@ -187,7 +187,7 @@ class AsyncAgentMemory:
     async def record_messages(
         self,
         messages: Any,
-        format: str | None = None,
+        format: FormatName | str | None = None,
         *,
         whole: bool | None = None,
         usage: Any = None,
@@ -222,23 +222,25 @@ class AsyncAgentMemory:
 
     async def to_messages(
         self,
-        format: str | None = None,
+        format: FormatName | str | None = None,
         *,
         summary_mode: bool = False,
         keep_last_n: int | None = None,
         max_tokens: int | None = None,
         reserve: int = 0,
         tools: Any = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[Any]:
         """See AgentMemory.to_messages."""
         room = self._runtime.request_room(reserve, tools, format)
         filter = RequestFilter(summary_mode, check_count(keep_last_n), max_tokens)
         view = await self._take_turn(make_filtered_view, filter, room)
-        messages: list[dict[str, Any]] = self._runtime.render(view, format, filter)["messages"]
+        messages: list[Any] = self._runtime.render(view, format, filter)["messages"]
         await asyncio.to_thread(self._runtime.write_requests)
         return messages
 
-    async def to_request(self, format: str | None = None, *, reserve: int = 0, tools: Any = None) -> dict[str, Any]:
+    async def to_request(
+        self, format: FormatName | str | None = None, *, reserve: int = 0, tools: Any = None
+    ) -> dict[str, Any]:
         """See AgentMemory.to_request."""
         view = await self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))
         request = self._runtime.render(view, format)

@@ -10,13 +10,13 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from pagein._common.validation import is_number, is_whole_number
-from pagein.context.compaction.base import Policy
+from pagein.context.compaction.base import Policy, PolicyName
 from pagein.context.view.fold import Fold
 from pagein.errors import ConfigurationError
 from pagein.events.callbacks import CallbackRegistry
 from pagein.events.steps import MemoryStep, Usage
 from pagein.facts.owners import is_reserved
-from pagein.formats import format_named
+from pagein.formats import FormatName, format_named
 from pagein.formats.sdk_objects import read_usage
 from pagein.memory._state import FoldedLog, PageInState, RunState, SummaryState, UsageState
 from pagein.memory.checkpoints import AutoCheckpoint
@@ -64,7 +64,7 @@ class Options(TypedDict, total=False):
     """
 
     budget: int | Budget | None
-    policy: str | Policy
+    policy: PolicyName | str | Policy
     model: Any
     summarizer: Any
     prompts: str | os.PathLike[str] | Mapping[str, str] | None
@@ -75,7 +75,7 @@ class Options(TypedDict, total=False):
     task: str | None
     facts: Any
     counter: TokenCounter | None
-    format: str
+    format: FormatName | str
     roles: Mapping[str, str] | None
     checkpoints: AutoCheckpoint
     resume: bool | Literal["fresh"]

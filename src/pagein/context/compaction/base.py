@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement
@@ -25,6 +25,13 @@ class Plan:
         replacements = drop_covered((*self.replacements, *later.replacements))
         policy = self.policy if self.policy == later.policy else f"{self.policy}+{later.policy}"
         return Plan(replacements, policy, f"{self.reason}; {later.reason}")
+
+
+PolicyName = Literal[
+    "ladder", "clip", "mask", "reasoning", "window", "prune", "users", "chat", "projection", "rounds", "short_long",
+    "rolling", "tiers", "relevance",
+]  # fmt: skip
+"""The names of the registered policies, for editors and type checkers; a test compares them with the registry."""
 
 
 class Policy(Protocol):
