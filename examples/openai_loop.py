@@ -67,8 +67,9 @@ def run_agent(client: OpenAI, model: str, memory: AgentMemory, crash: int = 0) -
 def answer_offline(question: Question) -> Answer:
     """Answer as a model would, from nothing but what the request shows."""
     pages = [int(page) for page in re.findall(r'page[\\"=:]+\s?(\d+)', question.text)]
-    unknown = "unknown" in question.last_text
-    page = max(pages, default=0) + (0 if unknown else 1)
+    results = [row["content"] for row in question.body["messages"] if row["role"] == "tool"]
+    is_lost = bool(results) and "It may have run" in str(results[-1])  # read the page again
+    page = max(pages, default=0) + (0 if is_lost else 1)
     if page <= PAGES:
         return Answer(calls=(Call("read_page", {"page": page}),))
     signature = re.search(r"Signed: ([\w -]+)\.", question.text)

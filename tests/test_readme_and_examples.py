@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import zlib
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+WHEEL_SUFFIXES = {"", ".css", ".gz", ".html", ".js", ".md", ".py", ".svg", ".txt", ".typed"}
+"""Suffixes of the package's files; "" is a licence."""
 LOOP = ROOT / "examples" / "openai_loop.py"
 
 
@@ -75,3 +78,17 @@ def test_the_pictures_are_as_their_source_draws_them():
     spec.loader.exec_module(draw)
     for name, picture in draw.PICTURES.items():
         assert (draw.FOLDER / f"{name}.svg").read_text() == picture(), f"run {spec.origin}"
+
+
+def test_every_example_is_in_the_index():
+    index = (ROOT / "examples" / "README.md").read_text()
+    assert set(re.findall(r"^\| \[(\w+\.py)\]", index, re.MULTILINE)) == {
+        path.name for path in (ROOT / "examples").glob("*.py")
+    }
+
+
+def test_the_wheel_is_small_and_has_the_package_alone():
+    package = ROOT / "src" / "pagein"
+    files = [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert {path.suffix for path in files} <= WHEEL_SUFFIXES, {path.suffix for path in files} - WHEEL_SUFFIXES
+    assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 1_500_000
