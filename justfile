@@ -37,6 +37,15 @@ clients:
 shape:
     python -m tests._support.shape
 
+# The site in site/, with links checked. Offline: no page loads anything from elsewhere. Needs pip install -e '.[docs]'.
+docs:
+    NO_MKDOCS_2_WARNING=1 mkdocs build --strict
+
+# The sdist and the wheel in dist/, checked. Needs pip install build twine.
+package:
+    python -m build
+    twine check --strict dist/*
+
 # What CI runs, in a fresh virtual environment.
 ci:
     .ci/run

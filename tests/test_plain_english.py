@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import pagein
 from pagein.cli import build_app
 
 ROOT = Path(__file__).parent.parent
@@ -54,3 +55,14 @@ def error_names() -> set[str]:
 def test_every_error_has_its_cure_on_the_page():
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \|$", (ROOT / "docs" / "errors.md").read_text(), re.MULTILINE)
     assert {name for name, _, _ in rows} | {"PageinError"} == error_names()
+
+
+def test_the_reference_has_every_public_name():
+    names = re.findall(r"^::: pagein\.(\w+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE)
+    assert sorted(names) == sorted(pagein.__all__)
+
+
+def test_the_site_lists_every_page():
+    listed = set(re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+    assert {Path(path).name for path in listed} >= pages, pages - listed
