@@ -92,3 +92,15 @@ def test_the_wheel_is_small_and_has_the_package_alone():
     files = [path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     assert {path.suffix for path in files} <= WHEEL_SUFFIXES, {path.suffix for path in files} - WHEEL_SUFFIXES
     assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 1_500_000
+
+
+def test_the_chat_keeps_the_facts_of_two_users_apart(tmp_path):
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "chat_two_users.py"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    answers = [line.strip() for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert answers[2:] == ["I know of: pytest.", "I know of: Oslo."]
