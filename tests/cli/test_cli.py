@@ -306,3 +306,14 @@ def test_the_version_loads_no_command(tmp_path):
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, capture_output=True)
+
+
+def test_the_tenant_of_the_environment_is_that_of_every_command(run, tmp_path, monkeypatch):
+    path = tmp_path / "shared.db"
+    with AgentMemory.open(str(path), tenant="acme", budget=2_000) as memory:
+        memory.record_messages(MESSAGES[:2])
+    assert run("log", path)[0] == 1
+    monkeypatch.setenv("PAGEIN_TENANT", "acme")
+    for command in (["log"], ["verify"], ["resume", "--look"], ["view", "--budget", "2000"]):
+        assert run(command[0], path, *command[1:])[0] == 0, command
+    assert run("log", path, "--tenant", "other")[0] == 1

@@ -89,6 +89,11 @@ def resolve_session(file: Path | None, session: str | None, tenant: str | None) 
     return name, option_or_setting(config, "tenant", tenant)
 
 
+def resolve_tenant(tenant: str | None) -> str:
+    """The tenant of the command line, else the environment's or the configuration's, else "". Raises ConfigurationError."""
+    return str(option_or_setting(load(), "tenant", tenant))
+
+
 def option_or_setting(config: Config, key: str, option: Any) -> Any:
     """The option of the command line, else the configuration's value of a key."""
     return config.value(key) if option is None else option

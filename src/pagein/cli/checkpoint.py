@@ -13,7 +13,8 @@ from cyclopts import Parameter
 from pagein.backends.open import open_store
 from pagein.cli import _output, _stores
 from pagein.cli._options import AsJson, SessionName
-from pagein.cli._stores import StoreAddress, TenantName
+from pagein.cli._settings import ConfiguredTenant, resolve_tenant
+from pagein.cli._stores import StoreAddress
 from pagein.errors import ConfigurationError
 from pagein.events.entries import Compaction
 from pagein.events.handles import step_handle
@@ -36,7 +37,7 @@ def checkpoint(
     /,
     *,
     session: SessionName = None,
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     json: AsJson = False,
 ) -> int:
     """Save the status of a run under a name: what is done, to do, ruled out and in progress.
@@ -45,6 +46,7 @@ def checkpoint(
 
       pagein checkpoint run.db "tests pass"
     """
+    tenant = resolve_tenant(tenant)
     with open_memory(db, session, tenant) as memory:
         handle = memory.checkpoint(name)
         info = memory.checkpoints()[-1]
@@ -60,7 +62,7 @@ def resume(
     /,
     *,
     session: SessionName = None,
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     name: Annotated[str | None, Parameter(help="Checkpoint to start from. Default: the run's present status.")] = None,
     fresh: Annotated[
         bool, Parameter(help="Start a new view from the checkpoint alone. Undo reverts it.", show_default=False)
@@ -80,6 +82,7 @@ def resume(
       pagein resume run.db --fresh
       pagein resume run.db --look --json
     """
+    tenant = resolve_tenant(tenant)
     if look and fresh:
         raise ConfigurationError("--look writes nothing and --fresh writes: use one of them")
     with open_memory(db, session, tenant, readonly=look, budget=budget) as memory:

@@ -24,8 +24,9 @@ from pagein.cli._settings import (
     ConfiguredTenant,
     load_view_settings,
     resolve_session,
+    resolve_tenant,
 )
-from pagein.cli._stores import ReadonlyStoreAddress, TenantName
+from pagein.cli._stores import ReadonlyStoreAddress
 from pagein.cli.recall import Day, parse_time, rebuild_search_index
 from pagein.context.view.view import Report
 from pagein.errors import ConfigurationError, UnknownRequest
@@ -63,7 +64,7 @@ def log(
     /,
     *,
     session: SessionName = None,
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     limit: Annotated[int | None, Parameter(help="Show only the newest entries, this many.")] = None,
     since: Day = None,
     graph: checkpoint.Graph = False,
@@ -82,6 +83,7 @@ def log(
       pagein log run.db --graph
       pagein log postgresql://localhost/agents --tenant acme
     """
+    tenant = resolve_tenant(tenant)
     names = _stores.list_sessions(db, tenant)
     if session is None and len(names) > 1:
         return _list_sessions(db, names, tenant, json=json)
@@ -203,7 +205,7 @@ def expand(
     /,
     *,
     session: SessionName = None,
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     json: AsJson = False,
 ) -> int:
     """Print the whole original of a handle.
@@ -215,6 +217,7 @@ def expand(
       pagein expand run.db s12.0
       pagein expand run.db s3-18 > before.txt
     """
+    tenant = resolve_tenant(tenant)
     with _open_session(db, session, tenant) as record, AgentMemory(record) as memory:
         original = memory.expand(handle)
     if json:
@@ -231,7 +234,7 @@ def verify(
     /,
     *,
     session: SessionName = None,
-    tenant: TenantName = "",
+    tenant: ConfiguredTenant = None,
     rebuild_index: Annotated[
         bool, Parameter(help="Rebuild the search index from the record.", show_default=False)
     ] = False,
@@ -247,6 +250,7 @@ def verify(
       pagein verify run.db
       pagein verify run.db --rebuild-index
     """
+    tenant = resolve_tenant(tenant)
     names = _stores.list_sessions(db, tenant, is_left_out=lambda _: False)
     selected = names if session is None else (_stores.choose_session(db, names, session),)
     results = {}
