@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         UnknownCheckpoint,
         UnknownHandle,
     )
-    from pagein.events.callbacks import CallbackRegistry
+    from pagein.events.callbacks import CallbackRegistry, NearLimit
     from pagein.events.entries import Compaction
     from pagein.events.replay import replay, truncate_content
     from pagein.events.steps import (
@@ -71,7 +71,7 @@ __all__ = [
     "CallbackRegistry", "CheckpointInfo", "Compaction", "Comparison", "ConfigurationError", "Conflict",
     "Entry", "Erasure", "Expansion", "FinalAnswerStep", "FormatError", "Illegal", "Image", "Log",
     "LogBusy", "LogClosed", "LogEncrypted", "LogErased", "LogError", "LogTooNew", "LogUncertain",
-    "LogUnreachable", "LogUnreadable", "LogUnwritable", "MemoryStep", "NothingToUndo", "Observation",
+    "LogUnreachable", "LogUnreadable", "LogUnwritable", "MemoryStep", "NearLimit", "NothingToUndo", "Observation",
     "Opaque", "OverBudget", "PageinError", "Plan", "PlanningStep", "Policy", "Problem", "ProtocolError",
     "RecordResult", "Report", "RunStatus", "Step", "SummaryStep", "SystemPromptStep", "TaskStep", "Text",
     "Timing", "TokenCounter", "ToolCall", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle", "Usage",
@@ -83,7 +83,7 @@ _MODULES = {
     "pagein.context.compaction.base": ("Plan", "Policy"),
     "pagein.context.view.view": ("Report", "View"),
     "pagein.errors": ("BudgetError", "ConfigurationError", "Conflict", "FormatError", "Illegal", "LogBusy", "LogClosed", "LogEncrypted", "LogErased", "LogError", "LogTooNew", "LogUncertain", "LogUnreachable", "LogUnreadable", "LogUnwritable", "NothingToUndo", "OverBudget", "PageinError", "ProtocolError", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle"),
-    "pagein.events.callbacks": ("CallbackRegistry",),
+    "pagein.events.callbacks": ("CallbackRegistry", "NearLimit"),
     "pagein.events.entries": ("Compaction",),
     "pagein.events.replay": ("replay", "truncate_content"),
     "pagein.events.steps": ("ActionStep", "FinalAnswerStep", "Image", "MemoryStep", "Observation", "Opaque", "PlanningStep", "Step", "SummaryStep", "SystemPromptStep", "TaskStep", "Text", "Timing", "ToolCall", "Usage"),

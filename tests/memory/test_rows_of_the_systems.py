@@ -13,8 +13,10 @@ from pagein import (
     ActionStep,
     AgentMemory,
     CallbackRegistry,
+    Compaction,
     FinalAnswerStep,
     MemoryStep,
+    NearLimit,
     Observation,
     PlanningStep,
     SummaryStep,
@@ -235,6 +237,28 @@ def test_an_error_carries_advice_on_every_wire(format):
         assert "no such file" in request
         assert "take care not to repeat previous errors" in request
         assert memory.steps[1].observations[0].status == "error"
+
+
+def test_a_warning_near_the_limit():
+    near, left, callbacks = [], [], CallbackRegistry()
+    callbacks.register(NearLimit, near.append)
+    callbacks.register(Compaction, left.append)
+    with play(3, callbacks=callbacks) as memory:
+        assert (near, left) == ([], [])
+        number = 3
+        while not left:
+            memory.record(call(number))
+            memory.view()
+            number += 1
+        (warning,) = near
+        assert 0.8 <= warning.share <= 1
+        assert warning.tokens_after < warning.tokens <= warning.limit
+        first = left[0]
+        assert first.tokens_after < first.tokens_before
+        assert warning.leaving
+        quiet = [memory.view() for _ in range(3)]
+        assert len(quiet) == 3
+        assert len(near) == 1 or memory.view().tokens >= 0.8 * warning.limit
 
 
 def test_roles_in_and_out():

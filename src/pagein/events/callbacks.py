@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import UnionType
 from typing import Any, get_args
 
@@ -12,8 +13,24 @@ from pagein.errors import ConfigurationError
 Callback = Callable[..., object]
 
 
+@dataclass(frozen=True, slots=True)
+class NearLimit:
+    """A view came near its limit: its tokens, the limit, and their ``share``; said once until a compaction.
+
+    ``leaving`` are the handles that the policy would let go now, ``tokens_after`` what the view would have then.
+    """
+
+    tokens: int
+    limit: int
+    share: float
+    leaving: tuple[str, ...]
+    tokens_after: int
+
+
 class CallbackRegistry:
     """Callbacks by class of step, pagein's or any other: the step's own class first, then its base classes.
+
+    ``Compaction`` and ``NearLimit`` may be registered, too: they are called at the end of the call that made the view.
 
     Callbacks of one class run in the order of registration. An error that a callback raises reaches the caller, and
     the remaining callbacks are not called.

@@ -16,7 +16,7 @@ from pagein.context.page_in import REFRESH_ACTIONS, PageIn, SearchShare, Visible
 from pagein.context.view.fold import Fold
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import PageinError
-from pagein.events.callbacks import CallbackRegistry
+from pagein.events.callbacks import CallbackRegistry, NearLimit
 from pagein.events.entries import Compaction, Erased, Observed
 from pagein.events.protocol import body_fingerprints, erased_fingerprint
 from pagein.events.steps import ActionStep, MemoryStep, Observation, TaskStep, Usage, as_text
@@ -401,6 +401,10 @@ class RunState:
     summaries: SummaryState = field(default_factory=SummaryState)
     snapshot: SnapshotState = field(default_factory=SnapshotState)
     problems: Problems = field(default_factory=Problems)
+    events: list[Compaction | NearLimit] = field(default_factory=list)
+    """What happened in this turn that callbacks are called for at its end."""
+    was_near: bool = False
+    """True from a NearLimit to the next compaction."""
     host_pins: set[int] = field(default_factory=set)
     """Positions of pins that the host made since the memory was opened. All others count as the model's."""
     writers: WriterAccounts | None = None
@@ -447,6 +451,13 @@ class RunState:
             body = entry.body.observation if isinstance(entry.body, Observed) else entry.body
             if isinstance(body, MemoryStep | Observation):
                 self.callbacks.callback(body, position=entry.position)
+
+    def run_events(self) -> None:
+        """Call the registered callbacks for the events of this turn."""
+        events, self.events = self.events, []
+        if self.callbacks is not None:
+            for event in events:
+                self.callbacks.callback(event)
 
     def for_branch(self) -> RunState:
         """An empty state with the same settings, for another branch of the run."""

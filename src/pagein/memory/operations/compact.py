@@ -35,6 +35,7 @@ def compact(run: RunState, *, wait: bool = False) -> Flow[Compaction | None]:
     if wait and (yield from start_summary(run, view, plan.replacements)):
         yield from collect_summary(run, None)
     compaction, _ = yield from commit_plan(run, view, plan)
+    run.run_events()
     return compaction
 
 
@@ -49,6 +50,9 @@ def commit_plan(run: RunState, view: View, plan: Plan) -> Flow[tuple[Compaction,
     compaction = Compaction(replacements, plan.policy, plan.reason, view.tokens, after.tokens, scores)
     head_block = yield from renew_head_block(run, view, after)
     run.apply_entries((yield from Append((compaction, *head_block), run.fold.head)))
+    if run.callbacks is not None:
+        run.events.append(compaction)
+    run.was_near = False
     run.summaries.rest_until = 0
     return compaction, run.fold.view(view.limit)
 

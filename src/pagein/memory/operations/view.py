@@ -13,6 +13,8 @@ from pagein.context.page_in import talk_room
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import OverBudget
+from pagein.events.callbacks import NearLimit
+from pagein.events.handles import range_handle
 from pagein.log.base import Log
 from pagein.memory._effects import Flow
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, AHEAD_OF_NEED_SHARE, RunState
@@ -29,6 +31,9 @@ MAX_PLANS = 8
 """Plans that are joined in one turn, at most: each makes the view smaller."""
 
 
+NEAR_SHARE = 0.8
+"""Share of the limit from which a view is near it."""
+
 NO_ROOM = RequestRoom()
 
 
@@ -37,9 +42,26 @@ def make_view(run: RunState, room: RequestRoom = NO_ROOM) -> Flow[View]:
     beside = run.usage.room_beside(room)
     try:
         _check_room(run.usage.budget, beside)
-        return (yield from retry_if_library_wrote(run, lambda: _make_view_once(run, room)))
+        view = yield from retry_if_library_wrote(run, lambda: _make_view_once(run, room))
     except OverBudget as error:
         raise OverBudget(error.needed, error.limit, error.steps, beside) from None
+    if run.callbacks is not None:
+        _notice_nearness(run)
+        run.run_events()
+    return view
+
+
+def _notice_nearness(run: RunState) -> None:
+    """Note once that the view came near its limit, with what would leave."""
+    view = run.current_view()
+    if run.was_near or view.tokens < NEAR_SHARE * view.limit:
+        return
+    run.was_near = True
+    high = min(1.0, max(0.01, (view.tokens - 1) / view.limit))
+    plan = run.policy(view, replace(run.usage.budget, high=high, low=min(high, run.usage.budget.low_share), soft=None))
+    leaving = () if plan is None else tuple(range_handle(by.first, by.last) for by in plan.replacements)
+    after = view.tokens if plan is None else preview(view, plan.replacements).tokens
+    run.events.append(NearLimit(view.tokens, view.limit, view.tokens / view.limit, leaving, after))
 
 
 def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom = NO_ROOM) -> Flow[View]:
