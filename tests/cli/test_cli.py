@@ -180,7 +180,7 @@ def test_expand_prints_what_no_encoding_can_say(run, tmp_path):
     path = tmp_path / "odd.db"
     with AgentMemory.open(str(path), budget=2_000) as memory:
         memory.record_messages([{"role": "user", "content": "a\ud83d\0b\n[red]x[/red]"}])
-    assert run("expand", path, "s0") == (0, "a\\ud83d\0b\n[red]x[/red]\n", "")
+    assert run("expand", path, "s0") == (0, "a\\ud83db\n[red]x[/red]\n", "")
     assert run("log", path)[0] == 0
     assert run("view", path, "--budget", 500)[0] == 0
 

@@ -15,9 +15,10 @@ from pagein.backends.postgres.log import PostgresLog
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.cli import main
 from pagein.errors import ConfigurationError, LogError, LogTooNew, LogUnreadable
-from pagein.events.entries import Pin
+from pagein.events.entries import Compaction, Observed, Pin, Replacement, Stub, Undo, Unpin
 from pagein.events.steps import ActionStep, Image, Text, ToolCall
 from pagein.formats import validate
+from pagein.log.references import find_wrong_reference
 from pagein.memory.export import export_messages, export_session, import_session, read_session, transcript
 from pagein.testing.logs import NOON
 from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, PICTURE, bodies, bodies_with_text_everywhere
@@ -81,10 +82,39 @@ def test_any_session_comes_back(tmp_path):
         log, back = InMemoryLog(session=name), InMemoryLog(session=name)
         log.append(batch, after=0, at=NOON)
         export_session(log, tmp_path / "any.jsonl")
+        if find_wrong_reference(log.read(), log.head()):
+            with pytest.raises(LogUnreadable, match="entry"):
+                import_session(tmp_path / "any.jsonl", back)
+            return
         import_session(tmp_path / "any.jsonl", back)
         assert list(back.read()) == list(log.read())
 
     check()
+
+
+OUT_OF_RANGE = {
+    "a call there is not": Observed(0, 1, Observation("c", "x")),
+    "a call that fills the memory": Observed(0, 10**12, Observation("c", "x")),
+    "a call below 0": Observed(0, -1, Observation("c", "x")),
+    "an action there is not": Observed(9, 0, Observation("c", "x")),
+    "a stub of a call there is not": Compaction(
+        (Replacement(0, 1, (Stub("observation", 3, "x", "mask"),)),), "p", "r", 2, 1
+    ),
+    "steps that are to come": Compaction((Replacement(0, 10**9, (), "x"),), "p", "r", 2, 1),
+    "a range that ends before it begins": Compaction((Replacement(1, 1, (), "x"),), "p", "r", 2, 1),
+    "a compaction there is not": Undo(5),
+    "a pin below 0": Unpin(-3),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_what_names_a_place_there_is_not_is_refused(tmp_path, name):
+    log, back = InMemoryLog(), InMemoryLog()
+    log.append([ActionStep("", (ToolCall("c", "bash", "{}"),)), OUT_OF_RANGE[name]], after=0, at=NOON)
+    export_session(log, tmp_path / "run.jsonl")
+    with pytest.raises(LogUnreadable, match="entry 1 "):
+        import_session(tmp_path / "run.jsonl", back)
+    assert back.head() == 0
 
 
 def test_hazardous_text_is_in_one_line_and_comes_back(tmp_path):

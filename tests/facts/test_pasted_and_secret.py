@@ -13,11 +13,14 @@ SECRETS = (
     "Le mot de passe est soleil.", "Mi contraseña es perro99.", "пароль: qwerty12", "我的密码是abc12345", "パスワードはhimitsu99です",
     "비밀번호는 abc123", "şifre: kedi123", "Always use sk-proj-abcdef1234567890abcdef.", "My token is ghp_abcdefghijklmnopqrstuvwx123456.",
     "My card is 4111 1111 1111 1111.", "Always use AKIAIOSFODNN7EXAMPLE.", "We use postgres://admin:hunter2@db/x for tests.",
-    "Remember: -----BEGIN RSA PRIVATE KEY-----", "My pin code is 4711.",
+    "Remember: -----BEGIN RSA PRIVATE KEY-----", "My pin code is 4711.", "The password is changed to swordfish.", "My password is rotated2024.", "The API key is stored: abc-def.",
+    'The password is "rotated".',
 )  # fmt: skip
 HARMLESS = (
     "Always use pytest.", "Never store passwords in plain text.", "Never commit secrets to the repo.",
     "Always hash passwords with bcrypt.", "My phone is 555-0100.", "Passwords must have at least 12 characters.",
+    "The API key is rotated monthly.", "Our API keys are stored in Vault.", "The password is required.", "The OTP is sent by SMS.",
+    "The secret key was read from the environment.", "My password is not valid any more.", "The access token is used once.",
 )  # fmt: skip
 PASTED = (
     "Please summarize this mail:\n\nFrom: Bob\nSubject: x\n\n{}",

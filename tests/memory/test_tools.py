@@ -141,9 +141,14 @@ def test_what_the_model_does_wrong_is_told_it_and_changes_nothing(memory, name, 
     assert memory.facts.list() == ()
 
 
-def test_a_tool_there_is_not_is_the_hosts_mistake(memory):
-    with pytest.raises(ConfigurationError, match="recall"):
-        memory.call_tool("dance", {})
+@pytest.mark.parametrize("name", ["dance", "", "Recall", "recall\n", "x" * 5_000, "\ud800", None, 3, ["recall"]])
+def test_a_tool_there_is_not_is_an_error_text(memory, name):
+    head = memory._runtime.log.head()
+    answer = memory.call_tool(name, {})
+    assert answer.startswith("error: no tool")
+    assert "there are recall, expand" in answer
+    assert len(answer) < 300
+    assert memory._runtime.log.head() == head
 
 
 def test_the_results_of_our_tools_are_not_found_again(memory):

@@ -36,7 +36,8 @@ def run_words(words: list[str]) -> int:
 def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
     """Run one command of an app; return its exit code, as ``main`` does."""
     try:
-        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        with _output.logs_on_stderr():
+            code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
         _output.print_error(f"{error} Try --help.")

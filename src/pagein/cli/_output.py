@@ -1,8 +1,13 @@
-"""Print results on stdout, progress and errors on stderr, colour only on a terminal."""
+"""Print results on stdout, progress and errors on stderr, colour only on a terminal.
+
+Every command prints through this module: what a tool or a user wrote may hold sequences that a terminal obeys, or that
+turn the order in which text is read. They are removed, in a pipe too, as its end may be a terminal. ``--json`` has all.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,9 +25,17 @@ _CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160), *_BIDI))
 """Control characters of a terminal, without tab and newline, and those that turn the order in which text is read."""
 
 
+class _PlainConsole(Console):
+    """A console that prints no control character of a text, wherever it stands."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """As rich renders it, without control characters."""
+        return super().render_str(strip_control(text), **options)
+
+
 def console(*, stderr: bool = False) -> Console:
-    """A console on the present stdout or stderr that prints text as it is, without markup or highlighting."""
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    """A console on the present stdout or stderr that prints text without control characters, markup or highlighting."""
+    return _PlainConsole(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
 def strip_control(text: str) -> str:
@@ -31,9 +44,8 @@ def strip_control(text: str) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print text, escaping what the encoding of stdout lacks; on a terminal, without control codes."""
-    out = sys.stdout
-    text = strip_control(text) if out.isatty() else text
+    """Print text without control characters, escaping what the encoding of stdout lacks."""
+    out, text = sys.stdout, strip_control(text)
     encoding = out.encoding or "utf-8"
     out.write(text.encode(encoding, "backslashreplace").decode(encoding))
     if not text.endswith("\n"):
@@ -43,6 +55,35 @@ def print_text(text: str) -> None:
 def print_json(value: Any) -> None:
     """Print a value as ASCII JSON, which survives every pipe."""
     print_text(json.dumps(value, indent=2))
+
+
+def print_json_line(value: Any) -> None:
+    """Print a value as ASCII JSON on one line."""
+    print_text(json.dumps(value, separators=(",", ":")))
+
+
+class LogFormatter(logging.Formatter):
+    """Formats a record as ``print_error`` prints an error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record on lines without control characters."""
+        return strip_control(f"pagein: {super().format(record)}")
+
+
+@contextmanager
+def logs_on_stderr() -> Iterator[None]:
+    """Write the library's warnings on stderr while the block runs, unless the program configured logging."""
+    logger = logging.getLogger("pagein")
+    if logger.hasHandlers():
+        yield
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogFormatter())
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def print_error(message: str) -> None:

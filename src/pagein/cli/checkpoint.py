@@ -91,7 +91,7 @@ def resume(
         _output.print_json(status_as_dict(status))
     else:
         for line in _status_lines(status):
-            _output.print_text(_output.strip_control(line))
+            _output.print_text(line)
     return 0
 
 
@@ -107,7 +107,7 @@ def print_graph(db: str, session: str, tenant: str, *, json: bool) -> int:
         _output.print_json([{**asdict(branch), "noted": events[branch.name]} for branch in branches])
         return 0
     for line in _render_tree(branches, events, None, ""):
-        _output.print_text(_output.strip_control(line))
+        _output.print_text(line)
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -89,8 +88,6 @@ def serve(
     )  # fmt: skip
     app = make_app(settings)
     from pagein.server.run import run_server  # noqa: PLC0415 - needs the extra serve
-
-    _log_to_stderr()
 
     def announce(port: int) -> None:
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -246,16 +243,6 @@ def _text_table(config: Config, key: str) -> dict[str, str]:
     if wrong:
         raise ConfigurationError(f"{key}.{wrong[0]} is a text")
     return dict(table)
-
-
-def _log_to_stderr() -> None:
-    """Print what the server warns of on stderr, a line each."""
-    logger = logging.getLogger("pagein")
-    if not logger.handlers:
-        writer = logging.StreamHandler()
-        writer.setFormatter(logging.Formatter("pagein: %(message)s"))
-        logger.addHandler(writer)
-        logger.propagate = False
 
 
 def _print_summary(app: ServerApp) -> None:

@@ -100,7 +100,7 @@ _UNITS = {"index": "entries", "embed": "passages", "facts": "facts", "summary": 
 def _print_result(result: JobResult, *, json: bool) -> None:
     if json:
         row = {"job": result.job.kind, "session": result.job.session or None, "count": result.count}
-        _output.print_text(_output.compact_json(row | {"failed": result.failed or None}))
+        _output.print_json_line(row | {"failed": result.failed or None})
     elif result.failed:
         _output.print_error(f"{result.job}: {result.failed}")
     else:

@@ -12,9 +12,18 @@ _NAMES = (
     r"|wachtwoord|has[łl]o|şifre|sifre|parola|пароль\w*|密码|口令|密钥|パスワード|暗証番号|비밀번호|암호|كلمة (?:السر|المرور)|पासवर्ड"
 )
 _VERBS = r"\b(?:is|are|was|be|lautet|ist|est|es|[ée]|to jest|jest|ise|это|هي)\b|[-—]|是|为|は|는|은|है"
+_PREDICATES = (
+    r"(?:not|no longer|never|now|still|also|already|always|only|automatically|usually|currently|stored|kept|saved|held|located|rotated|renewed|refreshed"
+    r"|generated|created|issued|changed|updated|replaced|revoked|expired|disabled|deleted|removed|hashed|salted|encrypted|masked|hidden|protected|managed|owned"
+    r"|handled|provided|supplied|passed|read|loaded|fetched|injected|taken|sent|shared|set|checked|validated|verified|required|needed|used|asked|requested"
+    r"|missing|wrong|incorrect|invalid|valid|empty|blank|optional|mandatory|unique|different|case[ -]sensitive|too|the same|about|part|one)"
+)
+_NO_VALUE = rf"(?!\s+{_PREDICATES}\b(?![^.!?\n]{{0,80}}?(?:[\d\"'`“«:=]|\bto\b)))"
+"""What is said of a secret without telling it: "is rotated monthly", but not "is changed to ..." nor anything with a figure."""
+
 _NAMED = re.compile(
     rf"(?:\b|(?<=[^\x00-\x7f])|(?=[^\x00-\x7f]))(?:{_NAMES})(?:\b|(?=[^\x00-\x7f]))"
-    rf"(?:[^\n.!?:：=]{{0,40}}?[:：=]|\s*(?:{_VERBS})|[^\n.!?]{{0,40}}?(?:{_VERBS})\s*(?=\S*\d))\s*[\"'`“«]?[^\s]{{3,}}",  # noqa: RUF001
+    rf"(?:[^\n.!?:：=]{{0,40}}?[:：=]|\s*(?:{_VERBS}){_NO_VALUE}|[^\n.!?]{{0,40}}?(?:{_VERBS})\s*(?=\S*\d))\s*[\"'`“«]?[^\s]{{3,}}",  # noqa: RUF001
     re.IGNORECASE,
 )
 """A name of a secret that is said with a value."""

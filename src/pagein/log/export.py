@@ -21,9 +21,11 @@ from msgspec import Struct
 from pagein.errors import LogError, LogTooNew, LogUnreadable
 from pagein.log.base import StoredLog
 from pagein.log.blobs import hash_bytes, inflated_size
+from pagein.log.branch_log import is_branching
 from pagein.log.codec import blob_names
 from pagein.log.hash_chain import ChainVerifier, check_name, decode_row, origin
 from pagein.log.raw_rows import Row
+from pagein.log.references import find_wrong_reference
 
 FORMAT = 1
 """The version of the file. The entries in it have versions of their own."""
@@ -167,7 +169,16 @@ class _SessionReader:
         last = self._rows[-1].digest if self._rows else origin(header.tenant, header.session)
         if (trailer.entries, trailer.blobs, trailer.digest) != (len(self._rows), len(self._blobs), last):
             raise self._error("the end tells of other entries than stand before it")
+        self._check_references(header.session)
         return ExportedSession(header.tenant, header.session, tuple(self._rows), self._blobs, last)
+
+    def _check_references(self, session: str) -> None:
+        """Raise LogUnreadable for an entry that names what is not there; a branch's names places of its parents too."""
+        if is_branching(session):
+            return
+        entries = (decode_row(row, self._blobs.__getitem__) for row in self._rows)
+        if wrong := find_wrong_reference(entries, len(self._rows)):
+            raise LogUnreadable(f"{self._name}: {wrong}. Nothing was written.")
 
     def _check_releases(self) -> None:
         """Raises LogTooNew where an entry is of a later release."""

@@ -220,7 +220,7 @@ class AgentMemory:
     def call_tool(self, name: str, arguments: str | Mapping[str, Any] = "{}") -> str:
         """Run one of ``tools`` for the model, and return its bounded text; record that as the call's result.
 
-        The text also says what the model did wrong. Raises ConfigurationError for an unknown tool, LogError.
+        The text also says what the model did wrong, an unknown tool too. Raises LogError.
         """
         return self._take_turn(call_tool, name, arguments, self._runtime.clock())
 

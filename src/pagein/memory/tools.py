@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pagein.errors import ConfigurationError, LogError, PageinError
 from pagein.events.handles import step_handle
+from pagein.events.quoting import escape_frames, quote
 from pagein.events.steps import ActionStep, Step
 from pagein.formats import format_named
 from pagein.memory._effects import Call, Flow, Recall
@@ -37,6 +38,9 @@ MAX_SEARCHED_CHARS = 4_000_000
 
 MAX_LINE_CHARS = 300
 """Characters of a line that matches; ``lines`` gives it whole."""
+
+QUOTED = "(Quoted: lines that look like the memory's own begin with | , and < of its tags is &lt;.)\n"
+"""What stands before an original in which something is quoted."""
 
 _TEXT = {"type": "string"}
 _TIME = {"type": "string", "description": "ISO 8601"}
@@ -127,12 +131,11 @@ def choose_tools(names: Sequence[str] | None) -> tuple[Mapping[str, Any], ...]:
 def call_tool(run: RunState, name: str, arguments: str | Mapping[str, Any], now: float) -> Flow[str]:
     """Run a tool that the model called; return its text of at most ``RESULT_MAX_TOKENS`` tokens.
 
-    A wrong call changes nothing, and its text begins with ``error:``. Raises ConfigurationError for an unknown tool,
-    LogError.
+    A wrong call, one of an unknown tool too, changes nothing, and its text begins with ``error:``. Raises LogError.
     """
-    function = _TOOL_FUNCTIONS.get(name)
+    function = _TOOL_FUNCTIONS.get(name) if isinstance(name, str) else None
     if function is None:
-        raise ConfigurationError(f"no tool {name!r}; there are {', '.join(_TOOL_FUNCTIONS)}")
+        return f"error: no tool {name!r:.100}; there are {', '.join(_TOOL_FUNCTIONS)}"
     try:
         text = yield from function(run, _parse_arguments(name, arguments), now)
     except _ToolMisuse as error:
@@ -227,7 +230,7 @@ def _is_own_call(hit: Hit) -> bool:
 
 def _render_hit(hit: Hit) -> str:
     more = "" if hit.whole else f" (part; expand {hit.handle} for more)"
-    return f"[{hit.handle}] {hit.role}{more}:\n{hit.text}"
+    return f"[{hit.handle}] {hit.role}{more}:\n{quote(hit.text)}"
 
 
 def _time(text: str | None) -> float | None:
@@ -249,7 +252,9 @@ def _expand(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
         return (yield from _find_lines(run, handle, arguments["pattern"], first, last))
     if handle is None:
         raise _ToolMisuse("expand needs a handle, or a pattern to look for in the whole run")
-    text = str((yield from expand(run, handle)))
+    original = str((yield from expand(run, handle)))
+    text = quote(original)
+    notice = QUOTED if text != original else ""
     lines = text.splitlines()
     if first > max(1, len(lines)):
         raise _ToolMisuse(f"it has lines 1-{len(lines)}")
@@ -261,9 +266,9 @@ def _expand(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
             break
         fitting.append(line)
     if len(fitting) == len(lines):
-        return text
+        return f"{notice}{text}"
     end = first + len(fitting) - 1
-    return "\n".join((f"(lines {first}-{end} of {len(lines)}; ask for others with lines)", *fitting))
+    return notice + "\n".join((f"(lines {first}-{end} of {len(lines)}; ask for others with lines)", *fitting))
 
 
 def _line_range(text: str | None) -> tuple[int, int | None]:
@@ -296,7 +301,7 @@ def _find_lines(run: RunState, handle: str | None, text: str, first: int, last: 
             end = pattern.match_end(line)
             if end is None:
                 continue
-            shown = f"{place}:{number}: {_clip_around(line, end)}"
+            shown = f"{place}:{number}: {escape_frames(_clip_around(line, end))}"
             room -= run.counter.text(shown) + 1
             if room < 0:
                 more += 1

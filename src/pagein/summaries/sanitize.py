@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from pagein.events.quoting import escape_frames
+
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_PAGEIN_TAG = re.compile(r"<(?=\s*(?:/\s*)?(?:memory|pinned|system-notice|late-result|pagein-))", re.IGNORECASE)
 _CHAT_TEMPLATE = re.compile(
     r"""
       <(?=[|\uff5c][^<>\n]{1,40}[|\uff5c]>)     # <|im_start|> and the like
@@ -32,7 +33,7 @@ def sanitize_text(text: str) -> str:
         return text  # nearly every line of a run
     # Invisible characters go first: they may hide a delimiter.
     visible = _SURROGATES.sub("\ufffd", _INVISIBLE.sub("", text))
-    return _INST.sub("&#91;", _CHAT_TEMPLATE.sub("&lt;", _PAGEIN_TAG.sub("&lt;", visible)))
+    return _INST.sub("&#91;", _CHAT_TEMPLATE.sub("&lt;", escape_frames(visible)))
 
 
 def one_line(text: str, max_chars: int = 1_000) -> str:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pagein.context.salience.lines import LineParser
 from pagein.context.salience.tracker import SalienceTracker, TrackedLine
+from pagein.events.quoting import quote_lines
 from pagein.tokens import TokenCounter
 
 NAME_ALONE_SHARE = 0.7
@@ -280,6 +281,11 @@ def _build_extract(tracker: SalienceTracker, candidates: Sequence[ExtractCandida
     extract_lines.sort(key=lambda line: (line.position, line.order))
     alone = (candidate.key for candidate in candidates if not candidate.is_line)
     return Extract(tuple(extract_lines), tuple(name for name in alone if name not in names_in_lines))
+
+
+def marked_line(mark: str, text: str) -> str:
+    """A line as it stands in an extract: behind its mark; without one it is quoted, so that it cannot pass for another's."""
+    return mark + text if mark else quote_lines(text)
 
 
 def mark_of(line: TrackedLine) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pagein.events.identifiers import identifiers, words
+from pagein.events.quoting import unquote_lines
 
 CACHE_MAX_CHARS = 1_000_000
 """Characters of the lines in each of the cache's two generations, about."""
@@ -139,12 +140,12 @@ def has_context(line: str, name: str) -> bool:
 
 
 def strip_line_number(line: str) -> str:
-    """Strip the line number or location that a viewer put before a line, so that equal lines compare equal.
+    """Strip the line number or location that a viewer put before a line, or the mark of a quoted one, so that equal lines compare equal.
 
     >>> strip_line_number("  12: return x"), strip_line_number("a.py:7:def f():")
     ('return x', 'def f():')
     """
-    stripped = line.strip()
+    stripped = unquote_lines(line.strip())
     match = _LINE_NUMBER.match(stripped)
     return stripped[match.end() :].strip() if match else stripped
 

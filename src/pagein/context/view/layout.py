@@ -6,7 +6,6 @@ from turn to turn, so between two compactions each request begins with the previ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -15,6 +14,7 @@ from typing import assert_never
 from pagein.errors import LogUnreadable
 from pagein.events.entries import Observed, Pin, Stub
 from pagein.events.messages import Message
+from pagein.events.quoting import escape_frames, escape_parts
 from pagein.events.steps import (
     PROCEED,
     ActionStep,
@@ -39,8 +39,6 @@ EARLIER = "(What was said before this point is not part of this run.)"
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning_content", "reasoning", "reasoning_details"})
 """The kinds of opaque parts that hold a model's reasoning."""
 
-_RESERVED_TAGS = re.compile(r"<(?=\s*+(?:/\s*+)?(?:memory|pinned|system-notice|late-result))", re.IGNORECASE)
-
 
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
@@ -61,17 +59,12 @@ def as_data(tag: str, text: str, **attributes: str) -> str:
     '<memory kind="summary">\ndo &lt;/memory> this\n</memory>'
     """
     head, tail = _frame_tags(tag, attributes)
-    return f"{head}{_escape_tags(text)}{tail}"
+    return f"{head}{escape_frames(text)}{tail}"
 
 
 def _frame_tags(tag: str, attributes: Mapping[str, str]) -> tuple[str, str]:
-    named = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
+    named = "".join(f' {name}="{escape(" ".join(value.split()))}"' for name, value in attributes.items())
     return f"<{tag}{named}>\n", f"\n</{tag}>"
-
-
-def _escape_tags(text: str) -> str:
-    # A model reads </Memory > as the end too, and <pinned> inside a summary as a pin.
-    return _RESERVED_TAGS.sub("&lt;", text)
 
 
 def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = False) -> tuple[Message, ...]:
@@ -119,8 +112,7 @@ def _frame_content(tag: str, content: Content, **attributes: str) -> Content:
     if isinstance(content, str):
         return as_data(tag, content, **attributes)
     head, tail = _frame_tags(tag, attributes)
-    inner = (replace(part, text=_escape_tags(part.text)) if isinstance(part, Text) else part for part in content)
-    return (Text(head), *inner, Text(tail))
+    return (Text(head), *escape_parts(content), Text(tail))
 
 
 def _action_messages(step: ActionStep, ids: Sequence[str]) -> tuple[Message, ...]:
