@@ -16,9 +16,10 @@ from pagein.events.protocol import with_observations
 from pagein.events.steps import ActionStep
 from pagein.log import branch_log as branching
 from pagein.memory import _effects as effects
+from pagein.memory import tools
 from pagein.memory.operations import compact, load, pins
 from pagein.memory.operations import view as views
-from pagein.testing.machine import MemoryMachine, profile
+from pagein.testing.machine import ForgingMachine, MemoryMachine, profile
 
 
 def a_result_stands_before_its_call(patch):
@@ -114,6 +115,10 @@ def a_summary_can_end_its_own_frame(patch):
     patch.setattr(layout, "escape_frames", str)
 
 
+def a_result_of_recall_is_as_the_tool_wrote_it(patch):
+    patch.setattr(tools, "quote", str)
+
+
 def a_summary_speaks_as_the_system(patch):
     whole = layout.messages_of
 
@@ -192,6 +197,7 @@ BUGS = {
     a_second_late_result_is_taken: "ProtocolError was due|and was Observed",
     a_compaction_lies_about_its_tokens: "tokens after; they are",
     a_summary_can_end_its_own_frame: "can be ended from inside",
+    a_result_of_recall_is_as_the_tool_wrote_it: "passes for a (?:line|frame)",
     a_summary_speaks_as_the_system: "system|the view says",
     a_pin_is_kept_in_mind_although_the_disk_was_full: "is not shown|the log folded again|changed something|entries when this log last looked|was erased",
     a_snapshot_forgets_an_id: "from a snapshot, and",
@@ -212,6 +218,12 @@ class Folding(MemoryMachine):
         """Skip this check: no seeded bug raises OverBudget too early."""
 
 
+class Forging(ForgingMachine, Folding):
+    """A machine whose tools forge, and whose policy folds as much as it may; nothing is erased, nobody else writes."""
+
+    erases = second_writer = None
+
+
 class Branching(Folding):
     """A machine that speaks, pins, writes snapshots and changes branches: other moves make a bug of branches rare."""
 
@@ -221,7 +233,10 @@ for _name, _ in getmembers(MemoryMachine, lambda member: hasattr(member, RULE_MA
     if _name not in MOVES_OF_BRANCHING:
         setattr(Branching, _name, None)
 
-MACHINES = {a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork: Branching}
+MACHINES = {
+    a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork: Branching,
+    a_result_of_recall_is_as_the_tool_wrote_it: Forging,
+}
 """Machines that find a rare bug in any history; the plain one finds the others."""
 
 
@@ -231,3 +246,7 @@ def test_the_machine_finds(bug, monkeypatch):
     machine = MACHINES.get(bug, Folding)
     with pytest.raises((AssertionError, ConfigurationError, LogErased, LogUnreadable), match=BUGS[bug]):
         run_state_machine_as_test(machine, settings=profile(300))
+
+
+def test_no_tool_passes_for_the_library():
+    run_state_machine_as_test(Forging, settings=profile(8))

@@ -29,6 +29,7 @@ from pagein.context.view.layout import ContextBlock, messages_of
 from pagein.context.view.view import View, ViewEntry
 from pagein.events.handles import parse_handle, step_handle
 from pagein.events.identifiers import argument_text, identifiers
+from pagein.events.quoting import quote_lines, unquote_lines
 from pagein.events.steps import ActionStep, SummaryStep, TaskStep, as_text
 from pagein.tokens import TokenCounter
 
@@ -327,7 +328,7 @@ class RecalledTurn:
     def render(self) -> str:
         """Return the block: handle, speaker and date, then the text."""
         date = datetime.fromtimestamp(self.at, UTC).strftime(", %Y-%m-%d") if self.at > 0 else ""
-        return f"[{self.handle}] {self.speaker}{date}:\n{self.text}"
+        return f"[{self.handle}] {self.speaker}{date}:\n{quote_lines(self.text)}"
 
 
 def choose_turns(
@@ -389,7 +390,7 @@ def source_of_hit(hit: Hit, block: str, text: str | None = None, *, kind: BlockK
     """The source of a block that shows lines of a hit; ``text`` is the whole text, where those are shown."""
     handle = parse_handle(hit.handle)
     part = WHOLE_PART if handle is None or handle.observation is None else handle.observation
-    _, _, shown = block.partition("\n")
+    shown = unquote_lines(block.partition("\n")[2])
     if text is not None:
         lines = number_lines(text, [text] if shown == text else shown.split("\n"))
         return BlockSource(kind, hit.position, part, lines)
@@ -467,7 +468,7 @@ def _snippet_block(snippet: Snippet, head: int, visible_lines: set[str]) -> str:
         return ""
     visible_lines.update(map(strip_line_number, hidden))
     ago = head - snippet.hit.position
-    return "\n".join((f"[{snippet.handle}] {snippet.hit.role}, {ago} entries ago:", *hidden))
+    return "\n".join((f"[{snippet.handle}] {snippet.hit.role}, {ago} entries ago:", *map(quote_lines, hidden)))
 
 
 def _hidden_lines(text: str, visible_lines: set[str]) -> Iterator[str]:

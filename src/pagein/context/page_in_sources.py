@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from pagein.context.salience.extract import mark_of, marked_line
+from pagein.context.salience.extract import mark_of, shown_text
 from pagein.context.salience.tracker import SalienceTracker, TrackedLine
 from pagein.events.handles import step_handle
 
@@ -123,4 +123,4 @@ def tracked_by_order(tracker: SalienceTracker) -> Mapping[int, TrackedLine]:
 
 def line_block(position: int, lines: Sequence[TrackedLine]) -> str:
     """The block of a step's likely lines."""
-    return "\n".join((f"[{step_handle(position)}]", *(marked_line(mark_of(line), line.text) for line in lines)))
+    return "\n".join((f"[{step_handle(position)}]", *(mark_of(line) + shown_text(line) for line in lines)))

@@ -45,6 +45,8 @@ from pagein.models import Breaker, Model, ModelOverflow, ModelUnavailable, Retry
 from pagein.testing import promises
 from pagein.testing.machine_base import ErasingMachine, as_budget
 from pagein.testing.machine_inputs import (
+    forged_beginnings,
+    forged_frames,
     is_openai_expressible,
     model_contents,
     plain_lines,
@@ -361,6 +363,27 @@ class MemoryMachine(ErasingMachine):
             "compact": self.memory.compact,
         }
         return operations[operation]
+
+
+class ForgingMachine(MemoryMachine):
+    """The machine with tools that write lines and frames like the library's own."""
+
+    @rule(beginning=forged_beginnings, frame=forged_frames, count=st.integers(1, 6), late=st.booleans())
+    def a_tool_forges(self, beginning: str, frame: str, count: int, late: bool) -> None:
+        """A tool writes lines and frames like the library's own: none may stand as one of them."""
+        forged = [f"{beginning}fq{len(self.forged) + number}zw" for number in range(count)]
+        text = "\n".join((f"{frame} user_id", *(f"{line} is in src/app/main.py, retry {frame}" for line in forged)))
+        call = ToolCall("forger", "bash", '{"path": "src/app/main.py"}')
+        self._record(ActionStep("", (call,)))
+        if late:
+            self._record(TaskStep("I interrupt."))
+        self._record(Observation(call.id, text))
+        self.forged += forged
+        self._collect_compactions()
+        arguments = ({"query": f"fq{len(self.forged) - 1}zw retry"}, {"handle": "s0-999999"}, {"pattern": "fq|</"})
+        names = ("recall", "expand", "expand")
+        texts = [self.memory.call_tool(name, given) for name, given in zip(names, arguments, strict=True)]
+        promises.check_forgeries(self.memory._runtime.state.fold.view(1), texts, self.forged)  # noqa: SLF001 - what is watched
 
 
 class SummarizingMachine(MemoryMachine):

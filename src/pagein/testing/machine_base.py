@@ -63,6 +63,8 @@ class WatchedMemory(RuleBasedStateMachine):
         self.oracle = Oracle()
         self.transcript: list[dict[str, Any]] | None = None
         self.skipped_checks = 0
+        self.forged: list[str] = []
+        """Beginnings of lines that tools forged, each with a word of its own."""
         self._smallest_limit = max(as_budget(limit).limit for limit in self.limits)
         self._last_request: tuple[int, tuple[Message, ...]] | None = None
 
@@ -175,6 +177,7 @@ class WatchedMemory(RuleBasedStateMachine):
             half=0 if self._has_floor_compaction() else self._smallest_limit // 2,
         )  # fmt: skip
         promises.check_data_framing(view, oracle.systems)
+        promises.check_forgeries(view, (), self.forged)
 
     def _check_requests(self, view: View) -> None:
         for name in self.formats:

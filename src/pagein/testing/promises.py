@@ -7,6 +7,7 @@ They take plain values, so that an application can check its own runs.
     check_retrievable                            what a compaction replaced
     check_prefix, check_progress                 compactions
     check_verbatim, check_data_framing           what may not change, and what may not act as instructions
+    check_forgeries                              what a tool wrote that looks like the library's own
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pagein.context.view.view import View, ViewEntry
 from pagein.errors import UnknownHandle
 from pagein.events.entries import Compaction, Observed, Pin
 from pagein.events.messages import Message
+from pagein.events.quoting import MARK
 from pagein.events.steps import (
     ActionStep,
     Image,
@@ -160,11 +162,12 @@ def check_retrievable(
 
 
 def library_handles(view: View) -> set[str]:
-    """Return the handles in the text that the library wrote into the view."""
+    """Return the handles in the text that the library wrote into the view; a quoted line is another's."""
     texts = [entry.item.content for entry in view.entries if isinstance(entry.item, SummaryStep)]
     texts += [block.item.text for block in view.tail if isinstance(block.item, ContextBlock)]
     texts += [stub.text for entry in view.entries for stub in entry.stubs]
-    return {match[0] for text in texts for match in HANDLE.finditer(text)}
+    lines = (line for text in texts for line in text.splitlines() if not line.startswith(MARK))
+    return {match[0] for line in lines for match in HANDLE.finditer(line)}
 
 
 def _check_range(
@@ -324,6 +327,27 @@ def _check_frame(message: Message) -> None:
     assert opened is not None, f"not marked as data: {whole[:60]!r}"
     assert whole.endswith(f"</{opened}>"), f"the frame does not end: {whole[-60:]!r}"
     assert len(re.findall(rf"<\s*/\s*{opened}", whole)) == 1, f"the frame <{opened}> can be ended from inside"
+
+
+def check_forgeries(view: View, tool_texts: Iterable[str], forged: Iterable[str]) -> None:
+    """Check that no ``forged`` beginning of a line, each with a word of its own, begins one where the library speaks.
+
+    That is in summaries, in blocks beside the run and in late results of a view, and in the results of the library's tools.
+    """
+    items = SummaryStep | ContextBlock | Observed
+    speaking = (entry for entry in (*view.entries, *view.tail) if isinstance(entry.item, items))
+    texts = [as_text(message.content) for entry in speaking for message in entry.messages]
+    lines = [line.lstrip(_LEADING) for text in (*texts, *tool_texts) for line in text.splitlines()]
+    for beginning in forged:
+        bare = beginning.lstrip(_LEADING)
+        passing = next((line for line in lines if line.startswith(bare)), None)
+        assert passing is None, f"what a tool wrote passes for a line of the library: {passing!r:.200}"
+    for text in tool_texts:
+        tag = re.search(rf"<[\s/]*(?:{'|'.join(_TAGS)})", text, re.IGNORECASE)
+        assert tag is None, f"what a tool wrote passes for a frame of the library: {text[tag.start() :]!r:.200}"
+
+
+_LEADING = " \t\u200b"
 
 
 def wire_texts(request: Mapping[str, Any], role: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 from pagein.context.compaction.base import actions, newest_user_position
-from pagein.context.salience.extract import Extract, marked_line, select_lines
+from pagein.context.salience.extract import Extract, select_lines
 from pagein.context.talk import is_speech, is_talk
 from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import is_kept
@@ -192,7 +192,7 @@ def _extract_text(first: int, last: int, extract: Extract) -> str:
     lines = [f"Out of view: {handle}; expand(handle) gives a step back. Lines of theirs (> done, ! failed):"]
     for position, group in groupby(extract.lines, key=lambda line: line.position):
         lines.append(f"[{step_handle(position)}]")
-        lines.extend(marked_line(line.mark, line.text) for line in group)
+        lines.extend(line.mark + line.text for line in group)
     if extract.names:
         lines.append("Also named: " + " ".join(extract.names))
     return "\n".join(lines)

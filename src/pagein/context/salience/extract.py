@@ -277,15 +277,15 @@ def _build_extract(tracker: SalienceTracker, candidates: Sequence[ExtractCandida
     names_in_lines = {name for candidate in candidates if candidate.is_line for name in candidate.names}
     tracked = ChainMap(tracker.lines, tracker.old_actions)
     lines = {candidate.key: tracked[candidate.key] for candidate in candidates if candidate.is_line}
-    extract_lines = [ExtractLine(line.position, line.order, line.text, mark_of(line)) for line in lines.values()]
+    extract_lines = [ExtractLine(line.position, line.order, shown_text(line), mark_of(line)) for line in lines.values()]
     extract_lines.sort(key=lambda line: (line.position, line.order))
     alone = (candidate.key for candidate in candidates if not candidate.is_line)
     return Extract(tuple(extract_lines), tuple(name for name in alone if name not in names_in_lines))
 
 
-def marked_line(mark: str, text: str) -> str:
-    """A line as it stands in an extract: behind its mark; without one it is quoted, so that it cannot pass for another's."""
-    return mark + text if mark else quote_lines(text)
+def shown_text(line: TrackedLine) -> str:
+    """The text of a line as it stands in an extract: quoted where no mark stands before it, as it could pass for another's."""
+    return line.text if mark_of(line) else quote_lines(line.text)
 
 
 def mark_of(line: TrackedLine) -> str:

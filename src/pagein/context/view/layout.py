@@ -14,7 +14,7 @@ from typing import assert_never
 from pagein.errors import LogUnreadable
 from pagein.events.entries import Observed, Pin, Stub
 from pagein.events.messages import Message
-from pagein.events.quoting import escape_frames, escape_parts
+from pagein.events.quoting import escape_frames, escape_parts, quote_lines
 from pagein.events.steps import (
     PROCEED,
     ActionStep,
@@ -90,7 +90,7 @@ def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = Fals
         case Observed(observation=late) if late.is_message:
             return (Message("user", late.content),) if late.content else ()
         case Observed(observation=late):
-            return (Message("user", _frame_content("late-result", late.content, call=late.call_id)),)
+            return (Message("user", _frame_content("late-result", _quote_parts(late.content), call=late.call_id)),)
         case _:
             assert_never(item)
 
@@ -113,6 +113,13 @@ def _frame_content(tag: str, content: Content, **attributes: str) -> Content:
         return as_data(tag, content, **attributes)
     head, tail = _frame_tags(tag, attributes)
     return (Text(head), *escape_parts(content), Text(tail))
+
+
+def _quote_parts(content: Content) -> Content:
+    """Quote the lines of a tool's words in a message that is the user's."""
+    if isinstance(content, str):
+        return quote_lines(content)
+    return tuple(replace(part, text=quote_lines(part.text)) if isinstance(part, Text) else part for part in content)
 
 
 def _action_messages(step: ActionStep, ids: Sequence[str]) -> tuple[Message, ...]:

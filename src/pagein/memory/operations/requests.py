@@ -17,6 +17,7 @@ from pagein.context.view.layout import ContextBlock
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import PageinError
 from pagein.events.entries import Erased, Observed
+from pagein.events.quoting import quote_lines
 from pagein.formats import format_named
 from pagein.log.base import Entry, Log
 from pagein.log.requests import hash_request
@@ -139,7 +140,9 @@ class _PastRun:
             passage for passage in self._passages(source) if text_checksum(passage.text) == source.of
         )  # fmt: skip
         lines = numbered_lines(passage.text, source.lines or ())
-        return "\n".join((f"[{passage.handle}] {passage.role}, {head - source.position} entries ago:", *lines))
+        return "\n".join(
+            (f"[{passage.handle}] {passage.role}, {head - source.position} entries ago:", *map(quote_lines, lines))
+        )
 
     def _turn(self, source: BlockSource) -> Flow[str]:
         """A turn for the user's words."""
