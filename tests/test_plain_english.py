@@ -38,6 +38,7 @@ def test_the_help_of_commands_has_no_private_words():
     assert len(texts) > 20
     for name, text in texts:
         assert not PRIVATE.search(re.sub(r"--\w+", "", text)), f"pagein {name} --help"
+        assert "For example:" in text or name in ("bench", "facts"), f"pagein {name} --help"
 
 
 def error_names() -> set[str]:

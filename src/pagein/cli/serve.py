@@ -147,6 +147,10 @@ def bench_serve(
     other tokens 1.25. The agent never compacts, and the provider takes any
     length: over are the requests that the window would not have fitted. The times
     are those that the proxy adds before a request is forwarded.
+
+    For example:
+
+      pagein bench serve --json
     """
     try:
         from pagein.testing.provider.agent import PROTOCOLS, bench_protocol  # noqa: PLC0415 - needs extras
