@@ -104,15 +104,15 @@ def draw_request() -> str:
     before += [(24, f"page {page}", "step") for page in (1, 2, 3)]
     before += [(70, "pages 4 to 37", "step")] + [(24, f"page {page}", "step") for page in (38, 39, 40)]
     after = [(22, "system prompt", "system"), (22, "task", "user")]
-    after += [(60, "pages 1 to 39: one extract, with handles", "extract")]
-    after += [(40, "page 40 and the newest step", "step"), (24, "page-in: lines needed now", "pagein")]
+    after += [(60, "pages 1 to 37: one extract, with handles", "extract")]
+    after += [(40, "pages 38 to 40 and the newest step", "step"), (24, "page-in: lines needed now", "pagein")]
     return draw_picture(
-        "A request before and after: 16,792 tokens of history become a request of 5,015 tokens",
+        "A request before and after: 15,710 tokens of history become a request of 5,283 tokens",
         700, 330,
         [
-            Label(20, 26, "Recorded: 16,792 tokens", "bold"),
+            Label(20, 26, "Recorded: 15,710 tokens", "bold"),
             *stack(20, 40, 250, before),
-            Label(400, 26, "Sent: 5,015 tokens (budget 6,000)", "bold"),
+            Label(400, 26, "Sent: 5,283 tokens (budget 6,000)", "bold"),
             *stack(400, 40, 280, after),
             Arrow(275, 150, 395, 150), Label(300, 140, "each turn"),
             Label(400, 252, "The model's window never overflows."), Label(400, 272, 'Nothing is deleted: expand("s6")'),
