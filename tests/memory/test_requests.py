@@ -55,7 +55,7 @@ def test_each_request_of_a_run_is_rendered_again_byte_for_byte(budget, format):
         sent = send_all(memory, run.wire, run.format)
         records = memory.requests()
         assert [record.number for record in records] == list(range(1, len(records) + 1))
-        assert any(record.page_in is not None for record in records)
+        assert any(record.page_ins for record in records)
         assert_same(memory, sent)
         assert all(sum(record.tiers.values()) == record.tokens <= record.limit for record in records)
         assert all(len(encode_record(record)) <= REQUEST_MAX_BYTES for record in records)
@@ -71,7 +71,7 @@ def test_search_results_that_end_with_an_empty_line_are_rendered_again():
 def test_requests_of_talk_have_turns_paged_in_and_are_rendered_again():
     with AgentMemory.open(":memory:", budget=900) as memory:
         sent = send_all(memory, spoken_rows())
-        kinds = {block.kind for record in memory.requests() if record.page_in for block in record.page_in.blocks}
+        kinds = {block.kind for record in memory.requests() for page_in in record.page_ins for block in page_in.blocks}
         assert "turn" in kinds
         assert_same(memory, sent)
 
@@ -242,8 +242,8 @@ def test_a_record_that_is_too_long_gives_up_its_page_in_before_its_numbers():
 
     from pagein.memory.requests import PageInRecord, RequestRecord, decode_record
 
-    record = RequestRecord(1, 2, 3.0, tokens=7, page_in=PageInRecord(2, (), tuple(range(1_000))))
+    record = RequestRecord(1, 2, 3.0, tokens=7, page_ins=(PageInRecord(2, (), tuple(range(1_000))),))
     body = encode_record(record)
     back = decode_record(RequestRow(1, 2, 3.0, body))
     assert len(body) <= REQUEST_MAX_BYTES
-    assert back == replace(record, page_in=PageInRecord(2, is_complete=False))
+    assert back == replace(record, page_ins=(PageInRecord(2, is_complete=False),))

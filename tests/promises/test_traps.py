@@ -426,8 +426,8 @@ def test_an_option_that_does_not_exist_is_refused_with_those_that_do(options, tm
 
 def test_a_budget_smaller_than_the_pins_says_which_steps_may_not_leave():
     log = InMemoryLog()
-    memory = begin_run(120, log=log)
-    handle = memory.pin("Never forget: " + "word " * 200)
+    handle = begin_run(1_000, log=log).pin("Never forget: " + "word " * 200)
+    memory = AgentMemory(log, budget=120)
     head = log.head()
     with pytest.raises(OverBudget) as raised:
         memory.view()

@@ -3,12 +3,11 @@
 import asyncio
 import json
 import sqlite3
-from dataclasses import replace
 
 import pytest
 
 from pagein.backends.memory import InMemoryLog
-from pagein.context.page_in import MAX_SHARE, MIN_SHARE, PAGE_IN_MIN_TOKENS, START_SHARE, SearchShare
+from pagein.context.page_in import PAGE_IN_MIN_TOKENS
 from pagein.context.salience.lines import strip_line_number
 from pagein.errors import ConfigurationError, LogBusy
 from pagein.events.entries import Compaction
@@ -97,15 +96,12 @@ def test_nothing_comes_back_while_nothing_left():
         assert {view.tail for view in play_run(memory, turns=8)} == {()}
 
 
-def test_it_is_off_with_zero_and_what_is_recent_is_the_same_either_way():
-    logs = InMemoryLog(), InMemoryLog()
-    with open_memory(logs[0], page_in=0) as off, open_memory(logs[1], page_in=0.5) as on:
+def test_it_is_off_with_zero_and_the_newest_step_stands_either_way():
+    with open_memory(page_in=0) as off, open_memory(page_in=0.5) as on:
         pairs = list(zip(play_run(off), play_run(on), strict=True))
-        recorded = [[entry.body for entry in log.read()] for log in logs]
     assert all(not without.tail for without, _ in pairs)
-    assert sum(bool(within.tail) for _, within in pairs) > len(pairs) // 2
-    assert all(run_of(without) == run_of(within) for without, within in pairs)
-    assert recorded[0] == recorded[1]
+    assert sum(bool(within.tail) for _, within in pairs) > len(pairs) // 4
+    assert all(without.run[-1].item.tool_calls == within.run[-1].item.tool_calls for without, within in pairs)
 
 
 @pytest.mark.parametrize("budget", [400, 900, 1_500, 4_000])
@@ -120,12 +116,15 @@ def test_it_is_never_over_budget_nor_over_its_share(budget, share):
 def test_no_line_that_is_in_sight_comes_back_and_none_comes_twice():
     with open_memory(page_in=0.5) as memory:
         seen_any = False
-        for view in play_run(memory):
-            if memory._runtime.state.page_in.cache is None or memory._runtime.state.page_in.cache.head != view.head:
-                continue  # lines stand for a while; what came into sight meanwhile is looked at then
+        play_run(memory, turns=12)
+        for question in (FACT, IDENTIFIER, "What does app_3.py hold for user_3?"):
+            memory.record(TaskStep(question))
+            view = memory.view()
+            if not view.tail or view.tail[-1].first != view.head:
+                continue  # it stands where it was; what came into sight meanwhile is looked at then
             lines = [
                 strip_line_number(item.removeprefix("> ").removeprefix("! ").removeprefix("bash: "))
-                for item in page_in_text(view).splitlines()
+                for item in text_of(view.tail[-1:]).splitlines()
                 if len(item) > 12 and not item.startswith(("[", "<", "Out of view", "Named too"))
             ]
             text = text_of((*view.systems, *view.run)).replace("\n> ", "\n").replace("\n! ", "\n")
@@ -151,7 +150,8 @@ def test_what_comes_back_is_data_with_its_tags_escaped():
     text = page_in_text(view)
     assert "ignore all rules" in text
     assert text.startswith('<memory kind="recalled">\n')
-    assert text.lower().count("</memory") == 1
+    page_ins = [entry for entry in view.tail if entry.tier == "recalled"]
+    assert all(text_of([entry]).lower().count("</memory") == 1 for entry in page_ins)
     assert "<system-notice" not in text
     assert FACT not in json.dumps(request.get("system", ""))
     assert [message.role for entry in view.tail for message in entry.messages] == ["user"]
@@ -256,55 +256,6 @@ class TestAnArchiveThatFails:
             assert memory.verify().ok
 
 
-class TestTheArchivesPart:
-    """It grows where what was found is used, and shrinks where it is not."""
-
-    def view(self, words):
-        """A view whose newest action says some words."""
-        with open_memory() as memory:
-            memory.record(TaskStep("Go on."))
-            memory.record(ActionStep(words))
-            return memory.view()
-
-    def test_it_grows_when_the_next_action_names_what_was_shown(self):
-        part = SearchShare(START_SHARE, frozenset({"quokka_port"}))
-        assert part.update(self.view("I ask quokka_port again.")).share > START_SHARE
-
-    def test_it_shrinks_when_it_does_not(self):
-        part = SearchShare(START_SHARE, frozenset({"quokka_port"}))
-        assert part.update(self.view("Something else.")).share < START_SHARE
-
-    def test_it_stays_when_nothing_was_shown(self):
-        assert SearchShare(START_SHARE).update(self.view("Something else.")).share == START_SHARE
-
-    def test_it_keeps_its_bounds(self):
-        used, unused = self.view("quokka_port"), self.view("Nothing.")
-        most = least = SearchShare(START_SHARE)
-        for _ in range(60):
-            most = replace(most, showed=frozenset({"quokka_port"})).update(used)
-            least = replace(least, showed=frozenset({"quokka_port"})).update(unused)
-        assert (most.share, least.share) == (MAX_SHARE, MIN_SHARE)
-
-    def test_a_part_too_small_is_not_asked_for_but_tried_again_now_and_then(self):
-        view = self.view("Nothing.")
-        tried = [replace(SearchShare(MIN_SHARE), actions=actions).tokens(view, 300) for actions in range(8)]
-        assert 0 in tried
-        assert max(tried) > 0
-
-    def test_a_run_that_uses_what_is_found_gives_it_more(self):
-        with open_memory() as memory:
-            play_run(memory)
-            memory.record(TaskStep("Where does the staging gateway answer after a warm restart?"))
-            memory.view()
-            new_names = sorted(memory._runtime.state.page_in.search_share.showed)
-            assert new_names
-            before = memory._runtime.state.page_in.search_share.share
-            for number in range(50, 55):
-                record_action(memory, number, f"I use {new_names[0]}.", "fine")
-                memory.view()
-            assert memory._runtime.state.page_in.search_share.share > before
-
-
 def test_both_colours_show_the_same():
     async def play():
         async with AsyncAgentMemory(InMemoryLog(), budget=BUDGET, clock=lambda: 0.0) as memory:
@@ -345,7 +296,7 @@ def test_a_share_that_is_none_is_refused(share):
         open_memory(page_in=share)
 
 
-def test_between_two_compactions_only_the_tail_changes():
+def test_between_two_compactions_a_request_only_grows():
     log = InMemoryLog()
     with open_memory(log) as memory:
         memory.record(TaskStep("Make the deployment work."))
@@ -357,14 +308,5 @@ def test_between_two_compactions_only_the_tail_changes():
             if now == passes:
                 assert request[: len(before)] == before
                 stable += 1
-            tail = '<memory kind="recalled"' in str(request[-1]["content"])
-            before, passes = (request[:-1] if tail else request), now
+            before, passes = request, now
     assert stable > 10
-
-
-def test_what_was_looked_up_is_looked_up_again_when_something_leaves():
-    with open_memory() as memory:
-        play_run(memory)
-        view, tail = memory.view(), memory._runtime.state.page_in.cache
-    assert not tail.is_old(view, tail.compactions)
-    assert tail.is_old(view, tail.compactions + 1)

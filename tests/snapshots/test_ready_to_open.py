@@ -6,11 +6,10 @@ import pytest
 
 from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
 from pagein.backends.sqlite.log import SQLiteLog
-from pagein.context.page_in import SearchShare
 from pagein.memory._state import SNAPSHOT_MIN_ENTRIES
 from pagein.memory.operations.load import write_snapshot
 from pagein.memory.search_runtime import SearchRuntime
-from pagein.memory.snapshots import _decode_cache, _encode_cache
+from pagein.memory.snapshots import _decode_page_in, _encode_page_in
 from pagein.tokens import encodings
 
 BUDGET = 2_500
@@ -67,42 +66,37 @@ def test_the_first_view_is_at_hand(path, idle, turns):
         assert memory.to_messages() == expected
 
 
-def test_what_was_recorded_behind_the_last_view_is_made_ready_at_close(path, idle):
+def test_what_the_user_said_behind_the_last_view_is_looked_for_at_close(path, idle):
     with opened(path) as memory:
         memory.record(TaskStep("Build the shop."))
         play(memory, 0, 40)
-        memory.record(ActionStep("That is all of shop_3 for now."))
-    with opened(path) as memory:
-        ready = memory._runtime.state.page_in.cache.rendered
-        assert ready.head == memory._runtime.state.fold.head
-        assert ready.entry is not None
-        memory._runtime.state.page_in.cache = None
-        anew = memory.view()
+        memory.record(TaskStep("What holds value_305?"))
     idle()
     with opened(path) as memory:
+        ready = memory._runtime.state.page_in.shown
         view = memory.view()
-        assert view.head == anew.head
-        assert [each.tier for each in view.request_entries][-1] == "recalled"
+        assert ready[-1].entry in view.tail
+        assert "value_305" in str(ready[-1].entry.item)
 
 
-def test_how_much_the_archive_may_have_is_known_again(path):
+def test_the_page_ins_are_known_again(path):
     with opened(path) as memory:
         memory.record(TaskStep("Build the shop."))
         play(memory, 0, 60)
-        part = memory._runtime.state.page_in.search_share
-        assert part.share != SearchShare().share
+        page_in = memory._runtime.state.page_in
+        assert page_in.shown
     with opened(path) as memory:
-        assert memory._runtime.state.page_in.search_share == part
+        assert memory._runtime.state.page_in.shown == page_in.shown
+        assert memory._runtime.state.page_in.occasion == page_in.occasion
 
 
-def test_whoever_has_another_budget_looks_anew(path):
+def test_another_budget_is_heeded(path):
     with opened(path) as memory:
         memory.record(TaskStep("Build the shop."))
         play(memory, 0, 60)
         memory.view()
     with AgentMemory.open(path, budget=BUDGET + 400) as memory:
         view = memory.view()
-        assert memory._runtime.state.page_in.cache.rendered.room > 0
         assert view.tokens <= view.limit
 
 
@@ -115,7 +109,7 @@ def test_no_view_was_asked_for_so_nothing_is_looked_up_at_close(path, idle, monk
     monkeypatch.setattr(SearchRuntime, "recall", lambda *_, **__: pytest.fail("nobody looks"))
     recorder.close()
     with opened(path) as memory:
-        assert memory._runtime.state.page_in.cache is None
+        assert memory._runtime.state.page_in.shown == ()
 
 
 def test_an_undo_behind_it_leaves_it_behind(path):
@@ -130,7 +124,7 @@ def test_an_undo_behind_it_leaves_it_behind(path):
     log.close()
     with opened(path) as memory:
         assert memory._runtime.state.fold.head > before.position
-        assert memory._runtime.state.page_in.cache is None
+        assert memory._runtime.state.page_in.shown == ()
 
 
 def test_a_tail_is_read_back_as_it_was(path):
@@ -138,7 +132,7 @@ def test_a_tail_is_read_back_as_it_was(path):
         memory.record(TaskStep("Build the shop."))
         play(memory, 0, 60)
         memory.view()
-        tail = memory._runtime.state.page_in.cache
-        assert tail.page_in.index is not None
-        again = _decode_cache(json.loads(json.dumps(_encode_cache(tail))))
-    assert again == tail
+        (page_in, *_) = memory._runtime.state.page_in.shown
+        assert page_in.sources or page_in.names
+        again = _decode_page_in(*json.loads(json.dumps(_encode_page_in(page_in))))
+    assert again == page_in

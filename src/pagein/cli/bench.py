@@ -67,6 +67,9 @@ def faults(
     clipping also cuts long results to head and tail. All three keep the opening
     messages whole at any cost; pagein clips long ones.
 
+    The price of a request is its input tokens, of which those that the request before
+    began with count a tenth, as in a provider's cache.
+
     Needs met is the share of far needs that the request has: identifiers bare,
     then identifiers grounded and lines. --page-in 0 turns the automatic insertion
     of steps off.
@@ -112,6 +115,7 @@ _ROWS: Mapping[str, Callable[[Tally], str]] = {
     "far lines missing": lambda tally: _output.format_share(tally.far.rates()["lines"]),
     "far identifiers met": lambda tally: _output.format_share(tally.far.met_bare_share),
     "far needs met": lambda tally: _output.format_share(tally.far.met_share),
+    "price a request": lambda tally: _output.format_count(tally.as_dict()["price_a_request_above"]),
     "tokens a request": lambda tally: _output.format_count(tally.as_dict()["tokens_a_request_above"]),
     "highest request": lambda tally: _output.format_count(tally.highest),
     "requests over budget": lambda tally: _output.format_count(tally.over),
@@ -128,7 +132,7 @@ def _print_faults(file: str, tallies: Mapping[str, Tally], budget: int, policy: 
     pagein = next(iter(tallies.values()))
     table = _output.new_table(f"{file}, {budget:,} tokens, {policy}", "faults a need", *tallies)
     for label, format_cell in _ROWS.items():
-        if label in ("far identifiers missing", "tokens a request"):
+        if label in ("far identifiers missing", "price a request"):
             table.add_section()
         _output.add_row(table, label, *map(format_cell, tallies.values()))
     out = _output.console()

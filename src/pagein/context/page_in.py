@@ -1,28 +1,26 @@
-"""The page-in: a block behind the run with lines and names that are out of view and likely needed now. Pure.
+"""The page-in: a block with lines and names that are out of view and likely needed now. Pure.
 
-Models rarely ask for what they do not know they lost. The page-in fills free room, up to a share of the budget, with the
-likeliest names and lines of the run, and with search results for the newest step. It is rebuilt each turn behind the
-run, so no recent step is displaced and only these tokens miss the provider's cache.
-
-Names alone have most of it: a run lacks a name more often than a line. Search results meet few of these needs, so their
-share shrinks while they are not used. Decisions 0012 and 0036 have the figures.
+Models rarely ask for what they do not know they lost. The page-in shows the likeliest names and lines of the run, and
+where the user speaks what the search finds for the user's words. It is made where its worth can change, behind a
+compaction or a new user message, and stays where it was first shown until the next compaction: so it is paid for once,
+and is part of the provider's cache after that. Only what is worth its tokens is shown, so in a large view there is often
+nothing. Decision 0045 has the figures.
 """
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby, takewhile
+from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar
 
 from pagein.context.page_in_sources import WHOLE_PART, BlockKind, BlockSource, number_lines, text_checksum
 from pagein.context.salience.extract import VisibleContent, select_lines
 from pagein.context.salience.lines import LineParser, strip_line_number
-from pagein.context.salience.model import name_chance
-from pagein.context.salience.tracker import FOCUS_LOG_ODDS, SalienceTracker, focus_on, raise_chance
+from pagein.context.salience.tracker import focus_on
 from pagein.context.talk import is_speech, is_talk, speech_share
 from pagein.context.view.fold import make_entry
 from pagein.context.view.layout import ContextBlock, messages_of
@@ -35,6 +33,7 @@ from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from pagein.search.base import Hit, Snippet
+    from pagein.tokens.prices import Prices
 
 S = TypeVar("S", TaskStep, ActionStep)
 
@@ -59,8 +58,20 @@ PAGE_IN_MIN_TOKENS = 80
 """Free tokens below which nothing is paged in."""
 
 PAGE_IN_MAX_TOKENS = 1_000
-"""Tokens of a page-in at most. More is not worth its cost outside the cache: at a budget of 8,000 tokens, 1,500 kept .02
-less of the prefix and missed as much (36 runs, mini-swe-agent and Java)."""
+"""Tokens of the page-ins of a tool run at most, until the next compaction."""
+
+SEARCH_SHARE = 0.5
+"""Share of a page-in for search results, where the user speaks in a run that is no talk."""
+
+NEED_WORTH = 1_150
+"""Tokens, at the price of input, that it costs to miss a need: the agent looks it up with a request of its own."""
+
+NAME_WORTH = 0.95
+"""Worth of a name alone in a page-in, relative to one in a line: with .7 more names are missing, .014 against .011 at 4,000
+tokens (30 mini-swe-agent runs), and the lines are as many."""
+
+KEPT_REQUESTS = 4
+"""Requests, beside the first, that show a page-in until the next compaction, in the middle."""
 
 TALK_PAGE_IN_FACTOR = 2.5
 """What the page-in's share of the limit is multiplied by where the user speaks and the run is talk."""
@@ -87,79 +98,36 @@ BLOCK_LINE_MIN_CHARS = 8
 FRAME_TOKENS = 48
 """Tokens of a page-in's frame and heading."""
 
-START_SHARE, SHARE_GROWTH, SHARE_DECAY, MIN_SHARE, MAX_SHARE = 0.25, 1.5, 0.9, 0.05, 0.5
-"""The search results' share of a page-in: at first, its factor after a use, its factor otherwise, its bounds."""
-
-PROBE_SHARE = 0.1
-"""The share at which the search, most of a page-in's time, runs only once in ``PROBE_INTERVAL``."""
-
-REFRESH_ACTIONS = 4
-"""Actions after which a page-in is rebuilt; a user message or a compaction rebuilds it at once."""
-
-NAMES_SHARE, NAMES_MIN_TOKENS, NAMES_MAX_TOKENS = 0.6, 120, 600
-"""The share of a page-in for names alone, and its bounds in tokens: little room is all theirs. Two thirds of the missing
-identifiers were among the sixty likeliest that were not shown."""
-
 _NAME_SEPARATORS = re.compile(r"[/:-]+")
 """Separators within a name, treated like a dot."""
 
-PROBE_INTERVAL = 4
-"""Page-ins between two searches whose results were not used."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchShare:
-    """The search results' share of a page-in; ``showed`` has the names that only the last results had in view."""
-
-    share: float = START_SHARE
-    showed: frozenset[str] = frozenset()
-    actions: int = 0
-
-    def update(self, view: View) -> SearchShare:
-        """Return the share after an action: larger if the action uses one of the names, smaller if not."""
-        actions = self.actions + 1
-        if not self.showed:
-            return replace(self, actions=actions)
-        is_used = not self.showed.isdisjoint(_newest_names(view))
-        share = min(MAX_SHARE, self.share * SHARE_GROWTH) if is_used else max(MIN_SHARE, self.share * SHARE_DECAY)
-        return SearchShare(share, frozenset(), actions)
-
-    def tokens(self, view: View, room: int) -> int:
-        """Return the tokens of ``room`` for search results; 0 if no search is due."""
-        if is_user_turn(view):
-            return int(room * MAX_SHARE)
-        is_probe = self.actions % PROBE_INTERVAL == 0
-        if self.share <= PROBE_SHARE and not is_probe:
-            return 0
-        tokens = int(room * (max(self.share, START_SHARE) if is_probe else self.share))
-        return tokens if tokens >= PAGE_IN_MIN_TOKENS // 2 else 0
-
 
 class VisibleContentCache:
-    """Caches the names and the parsed content of a view's entries as long as they stay in view."""
+    """Caches the parsed content of a view's entries as long as they stay in view."""
 
     def __init__(self) -> None:
-        self._names: dict[int, tuple[ViewEntry, frozenset[str]]] = {}
         self._contents: dict[int, tuple[ViewEntry, VisibleContent]] = {}
-
-    def names(self, entry: ViewEntry) -> frozenset[str]:
-        """Return the identifiers in an entry."""
-        cached = self._names.get(id(entry))
-        if cached is None or cached[0] is not entry:
-            cached = entry, frozenset(name for text in _texts(entry) for name in identifiers(text))
-            self._names[id(entry)] = cached
-        return cached[1]
 
     def content(self, view: View) -> VisibleContent:
         """Return the visible content of a view, and drop what left it from the cache."""
-        contents = {id(entry): (entry, self._parse_entry(entry, view.tracker.parser)) for entry in view.entries}
+        entries = (*view.entries, *view.tail)
+        contents = {id(entry): (entry, self._parse_entry(entry, view.tracker.parser)) for entry in entries}
         self._contents = contents
-        self._names = {key: cached for key, cached in self._names.items() if key in contents}
         return VisibleContent.merge([content for _, content in contents.values()])
+
+    def hides(self, names: AbstractSet[str], view: View, but: ViewEntry) -> bool:
+        """True if one of the names is in no entry of the view but this one."""
+        hidden = set(names)
+        for entry in (*view.entries, *view.tail):
+            if hidden and entry is not but:
+                hidden -= self._parse_entry(entry, view.tracker.parser).names
+        return bool(hidden)
 
     def _parse_entry(self, entry: ViewEntry, parser: LineParser) -> VisibleContent:
         cached = self._contents.get(id(entry))
-        return cached[1] if cached is not None and cached[0] is entry else VisibleContent.parse(_texts(entry), parser)
+        if cached is None or cached[0] is not entry:
+            cached = self._contents[id(entry)] = entry, VisibleContent.parse(_texts(entry), parser)
+        return cached[1]
 
 
 def build_query(view: View) -> str:
@@ -193,48 +161,28 @@ def _first_unique(names: Iterable[str], limit: int) -> Iterable[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class PageIn:
-    """The blocks of a page-in with their costs in tokens; the last ones are dropped first when room gets short.
+class SourcedBlock:
+    """A block of a page-in: its text, and where it is from."""
 
-    ``new_names`` are the names that only search results have in view. ``index`` makes the list of names anew each turn,
-    in ``names_tokens`` tokens.
-    """
-
-    blocks: tuple[str, ...] = ()
-    costs: tuple[int, ...] = ()
-    new_names: frozenset[str] = frozenset()
-    index: NameIndex | None = None
-    names_tokens: int = 0
-    turns: tuple[int, ...] = ()
-    """The positions of the first blocks, which are turns: they are shown in the order of the run."""
-    sources: tuple[BlockSource, ...] = ()
-    """Where each block is from."""
+    text: str
+    source: BlockSource
 
 
 @dataclass(frozen=True, slots=True)
-class NameIndex:
-    """The names out of view, each with the chance that it is needed soon; ``beside`` has the names of each line."""
+class PageIn:
+    """A page-in as it was first shown: its ``entry``, the sources of its blocks, and the numbers of its names.
 
-    chances: Mapping[str, float]
-    beside: tuple[tuple[str, ...], ...]
-    numbers: tuple[int, ...] = ()
-    """The places of the names in the tracker, when the index was made."""
+    A name's number is its place in the tracker at the entry's position.
+    """
 
-    def list_likeliest(self, view: View, since: int, cache: VisibleContentCache, tokens: int) -> str:
-        """Return the names worth most per token on a line of at most ``tokens`` tokens, without names visible ``since``."""
-        about = frozenset(identifiers(build_query(view)))
-        related = frozenset(name for line in self.beside if not about.isdisjoint(line) for name in line)
-        newer = takewhile(lambda entry: entry.first >= since, reversed(view.run))
-        newly_visible = frozenset[str]().union(*map(cache.names, newer))
-        worth = [
-            (raise_chance(chance, FOCUS_LOG_ODDS * (name in related)) / (1.5 + len(name) / 3.5), name)
-            for name, chance in self.chances.items()
-            if name not in newly_visible
-        ]
-        best = _drop_contained_names(name for _, name in heapq.nlargest(max(1, tokens // 3), worth))
-        while best and view.counter.text(_names_line(best)) > tokens:
-            best = best[: len(best) * 4 // 5]
-        return _names_line(best) if best else ""
+    entry: ViewEntry
+    sources: tuple[BlockSource, ...] = ()
+    names: tuple[int, ...] = ()
+
+
+def min_worth(prices: Prices) -> float:
+    """Return the expected needs met per token from which a token is worth showing, at these prices."""
+    return (1 + KEPT_REQUESTS * prices.cached) / NEED_WORTH
 
 
 def _names_line(names: Iterable[str]) -> str:
@@ -255,26 +203,23 @@ def _delimit_name(name: str) -> str:
     return f".{_NAME_SEPARATORS.sub('.', name)}."
 
 
-def _build_name_index(tracker: SalienceTracker, visible_names: frozenset[str]) -> NameIndex:
-    visible_parts = " ".join(map(_delimit_name, visible_names))
-    names = {
-        name: number
-        for number, name in enumerate(tracker.names)
-        if name not in visible_names and _delimit_name(name) not in visible_parts
-    }
-    tracked = tracker.names
-    chances = {name: name_chance(tracked[name].base, tracked[name].use, tracker.turn) for name in names}
-    beside = tuple(line.names for line in tracker.lines.values() if len(line.names) > 1)
-    return NameIndex(chances, beside, tuple(names.values()))
+def find_fault(view: View, cache: VisibleContentCache) -> int:
+    """Return the position of the newest action if it names something that is out of view, else -1.
 
-
-def _newest_names(view: View) -> frozenset[str]:
-    """Return the identifiers in the newest action's text and calls."""
-    action = _newest(view, ActionStep)
-    if action is None:
-        return frozenset()
-    texts = [as_text(action.content or ""), *(argument_text(call.arguments) for call in action.tool_calls)]
-    return frozenset(name for text in texts for name in identifiers(text))
+    What it names for the first time, or what its own result has, is not out of view.
+    """
+    newest = next((entry for entry in reversed(view.run) if isinstance(entry.item, ActionStep)), None)
+    if newest is None or not isinstance(newest.item, ActionStep):
+        return -1
+    step = newest.item
+    texts = [as_text(step.content or ""), *(argument_text(call.arguments) for call in step.tool_calls)]
+    tracked = view.tracker.names
+    named = {name for text in texts for name in identifiers(text) if name in tracked and tracked[name].use.turns > 1}
+    if not named:
+        return -1
+    results = [as_text(observation.content) for observation in step.observations if observation is not None]
+    named.difference_update(name for text in results for name in identifiers(text))
+    return newest.first if cache.hides(named, view, newest) else -1
 
 
 def is_user_turn(view: View) -> bool:
@@ -290,9 +235,9 @@ def talk_room(view: View, limit_share: float) -> int:
     return int(view.limit * limit_share * TALK_PAGE_IN_FACTOR * speech_share(view))
 
 
-def available_tokens(view: View, limit_share: float) -> int:
-    """Return the tokens free for a page-in, at most this share of the limit; more where the user speaks."""
-    most = max(min(int(view.limit * limit_share), PAGE_IN_MAX_TOKENS), talk_room(view, limit_share))
+def available_tokens(view: View, limit_share: float, shown: int) -> int:
+    """Return the tokens free for a page-in beside those shown: of a share of the limit, more where the user speaks."""
+    most = max(min(int(view.limit * limit_share), PAGE_IN_MAX_TOKENS), talk_room(view, limit_share)) - shown
     return min(most, view.limit - view.tokens)
 
 
@@ -364,26 +309,69 @@ def choose_turns(
 
 
 def build_page_in(
-    view: View, hits: Sequence[Hit], search_tokens: int, room: int, query: str, cache: VisibleContentCache
-) -> PageIn:
-    """Build the blocks with what is out of view and likely needed, in ``room`` tokens, ``search_tokens`` for the hits."""
+    view: View,
+    room: int,
+    query: str,
+    cache: VisibleContentCache,
+    *,
+    worth: float,
+    turns: Sequence[SourcedBlock] = (),
+    hits: Sequence[Hit] = (),
+    only_turns: bool = False,
+) -> PageIn | None:
+    """Build the page-in behind the run in at most ``room`` tokens, of turns, search hits, and likely lines and names.
+
+    A line or a name is shown where the needs it meets are expected to be ``worth`` its tokens. None where nothing is.
+    """
+    visible = cache.content(view)
+    found = [] if only_turns else _snippet_blocks(view, hits, int(room * SEARCH_SHARE), query, set(visible.lines))
+    costs = sum(view.counter.text(block.text) + 1 for block in (*turns, *found))
+    names: tuple[str, ...] = ()
+    lines: list[SourcedBlock] = []
+    if not only_turns:
+        shown = VisibleContent.parse((block.text for block in (*turns, *found)), view.tracker.parser)
+        seen = VisibleContent.merge((visible, shown))
+        lines, names = _likely_lines(view, seen, room - FRAME_TOKENS - costs, query, worth)
+    blocks = [*found, *lines]
+    while turns or names or blocks:
+        entry = _render(view, turns, names, blocks)
+        if entry.tokens <= room:
+            numbers = {name: number for number, name in enumerate(view.tracker.names)} if names else {}
+            sources = tuple(block.source for block in (*turns, *blocks))
+            return PageIn(entry, sources, tuple(numbers[name] for name in names))
+        if blocks:
+            blocks.pop()
+        elif names:
+            names = names[: len(names) * 4 // 5]
+        else:
+            turns = turns[:-1]
+    return None
+
+
+def _render(
+    view: View, turns: Sequence[SourcedBlock], names: Sequence[str], blocks: Sequence[SourcedBlock]
+) -> ViewEntry:
+    in_order = sorted(turns, key=lambda turn: turn.source.position)
+    texts = [HEAD, *(turn.text for turn in in_order)]
+    texts += [_names_line(names)] if names else []
+    texts += (block.text for block in blocks)
+    item = ContextBlock("recalled", "\n".join(texts))
+    return make_entry(item, view.head, view.head, view.counter, tier="recalled", why=WHY)
+
+
+def _snippet_blocks(
+    view: View, hits: Sequence[Hit], tokens: int, query: str, visible_lines: set[str]
+) -> list[SourcedBlock]:
+    """Return the passages of search hits, without visible lines."""
+    if not hits:
+        return []
     from pagein.search.snippets import pack  # noqa: PLC0415 - loads where something left
 
-    visible = cache.content(view)
-    visible_lines = set(visible.lines)
-    snippets = pack(hits, search_tokens, view.counter, query) if hits and search_tokens else ()
-    found = [(snippet, block) for snippet in snippets if (block := _snippet_block(snippet, view.head, visible_lines))]
-    snippet_blocks = tuple(block for _, block in found)
-    tokens_left = room - FRAME_TOKENS - sum(view.counter.text(block) + 1 for block in snippet_blocks)
-    found_content = VisibleContent.parse(snippet_blocks, view.tracker.parser)
-    all_visible = VisibleContent.merge((visible, found_content))
-    line_blocks, line_sources, names_tokens = _build_line_blocks(view, all_visible, tokens_left, query)
-    blocks = (*snippet_blocks, *line_blocks)
-    sources = (*(source_of_hit(snippet.hit, block) for snippet, block in found), *line_sources)
-    costs = tuple(view.counter.text(block) + 1 for block in blocks)
-    visible_names = all_visible.names.union(name for block in line_blocks for name in identifiers(block))
-    index = _build_name_index(view.tracker, visible_names)
-    return PageIn(blocks, costs, found_content.names - visible.names, index, names_tokens, sources=sources)
+    return [
+        SourcedBlock(text, source_of_hit(snippet.hit, text))
+        for snippet in pack(hits, tokens, view.counter, query)
+        if (text := _snippet_block(snippet, view.head, visible_lines))
+    ]
 
 
 def source_of_hit(hit: Hit, block: str, text: str | None = None, *, kind: BlockKind = "search") -> BlockSource:
@@ -395,32 +383,6 @@ def source_of_hit(hit: Hit, block: str, text: str | None = None, *, kind: BlockK
         lines = number_lines(text, [text] if shown == text else shown.split("\n"))
         return BlockSource(kind, hit.position, part, lines)
     return BlockSource(kind, hit.position, part, number_lines(hit.text, shown.split("\n")), text_checksum(hit.text))
-
-
-def render_page_in(page_in: PageIn, view: View, room: int, since: int, cache: VisibleContentCache) -> ViewEntry | None:
-    """Render a page-in behind the run in at most ``room`` tokens, with the names that are likeliest now; None if empty."""
-    if room < PAGE_IN_MIN_TOKENS:
-        return None
-    tokens_left = room - FRAME_TOKENS
-    blocks: list[str] = []
-    turns: list[tuple[int, str]] = []
-    if page_in.index is not None and page_in.names_tokens:
-        names_line = page_in.index.list_likeliest(view, since, cache, min(page_in.names_tokens, tokens_left))
-        blocks += [names_line] if names_line else []
-        tokens_left -= view.counter.text(names_line) + 1
-    for number, (block, cost) in enumerate(zip(page_in.blocks, page_in.costs, strict=True)):
-        tokens_left -= cost
-        if tokens_left < 0:
-            break
-        if number < len(page_in.turns):
-            turns.append((page_in.turns[number], block))
-        else:
-            blocks.append(block)
-    if not blocks and not turns:
-        return None
-    in_order = (block for _, block in sorted(turns, key=lambda turn: turn[0]))
-    item = ContextBlock("recalled", "\n".join((HEAD, *in_order, *blocks)))
-    return make_entry(item, view.head, view.head, view.counter, tier="recalled", why=WHY)
 
 
 def restore_entry(text: str, head: int, tokens: int) -> ViewEntry:
@@ -437,26 +399,25 @@ def _texts(entry: ViewEntry) -> Iterator[str]:
         yield from (argument_text(call.arguments) for call in message.tool_calls)
 
 
-def _build_line_blocks(
-    view: View, visible: VisibleContent, tokens: int, query: str
-) -> tuple[tuple[str, ...], tuple[BlockSource, ...], int]:
-    """Build blocks of lines that are out of view, newest first; also return their sources, and the tokens for names alone."""
+def _likely_lines(
+    view: View, visible: VisibleContent, tokens: int, query: str, worth: float
+) -> tuple[list[SourcedBlock], tuple[str, ...]]:
+    """Return the lines that are out of view and worth their tokens, newest first, and the names alone."""
     if tokens < PAGE_IN_MIN_TOKENS // 2:
-        return (), (), 0
-    names_tokens = min(tokens, max(NAMES_MIN_TOKENS, min(NAMES_MAX_TOKENS, int(tokens * NAMES_SHARE))))
+        return [], ()
     focused = focus_on(view.tracker, frozenset(identifiers(query)))
-    extract = select_lines(focused, tokens - names_tokens, view.counter, visible=visible)
+    extract = select_lines(focused, tokens, view.counter, visible=visible, worth=worth, alone=NAME_WORTH)
     groups = [(position, list(group)) for position, group in groupby(extract.lines, key=lambda line: line.position)]
-    blocks = tuple(
-        "\n".join((f"[{step_handle(position)}]", *(line.mark + line.text for line in lines)))
+    blocks = [
+        SourcedBlock(
+            "\n".join((f"[{step_handle(position)}]", *(line.mark + line.text for line in lines))),
+            BlockSource("lines", position, WHOLE_PART, tuple(line.order for line in lines)),
+        )
         for position, lines in reversed(groups)
-    )
-    sources = tuple(
-        BlockSource("lines", position, WHOLE_PART, tuple(line.order for line in lines))
-        for position, lines in reversed(groups)
-    )
-    names_tokens += view.counter.text(_names_line(extract.names)) if extract.names else 0
-    return blocks, sources, names_tokens
+    ]
+    visible_parts = " ".join(map(_delimit_name, visible.names))
+    names = (name for name in extract.names if _delimit_name(name) not in visible_parts)
+    return blocks, tuple(_drop_contained_names(names))
 
 
 def _snippet_block(snippet: Snippet, head: int, visible_lines: set[str]) -> str:

@@ -126,8 +126,9 @@ def _compare(lane: Lane, request: tuple[MeasuredMessage, ...] | None, point: Req
         return
     text = canonical_json(request)
     share = None if lane.previous is None else prefix_share(lane.previous, text)
+    cached = 0.0 if share is None or lane.previous is None else share * len(lane.previous) / len(text)
     lane.previous = text
-    tally.add_request(point.tokens, request_tokens(request), point.budget, share)
+    tally.add_request(point.tokens, request_tokens(request), point.budget, share, cached)
     tally.orphans += count_orphans(request)
     tally.illegal += bool(lane.scale.format.problems(_to_provider(request)))
     if point.above:

@@ -8,6 +8,9 @@ from typing import Any
 from pagein.evaluation.needs import Faults, Needs
 from pagein.evaluation.retrieval import Retrieval
 
+CACHED_PRICE = 0.1
+"""Price of a token that a provider's cache has, where any other input token costs 1."""
+
 
 @dataclass(slots=True)
 class NeedCounts:
@@ -83,6 +86,8 @@ class Tally:
     """Tokens of the whole history at each request."""
     tokens: int = 0
     tokens_above: int = 0
+    price_above: float = 0.0
+    """Price of the input tokens of these requests: what the request before began with counts a tenth."""
     highest: int = 0
     shares: list[float] = field(default_factory=list)
     shares_above: list[float] = field(default_factory=list)
@@ -93,8 +98,8 @@ class Tally:
     """Handles of everything out of the view."""
     retrieval: Retrieval | None = None
 
-    def add_request(self, history: int, tokens: int, budget: int, share: float | None) -> None:
-        """Add a request; ``share`` of the previous request is its prefix."""
+    def add_request(self, history: int, tokens: int, budget: int, share: float | None, cached: float = 0.0) -> None:
+        """Add a request; ``share`` of the previous request is its prefix, and ``cached`` of its own text."""
         self.requests += 1
         self.tokens_without += history
         self.tokens += tokens
@@ -105,6 +110,7 @@ class Tally:
         if history > budget:
             self.above += 1
             self.tokens_above += tokens
+            self.price_above += tokens * (1 - (1 - CACHED_PRICE) * cached)
             if share is not None:
                 self.shares_above.append(share)
 
@@ -117,7 +123,7 @@ class Tally:
         """Add another run's tally; ``where`` names the run in its errors."""
         for name in ("runs", "requests", "above", "over", "orphans", "illegal", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("tokens_without", "tokens", "tokens_above"):
+        for name in ("tokens_without", "tokens", "tokens_above", "price_above"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.highest = max(self.highest, other.highest)
         self.raised += tuple(f"{where}: {error}" if where else error for error in other.raised)
@@ -157,6 +163,7 @@ class Tally:
             "tokens_without": self.tokens_without,
             "tokens": self.tokens,
             "tokens_a_request_above": _rate(self.tokens_above, self.above),
+            "price_a_request_above": _rate(self.price_above, self.above),
             "highest": self.highest,
             "over_budget": self.over,
             "orphans": self.orphans,

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pagein.context.compaction.base import Policy
 from pagein.context.ledger.block import with_ledger
-from pagein.context.page_in import REFRESH_ACTIONS, PageIn, SearchShare, VisibleContentCache
+from pagein.context.page_in import PageIn, VisibleContentCache
 from pagein.context.view.fold import Fold
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import PageinError
 from pagein.events.callbacks import CallbackRegistry, NearLimit
 from pagein.events.entries import Compaction, Erased, Observed
 from pagein.events.protocol import body_fingerprints, erased_fingerprint
-from pagein.events.steps import ActionStep, MemoryStep, Observation, TaskStep, Usage, as_text
+from pagein.events.steps import ActionStep, MemoryStep, Observation, Usage, as_text
 from pagein.log.base import Entry
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.budget import RequestRoom
 from pagein.tokens.calibration import Calibration
+from pagein.tokens.prices import Prices
 
 if TYPE_CHECKING:
     from pagein.facts.placement import PlacedBlock
@@ -249,53 +250,55 @@ class UsageState:
 
 
 @dataclass(frozen=True, slots=True)
-class RenderedPageIn:
-    """The page-in as a view at ``head`` showed it in ``room`` tokens; ``entry`` is None where nothing had room."""
+class PageInOccasion:
+    """The occasion of a page-in, by position: the last compaction, the newest user message, and the newest action that
+    names something out of view. -1 for none.
 
-    head: int
-    room: int
-    entry: ViewEntry | None
+    Nothing is looked for until there is another.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class PageInCache:
-    """The last page-in found: at which head, and after how many compactions."""
-
-    head: int
-    compactions: int
-    page_in: PageIn
-    rendered: RenderedPageIn | None = None
-
-    def is_old(self, view: View, compactions: int) -> bool:
-        """True where something left the view since, the user spoke, or a few actions went by."""
-        if compactions != self.compactions:
-            return True
-        items = [entry.item for entry in view.run[-2 * REFRESH_ACTIONS :] if entry.first >= self.head]
-        actions = sum(isinstance(item, ActionStep) for item in items)
-        return actions >= REFRESH_ACTIONS or any(isinstance(item, TaskStep) for item in items)
+    compaction: int = -1
+    user: int = -1
+    fault: int = -1
 
 
 @dataclass(slots=True)
 class PageInState:
-    """The share of the limit that a page-in may have (0: none), and the last page-in."""
+    """The share of the limit that page-ins may have (0: none), and those that the view shows."""
 
     share: float = 0.0
-    cache: PageInCache | None = None
-    shown: PageInCache | None = None
-    """The one that the last view showed."""
-    search_share: SearchShare = field(default_factory=SearchShare)
-    """How much of a page-in the search index finds."""
+    prices: Prices = field(default_factory=Prices)
+    shown: tuple[PageIn, ...] = ()
+    """The page-ins since the last compaction, where they were first shown."""
+    in_last_view: tuple[PageIn, ...] = ()
+    """Those of the last view: another than ``shown`` where it had less room than the others."""
+    occasion: PageInOccasion | None = None
+    """The last occasion on which something was looked for."""
     visible: VisibleContentCache = field(default_factory=VisibleContentCache)
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the page-ins that the view shows."""
+        return sum(page_in.entry.tokens for page_in in self.shown)
 
     def is_due(self, view: View) -> bool:
         """True if something left the view, or it is full enough to index entries ahead of need."""
         is_filling = view.tokens > view.limit * AHEAD_OF_NEED_SHARE
         return self.share > 0 and (is_filling or view.has_replaced_entries)
 
+    def begin(self, occasion: PageInOccasion) -> bool:
+        """Begin to look for a page-in on an occasion; False where it is not new."""
+        last, self.occasion = self.occasion, occasion
+        return last != occasion
+
+    def end_with(self, compaction: int) -> None:
+        """Drop the page-ins if this last compaction came after them."""
+        if self.occasion is None or self.occasion.compaction != compaction:
+            self.shown = ()
+
     def clear(self) -> None:
         """Drop everything found in the run."""
-        self.cache = self.shown = None
-        self.search_share, self.visible = SearchShare(), VisibleContentCache()
+        self.shown, self.in_last_view, self.occasion, self.visible = (), (), None, VisibleContentCache()
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,7 +476,7 @@ class RunState:
                 recent_rooms=self.usage.recent_rooms,
             ),
             TranscriptState(repairs=self.transcript.repairs),
-            PageInState(self.page_in.share),
+            PageInState(self.page_in.share, self.page_in.prices),
             FactsBlockState(self.facts_block.is_on, self.facts_block.placement),
             SummaryState(self.summaries.summarizer),
             problems=Problems(self.problems.messages),

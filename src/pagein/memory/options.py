@@ -23,6 +23,7 @@ from pagein.memory.checkpoints import AutoCheckpoint
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.calibration import Calibration
 from pagein.tokens.encodings import Encoding
+from pagein.tokens.prices import Prices, prices_named
 
 if TYPE_CHECKING:
     from pagein.models import AsyncModel, Model
@@ -51,7 +52,8 @@ class Options(TypedDict, total=False):
     object of ``pagein.models``, a LangChain chat model or a callable also writes the summaries. ``summarizer``:
     another model that writes them, or its name as ``openai:gpt-4o-mini``. ``prompts``: a folder or a mapping of
     prompts instead of the library's. ``page_in``: the share of the budget for what left the view and is likely needed
-    again, 0 to 0.5; 0 turns it off. ``embedder``: an ``Embedder`` for search by meaning, or a name as ``minilm``;
+    again, 0 to 0.5; 0 turns it off. ``prices``: the provider's, a ``Prices`` or a name of ``pagein.tokens.prices``: what is
+    shown again must be worth them. ``embedder``: an ``Embedder`` for search by meaning, or a name as ``minilm``;
     without one search is by words. ``user``, ``project``, ``task``: the owners whose facts are extracted and shown;
     ``facts``: their ``Settings``, True, or False for none. ``counter``: a counter instead of the model's own.
     ``format``: the default format of ``to_messages``. ``checkpoints``: automatic ones, an ``AutoCheckpoint``; none by
@@ -69,6 +71,7 @@ class Options(TypedDict, total=False):
     summarizer: Any
     prompts: str | os.PathLike[str] | Mapping[str, str] | None
     page_in: float
+    prices: Prices | str
     embedder: Any
     user: str | None
     project: str | None
@@ -137,6 +140,7 @@ def check_options(options: Options) -> None:
     if not is_number(share) or not 0 <= share <= PAGE_IN_MAX_SHARE:
         raise ConfigurationError(f"page_in is a share of the budget from 0 to {PAGE_IN_MAX_SHARE}, not {share!r}")
     _check_spend(options.get("spend", SPEND_SHARE))
+    prices_named(options.get("prices", "default"))
     if not callable(options.get("clock", time.time)):
         raise ConfigurationError(f"clock gives seconds since the epoch when called, not {options['clock']!r}")
     if not isinstance(options.get("checkpoints", AutoCheckpoint()), AutoCheckpoint):
@@ -185,7 +189,7 @@ def build_state(options: Options) -> tuple[RunState, AnyModel | None]:
         _check_callbacks(options.get("callbacks")),
         FoldedLog(Fold(counter)),
         UsageState(budget if isinstance(budget, Budget) else Budget(budget), Calibration(exact=counter.margin == 0)),
-        page_in=PageInState(options.get("page_in", PAGE_IN_SHARE)),
+        page_in=PageInState(options.get("page_in", PAGE_IN_SHARE), prices_named(options.get("prices", "default"))),
         summaries=SummaryState(None if summary_model is None else _build_summarizer(summary_model, options)),
         writers=None if summary_model is None else _open_accounts(options),
     )

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from pagein.context.page_in import NAMED
 from pagein.context.page_in_sources import BlockSource
 from pagein.context.view.layout import ContextBlock
 from pagein.context.view.view import View, ViewEntry
@@ -24,7 +23,8 @@ from pagein.memory.options import check_usage
 from pagein.tokens import Budget
 
 if TYPE_CHECKING:
-    from pagein.memory._state import PageInCache, ShownFacts
+    from pagein.context.page_in import PageIn
+    from pagein.memory._state import ShownFacts
 
 NOTE_MAX_CHARACTERS = 80
 """Characters of an outcome, of a note, and of its name."""
@@ -145,7 +145,7 @@ class RequestRecord:
     broke: str = ""
     broke_why: str = ""
     filter: RequestFilter = NO_FILTER
-    page_in: PageInRecord | None = None
+    page_ins: tuple[PageInRecord, ...] = ()
     facts: tuple[FactsRecord, ...] = ()
     owners: Mapping[str, str] = field(default_factory=dict)
     """The names of the owners of the facts: the user, the project, the task."""
@@ -166,12 +166,13 @@ _BRIEF_FIELDS = _FIELDS - {"page_in", "facts", "plan", "filter", "owners"}
 def encode_record(record: RequestRecord) -> bytes:
     """Encode a record as the body of its row, at most ``REQUEST_MAX_BYTES``: the names of a long page-in give way first."""
     body = _encode(record)
-    if len(body) > REQUEST_MAX_BYTES and record.page_in is not None:
-        body = _encode(replace(record, page_in=replace(record.page_in, names=(), is_complete=False)))
+    if len(body) > REQUEST_MAX_BYTES and record.page_ins:
+        unnamed = (replace(page_in, names=(), is_complete=False) for page_in in record.page_ins)
+        body = _encode(replace(record, page_ins=tuple(unnamed)))
         if len(body) > REQUEST_MAX_BYTES:
-            body = _encode(replace(record, page_in=PageInRecord(record.page_in.head, is_complete=False)))
+            body = _encode(replace(record, page_ins=(PageInRecord(record.page_ins[0].head, is_complete=False),)))
     if len(body) > REQUEST_MAX_BYTES:
-        body = _encode(replace(record, facts=(), owners={}, page_in=None, notes={}, digest=""))
+        body = _encode(replace(record, facts=(), owners={}, page_ins=(), notes={}, digest=""))
     return body
 
 
@@ -183,9 +184,10 @@ def _encode(record: RequestRecord) -> bytes:
             values[each.name] = value
     if record.filter != NO_FILTER:
         values["filter"] = asdict(record.filter)
-    if record.page_in is not None:
-        page_in = record.page_in
-        values["page_in"] = [page_in.head, page_in.blocks, page_in.names, page_in.is_complete]
+    if record.page_ins:
+        values["page_ins"] = [
+            [page_in.head, page_in.blocks, page_in.names, page_in.is_complete] for page_in in record.page_ins
+        ]
     if record.facts:
         values["facts"] = [[block.position, block.ids, block.is_later] for block in record.facts]
     if record.plan is not None:
@@ -203,13 +205,8 @@ def decode_record(row: RequestRow, *, is_brief: bool = False) -> RequestRecord |
         values = {name: value for name, value in values.items() if name in known}
         if "filter" in values:
             values["filter"] = RequestFilter(**values["filter"])
-        if "page_in" in values:
-            head, blocks, names, is_complete = values["page_in"]
-            sources = tuple(
-                BlockSource(kind, position, part, None if lines is None else tuple(lines), of)
-                for kind, position, part, lines, of in blocks
-            )
-            values["page_in"] = PageInRecord(head, sources, tuple(names), is_complete)
+        if "page_ins" in values:
+            values["page_ins"] = tuple(_decode_page_in(*page_in) for page_in in values["page_ins"])
         if "facts" in values:
             values["facts"] = tuple(
                 FactsRecord(position, tuple((id, disputed) for id, disputed in ids), later)
@@ -222,6 +219,14 @@ def decode_record(row: RequestRow, *, is_brief: bool = False) -> RequestRecord |
         return RequestRecord(**values | {"number": row.number, "head": row.head, "at": row.at})
     except (ValueError, TypeError, KeyError, AttributeError, PageinError):
         return None
+
+
+def _decode_page_in(head: int, blocks: list[list[Any]], names: list[int], is_complete: bool) -> PageInRecord:
+    sources = tuple(
+        BlockSource(kind, position, part, None if lines is None else tuple(lines), of)
+        for kind, position, part, lines, of in blocks
+    )
+    return PageInRecord(head, sources, tuple(names), is_complete)
 
 
 def with_outcome(
@@ -354,33 +359,20 @@ def tokens_by_tier(view: View) -> dict[str, int]:
     return tiers | ({"request": rest} if rest else {})
 
 
-def page_in_record(view: View, cache: PageInCache | None) -> PageInRecord | None:
-    """The record of the page-in behind a view; None where it has none."""
-    item = next((entry.item for entry in view.tail if entry.tier == "recalled"), None)
-    if not isinstance(item, ContextBlock):
-        return None
-    if cache is None:
-        return PageInRecord(view.head, is_complete=False)
-    page_in, text = cache.page_in, item.text
-    _, *lines = text.split("\n")
-    names_line = next((line for line in lines if line.startswith(NAMED)), "")
-    numbers: tuple[int, ...] = ()
-    is_complete = len(page_in.sources) == len(page_in.blocks)
-    if names_line and page_in.index is not None:
-        index = page_in.index
-        by_name = dict(zip(index.chances, index.numbers, strict=False))
-        named = [by_name.get(name, -1) for name in names_line.removeprefix(NAMED).split(" ")]
-        is_complete = is_complete and -1 not in named
-        numbers = tuple(named)
-    shown = _count_shown(page_in.blocks, text)
-    sources = page_in.sources[:shown]
-    is_complete = is_complete and all(source.lines is not None for source in sources)
-    return PageInRecord(cache.head, sources, numbers, is_complete)
-
-
-def _count_shown(blocks: Sequence[str], text: str) -> int:
-    """Count the blocks that stand in the text: the last ones are dropped first."""
-    return next((count for count in range(len(blocks), 0, -1) if f"\n{blocks[count - 1]}" in text), 0)
+def page_in_records(view: View, shown: Sequence[PageIn]) -> tuple[PageInRecord, ...]:
+    """The records of the page-ins that a view shows."""
+    known = {id(page_in.entry): page_in for page_in in shown}
+    records: list[PageInRecord] = []
+    for entry in view.tail:
+        if entry.tier != "recalled":
+            continue
+        page_in = known.get(id(entry))
+        if page_in is None:
+            records.append(PageInRecord(entry.first, is_complete=False))
+        else:
+            is_complete = all(source.lines is not None for source in page_in.sources)
+            records.append(PageInRecord(entry.first, page_in.sources, page_in.names, is_complete))
+    return tuple(records)
 
 
 def facts_records(view: View, shown: ShownFacts) -> tuple[FactsRecord, ...]:

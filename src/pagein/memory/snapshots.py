@@ -16,16 +16,15 @@ from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from pagein.context.ledger.block import LedgerBlock
-from pagein.context.page_in import NameIndex, PageIn, SearchShare, restore_entry
+from pagein.context.page_in import PageIn, restore_entry
 from pagein.context.page_in_sources import BlockKind, BlockSource
 from pagein.context.view.fold import Fold, delta_decode, delta_encode
 from pagein.context.view.layout import CONTINUE, EARLIER, ContextBlock
-from pagein.context.view.view import ViewEntry
 from pagein.errors import FormatError, LogUnreadable
-from pagein.memory._state import FoldedLog, PageInCache, PageInState, RenderedPageIn
+from pagein.memory._state import FoldedLog, PageInOccasion, PageInState
 from pagein.tokens import TokenCounter
 
-VERSION = 6
+VERSION = 7
 """Raised with every change to what a fold derives, or to how it is encoded."""
 
 _FINGERPRINT_BYTES = 17
@@ -37,11 +36,11 @@ RESTORE_ERRORS = (ValueError, KeyError, TypeError, IndexError, AttributeError, z
 
 @dataclass(frozen=True, slots=True)
 class RestoredSnapshot:
-    """The folded log and the last page-in that a snapshot held."""
+    """The folded log and the page-ins that a snapshot held."""
 
     log: FoldedLog
-    cache: PageInCache | None
-    search_share: SearchShare
+    occasion: PageInOccasion | None
+    page_ins: tuple[PageIn, ...]
 
 
 def snapshot_key(counter: TokenCounter) -> str:
@@ -64,7 +63,7 @@ def counter_key(counter: TokenCounter) -> str:
 
 
 def encode_snapshot(log: FoldedLog, page_in: PageInState) -> bytes:
-    """Encode a folded log and its last page-in as the body of a snapshot."""
+    """Encode a folded log and its page-ins as the body of a snapshot."""
     from pagein.summaries.records import encode_record  # noqa: PLC0415 - loads where a snapshot is made
 
     value = {
@@ -73,8 +72,10 @@ def encode_snapshot(log: FoldedLog, page_in: PageInState) -> bytes:
         "heard_at": delta_encode(log.fingerprint_positions),
         "recorded": [[record.first, encode_record(record)] for record in log.summaries],
         "ends": log.fold.counter.cached_counts((CONTINUE, EARLIER)),
-        "part": [page_in.search_share.share, sorted(page_in.search_share.showed), page_in.search_share.actions],
-        "tail": None if page_in.cache is None else _encode_cache(page_in.cache),
+        "occasion": None
+        if page_in.occasion is None
+        else [page_in.occasion.compaction, page_in.occasion.user, page_in.occasion.fault],
+        "page_ins": [_encode_page_in(shown) for shown in page_in.shown],
         "blocks": [[keys, tokens, *block] for (keys, tokens), block in log.fold.ledger_blocks.items()],
     }
     return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 1)
@@ -104,51 +105,20 @@ def restore(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int
     fingerprints = [data[at : at + _FINGERPRINT_BYTES] for at in starts]
     records = [decode_record(first, text) for first, text in value["recorded"]]
     log = FoldedLog(fold, fingerprints, list(delta_decode(value["heard_at"])), records)
-    share, showed, actions = value["part"]
-    cache = None if value["tail"] is None else _decode_cache(value["tail"])
-    return RestoredSnapshot(log, cache, SearchShare(share, frozenset(showed), actions))
+    occasion = None if value["occasion"] is None else PageInOccasion(*value["occasion"])
+    return RestoredSnapshot(log, occasion, tuple(_decode_page_in(*page_in) for page_in in value["page_ins"]))
 
 
-def _encode_cache(cache: PageInCache) -> dict[str, Any]:
-    page_in, rendered = cache.page_in, cache.rendered
-    index, entry = page_in.index, None if rendered is None else rendered.entry
-    return {
-        "at": [cache.head, cache.compactions],
-        "paged": [
-            page_in.blocks,
-            page_in.costs,
-            sorted(page_in.new_names),
-            page_in.names_tokens,
-            page_in.turns,
-            page_in.sources,
-        ],
-        "index": None if index is None else [dict(index.chances), index.beside, index.numbers],
-        "stood": None if rendered is None else [rendered.head, rendered.room],
-        "shown": None if entry is None else [_block_text(entry), entry.tokens],
-    }
-
-
-def _block_text(entry: ViewEntry) -> str:
+def _encode_page_in(page_in: PageIn) -> list[Any]:
+    entry = page_in.entry
     if not isinstance(entry.item, ContextBlock):
         raise TypeError(f"a page-in is a ContextBlock, not {entry.item!r}")
-    return entry.item.text
+    return [entry.item.text, entry.first, entry.tokens, page_in.sources, page_in.names]
 
 
-def _decode_cache(value: Mapping[str, Any]) -> PageInCache:
-    blocks, costs, new_names, names_tokens, turns, sources = value["paged"]
-    index, place, entry = value["index"], value["stood"], value["shown"]
-    if index is not None:
-        index = NameIndex(index[0], tuple(map(tuple, index[1])), tuple(index[2]))
-    rendered = None
-    if place is not None:
-        head, room = place
-        rendered = RenderedPageIn(head, room, None if entry is None else restore_entry(entry[0], head, entry[1]))
-    page_in = PageIn(
-        tuple(blocks), tuple(costs), frozenset(new_names), index, names_tokens, tuple(turns),
-        tuple(_decode_source(*source) for source in sources),
-    )  # fmt: skip
-    head, compactions = value["at"]
-    return PageInCache(head, compactions, page_in, rendered)
+def _decode_page_in(text: str, head: int, tokens: int, sources: list[list[Any]], names: list[int]) -> PageIn:
+    entry = restore_entry(text, head, tokens)
+    return PageIn(entry, tuple(_decode_source(*source) for source in sources), tuple(names))
 
 
 def _decode_source(kind: BlockKind, position: int, part: int, lines: list[int] | None, of: int) -> BlockSource:

@@ -61,8 +61,9 @@ def passages(entry: Entry, own: Collection[tuple[int, int]] = ()) -> Iterator[Pa
     Results of recall are left out: they repeat text that is indexed already.
     """
     for position, part, role, text in _texts(entry, own):
-        for start, span in spans(text):
-            yield Passage(position, part, role, entry.at, span, start, len(span) == len(text))
+        storable = text.encode("utf-8", "replace").decode()  # lone surrogates are in no store
+        for start, span in spans(storable):
+            yield Passage(position, part, role, entry.at, span, start, len(span) == len(storable))
 
 
 def own_calls(entry: Entry, tools: Collection[str]) -> Iterator[tuple[int, int]]:

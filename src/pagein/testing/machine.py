@@ -309,8 +309,7 @@ class MemoryMachine(ErasingMachine):
 
     def _write_as_rival(self, memory: AgentMemory, operation: str) -> None:
         """Write with another handle on the same log, and update the oracle."""
-        if operation == "pin":
-            memory.pin("another's pin")
+        if operation == "pin" and self._pin(memory, "another's pin"):
             self.oracle.pin("another's pin")
         elif operation == "undo" and self.oracle.compactions:
             memory.undo()
@@ -320,16 +319,27 @@ class MemoryMachine(ErasingMachine):
             memory.record(TaskStep("another's words"))
             self.transcript = None
 
+    @staticmethod
+    def _pin(memory: AgentMemory, text: str) -> bool:
+        """Pin a text; False where no view would fit with it."""
+        try:
+            memory.pin(text)
+        except OverBudget as error:
+            assert error.refused, "a pin that is not refused raised OverBudget"
+            return False
+        return True
+
     def _resync(self) -> None:
         """Check that after a conflict the next try works without reopening anything."""
         self._last_request = None
         if self._state()[1] != self._open_another().report():
             self.transcript = None
+            step = TaskStep("after the conflict")
             try:
-                self.memory.pin("after the conflict")
+                self.memory.record(step)
             except Conflict:
-                self.memory.pin("after the conflict")
-            self.oracle.pin("after the conflict")
+                self.memory.record(step)
+            self.oracle = self.oracle.after([step])
         else:
             self.transcript = None
         self._collect_compactions()

@@ -212,6 +212,11 @@ def is_ledger(message: Message) -> bool:
     return as_text(message.content).startswith('<memory kind="ledger">')
 
 
+def is_page_in(message: Message) -> bool:
+    """Return True for a page-in."""
+    return as_text(message.content).startswith('<memory kind="recalled">')
+
+
 def ledger_lines(messages: Iterable[Message]) -> frozenset[str]:
     """Return the lines of the ledger's block in a request."""
     return frozenset(
@@ -222,8 +227,10 @@ def ledger_lines(messages: Iterable[Message]) -> frozenset[str]:
 def settled_prefix(view: View) -> tuple[Message, ...]:
     """Return the messages that later requests must begin with: all before the first open call, without the closing line."""
     settled: list[Message] = []
-    for entry in view.entries:
+    for entry in view.request_entries:
         item = entry.item
+        if entry.tier in ("facts", "ledger"):
+            continue
         if isinstance(item, ActionStep) and (
             len(item.observations) < len(item.tool_calls) or None in item.observations
         ):
@@ -240,8 +247,10 @@ def check_prefix(earlier: Sequence[Message], later: Sequence[Message]) -> None:
     """Check that the later request begins with the whole earlier one.
 
     A ledger block that lost a line may differ: a statement was replaced, or there is no room for it any more. A block
-    may come where there was none. It gains no line.
+    may come where there was none. It gains no line. A page-in may leave, as where the user's words need its room.
     """
+    if tuple(earlier) != tuple(later[: len(earlier)]):
+        earlier, later = ([message for message in messages if not is_page_in(message)] for messages in (earlier, later))
     before, after = ledger_lines(earlier), ledger_lines(later)
     if before - after or not before:
         earlier, later = ([message for message in messages if not is_ledger(message)] for messages in (earlier, later))

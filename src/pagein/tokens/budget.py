@@ -22,8 +22,8 @@ class Budget:
     """Tokens the view may use: the model's window less reserves for its output, the tools and a margin.
 
     ``Budget(80_000)`` is 80,000 tokens of rendered messages. ``high`` and ``low`` are shares of the limit: a view above
-    the high mark is compacted to the low mark, so that the prompt's prefix changes seldom. The default of ``low``
-    depends on the size, see ``low_share``. Above ``soft``, by default half way between the two, a model begins to write
+    the high mark is compacted to the low mark, so that the prompt's prefix changes seldom. A lower ``low`` costs less and
+    forgets more. Its default depends on the size and the policy, see ``low_share``. Above ``soft``, by default half way between the two, a model begins to write
     the summary of the steps that will be removed at the high mark.
 
     Raises BudgetError when nothing is left for the view.

@@ -63,7 +63,9 @@ def stretches(view: View, stop: int) -> Iterator[tuple[ViewEntry, ...]]:
 
 def covered_range(view: View, stretch: tuple[ViewEntry, ...]) -> tuple[int, int]:
     """Return the positions ``[first, last)`` that a summary of these entries covers, up to the next entry."""
-    after = next((entry.first for entry in view.run if entry.first > stretch[-1].first), view.head)
+    # A summary that stands at the end keeps its range: behind it are only entries of the library's own.
+    end = stretch[0].last if is_summary(stretch) else view.head
+    after = next((entry.first for entry in view.run if entry.first > stretch[-1].first), end)
     return stretch[0].first, after
 
 

@@ -127,18 +127,20 @@ class GreedySelection:
     name_worths: dict[str, float]
     lines: Mapping[str, TrackedLine]
     line_worths: Mapping[str, float]
+    min_rate: float = 0.0
+    alone: float = NAME_ALONE_SHARE
     heap: list[Offer] = field(default_factory=list)
 
     def offer_all(self, lines: Iterable[str], names: Iterable[tuple[int, str]]) -> None:
-        """Put lines and names on the heap by their worth per token; those worth nothing are left out."""
+        """Put lines and names on the heap by their worth per token; those worth too little are left out."""
         rate, tracked = self.rate, self.lines
         for key in lines:
             gain = rate(key, True)
-            if gain > 0:
+            if gain > self.min_rate:
                 self.heap.append((-gain, tracked[key].order, True, key))
         for order, name in names:
             gain = rate(name, False)
-            if gain > 0:
+            if gain > self.min_rate:
                 self.heap.append((-gain, order, False, name))
         heapq.heapify(self.heap)
 
@@ -146,7 +148,7 @@ class GreedySelection:
         """Return the expected needs met per token by a line or a name."""
         worth = self.name_worths.get
         if not is_line:
-            return worth(key, 0.0) / ((1.5 + len(key) / 3.5) / NAME_ALONE_SHARE)
+            return worth(key, 0.0) / ((1.5 + len(key) / 3.5) / self.alone)
         line, gain = self.lines[key], self.line_worths[key]
         for name in line.names:
             gain += worth(name, 0.0)
@@ -158,12 +160,12 @@ class GreedySelection:
         while heap and self.tokens_left > MIN_TOKENS_LEFT and misfits < MAX_MISFITS:
             offered, order, is_line, key = heap[0]
             rate = self.rate(key, is_line)
-            if 0 < rate < -offered * 0.999:
+            if self.min_rate < rate < -offered * 0.999:
                 # A selected candidate covers part of its worth: put it back at its new rate.
                 heapq.heapreplace(heap, (-rate, order, is_line, key))
                 continue
             heapq.heappop(heap)
-            if rate <= 0:
+            if rate <= self.min_rate:
                 continue
             text, names = (self.lines[key].text, self.lines[key].names) if is_line else (key, (key,))
             cost = self.counter.text(text) + 2
@@ -183,7 +185,7 @@ class GreedySelection:
             if candidate.is_line:
                 self.name_worths.pop(name, None)
             else:
-                self.name_worths[name] *= 1 - NAME_ALONE_SHARE
+                self.name_worths[name] *= 1 - self.alone
 
     def reserve(self, newest: Iterable[tuple[str, TrackedLine]], tokens: int) -> Iterator[ExtractCandidate]:
         """Yield the short lines among these, in order, until ``tokens`` are spent."""
@@ -207,24 +209,35 @@ def select_lines(
     visible: Iterable[str] | VisibleContent,
     within: tuple[int, int] | None = None,
     line_worth: float = 0.38,
+    worth: float = 0.0,
+    alone: float = NAME_ALONE_SHARE,
 ) -> Extract:
     """Select the lines and identifiers of the run that are not visible, in at most ``tokens`` tokens.
 
-    ``within`` limits it to lines last seen at positions ``[first, last)``, and to the identifiers in them.
+    ``within`` limits it to lines last seen at positions ``[first, last)``, and to the identifiers in them. With ``worth``
+    only what meets as many expected needs per token is selected, and no share is reserved. ``alone`` is the worth of an
+    identifier alone, relative to one in a line.
     """
     if not isinstance(visible, VisibleContent):
         visible = VisibleContent.parse(visible, tracker.parser, tracker.lines)
     name_worths = {
-        name: chance * (1 - NAME_ALONE_SHARE) if name in visible.names else chance
+        name: chance * (1 - alone) if name in visible.names else chance
         for name, chance in tracker.name_chances().items()
         if name not in visible.names_with_context
     }
     lines = dict(_hidden_lines(tracker.lines, visible.lines, within))
     selection = GreedySelection(
-        counter, tokens, int(tokens * NAMES_MAX_SHARE), name_worths, lines, tracker.line_worths(line_worth)
+        counter,
+        tokens,
+        int(tokens * NAMES_MAX_SHARE),
+        name_worths,
+        lines,
+        tracker.line_worths(line_worth),
+        worth,
+        alone,
     )
     old_actions = _hidden_lines(tracker.old_actions, visible.lines, within)
-    reserved = tuple(_reserve_shares(selection, old_actions, tokens, requests=within is not None))
+    reserved = () if worth else tuple(_reserve_shares(selection, old_actions, tokens, requests=within is not None))
     reserved_keys = {candidate.key for candidate in reserved}
     names = _offered_names(tracker, name_worths, visible.names)
     if within is not None:

@@ -27,6 +27,7 @@ from pagein.models.openai_chat import OpenAIModel
 from pagein.models.retrying import Breaker, RetryPolicy
 from pagein.models.spending import Price, Spending
 from pagein.tokens import Budget
+from pagein.tokens.prices import PRICES
 
 Value = int | float | bool | str | tuple[str, ...] | dict[str, Any]
 
@@ -42,6 +43,7 @@ _MEMORY: Mapping[str, tuple[Any, Any]] = {
     "model": (Annotated[str, Constraint(form="the name of a model", pattern=_NAME), "The run's model, for counting tokens. Without it: o200k_base."], None),
     "prompts": (Annotated[str, Constraint(form="the path of a folder", pattern=_NAME, kind="path"), "Folder of your own prompts, relative to the file."], None),
     "page_in": (Annotated[float, Constraint(most=PAGE_IN_MAX_SHARE), "Share of the budget for steps that are inserted again automatically. 0: off."], PAGE_IN_SHARE),
+    "prices": (Annotated[str, Constraint(choices=tuple(PRICES)), "Prices of the provider's tokens: what is worth showing depends on them. none: without a prompt cache."], "default"),
     "embedder": (Annotated[str, Constraint(form="none, auto, minilm or openai:MODEL, optionally followed by @URL#DIMENSION", pattern=r"none|auto|minilm|openai:\S+", guarded="@"), "Embedder for search by meaning. none: search by words."], "none"),
     "user": (Annotated[str, _OWNER, "User whose facts are read and shown."], None),
     "project": (Annotated[str, _OWNER, "Project of the user whose facts are read and shown too."], None),

@@ -44,7 +44,7 @@ def load(run: RunState, log: Log | None = None) -> Flow[None]:
         run.restart_from((yield from fold_from_start(run, log)))
     else:
         run.restart_from(restored.log)
-        run.page_in.cache, run.page_in.search_share = restored.cache, restored.search_share
+        run.page_in.occasion, run.page_in.shown = restored.occasion, restored.page_ins
     run.snapshot.position, run.snapshot.dropped = position, dropped
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pagein.context.compaction.base import newest_user_position
 from pagein.context.page_in import (
     FRAME_TOKENS,
     MAX_HITS,
@@ -12,21 +12,23 @@ from pagein.context.page_in import (
     REPLACED,
     TURN_HITS,
     PageIn,
+    SourcedBlock,
     available_tokens,
     build_page_in,
     build_query,
     build_question,
     choose_turns,
-    render_page_in,
+    find_fault,
+    is_user_turn,
+    min_worth,
     source_of_hit,
     talk_room,
 )
-from pagein.context.page_in_sources import BlockSource
 from pagein.context.talk import speech_share
 from pagein.context.view.view import View
 from pagein.events.steps import ActionStep
 from pagein.memory._effects import Flow, IndexEntries, Recall
-from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, PageInCache, RenderedPageIn, RunState
+from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, PageInOccasion, PageInState, RunState
 from pagein.memory.operations.history import expand
 
 if TYPE_CHECKING:
@@ -34,29 +36,41 @@ if TYPE_CHECKING:
 
 
 def add_page_in(run: RunState, view: View) -> Flow[View]:
-    """Add the page-in to a view that something left; index entries ahead of need while nothing did.
+    """Add the page-ins to a view that something left; index entries ahead of need while nothing did.
 
-    The view stays the same if nothing matches, or nothing has room.
+    A new one is looked for behind a compaction and a new user message. It stays where it is until the next compaction.
     """
+    state = run.page_in
     if not view.has_replaced_entries:
         with run.problems.guard("nothing is indexed ahead of need"):
             yield from IndexEntries(AHEAD_OF_NEED_PER_TURN)
         return view
-    room = available_tokens(view, run.page_in.share)
-    if room < PAGE_IN_MIN_TOKENS:
-        return view
-    cache = run.page_in.cache
-    if cache is None or cache.is_old(view, len(run.fold.compactions)):
-        cache = run.page_in.cache = yield from _find_page_in(run, view, room)
-    rendered = cache.rendered
-    if rendered is None or (rendered.head, rendered.room) != (view.head, room):
-        entry = render_page_in(cache.page_in, view, room, cache.head, run.page_in.visible)
-        rendered = RenderedPageIn(view.head, room, entry)
-        run.page_in.cache = replace(cache, rendered=rendered)
-    if rendered.entry is None:
-        return view
-    with_page_in = view.with_tail((*view.tail, rendered.entry))
-    return with_page_in if with_page_in.tokens <= with_page_in.limit else view
+    compaction = run.fold.compactions[-1] if run.fold.compactions else -1
+    state.end_with(compaction)
+    shown = _with_page_ins(state, view)
+    fault = find_fault(shown, state.visible)
+    standing = -1 if state.occasion is None else state.occasion.fault
+    occasion = PageInOccasion(compaction, newest_user_position(view), fault if fault >= 0 else standing)
+    is_new = state.begin(occasion)
+    if shown.tokens > view.limit:
+        state.shown, shown = (), view
+    if not is_new:
+        return shown
+    if is_user_turn(view) and (talk_room(view, state.share) or state.tokens > view.limit * state.share / 2):
+        state.shown, shown = (), view  # the user's words come first
+    room = available_tokens(shown, state.share, state.tokens)
+    page_in = None if room < PAGE_IN_MIN_TOKENS else (yield from _find_page_in(run, shown, room, is_fault=fault >= 0))
+    if page_in is None:
+        return shown
+    with_page_in = shown.with_tail((*shown.tail, page_in.entry))
+    if with_page_in.tokens > view.limit:
+        return shown
+    state.shown = (*state.shown, page_in)
+    return with_page_in
+
+
+def _with_page_ins(state: PageInState, view: View) -> View:
+    return view.with_tail((*view.tail, *(page_in.entry for page_in in state.shown))) if state.shown else view
 
 
 def prepare_page_in(run: RunState) -> Flow[None]:
@@ -67,24 +81,20 @@ def prepare_page_in(run: RunState) -> Flow[None]:
         yield from add_page_in(run, view)
 
 
-def _find_page_in(run: RunState, view: View, room: int) -> Flow[PageInCache]:
-    """Find what is likely needed: lines and names of the run, and hits for its newest words where search has a share."""
-    run.page_in.search_share = run.page_in.search_share.update(view)
+def _find_page_in(run: RunState, view: View, room: int, *, is_fault: bool) -> Flow[PageIn | None]:
+    """Find what is likely needed: lines and names of the run, and what the search finds for the user's words."""
     if talk_room(view, run.page_in.share) >= PAGE_IN_MIN_TOKENS:
-        return PageInCache(view.head, len(run.fold.compactions), (yield from _find_turns(run, view, room)))
+        return (yield from _find_turns(run, view, room))
     query = build_query(view)
-    search_tokens = run.page_in.search_share.tokens(view, room)
     hits: tuple[Hit, ...] = ()
-    if search_tokens and query:
+    if query and (is_user_turn(view) or is_fault):
         from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
         hits = yield from _search(run, Query(query, MAX_HITS, exclude=view.verbatim_positions))
-    page_in = build_page_in(view, hits, search_tokens, room, query, run.page_in.visible)
-    run.page_in.search_share = replace(run.page_in.search_share, showed=page_in.new_names)
-    return PageInCache(view.head, len(run.fold.compactions), page_in)
+    return build_page_in(view, room, query, run.page_in.visible, worth=min_worth(run.page_in.prices), hits=hits)
 
 
-def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn]:
+def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn | None]:
     """Find whole turns for the user's words; where tools are called, lines and names of the run have the rest."""
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
@@ -104,23 +114,19 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn]:
             texts[hit.handle] = texts.get(hit.handle, hit.text).replace(old, REPLACED)
     calls_tools = any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep))
     most = int(tokens * speech_share(view)) if calls_tools else tokens
-    turns = choose_turns(hits, texts, most, view.counter, query)
-    rest = room - sum(cost for _, _, cost in turns) if calls_tools else 0
-    page_in = build_page_in(view, (), 0, rest, query, run.page_in.visible)
     by_handle = {hit.handle: hit for hit in reversed(hits)}
-    return replace(
-        page_in,
-        sources=(*(_source_of_turn(by_handle, block, texts) for _, block, _ in turns), *page_in.sources),
-        blocks=(*(block for _, block, _ in turns), *page_in.blocks),
-        costs=(*(cost for _, _, cost in turns), *page_in.costs),
-        turns=tuple(position for position, _, _ in turns),
+    turns = tuple(
+        _sourced_turn(by_handle, block, texts) for _, block, _ in choose_turns(hits, texts, most, view.counter, query)
     )
+    return build_page_in(
+        view, room, query, run.page_in.visible,
+        worth=min_worth(run.page_in.prices), turns=turns, only_turns=not calls_tools,
+    )  # fmt: skip
 
 
-def _source_of_turn(hits: dict[str, Hit], block: str, texts: dict[str, str]) -> BlockSource:
+def _sourced_turn(hits: dict[str, Hit], block: str, texts: dict[str, str]) -> SourcedBlock:
     hit = hits[block[1 : block.index("]")]]
-    text = texts.get(hit.handle, hit.text)
-    return source_of_hit(hit, block, text, kind="turn")
+    return SourcedBlock(block, source_of_hit(hit, block, texts.get(hit.handle, hit.text), kind="turn"))
 
 
 def _search(run: RunState, query: Query) -> Flow[tuple[Hit, ...]]:

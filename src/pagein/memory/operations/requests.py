@@ -74,10 +74,10 @@ class _PastRun:
         record, state = self._record, self._state
         tail: list[ViewEntry] = []
         folded = 0
-        if record.page_in is not None:
-            folded = record.page_in.head
-            state.log.apply(self._entries[:folded])
-            tail += yield from self._page_in(record.page_in)
+        for page_in in record.page_ins:
+            state.log.apply(self._entries[folded : page_in.head])
+            folded = page_in.head
+            tail.append((yield from self._page_in(page_in)))
         state.log.apply(self._entries[folded:])
         plan = record.plan
         if plan is not None:
@@ -108,7 +108,7 @@ class _PastRun:
 
     # What came back
 
-    def _page_in(self, record: PageInRecord) -> Flow[list[ViewEntry]]:
+    def _page_in(self, record: PageInRecord) -> Flow[ViewEntry]:
         """The page-in, from the run as it was at the page-in's head."""
         turns: list[tuple[int, str]] = []
         blocks: list[str] = []
@@ -131,8 +131,7 @@ class _PastRun:
             self._missing.append("the page-in")
         in_order = (block for _, block in sorted(turns, key=lambda turn: turn[0]))
         item = ContextBlock("recalled", "\n".join((HEAD, *in_order, *blocks)))
-        head = self._record.head
-        return [make_entry(item, head, head, self._run.counter, tier="recalled", why=WHY)]
+        return make_entry(item, record.head, record.head, self._run.counter, tier="recalled", why=WHY)
 
     def _found_block(self, source: BlockSource, head: int) -> str:
         """A block of search results."""

@@ -1,0 +1,67 @@
+"""What providers charge for the tokens of a request, relative to input that no cache has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated
+
+from pagein._common.validation import Constraint, check_fields
+from pagein.errors import BudgetError, ConfigurationError
+
+MAX_PRICE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The prices of a provider's tokens, where a token of input that no cache has costs 1.
+
+    ``cached`` is the price of a token that the provider's cache has, ``written`` of one that is written to it, ``output``
+    of one of the answer. A cache keeps a prefix of ``minimum`` tokens and more, for ``lifetime`` seconds since its last use.
+    Without a cache ``cached`` is 1. Raises BudgetError for a value out of its range.
+    """
+
+    cached: Annotated[float, Constraint(most=1), "Price of a token that the cache has."] = 0.1
+    written: Annotated[float, Constraint(most=MAX_PRICE), "Price of a token that is written to the cache."] = 1.0
+    output: Annotated[float, Constraint(most=MAX_PRICE), "Price of a token of the answer."] = 5.0
+    minimum: Annotated[int, Constraint(most=1_000_000), "Tokens from which on a prefix is cached."] = 1_024
+    lifetime: Annotated[float, Constraint(most=604_800), "Seconds after which an unused prefix leaves the cache."] = (
+        300.0
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self, BudgetError)
+
+    def price(self, tokens: int, cached: int, output: int = 0) -> float:
+        """Return the price of a request: its tokens, how many of them the request before began with, and its answer's.
+
+        >>> Prices().price(8_000, 6_000)
+        2600.0
+        """
+        cached = cached if cached >= self.minimum else 0
+        return cached * self.cached + (tokens - cached) * self.written + output * self.output
+
+
+PRICES: Mapping[str, Prices] = MappingProxyType(
+    {
+        "default": Prices(),
+        "openai": Prices(output=8.0),
+        "anthropic": Prices(written=1.25),
+        "gemini": Prices(output=8.0, minimum=2_048),
+        "none": Prices(cached=1.0, minimum=0, lifetime=0.0),
+    }
+)
+"""Prices by name, as the providers' price lists had them in November 2026; ``none`` is for a provider without a cache."""
+
+
+def prices_named(prices: Prices | str) -> Prices:
+    """Return the prices of this name, or these. Raises ConfigurationError for an unknown name."""
+    if isinstance(prices, Prices):
+        return prices
+    known = PRICES.get(prices)
+    if known is None:
+        raise ConfigurationError(
+            f"prices must be one of {', '.join(PRICES)}, or pagein.tokens.Prices(...), not {prices!r}"
+        )
+    return known
