@@ -160,7 +160,7 @@ class RequestRecord:
 _ROW_FIELDS = ("number", "head", "at")
 _DEFAULTS = RequestRecord()
 _FIELDS = frozenset(each.name for each in fields(RequestRecord))
-_BRIEF_FIELDS = _FIELDS - {"page_in", "facts", "plan", "filter", "owners"}
+_BRIEF_FIELDS = _FIELDS - {"page_ins", "facts", "plan", "filter", "owners"}
 
 
 def encode_record(record: RequestRecord) -> bytes:

@@ -255,7 +255,7 @@ def full_record(record: RequestRecord) -> Json:
     """The rest of a request's record, for its own page."""
     return {
         "budget": record.budget, "reserve": record.reserve, "digest": record.digest, "notes": dict(record.notes),
-        "reasons": [] if record.page_in is None else [list(pair) for pair in record.page_in.reasons],
+        "reasons": [list(pair) for page_in in record.page_ins for pair in page_in.reasons],
         "filter": asdict(record.filter), "owners": dict(record.owners),
     }  # fmt: skip
 
@@ -334,7 +334,7 @@ def _life(entries: Sequence[Entry], records: Sequence[RequestRecord], first: int
         else:
             yield from _later_events(entry, first, last)
     for record in records:
-        blocks = () if record.page_in is None else record.page_in.blocks
+        blocks = (block for page_in in record.page_ins for block in page_in.blocks)
         kinds = sorted({block.kind for block in blocks if first <= block.position < last})
         if kinds:
             yield _event(record.at, "came back", ", ".join(kinds), record.number)
