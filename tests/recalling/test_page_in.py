@@ -96,12 +96,15 @@ def test_nothing_comes_back_while_nothing_left():
         assert {view.tail for view in play_run(memory, turns=8)} == {()}
 
 
-def test_it_is_off_with_zero_and_the_newest_step_stands_either_way():
-    with open_memory(page_in=0) as off, open_memory(page_in=0.5) as on:
+def test_it_is_off_with_zero_and_what_is_recent_is_the_same_either_way():
+    logs = InMemoryLog(), InMemoryLog()
+    with open_memory(logs[0], page_in=0) as off, open_memory(logs[1], page_in=0.5) as on:
         pairs = list(zip(play_run(off), play_run(on), strict=True))
+        recorded = [[entry.body for entry in log.read()] for log in logs]
     assert all(not without.tail for without, _ in pairs)
     assert sum(bool(within.tail) for _, within in pairs) > len(pairs) // 4
-    assert all(without.run[-1].item.tool_calls == within.run[-1].item.tool_calls for without, within in pairs)
+    assert all(run_of(without) == run_of(within) for without, within in pairs)
+    assert recorded[0] == recorded[1]
 
 
 @pytest.mark.parametrize("budget", [400, 900, 1_500, 4_000])

@@ -32,7 +32,7 @@ def test_a_run_longer_than_the_window_ends_as_if_there_were_none(stack, protocol
     assert "All done." in str(history[-1])
     assert (provider.over, provider.illegal) == (0, ())
     assert len(provider.received) == CALLS + 1
-    assert provider.received[-1].reading.tokens > WINDOW / 3, "the window is used"
+    assert provider.received[-1].reading.tokens > WINDOW / 4, "the window is used"
     assert not made.app.metrics.counts["failures", "FormatError"]
     assert made.count("answers", "recorded") == CALLS + 1
     with made.memory("a run") as memory:

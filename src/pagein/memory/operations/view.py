@@ -10,7 +10,6 @@ from pagein.context.compaction.apply import filter_view, plan_to_fit
 from pagein.context.compaction.base import Plan, Policy
 from pagein.context.ledger.block import reserve_tokens, with_ledger
 from pagein.context.page_in import talk_room
-from pagein.context.talk import is_talk
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import OverBudget
@@ -159,7 +158,7 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
         facts = yield from facts_block.place_in_tail(run, view, int(limit * facts_block.FACTS_SHARE))
     room = limit - sum(entry.tokens for entry in facts)
     try:
-        plan, room = _plan_with_reserve(run, view, room, _budget_beside_page_ins(run, view, facts))
+        plan, room = _plan_with_reserve(run, view, room)
     except OverBudget:
         without_facts = facts_block.without_facts(view)
         if not facts and without_facts is view:
@@ -180,21 +179,6 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
     return view, facts
 
 
-def _budget_beside_page_ins(run: RunState, view: View, facts: tuple[ViewEntry, ...]) -> Budget | None:
-    """Return a budget with a high mark that lets steps leave now, where the page-ins have no room any more; else None.
-
-    The prefix breaks once then, not at the page-ins first. In talk the page-ins leave.
-    """
-    if not view.has_replaced_entries or not run.page_in.shown or is_talk(view):
-        return None
-    entries = (*facts, *(page_in.entry for page_in in run.page_in.shown))
-    shown = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks).with_tail(entries)
-    if shown.tokens <= view.limit:
-        return None
-    budget = run.usage.budget
-    return replace(budget, high=max(0.01, min(budget.high, (view.tokens - 1) / view.limit)), soft=None)
-
-
 def _reserve(run: RunState, view: View) -> tuple[tuple[int, ...], int]:
     """Return the tokens to leave for the ledger, most first, and for what the user's words bring back.
 
@@ -206,23 +190,19 @@ def _reserve(run: RunState, view: View) -> tuple[tuple[int, ...], int]:
     return ledger, talk_room(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share)
 
 
-def _plan_with_reserve(run: RunState, view: View, room: int, first: Budget | None = None) -> tuple[Plan | None, int]:
+def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | None, int]:
     """Plan with room for the ledger and the user's question, as far as what must stay allows; return the room, too.
 
-    What leaves may add to the ledger, so the plan goes on until the next view would plan nothing. The ``first`` plan may
-    have a budget of its own. Raises OverBudget.
+    What leaves may add to the ledger, so the plan goes on until the next view would plan nothing. Raises OverBudget.
     """
     whole, used = None, room
-    budgets = (*(() if first is None else (first,)), *(run.usage.budget for _ in range(MAX_PLANS)))
-    for budget in budgets:
+    for _ in range(MAX_PLANS):
         ledger, turns = _reserve(run, view)
         most = room - ledger[0]
         rooms = (most - turns, most - turns // 2, *(room - tokens for tokens in ledger), room)
-        plan, used = _plan_in_first(run.policy, view, budget, rooms)
-        if plan is None and budget is not first:
-            break
+        plan, used = _plan_in_first(run.policy, view, run.usage.budget, rooms)
         if plan is None:
-            continue
+            break
         whole = plan if whole is None else whole.then(plan)
         view = preview(view, plan.replacements)
     return whole, used
