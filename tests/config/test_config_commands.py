@@ -64,7 +64,7 @@ def test_a_mistake_in_the_file_is_one_line_with_the_key_and_its_range(here, run,
 
 
 def test_without_a_budget_it_is_said_where_one_belongs(here, run):
-    assert "--budget, or budget in pagein.toml" in run("view", "run.db", code=2)
+    assert "--budget, or budget in pagein.toml" in run("view", "run.db", "--tenant", "acme", code=2)
 
 
 def test_facts_are_those_of_the_user_that_the_file_names(here, run, monkeypatch):
