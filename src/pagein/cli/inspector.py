@@ -118,7 +118,7 @@ def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port:
     listener = open_listener(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/inspect"
     needed = "?key=..." if settings.secret else ""
-    _output.print_text(f"{_stores.display_name(db)} at {address}{needed}; Ctrl-C ends it")
+    _output.print_text(f"{_stores.display_name(db)} at {address}{needed} (Ctrl-C ends it)")
     sys.stdout.flush()
     if opens_browser:
         webbrowser.open(address)

@@ -338,7 +338,7 @@ def compare_prefix(before: Sequence[ViewEntry], now: Sequence[ViewEntry], last: 
 def _difference(old: ViewEntry, new: ViewEntry | None) -> tuple[str, str]:
     """Name what stands first where two requests part, and say why."""
     if isinstance(old.item, ContextBlock):
-        return old.tier, "what stands behind the run is made anew" if old.tier == "recalled" else f"{old.tier} changed"
+        return old.tier, "a page-in left" if old.tier == "recalled" else f"{old.tier} changed"
     if new is None:
         return old.handle, "the request is shorter"
     if old.tier == "system":
