@@ -476,7 +476,7 @@ def test_a_full_disk_leaves_the_log_as_it_was_and_usable(path):
         log.append(tasks(3), after=0, at=NOON)
         pages = log._database.execute("PRAGMA page_count").fetchone()[0]
         log._database.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(LogUnwritable, match="make room"):
+        with pytest.raises(LogUnwritable, match="free some space"):
             log.append([Pin("fits"), TaskStep((Image(os.urandom(100_000)),)), Pin("does not")], after=3, at=NOON)
         assert log.head() == 3
         assert [each.body for each in log.read()] == tasks(3)

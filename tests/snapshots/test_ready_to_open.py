@@ -58,7 +58,7 @@ def test_the_first_view_is_at_hand(path, idle, turns):
         memory.record(TaskStep("Build the shop."))
         play(memory, 0, turns)
         shown, expected = memory.view(), memory.to_messages()
-        assert [each.tier for each in shown.tail] == ["recalled"]
+        assert {each.tier for each in shown.tail} <= {"recalled"}
         assert memory._runtime.state.fold.compactions
     idle()
     with opened(path) as memory:

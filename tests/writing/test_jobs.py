@@ -125,7 +125,7 @@ def test_no_request_is_sent_twice(host):
     memory = host(summarizer=model)
     memory.turns(0, 60)
     memory.compact(wait=True)
-    assert len(model.requests) > 3
+    assert len(model.requests) >= 3  # three refusals rest the writer
     assert len({repr(each.messages) for each in model.requests}) == len(model.requests)
 
 
