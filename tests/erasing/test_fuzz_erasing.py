@@ -2,13 +2,13 @@
 
 import sqlite3
 
+from benchmarks.fuzz.__main__ import fuzz_erasing
 from pagein import ActionStep, AgentMemory, TaskStep, ToolCall
 from pagein.backends.sqlite.residue import has_residue
 from pagein.log.base import Entry
 from pagein.memory.erasure import plan
 from pagein.memory.erasure.repetitions import Repetitions
 from pagein.memory.erasure.texts import entry_texts
-from pagein.testing.fuzz import fuzz_erasing
 
 
 def test_what_was_erased_is_nowhere():

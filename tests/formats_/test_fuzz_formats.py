@@ -1,9 +1,9 @@
 """The fuzzer of formats, at a size for every run of the tests; and that it sees what is refused or over the budget."""
 
+from benchmarks.fuzz.__main__ import fuzz_formats
+from benchmarks.fuzz.rendered_requests import RandomHistory
 from pagein.formats.bedrock.wire import Bedrock
 from pagein.formats.openai_chat.wire import OpenAIChat
-from pagein.testing.fuzz import fuzz_formats
-from pagein.testing.rendered_requests import RandomHistory
 from pagein.tokens.encodings import Encoding
 
 

@@ -1,9 +1,9 @@
 """The fuzzer of hosting, at a size for every run of the tests; and that it sees what breaks."""
 
+from benchmarks.fuzz.__main__ import fuzz_hosting, main
+from benchmarks.fuzz.hosting import WAYS
 from pagein.events.protocol import fingerprint
 from pagein.memory.operations import ingest
-from pagein.testing.fuzz import fuzz_hosting, main
-from pagein.testing.hosting import WAYS
 
 
 def test_each_word_is_recorded_once_whatever_the_host_hands_over():
@@ -24,6 +24,6 @@ def test_the_command_exits_with_1_where_a_talk_failed(monkeypatch, capsys):
     def lose_words(talk):
         raise AssertionError(f"the words of {talk.seed} were lost")
 
-    monkeypatch.setattr("pagein.testing.fuzz.play_talk", lose_words)
+    monkeypatch.setattr("benchmarks.fuzz.__main__.play_talk", lose_words)
     assert main(["hosting", "--count", "1"]) == 1
     assert "seed 1, new, openai: the words of 1 were lost" in capsys.readouterr().out

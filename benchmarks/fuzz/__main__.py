@@ -3,7 +3,7 @@
 ``hosting`` hands talks over in every way a host may do it. ``erasing`` erases steps, and searches all that is left.
 ``formats`` renders histories, and checks the requests against the SDKs' own types and a second tokenizer.
 
-``python -m pagein.testing.fuzz hosting --seed 1 --count 100`` prints a summary, and exits with 1 if a run failed. A run is
+``python -m benchmarks.fuzz hosting --seed 1 --count 100`` prints a summary, and exits with 1 if a run failed. A run is
 known by its seed alone, so a failure is played again with ``--seed N --count 1``.
 """
 
@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from pagein.testing.erased_runs import ErasedRun, play_erased_run
-from pagein.testing.hosting import WAYS, Talk, play_talk
-from pagein.testing.rendered_requests import RandomHistory, play_random_history
+from benchmarks.fuzz.erased_runs import ErasedRun, play_erased_run
+from benchmarks.fuzz.hosting import WAYS, Talk, play_talk
+from benchmarks.fuzz.rendered_requests import RandomHistory, play_random_history
 
 FuzzedRun = Talk | ErasedRun | RandomHistory
 """A run of a fuzzer; ``way`` groups the summary."""
@@ -98,7 +98,7 @@ FUZZERS: dict[str, Callable[[int, int], FuzzReport]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a fuzzer of the command line; return its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m pagein.testing.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
     parser.add_argument("fuzzer", choices=sorted(FUZZERS))
     parser.add_argument("--seed", type=int, default=1, help="number of the first run")
     parser.add_argument("--count", type=int, default=300, help="number of runs")

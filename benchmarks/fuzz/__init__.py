@@ -1,0 +1,1 @@
+"""Fuzzers: random talks, erased runs and requests against an oracle; ``python -m benchmarks.fuzz``."""
