@@ -20,7 +20,7 @@ from openai.types.chat import ChatCompletionToolParam
 
 from pagein import AgentMemory, Observation
 from pagein.testing.provider import Answer, Call, ScriptedProvider, serve_app
-from pagein.testing.provider.scripts import Question
+from pagein.testing.provider.scripts import Question, Script
 
 PAGES, WINDOW = 40, 6_000
 SYSTEM = "You read reports. Call one tool at a time."
@@ -79,12 +79,12 @@ def answer_offline(question: Question) -> Answer:
 
 
 @contextmanager
-def open_client(options: argparse.Namespace) -> Iterator[OpenAI]:
-    """Give a client of the scripted provider, of an endpoint, or of OpenAI."""
+def open_client(options: argparse.Namespace, script: Script, window: int) -> Iterator[OpenAI]:
+    """Give a client of a scripted provider, of an endpoint, or of OpenAI. The provider counts JSON as tokens, a little more."""
     if not options.offline:
         yield OpenAI(base_url=options.endpoint or None)
         return
-    provider = ScriptedProvider(answer_offline, window=WINDOW + 500)
+    provider = ScriptedProvider(script, window=window)
     with serve_app(provider) as url:
         yield OpenAI(base_url=f"{url}/v1", api_key="none")
     print(f"{len(provider.received)} requests, {provider.over} over the window, {len(provider.illegal)} illegal")
@@ -99,7 +99,10 @@ def main() -> None:
     parser.add_argument("--crash", type=int, default=0, help="die while this page is read")
     parser.add_argument("--store", default="report.db", help="the run's file")
     options = parser.parse_args()
-    with open_client(options) as client, AgentMemory.open(options.store, budget=WINDOW) as memory:
+    with (
+        open_client(options, answer_offline, WINDOW + 500) as client,
+        AgentMemory.open(options.store, budget=WINDOW) as memory,
+    ):
         print(f"{len(memory.steps)} steps were recorded before")
         print(run_agent(client, options.model, memory, options.crash))
         report = memory.report()
