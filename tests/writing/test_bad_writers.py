@@ -112,7 +112,9 @@ def test_a_pause_grows_and_ends_with_an_answer_of_use():
     assert report.resting == 0
     assert report.saved > 0
     assert report.net == report.saved - report.tokens
-    assert len(memory.report().problems) == 1
+    refusal, rest = memory.report().problems
+    assert "not json" in refusal
+    assert rest == "3 answers of writer in a row were of no use; it rests for 60 s", "it is said once, however it grows"
     memory.close()
 
 

@@ -76,13 +76,12 @@ class WriterAccount:
         with self._lock:
             return max(0.0, self._rest_until - self._clock())
 
-    def check_rest(self, name: str) -> None:
-        """Raise WriterResting while the writer rests."""
-        if (seconds := self.resting_seconds) > 0:
-            raise WriterResting(
-                f"{self._in_a_row} answers of {name} in a row were of no use; it rests for {seconds:.3g} s",
-                retry_after=seconds,
-            )
+    def rest_of(self, name: str) -> WriterResting | None:
+        """The error of asking the writer now, while it rests; else None."""
+        if (seconds := self.resting_seconds) <= 0:
+            return None
+        text = f"{self._in_a_row} answers of {name} in a row were of no use; it rests for {seconds:.3g} s"
+        return WriterResting(text, retry_after=seconds)
 
     def reserve(self, max_usage: Usage) -> None:
         """Reserve the maximal cost of an attempt. Raises SpendLimit beyond what all writers may spend."""
@@ -155,7 +154,8 @@ def account_for(account: WriterAccount | None, name: str) -> Iterator[None]:
     if account is None:
         yield
         return
-    account.check_rest(name)
+    if (rest := account.rest_of(name)) is not None:
+        raise rest
     try:
         yield
     except Exception as error:

@@ -160,9 +160,9 @@ def cancel_summary(run: RunState) -> Flow[None]:
 
 def _keep_outcome(run: RunState, outcome: JobOutcome) -> None:
     problem, problems = outcome.problem, run.problems
+    name = run.summaries.summarizer.name if run.summaries.summarizer else "nobody"
     if problem is not None:
         kind = f"{type(problem).__name__} {getattr(problem, 'reason', '')}".strip()
-        name = run.summaries.summarizer.name if run.summaries.summarizer else "nobody"
         problems.report(
             kind, f"{name} wrote no summary, an extract stands instead: {type(problem).__name__}: {problem}"
         )
@@ -171,3 +171,5 @@ def _keep_outcome(run: RunState, outcome: JobOutcome) -> None:
             # The next outage is reported again; rejected answers, which come now and then, stay reported once.
             problems.reported = {kind for kind in problems.reported if kind.startswith("SummaryRejected")}
         run.summaries.records.extend(outcome.records)
+    if run.writers is not None and (rest := run.writers.summaries.rest_of(name)) is not None:
+        problems.report(type(rest).__name__, str(rest))
