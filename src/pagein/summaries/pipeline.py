@@ -41,15 +41,11 @@ def run_job(job: SummaryJob, summarizer: Summarizer) -> JobFlow:
             with account_for(job.account, summarizer.name):
                 records.append((yield from _summarize_range(part, job, summarizer)))
         except PageinError as error:
-            problem = _more_telling(problem, error)
+            # A pause only says that other errors came before it.
+            problem = problem if problem is not None and is_own_pause(error) else error
             if isinstance(error, ModelError):
                 break
     return JobOutcome(tuple(records), problem)
-
-
-def _more_telling(before: Exception | None, error: Exception) -> Exception:
-    """The error to report: a pause only says that others came before it."""
-    return before if before is not None and is_own_pause(error) else error
 
 
 def _summarize_range(
