@@ -60,11 +60,15 @@ def turn(number, draw):
 def test_what_is_learnt_ahead_is_what_is_learnt_when_it_is_asked_for():
     draw = random.Random(3)
     steps = [TaskStep("Find noise_7."), *(turn(number, draw) for number in range(60))]
-    lazy, ahead = SalienceTracker(), SalienceTracker()
+    lazy, ahead, eager = SalienceTracker(), SalienceTracker(), SalienceTracker()
     for position, step in enumerate(steps):
-        for memo in (lazy, ahead):
+        for memo in (lazy, ahead, eager):
             memo.learn_step(position, step)
         ahead.learn_ahead(position % 5)
+        earlier = ahead.names_before(eager.names)
+        assert earlier == eager.names_before(eager.names)
+        newest, one_before = f"file_{position - 1}.py", f"file_{position - 2}.py"
+        assert (newest in earlier, one_before in earlier) == (False, position >= 2)
         if position % 7 == 6:
             assert ahead.names == lazy.names
             assert ahead.lines == lazy.lines

@@ -213,8 +213,7 @@ def find_fault(view: View, cache: VisibleContentCache) -> int:
         return -1
     step = newest.item
     texts = [as_text(step.content or ""), *(argument_text(call.arguments) for call in step.tool_calls)]
-    tracked = view.tracker.names
-    named = {name for text in texts for name in identifiers(text) if name in tracked and tracked[name].use.turns > 1}
+    named = view.tracker.names_before(name for text in texts for name in identifiers(text))
     if not named:
         return -1
     results = [as_text(observation.content) for observation in step.observations if observation is not None]

@@ -54,12 +54,24 @@ class RawRequest:
     system_key: str = "system"
     """The key under which the format has it."""
     _hashes: list[bytes] = field(default_factory=list)
+    _list_hashes: list[tuple[int, bytes]] | None = None
 
     def hashes(self) -> list[bytes]:
         """The hash of each message."""
         if len(self._hashes) != len(self.rows):
             self._hashes = [hash_row(row) for row in self.rows]
         return self._hashes
+
+    def list_hashes(self) -> list[tuple[int, bytes]]:
+        """For each message that is no system prompt: its number, and the hash of the list up to it."""
+        if self._list_hashes is None:
+            digest, hashes = b"", list[tuple[int, bytes]]()
+            for number, (row, row_hash) in enumerate(zip(self.rows, self.hashes(), strict=True)):
+                if not is_system(row):
+                    digest = hashlib.blake2b(digest + row_hash, digest_size=16).digest()
+                    hashes.append((number, digest))
+            self._list_hashes = hashes
+        return self._list_hashes
 
     def parse(self, start: int = 0, stop: int | None = None) -> tuple[Item, ...]:
         """Parse the messages ``[start, stop)``. Raises FormatError with the path in the whole list."""

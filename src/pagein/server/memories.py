@@ -12,13 +12,18 @@ from pagein.context.view.view import View
 from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, fingerprint
 from pagein.events.steps import SystemPromptStep
 from pagein.formats.raw_messages import RawRequest
+from pagein.memory._effects import IndexEntries
 from pagein.memory.host_memory import HostMemory
 from pagein.memory.operations.ingest import Transcript
 from pagein.memory.operations.lineage import align
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.view import make_view
-from pagein.tokens import TokenCounter
+from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.budget import RequestRoom
+from pagein.tokens.windows import MODELS
+
+MAX_INDEXED_AHEAD = 256
+"""Entries indexed after each request, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,17 @@ class ServerMemory(HostMemory):
         self._runtime.requests.model = model
         return self._runtime.render(view, format)
 
+    def read_ahead(self) -> None:
+        """Learn from what was recorded and index it, before the next request needs it. Raises PageinError.
+
+        A run that is far from its limit pays nothing.
+        """
+        state = self._runtime.state
+        view = state.usage.last_view
+        if view is not None and state.page_in.is_due(view):
+            state.fold.learn_ahead()
+            self._runtime.perform(IndexEntries(MAX_INDEXED_AHEAD))
+
     @property
     def last_request(self) -> tuple[int, str]:
         """The head and the digest of the last request; (0, "") for none."""
@@ -125,6 +141,23 @@ class ServerMemory(HostMemory):
         """The messages of a view without what is shown behind the run."""
         rows: list[Any] = self._runtime.format_of(format).render(view.with_tail(()).messages())["messages"]
         return rows
+
+
+def warm_up() -> None:
+    """Make views of a small run, so that what they load is there before the first request: it takes half a second."""
+    for model, format in (("claude", "anthropic"), ("gpt-5", "openai")):
+        counter = MODELS.get(model).counter
+        with ServerMemory.open(
+            ":memory:", session="warm", budget=Budget(1_000), counter=counter, format=format
+        ) as memory:
+            for number in range(8):
+                function = {"name": "read", "arguments": f'{{"path": "src/file_{number % 3}.py"}}'}
+                call = {"id": f"call_{number}", "type": "function", "function": function}
+                answer = {"role": "assistant", "content": None, "tool_calls": [call]}
+                result = {"role": "tool", "tool_call_id": call["id"], "content": f"def handler_{number}(): ...\n" * 40}
+                memory.record_messages([answer, result], format="openai", whole=False)
+                memory.to_messages()
+                memory.read_ahead()
 
 
 @dataclass(slots=True)

@@ -135,11 +135,23 @@ class Proxy:
         self._metrics.count("requests", plan.note.partition(";")[0])
         if plan.prepared is not None:
             self._metrics.add_request(plan.prepared.place.lineage.session, plan.prepared.tokens, is_view=plan.is_view)
-        for attempt in range(OVERFLOW_ATTEMPTS + 1):
-            smaller = await self._exchange(incoming, plan, send, may_retry=attempt < OVERFLOW_ATTEMPTS)
-            if smaller is None:
-                return
-            plan = smaller
+        reading = asyncio.create_task(self._read_ahead(plan))
+        try:
+            for attempt in range(OVERFLOW_ATTEMPTS + 1):
+                smaller = await self._exchange(incoming, plan, send, may_retry=attempt < OVERFLOW_ATTEMPTS)
+                if smaller is None:
+                    return
+                plan = smaller
+        finally:
+            await reading
+
+    async def _read_ahead(self, plan: Forwarding) -> None:
+        """Do what the next request of the run would wait for, while this one's answer is awaited. A failure is no request's."""
+        request, prepared = plan.request, plan.prepared
+        if request is not None and prepared is not None and prepared.limit:
+            with suppress(PageinError, ServerBusy):
+                key = (request.tenant, self._runs.root_name(request))
+                await self._in_thread(key, lambda: self._runs.read_ahead(request, prepared.place))
 
     async def count_tokens(
         self, protocol: WireProtocol, tenant: str, scope: Scope, receive: Receive, send: Send
@@ -234,7 +246,7 @@ class Proxy:
             return await self._in_thread(
                 (request.tenant, name), lambda: self._runs.prepare_behind(replace(request, name=name), place)
             )
-        name = await self._in_thread(None, lambda: self._runs.root_name(request))
+        name = request.name or await self._in_thread(None, lambda: self._runs.root_name(request))
         return await self._in_thread((request.tenant, name), lambda: self._runs.prepare(request, with_view=is_view))
 
     def _plan_view(self, original: Forwarding, request: RunRequest, prepared: PreparedView, reason: str) -> Forwarding:

@@ -15,6 +15,7 @@ import uvicorn
 
 from pagein.server.app import ServerApp
 from pagein.server.http import StreamBroken
+from pagein.server.memories import warm_up
 
 START_SECONDS = 30
 
@@ -98,6 +99,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            threading.Thread(target=warm_up, daemon=True, name="pagein-warm-up").start()
             self._on_start()
 
 

@@ -21,7 +21,6 @@ from pagein.events.protocol import fingerprint
 from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory.branches import MAIN
-from pagein.memory.operations.ingest import list_hashes
 from pagein.server.budgets import BesideCounts, WindowTable, request_room, window_budget
 from pagein.server.memories import Lineage, MemoryPool, Reach, ServerMemory
 from pagein.server.wire import WireProtocol
@@ -115,16 +114,15 @@ class Runs:
 
     def _prepare(self, request: RunRequest, *, with_view: bool) -> PreparedView:
         raw = split_request(request.rows, format_named(request.protocol.format))
-        hashes = list(list_hashes(raw))
         name = self.root_name(request)
-        best = self._find_known(request, name, raw, hashes)
+        best = self._find_known(request, name, raw)
         place, start_row = best or (Place(self._new_lineage(request.tenant, name), 0), 0)
         with self._use(place.lineage, request) as memory:
             reach = memory.measure(raw, start_row, place.length)
             if not reach.unknown and reach.reached < reach.length:
                 memory.rewind_to(reach.reached)
             memory.record_list(raw, whole=True)
-            self._remember(request, name, hashes, _place_of(memory, place.lineage))
+            self._remember(request, name, raw.list_hashes(), _place_of(memory, place.lineage))
             return self._view(memory, place.lineage, request, with_view=with_view)
 
     def prepare_behind(self, request: RunRequest, place: Place) -> PreparedView:
@@ -176,11 +174,16 @@ class Runs:
             memory.set_budget(budget)
         return memory.make_view(request_room(request.protocol, request.body, window, beside)), window, beside
 
+    def read_ahead(self, request: RunRequest, place: Place) -> None:
+        """Learn from what a request recorded, while its answer is awaited. Raises PageinError."""
+        with self._use(place.lineage, request) as memory:
+            memory.read_ahead()
+
     def preview(self, request: RunRequest) -> list[Any] | None:
         """The messages that the view of a request would have, recording nothing; None where they are its own."""
         form = format_named(request.protocol.format)
         raw = split_request(request.rows, form)
-        best = self._find_known(request, self.root_name(request), raw, list(list_hashes(raw)))
+        best = self._find_known(request, self.root_name(request), raw)
         if best is None:
             return None
         place, start_row = best
@@ -235,11 +238,9 @@ class Runs:
 
     # Lineage
 
-    def _find_known(
-        self, request: RunRequest, name: str, raw: RawRequest, hashes: Sequence[tuple[int, bytes]]
-    ) -> tuple[Place, int] | None:
+    def _find_known(self, request: RunRequest, name: str, raw: RawRequest) -> tuple[Place, int] | None:
         """The place in a run that a list goes on from, and the number of its rows before it; None for a new run."""
-        for number, digest in reversed(hashes):
+        for number, digest in reversed(raw.list_hashes()):
             with self._lock:
                 places = self._chains.get((request.tenant, name, digest), ())
             best = self._best(request, raw, ((place, number + 1) for place in places))

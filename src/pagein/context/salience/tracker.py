@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypeVar
 
@@ -189,10 +189,20 @@ class SalienceTracker:
         self._name_chances = self._line_worths = None
 
     def learn_ahead(self, texts: int) -> None:
-        """Learn from at most this many of the queued texts."""
+        """Learn from at most this many of the queued texts of earlier turns."""
+        count = 0
         for pending in self._pending[:texts]:
+            if pending.turn == self.turn:
+                break
             self._learn_text(pending)
-        del self._pending[:texts]
+            count += 1
+        del self._pending[:count]
+
+    def names_before(self, names: Iterable[str]) -> set[str]:
+        """The identifiers among these that were used before the newest turn, whose own texts are not learned from for it."""
+        self.learn_ahead(MAX_PENDING_TEXTS)
+        rows = ((name, self._names.get(name)) for name in names)
+        return {name for name, row in rows if row is not None and (row.use.last < self.turn or row.use.turns > 1)}
 
     def _learn_pending(self) -> None:
         if not self._texts_since_read:

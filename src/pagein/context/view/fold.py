@@ -221,6 +221,10 @@ class Fold:
         self._heard.clear()
         return self._ledger
 
+    def learn_ahead(self) -> None:
+        """Learn from all texts of the run, as the next compaction would."""
+        _ = self.ledger, self.tracker.names
+
     def _replaced_texts(self) -> Mapping[int, tuple[str, ...]]:
         return self.ledger.superseded_texts()
 

@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from typing import Any
 
 from pagein.errors import FormatError
@@ -112,7 +111,7 @@ class _ListReader:
     """The items that were parsed, from the message ``start`` on."""
 
     def __post_init__(self) -> None:
-        self.hashes = list(list_hashes(self.request))
+        self.hashes = self.request.list_hashes()
 
     @property
     def state(self) -> TranscriptState:
@@ -459,20 +458,11 @@ def _excerpt(item: Item) -> str:
     return repr(text if len(text) <= _EXCERPT_CHARS else text[:_EXCERPT_CHARS] + "...")
 
 
-def list_hashes(request: RawRequest) -> Iterable[tuple[int, bytes]]:
-    """Yield the number of each message that is no system prompt, and the hash of the list up to it."""
-    digest = b""
-    for number, (row, row_hash) in enumerate(zip(request.rows, request.hashes(), strict=True)):
-        if not is_system(row):
-            digest = blake2b(digest + row_hash, digest_size=16).digest()
-            yield number, digest
-
-
 def remember_request(
     state: TranscriptState, form: Format, rows: Sequence[Any], place: int, *, has_ending: bool
 ) -> None:
     """Remember a request that was given out: what comes behind it is new, and nothing in it is."""
-    hashes = [digest for _, digest in list_hashes(RawRequest(form, rows))]
+    hashes = [digest for _, digest in RawRequest(form, rows).list_hashes()]
     if not hashes:
         return
     if has_ending and len(hashes) > 1:
