@@ -299,6 +299,19 @@ def test_no_facts_says_which_users_have_some(run, tmp_path):
     assert "facts of" not in run("facts", "list", db, "--tenant", "other")[1]
 
 
+def test_log_and_view_take_a_user(run, db, monkeypatch):
+    with AgentMemory.open(str(db), session="one", user="alice") as memory:
+        memory.facts.add("Deploys on Friday", category="constraint")
+    assert run("log", db, "--user", "alice")[1].split() == ["s0", "stated", "constraint:", "Deploys", "on", "Friday"]
+    code, _, err = run("log", db, "--user", "bob")
+    assert code == 1
+    assert "there are some of 'alice'" in err
+    assert "Deploys on Friday" not in run("view", db, "--budget", 4000, "--messages")[1]
+    assert "Deploys on Friday" in run("view", db, "--budget", 4000, "--messages", "--user", "alice")[1]
+    monkeypatch.setenv("PAGEIN_USER", "alice")
+    assert "Deploys on Friday" in run("view", db, "--budget", 4000, "--messages")[1]
+
+
 def test_the_version_loads_no_command(tmp_path):
     code = (
         "import sys; from pagein.cli import main; main(['--version'])\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import fields, is_dataclass
@@ -13,7 +12,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.backends.memory import InMemoryLog
 from pagein.cli import _output, _stores, checkpoint
 from pagein.cli._options import AsJson, ModelName, SessionName
 from pagein.cli._settings import (
@@ -23,6 +21,7 @@ from pagein.cli._settings import (
     ConfiguredPolicy,
     ConfiguredTenant,
     load_view_settings,
+    option_or_setting,
     resolve_session,
     resolve_tenant,
 )
@@ -49,10 +48,11 @@ from pagein.events.entries import (
 )
 from pagein.events.handles import observation_handle, range_handle, step_handle
 from pagein.events.steps import ActionStep, as_text, kind_name
-from pagein.facts.owners import is_reserved
+from pagein.facts.owners import Owners, is_reserved, users_with_facts
 from pagein.log.base import Entry, Log
 from pagein.log.encryption import KEY_VARIABLE
 from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.config import load
 from pagein.memory.operations.requests import RenderedRequest
 
 LINE_CHARACTERS = 200
@@ -65,6 +65,7 @@ def log(
     *,
     session: SessionName = None,
     tenant: ConfiguredTenant = None,
+    user: Annotated[str | None, Parameter(help="List the facts of this user, as recorded, instead of a run.")] = None,
     limit: Annotated[int | None, Parameter(help="Show only the newest entries, this many.")] = None,
     since: Day = None,
     graph: checkpoint.Graph = False,
@@ -81,10 +82,13 @@ def log(
       pagein log run.db --limit 20
       pagein log run.db --since 2026-05-01
       pagein log run.db --graph
+      pagein log run.db --user alice
       pagein log postgresql://localhost/agents --tenant acme
     """
     tenant = resolve_tenant(tenant)
     names = _stores.list_sessions(db, tenant)
+    if user is not None:
+        session = _facts_session(db, tenant, user)
     if session is None and len(names) > 1:
         return _list_sessions(db, names, tenant, json=json)
     if graph:
@@ -99,6 +103,16 @@ def log(
             line = f"{step_handle(entry.position):<6} {_kind(entry.body):<11} {_describe_entry(entry.body)}"
             _output.print_text(line if len(line) <= width else f"{line[: width - 1]}…")
     return 0
+
+
+def _facts_session(db: str, tenant: str, user: str) -> str:
+    """The session with the facts of a user. Raises ConfigurationError where there are none, and names those there are."""
+    with _stores.open_stored_log(db, tenant=tenant) as record:
+        users = sorted(users_with_facts(record.store.sessions()))
+    if user not in users:
+        others = f"; there are some of {', '.join(map(repr, users[:8]))}" if users else ""
+        raise ConfigurationError(f"{_stores.display_name(db)}: no facts of the user {user!r}{others}")
+    return Owners("", user=user).log_name("user")
 
 
 def _newest_entries(record: Log, limit: int | None, since: float | None) -> Iterator[Entry]:
@@ -116,6 +130,7 @@ def view(
     budget: ConfiguredBudget = None,
     session: SessionName = None,
     tenant: ConfiguredTenant = None,
+    user: Annotated[str | None, Parameter(help="User whose facts the view has. Default: the configuration's.")] = None,
     policy: ConfiguredPolicy = None,
     format: ConfiguredFormat = None,
     model: ModelName = None,
@@ -129,18 +144,18 @@ def view(
     Without a budget it is the last request that was sent, or the one of
     --request: rendered again from the log, with facts and page-in, and compared
     with what was sent. With a budget it is the view that the run would have now
-    under it, without the live run's facts and page-in.
+    under it, with the facts of --user.
 
     The command does not write to the store. If the view has to be compacted to
-    fit, it compacts a copy in memory. pagein.toml sets the defaults, see pagein
-    config.
+    fit, only this command knows of it. pagein.toml sets the defaults, see
+    pagein config.
 
     For example:
 
       pagein view run.db
       pagein view run.db --request 12 --messages
       pagein view run.db --budget 8000
-      pagein view run.db --budget 8000 --messages
+      pagein view run.db --budget 8000 --user alice --messages
       pagein view run.db --budget 8000 --format anthropic --messages --json
     """
     chosen = resolve_session(config, session, tenant)
@@ -149,10 +164,13 @@ def view(
         if sent is not None:
             return _print_sent_request(sent, messages=messages, json=json)
     settings = load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
-    with _open_session(db, *chosen) as record:
-        copy = _copy_to_memory(record)
-    with AgentMemory(
-        copy,
+    name, tenant = _stores.choose_session(db, _stores.list_sessions(db, chosen[1]), chosen[0]), chosen[1]
+    with AgentMemory.open(
+        db,
+        session=name,
+        tenant=tenant,
+        user=option_or_setting(load(config), "user", user),
+        readonly=True,
         budget=settings.budget,
         policy=settings.policy,
         counter=settings.counter,
@@ -295,13 +313,6 @@ def _list_sessions(db: str, names: Sequence[str], tenant: str, *, json: bool) ->
         _output.add_row(table, name, _output.format_count(entries[name]))
     _output.console().print(table)
     return 0
-
-
-def _copy_to_memory(record: Log) -> InMemoryLog:
-    """Copy the record to memory, where a view may write to it."""
-    copy = InMemoryLog()
-    copy.append([entry.body for entry in record.read()], after=0, at=time.time())
-    return copy
 
 
 # -- entries
