@@ -48,7 +48,7 @@ def erase(
 
     pagein erases the entries of the record, their part of the search index, the
     facts that came only from them, and their repetitions in summaries, checkpoints
-    and results of recall. docs/durability.md lists what stays. Erase backups and
+    and results of recall. docs/erasing.md lists what stays. Erase backups and
     exports yourself. Exit code 1 if nothing was erased.
 
     For example:

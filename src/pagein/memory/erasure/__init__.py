@@ -4,7 +4,7 @@ them.
 This is the one exception to a record that is never changed. The content is removed from the log, its blobs, the
 search index, and the facts, summaries, stubs and checkpoints that repeat it, on every branch. Tombstones stay:
 positions, kinds, times, the ids and names of calls, and digests, so that ``verify`` tells erased entries from
-damaged ones. See docs/durability.md and ``pagein.log.erasure``.
+damaged ones. See docs/erasing.md and ``pagein.log.erasure``.
 """
 
 from typing import TYPE_CHECKING
