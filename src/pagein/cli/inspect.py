@@ -6,7 +6,7 @@ import base64
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any
 
@@ -166,17 +166,10 @@ def view(
     settings = load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
     name, tenant = _stores.choose_session(db, _stores.list_sessions(db, chosen[1]), chosen[0]), chosen[1]
     with AgentMemory.open(
-        db,
-        session=name,
-        tenant=tenant,
-        user=option_or_setting(load(config), "user", user),
-        readonly=True,
-        budget=settings.budget,
-        policy=settings.policy,
-        counter=settings.counter,
-        format=settings.format,
+        db, session=name, tenant=tenant, user=option_or_setting(load(config), "user", user), readonly=True,
+        budget=settings.budget, policy=settings.policy, counter=settings.counter, format=settings.format,
         page_in=settings.page_in,
-    ) as memory:
+    ) as memory:  # fmt: skip
         rendered = memory.to_request()
         report = memory.report()
     _print_view(report, rendered, messages=messages, json=json)
@@ -236,7 +229,8 @@ def expand(
       pagein expand run.db s3-18 > before.txt
     """
     tenant = resolve_tenant(tenant)
-    with _open_session(db, session, tenant) as record, AgentMemory(record) as memory:
+    name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
+    with AgentMemory.open(db, session=name, tenant=tenant, readonly=True) as memory:
         original = memory.expand(handle)
     if json:
         steps = [{"kind": kind_name(step), **_json_value(step)} for step in original.steps]
@@ -294,10 +288,6 @@ def verify(
 
 
 # -- sessions
-
-
-def _open_session(db: str, session: str | None, tenant: str) -> AbstractContextManager[Log]:
-    return _stores.open_stored_log(db, _stores.choose_session(db, _stores.list_sessions(db, tenant), session), tenant)
 
 
 def _list_sessions(db: str, names: Sequence[str], tenant: str, *, json: bool) -> int:
