@@ -1,6 +1,9 @@
 """What users read has no private words, every error has its cure on one page, and the help speaks plainly."""
 
+import ast
+import inspect
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,27 @@ def test_the_help_of_commands_has_no_private_words():
     for name, text in texts:
         assert not PRIVATE.search(re.sub(r"--\w+", "", text)), f"pagein {name} --help"
         assert "For example:" in text or name in ("bench", "facts"), f"pagein {name} --help"
+
+
+def test_the_reference_has_no_private_words():
+    names = [name for name in pagein.__all__ if inspect.isclass(getattr(pagein, name))]
+    for name in names:
+        texts = [node.value for node in ast.walk(tree_of(getattr(pagein, name))) if isinstance(node, ast.Constant)]
+        lines = [text for text in texts if isinstance(text, str) and PRIVATE.search(text)]
+        assert not lines, f"{name}: {lines}"
+
+
+def tree_of(value) -> ast.AST:
+    return ast.parse(textwrap.dedent(inspect.getsource(value)))
+
+
+def test_errors_have_no_private_words():
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        raised = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Raise)]
+        for node in (part for statement in raised for part in ast.walk(statement)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                text = re.sub(r"\S+://\S+", "", node.value)
+                assert not PRIVATE.search(text), f"{path.name}:{node.lineno}: {text}"
 
 
 def error_names() -> set[str]:

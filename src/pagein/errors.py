@@ -95,7 +95,7 @@ class Conflict(LogError):
 
 
 class LogBusy(LogError):
-    """Another process held the database for longer than the timeout. Nothing was written."""
+    """Another process locked the database for longer than the timeout. Nothing was written."""
 
 
 class LogUnreadable(LogError):

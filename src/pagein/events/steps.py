@@ -164,7 +164,7 @@ class Timing:
 
 
 class StepDetails(TypedDict, total=False):
-    """What a host knows of a step beside what the model sees; it is stored, and never sent to a model."""
+    """What an application knows of a step beside what the model sees; it is stored, and never sent to a model."""
 
     step_number: int
     timing: Timing
@@ -282,7 +282,7 @@ class PlanningStep(_Detailed):
 
     @classmethod
     def of(cls, content: Content, **details: Unpack[StepDetails]) -> Self:
-        """Make a plan with details of the host, which are never sent to a model."""
+        """Make a plan with the application's details, which are never sent to a model."""
         return cls(content, _details_extra(details))
 
 
@@ -311,7 +311,7 @@ class ActionStep(_Detailed):
         usage: Usage | None = None,
         **details: Unpack[StepDetails],
     ) -> Self:
-        """Make an action with details of the host, which are never sent to a model."""
+        """Make an action with the application's details, which are never sent to a model."""
         return cls(content, tool_calls, observations, model, usage, _details_extra(details))
 
     def __post_init__(self) -> None:

@@ -119,7 +119,7 @@ class AgentMemory:
 
     @property
     def budget(self) -> Budget:
-        """The budget that every view is held to."""
+        """The budget of every view."""
         return self._runtime.state.usage.budget
 
     @property
@@ -146,7 +146,7 @@ class AgentMemory:
         """The tools that a model may be offered, in its provider's format: recall, expand, pin, note, forget and more.
 
         ``names`` chooses among them; ``compact`` is offered only where it is named.
-        From now on every view leaves room for them, unless the budget or the request's ``tools`` say what tools cost.
+        From now on every view keeps tokens free for them, unless the budget or the request's ``tools`` say what tools cost.
         """
         return self._runtime.tools(format, names)
 
@@ -187,11 +187,11 @@ class AgentMemory:
     ) -> RecordResult:
         """Record what is new in a provider's messages: a list, one message, a whole request, or the objects of its SDK.
 
-        What is new is told by content: hand over the whole list, only what is new, or the result of ``to_messages`` with
+        What is new is found by comparing contents: hand over the whole list, only what is new, or the result of ``to_messages`` with
         what followed. A list that says something else than the run begins a branch. ``whole`` True means that the
         list is the whole history, False that all of it is new. ``format`` names the messages' format; without it, the
         memory's, or another that they certainly are in. ``usage`` is what the provider reported for the request
-        before. ``observations`` tells which messages of the user are results, where an agent speaks text alone: the
+        before. ``observations`` says which messages of the user are results, for an agent that uses plain text: the
         beginning of their text, a compiled pattern or a function; False for none. Broken messages are repaired, and
         the result names each repair. Raises FormatError, ProtocolError, ConfigurationError.
         """
@@ -229,7 +229,7 @@ class AgentMemory:
     def view(self, *, reserve: int = 0, tools: Any = None) -> View:
         """Make the view for the model, within budget; what leaves it is recorded. Raises OverBudget.
 
-        ``reserve`` are tokens to keep free in this request: for its output, or a system prompt that the host adds. ``tools``
+        ``reserve`` are tokens to keep free in this request: for its output, or a system prompt that you add. ``tools``
         are the definitions of all tools that the request has; what they cost beyond ``budget.tools`` is kept free too.
         What one request alone needs leaves its view alone; a compaction is recorded where others needed as much.
         """
@@ -250,7 +250,7 @@ class AgentMemory:
         ``summary_mode`` leaves out system prompts, plans and the model's prose (smolagents), ``keep_last_n`` shows
         only the last n actions, whole where they fit, ``max_tokens`` is another budget for this call: larger, it shows what
         left; none of the three records anything.
-        ``reserve`` and ``tools`` keep room for the request, as in ``view``. Raises OverBudget.
+        ``reserve`` and ``tools`` keep tokens free for the request, as in ``view``. Raises OverBudget.
         """
         room = self._runtime.request_room(reserve, tools, format)
         filter = RequestFilter(summary_mode, check_count(keep_last_n), max_tokens)
@@ -264,7 +264,7 @@ class AgentMemory:
     ) -> dict[str, Any]:
         """The view as the provider's keyword arguments: its messages, and ``system`` where it stands apart.
 
-        ``reserve`` and ``tools`` keep room for the request, as in ``view``; add the tools yourself. Raises OverBudget.
+        ``reserve`` and ``tools`` keep tokens free for the request, as in ``view``; add the tools yourself. Raises OverBudget.
         """
         view = self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))
         request = self._runtime.render(view, format)
@@ -452,7 +452,7 @@ class AgentMemory:
 
         Positions, kinds, times, the ids and names of calls stay; "[erased]" stands in place of the text. It goes from
         the log, the index, facts derived from it alone, summaries, stubs, checkpoints and results of the memory's tools,
-        on every branch. ``reason`` is kept. What the host still has it must drop itself. Raises UnknownHandle,
+        on every branch. ``reason`` is kept. Drop your own copies yourself. Raises UnknownHandle,
         UnknownFact, Conflict after many losses, LogError; nothing was erased then.
         """
         return self._take_turn(erasure.erase, handles, reason)

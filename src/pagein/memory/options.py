@@ -58,7 +58,7 @@ class Options(TypedDict, total=False):
     ``facts``: their ``Settings``, True, or False for none. ``counter``: a counter instead of the model's own.
     ``format``: the default format of ``to_messages``. ``checkpoints``: automatic ones, an ``AutoCheckpoint``; none by
     default. ``resume``: True closes calls in flight as unknown; ``"fresh"`` also starts the view anew from here.
-    ``roles``: the host's names of roles, such as ``{"human": "user"}``: read in messages, and written in requests.
+    ``roles``: your names of roles, such as ``{"human": "user"}``: read in messages, and written in requests.
     ``spend``: the tokens of the models that write summaries and facts, as a share of the tokens that the run recorded
     (1.0); None for no limit. ``step_types``: classes of steps of one's own, of which ``steps`` gives objects again.
     ``clock``: returns seconds since the epoch. ``callbacks``: called with each step and observation once it is
@@ -164,7 +164,7 @@ ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 def _check_roles(roles: object) -> None:
     is_mapping = isinstance(roles, Mapping) and all(isinstance(name, str) and name for name in roles)
     if not is_mapping or not all(role in ROLES for role in cast("Mapping[str, str]", roles).values()):
-        raise ConfigurationError(f"roles maps the host's names to {', '.join(ROLES)}, not {roles!r}")
+        raise ConfigurationError(f"roles maps your names to {', '.join(ROLES)}, not {roles!r}")
 
 
 _STORE = ("session", "tenant", "readonly", "timeout", "synchronous")

@@ -401,7 +401,7 @@ def _update(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
 
 def _check_not_shared(id: str) -> None:
     if id.strip("[] \n").startswith("fa"):
-        raise _ToolMisuse("a fact for everybody is changed by the host")
+        raise _ToolMisuse("a fact for everybody is changed by the application only")
 
 
 def _cap(run: RunState, text: str) -> str:

@@ -67,7 +67,7 @@ class Report:
     """An account of every token of the request, and of everything out of view. ``lines`` add up to ``tokens``.
 
     ``problems`` are failures in the background since the memory was opened, each once. ``writers`` are the accounts of
-    the models that wrote summaries and facts. ``facts_left_out`` are facts that mattered and had no room.
+    the models that wrote summaries and facts. ``facts_left_out`` are facts that mattered and did not fit.
     """
 
     tokens: int
@@ -122,7 +122,7 @@ class View:
     """Tokens of all that the user said so far, as recorded, without the newest message."""
 
     changed_by_hand: frozenset[int] = field(default=frozenset(), compare=False)
-    """Positions that a host edited or removed: nothing brings back what they said."""
+    """Positions that the application edited or removed: nothing brings back what they said."""
 
     @property
     def full_limit(self) -> int:
@@ -149,7 +149,7 @@ class View:
 
     @property
     def verbatim_positions(self) -> frozenset[int]:
-        """The positions that are shown as recorded, or as a host wants them shown."""
+        """The positions that are shown as recorded, or as the application wants them shown."""
         return self.changed_by_hand.union(
             entry.first for entry in self.entries if not entry.stubs and not isinstance(entry.item, SummaryStep)
         )

@@ -177,7 +177,7 @@ def restart_if_erased(run: RunState) -> Flow[None]:
     yield from restart_empty(run)
     raise LogErased(
         "another memory erased this run, whole. Nothing was written; this memory goes on with an empty run. Drop what "
-        "the host still holds of it, and call again."
+        "your application still has of it, and call again."
     )
 
 
