@@ -15,6 +15,10 @@ lint:
 types:
     mypy
 
+# What a user's editor sees, by the other type checker. Needs pip install 'pyright[nodejs]'.
+pyright:
+    pyright
+
 # Quick tests: no server, no soak.
 test *arguments:
     pytest -m "not slow and not server" {{arguments}}

@@ -25,7 +25,7 @@ from pagein.backends.open import is_postgres, open_log
 from pagein.errors import ConfigurationError, PageinError
 from pagein.events.entries import Compaction, Undo
 from pagein.events.steps import ActionStep, Step
-from pagein.formats import format_named
+from pagein.formats import FormatName, format_named
 from pagein.log.base import StoredLog
 from pagein.memory.agent_memory import AgentMemory
 
@@ -245,11 +245,10 @@ class _Inspection:
         self.found.highest = max(self.found.highest, view.tokens)
         if view.tokens > BUDGET:
             yield f"the view has {view.tokens} tokens, the budget is {BUDGET}"
-        requests: dict[str, Any] = {}
-        for name in ("openai", "anthropic"):
-            form = format_named(name)
-            requests[name] = memory.to_request(name)
-            yield from (f"{name}: {problem}" for problem in form.problems(requests[name]))
+        requests: dict[FormatName, Any] = {}
+        for form in map(format_named, ("openai", "anthropic")):
+            requests[form.name] = memory.to_request(form.name)
+            yield from (f"{form.name}: {problem}" for problem in form.problems(requests[form.name]))
         with AgentMemory(self._log(), budget=BUDGET) as again:
             for name, request in requests.items():
                 if again.to_request(name) != request:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
-from pagein.context.compaction.registry import POLICIES
+from pagein.context.compaction.registry import POLICIES, policy_named
 from pagein.errors import ConfigurationError
 from pagein.evaluation.requests import MeasuredMessage, Scale, Wire
 from pagein.evaluation.strategies import BASELINES, Baseline, PageinStrategy, Strategy, recency_start
@@ -82,7 +82,7 @@ def context(name: str, budget: int, scale: Scale) -> AbstractContextManager[Stra
         return nullcontext(Sliding(budget, scale))
     if name in RIVALS:
         return nullcontext(Baseline(budget, scale, BASELINES[name]))
-    return _Memory(AgentMemory.open(":memory:", budget=budget, policy=name, counter=scale.counter))
+    return _Memory(AgentMemory.open(":memory:", budget=budget, policy=policy_named(name), counter=scale.counter))
 
 
 class _Memory(AbstractContextManager[Strategy]):

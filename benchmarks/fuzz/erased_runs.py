@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pagein.backends.open import open_store
-from pagein.context.compaction.registry import POLICIES
+from pagein.context.compaction.registry import POLICIES, policy_named
 from pagein.errors import OverBudget
 from pagein.events.steps import ActionStep, Image, Observation, Opaque, PlanningStep, Step, TaskStep, Text, ToolCall
 from pagein.facts.owners import RESERVED
@@ -91,7 +91,13 @@ class Player:
         model = ScriptedModel() if self.run.seed % 3 == 0 else None
         budget = (700, 1_100, 2_500)[self.run.seed % 7 % 3]
         return AgentMemory.open(
-            self.url, budget=budget, policy=self.run.way, user="ann", summarizer=model, spend=None, **self.store_options
+            self.url,
+            budget=budget,
+            policy=policy_named(self.run.way),
+            user="ann",
+            summarizer=model,
+            spend=None,
+            **self.store_options,
         )
 
     # Canaries

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pagein.events.steps import ActionStep, Image, Step, SystemPromptStep, TaskStep, Text, as_parts
-from pagein.formats import validate
+from pagein.formats import FormatName, validate
 from pagein.memory.agent_memory import AgentMemory
 
 Row = dict[str, Any]
@@ -52,7 +52,7 @@ class Talk:
 
     seed: int
     way: str
-    format: str
+    format: FormatName
     budget: int
     turns: tuple[tuple[Utterance, ...], ...]
     """For each turn what is new: the user's words, or the results, or the model's reply."""
@@ -62,7 +62,8 @@ class Talk:
         """Make the talk of a seed."""
         draw = random.Random(seed)
         way = ways[seed % len(ways)]
-        form = "openai" if way in OPENAI_ONLY else draw.choice(("openai", "anthropic", "openai-responses"))
+        drawn: tuple[FormatName, ...] = ("openai", "anthropic", "openai-responses")
+        form: FormatName = "openai" if way in OPENAI_ONLY else draw.choice(drawn)
         return cls(seed, way, form, draw.choice((1_200, 3_000, 100_000)), tuple(_draw_turns(draw, form)))
 
 
@@ -256,7 +257,7 @@ class Stage:
     last_request: list[Row] | None = None
 
     @property
-    def format(self) -> str | None:
+    def format(self) -> FormatName | None:
         """The format that the host names; None in half of the talks."""
         return None if self.talk.seed // 2 % 2 else self.talk.format
 

@@ -30,7 +30,7 @@ from pagein.events.steps import (
     Text,
     ToolCall,
 )
-from pagein.formats import FORMATS, validate
+from pagein.formats import FORMATS, format_named, validate
 from pagein.memory.agent_memory import AgentMemory
 from pagein.testing.strategies import HAZARDS
 
@@ -85,7 +85,7 @@ def play_random_history(history: RandomHistory) -> None:
     """Record a history, and check its request after each turn. Raises AssertionError."""
     draw = random.Random(history.seed)
     budget = draw.choice((400, 900, 2_500, 100_000))
-    with AgentMemory.open(":memory:", budget=budget, format=history.way) as memory:
+    with AgentMemory.open(":memory:", budget=budget, format=format_named(history.way).name) as memory:
         if draw.random() < 0.5:
             memory.record(SystemPromptStep(_content(draw)))
         for _ in range(draw.randrange(1, 5)):

@@ -305,7 +305,7 @@ def test_log_and_view_take_a_user(run, db, monkeypatch):
     assert run("log", db, "--user", "alice")[1].split() == ["s0", "stated", "constraint:", "Deploys", "on", "Friday"]
     code, _, err = run("log", db, "--user", "bob")
     assert code == 1
-    assert "there are some of 'alice'" in err
+    assert "there are some of ['alice']" in err
     assert "Deploys on Friday" not in run("view", db, "--budget", 4000, "--messages")[1]
     assert "Deploys on Friday" in run("view", db, "--budget", 4000, "--messages", "--user", "alice")[1]
     monkeypatch.setenv("PAGEIN_USER", "alice")

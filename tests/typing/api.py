@@ -59,3 +59,6 @@ class Nothing:
 
 
 memory = AgentMemory.open(":memory:", budget=Budget(8_000, output=1_000), policy=Nothing(), model="gpt-4o")
+
+memory.to_messages("opnai")  # type: ignore[arg-type]
+AgentMemory.open(":memory:", policy="lader")  # type: ignore[arg-type]

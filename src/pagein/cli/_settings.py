@@ -14,7 +14,7 @@ from cyclopts import CycloptsError, Parameter
 from pagein.cli._options import check_budget, resolve_counter
 from pagein.context.compaction.base import Policy
 from pagein.context.compaction.registry import policy_named
-from pagein.formats import FORMATS, format_named
+from pagein.formats import FORMATS, FormatName, format_named
 from pagein.memory.config import Config, load
 from pagein.memory.config.build import build_options
 from pagein.tokens import TokenCounter
@@ -43,7 +43,7 @@ class ViewSettings:
     budget: int
     policy: Policy
     name: str
-    format: str
+    format: FormatName
     counter: TokenCounter
     page_in: float
 

@@ -107,11 +107,9 @@ def log(
 
 def _facts_session(db: str, tenant: str, user: str) -> str:
     """The session with the facts of a user. Raises ConfigurationError where there are none, and names those there are."""
-    with _stores.open_stored_log(db, tenant=tenant) as record:
-        users = sorted(users_with_facts(record.store.sessions()))
+    users = sorted(users_with_facts(_stores.list_sessions(db, tenant, is_left_out=lambda _: False)))
     if user not in users:
-        others = f"; there are some of {', '.join(map(repr, users[:8]))}" if users else ""
-        raise ConfigurationError(f"{_stores.display_name(db)}: no facts of the user {user!r}{others}")
+        raise ConfigurationError(f"{_stores.display_name(db)}: no facts of the user {user!r}, there are some of {users[:8] or 'nobody'}")  # fmt: skip
     return Owners("", user=user).log_name("user")
 
 
@@ -158,17 +156,16 @@ def view(
       pagein view run.db --budget 8000 --user alice --messages
       pagein view run.db --budget 8000 --format anthropic --messages --json
     """
-    chosen = resolve_session(config, session, tenant)
+    session, tenant = resolve_session(config, session, tenant)
     if budget is None:
-        sent = _find_sent_request(db, *chosen, request)
+        sent = _find_sent_request(db, session, tenant, request)
         if sent is not None:
             return _print_sent_request(sent, messages=messages, json=json)
     settings = load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
-    name, tenant = _stores.choose_session(db, _stores.list_sessions(db, chosen[1]), chosen[0]), chosen[1]
     with AgentMemory.open(
-        db, session=name, tenant=tenant, user=option_or_setting(load(config), "user", user), readonly=True,
-        budget=settings.budget, policy=settings.policy, counter=settings.counter, format=settings.format,
-        page_in=settings.page_in,
+        db, session=_stores.choose_session(db, _stores.list_sessions(db, tenant), session), tenant=tenant,
+        user=option_or_setting(load(config), "user", user), readonly=True, budget=settings.budget,
+        policy=settings.policy, counter=settings.counter, format=settings.format, page_in=settings.page_in,
     ) as memory:  # fmt: skip
         rendered = memory.to_request()
         report = memory.report()

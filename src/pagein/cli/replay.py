@@ -25,7 +25,7 @@ from pagein.cli._options import (
     resolve_summarizer,
 )
 from pagein.cli._settings import ConfigFile, ConfiguredBudget, ConfiguredFormat, ConfiguredPolicy, load_view_settings
-from pagein.context.compaction.base import Policy
+from pagein.context.compaction.base import Policy, PolicyName
 from pagein.errors import ConfigurationError
 from pagein.evaluation.faults import Lane, measure_run, request_points
 from pagein.evaluation.requests import Scale, Wire
@@ -34,7 +34,7 @@ from pagein.evaluation.strategies import PageinStrategy
 from pagein.evaluation.talk import MESSAGE_TOKENS, demo_talk, evidence_share, newest_messages, play_talk
 from pagein.evaluation.tally import Tally
 from pagein.events.steps import SummaryStep
-from pagein.formats import format_named
+from pagein.formats import FormatName, format_named
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import PAGE_IN_SHARE
 from pagein.tokens import TokenCounter
@@ -47,8 +47,8 @@ class Player:
     """Replays runs through memories with the same settings."""
 
     budget: int
-    policy: str | Policy
-    renders: str
+    policy: PolicyName | Policy
+    renders: FormatName
     counter: TokenCounter
     database: Path | None = None
     summarizer: Any = None
@@ -85,7 +85,7 @@ class Player:
 class _WaitingStrategy(PageinStrategy):
     """Waits for background summaries between two turns, because a replay leaves no time for them."""
 
-    def __init__(self, memory: AgentMemory, *, speaks: str, renders: str) -> None:
+    def __init__(self, memory: AgentMemory, *, speaks: FormatName, renders: FormatName) -> None:
         super().__init__(memory, speaks=speaks, renders=renders)
         self.paged_in: list[int] = []
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from pagein.context.compaction.registry import policy_named
 from pagein.errors import PageinError
 from pagein.evaluation.needs import Faults, History, Needs, find_faults
 from pagein.evaluation.requests import (
@@ -179,7 +180,9 @@ def bench_faults(
     for run in runs:
         converted = convert_to_openai(run, form)
         scale = Scale(counter, form)
-        with AgentMemory.open(":memory:", budget=budget, policy=policy, counter=counter, page_in=page_in) as memory:
+        with AgentMemory.open(
+            ":memory:", budget=budget, policy=policy_named(policy), counter=counter, page_in=page_in
+        ) as memory:
             lanes = {PAGEIN: Lane(PageinStrategy(memory), scale)}
             if baselines:
                 for name, shape in BASELINES.items():

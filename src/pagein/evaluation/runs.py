@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pagein.errors import ConfigurationError, FormatError
-from pagein.formats import format_named, guess_format
+from pagein.formats import FormatName, format_named, guess_format
 from pagein.formats.parsing import type_name
 
 DEMO: Final = "demo.jsonl.gz"
@@ -36,7 +36,7 @@ class Run:
 
     id: str
     messages: tuple[dict[str, Any], ...]
-    format: str = "openai"
+    format: FormatName = "openai"
     system: Any = None
     """An Anthropic system prompt, which is separate from the messages."""
     where: str = ""

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from pagein.evaluation.requests import MeasuredMessage, Scale, Wire
+from pagein.formats import FormatName
 from pagein.memory.agent_memory import AgentMemory
 from pagein.tokens.counter import REQUEST_TOKENS
 
@@ -35,7 +36,7 @@ class Strategy(Protocol):
 class PageinStrategy:
     """pagein: record new messages, and render the view."""
 
-    def __init__(self, memory: AgentMemory, *, speaks: str = "openai", renders: str = "openai") -> None:
+    def __init__(self, memory: AgentMemory, *, speaks: FormatName = "openai", renders: FormatName = "openai") -> None:
         self.memory = memory
         self._speaks = speaks
         self._renders = renders

@@ -19,7 +19,7 @@ class Format(Protocol):
     """A provider's wire format. Pure: equal input gives equal output, and nothing is kept or changed."""
 
     @property
-    def name(self) -> str:
+    def name(self) -> FormatName:
         """The public name, such as ``openai``."""
         ...
 

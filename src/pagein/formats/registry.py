@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from pagein.errors import ConfigurationError, Illegal
-from pagein.formats.base import Format
+from pagein.formats.base import Format, FormatName
 from pagein.formats.parsing import request_rows
 
-FORMATS: Mapping[str, tuple[str, str]] = MappingProxyType({
+FORMATS: Mapping[FormatName, tuple[str, str]] = MappingProxyType({
     "openai": ("pagein.formats.openai_chat", "OpenAIChat"),
     "anthropic": ("pagein.formats.anthropic", "Anthropic"),
     "openai-responses": ("pagein.formats.openai_responses", "OpenAIResponses"),
@@ -30,7 +30,7 @@ def format_named(name: str) -> Format:
     if not isinstance(name, str) or name not in FORMATS:
         *names, last = map(repr, FORMATS)
         raise ConfigurationError(f"unknown format {name!r}: use {', '.join(names)} or {last}")
-    package, class_name = FORMATS[name]
+    package, class_name = FORMATS[cast("FormatName", name)]
     form: Format = getattr(import_module(package), class_name)()
     return form
 
@@ -50,7 +50,7 @@ def keywords(name: str, request: dict[str, Any]) -> dict[str, Any]:
     return format_named(name).keywords(request)
 
 
-def guess_format(messages: Any) -> str:
+def guess_format(messages: Any) -> FormatName:
     """Guess the format of a transcript by the shape of its messages: any but ``langchain``, which is shaped like OpenAI's.
 
     A transcript of plain messages is ``openai``; a request with an ``input`` is ``openai-responses``, one with

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from pagein._common.retry import retry_on_conflict
 from pagein.errors import FormatError, UnknownBranch
@@ -27,7 +27,7 @@ from pagein.memory.branches import MAIN
 ITEMS_CHECKPOINT = "openai-agents:items"
 """Name of the checkpoints that hold items as they came, of every framework."""
 
-RESPONSES_FORMAT = "openai-responses"
+RESPONSES_FORMAT: Final = "openai-responses"
 
 MAX_ATTEMPTS = 64
 """Times that a write is tried while other writers append first."""

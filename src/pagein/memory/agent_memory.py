@@ -142,7 +142,7 @@ class AgentMemory:
         """
         return self._runtime.use_facts()
 
-    def tools(self, format: FormatName | str | None = None, names: Sequence[str] | None = None) -> list[Any]:
+    def tools(self, format: FormatName | None = None, names: Sequence[str] | None = None) -> list[Any]:
         """The tools that a model may be offered, in its provider's format: recall, expand, pin, note, forget and more.
 
         ``names`` chooses among them; ``compact`` is offered only where it is named.
@@ -179,7 +179,7 @@ class AgentMemory:
     def record_messages(
         self,
         messages: Any,
-        format: FormatName | str | None = None,
+        format: FormatName | None = None,
         *,
         whole: bool | None = None,
         usage: Any = None,
@@ -237,7 +237,7 @@ class AgentMemory:
 
     def to_messages(
         self,
-        format: FormatName | str | None = None,
+        format: FormatName | None = None,
         *,
         summary_mode: bool = False,
         keep_last_n: int | None = None,
@@ -259,9 +259,7 @@ class AgentMemory:
         self._runtime.write_requests()
         return messages
 
-    def to_request(
-        self, format: FormatName | str | None = None, *, reserve: int = 0, tools: Any = None
-    ) -> dict[str, Any]:
+    def to_request(self, format: FormatName | None = None, *, reserve: int = 0, tools: Any = None) -> dict[str, Any]:
         """The view as the provider's keyword arguments: its messages, and ``system`` where it stands apart.
 
         ``reserve`` and ``tools`` keep tokens free for the request, as in ``view``; add the tools yourself. Raises OverBudget.

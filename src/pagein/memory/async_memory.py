@@ -157,7 +157,7 @@ class AsyncAgentMemory:
         """See AgentMemory.facts."""
         return self._runtime.use_facts()
 
-    def tools(self, format: FormatName | str | None = None, names: Sequence[str] | None = None) -> list[Any]:
+    def tools(self, format: FormatName | None = None, names: Sequence[str] | None = None) -> list[Any]:
         """See AgentMemory.tools."""
         return self._runtime.tools(format, names)
 
@@ -187,7 +187,7 @@ class AsyncAgentMemory:
     async def record_messages(
         self,
         messages: Any,
-        format: FormatName | str | None = None,
+        format: FormatName | None = None,
         *,
         whole: bool | None = None,
         usage: Any = None,
@@ -222,7 +222,7 @@ class AsyncAgentMemory:
 
     async def to_messages(
         self,
-        format: FormatName | str | None = None,
+        format: FormatName | None = None,
         *,
         summary_mode: bool = False,
         keep_last_n: int | None = None,
@@ -239,7 +239,7 @@ class AsyncAgentMemory:
         return messages
 
     async def to_request(
-        self, format: FormatName | str | None = None, *, reserve: int = 0, tools: Any = None
+        self, format: FormatName | None = None, *, reserve: int = 0, tools: Any = None
     ) -> dict[str, Any]:
         """See AgentMemory.to_request."""
         view = await self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))

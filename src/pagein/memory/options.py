@@ -66,7 +66,7 @@ class Options(TypedDict, total=False):
     """
 
     budget: int | Budget | None
-    policy: PolicyName | str | Policy
+    policy: PolicyName | Policy
     model: Any
     summarizer: Any
     prompts: str | os.PathLike[str] | Mapping[str, str] | None
@@ -78,7 +78,7 @@ class Options(TypedDict, total=False):
     task: str | None
     facts: Any
     counter: TokenCounter | None
-    format: FormatName | str
+    format: FormatName
     roles: Mapping[str, str] | None
     checkpoints: AutoCheckpoint
     resume: bool | Literal["fresh"]

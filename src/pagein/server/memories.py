@@ -11,6 +11,7 @@ from typing import Any, Self
 from pagein.context.view.view import View
 from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, fingerprint
 from pagein.events.steps import SystemPromptStep
+from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest
 from pagein.memory._effects import IndexEntries
 from pagein.memory.host_memory import HostMemory
@@ -145,10 +146,10 @@ class ServerMemory(HostMemory):
 
 def warm_up() -> None:
     """Make views of a small run, so that what they load is there before the first request: it takes half a second."""
-    for model, format in (("claude", "anthropic"), ("gpt-5", "openai")):
+    for model, form in (("claude", format_named("anthropic")), ("gpt-5", format_named("openai"))):
         counter = MODELS.get(model).counter
         with ServerMemory.open(
-            ":memory:", session="warm", budget=Budget(1_000), counter=counter, format=format
+            ":memory:", session="warm", budget=Budget(1_000), counter=counter, format=form.name
         ) as memory:
             for number in range(8):
                 function = {"name": "read", "arguments": f'{{"path": "src/file_{number % 3}.py"}}'}

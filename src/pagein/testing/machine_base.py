@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pagein.backends.memory import InMemoryStore
-from pagein.context.compaction.base import Policy
+from pagein.context.compaction.base import Policy, PolicyName
 from pagein.context.view.view import View
 from pagein.errors import Illegal, OverBudget
 from pagein.events.entries import Checkpoint, Compaction, Erased, FactsShown
 from pagein.events.messages import Message
 from pagein.events.steps import ActionStep, PlanningStep, Step, SystemPromptStep, TaskStep
-from pagein.formats import format_named
+from pagein.formats import FormatName, format_named
 from pagein.log.base import Log
 from pagein.memory._state import PageInState
 from pagein.memory.agent_memory import AgentMemory
@@ -50,7 +50,7 @@ class WatchedMemory(RuleBasedStateMachine):
     )  # fmt: skip
     """The budgets that the machine tries."""
 
-    formats: ClassVar[Sequence[str]] = promises.FORMATS
+    formats: ClassVar[Sequence[FormatName]] = promises.FORMATS
     """The wire formats that every request is rendered in."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class WatchedMemory(RuleBasedStateMachine):
         """The log of the branch that the run is on."""
         return self.memory._runtime.log  # noqa: SLF001 - what is watched
 
-    def policy(self) -> str | Policy:
+    def policy(self) -> PolicyName | Policy:
         """Return the policy under test."""
         return "ladder"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from pagein.errors import FormatError
 from pagein.events.messages import Message
@@ -31,7 +31,7 @@ from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import rendering
 from pagein.formats.anthropic import rules
 from pagein.formats.anthropic.limits import limit_images
-from pagein.formats.base import Item
+from pagein.formats.base import FormatName, Item
 from pagein.formats.parsing import (
     Fields,
     compact_json,
@@ -43,7 +43,7 @@ from pagein.formats.parsing import (
     type_name,
 )
 
-NAME = "anthropic"
+NAME: Final = "anthropic"
 
 # Fields of a response that no request accepts. They are not kept, because they would be counted in every view.
 _RESPONSE_KEYS = (
@@ -74,7 +74,7 @@ class Anthropic:
     cache_markers: int = rules.MAX_CACHE_MARKERS
 
     @property
-    def name(self) -> str:
+    def name(self) -> FormatName:
         """The public name."""
         return NAME
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from pagein.events.messages import Message
 from pagein.events.steps import (
@@ -29,7 +29,7 @@ from pagein.events.steps import (
 )
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import rendering
-from pagein.formats.base import Item
+from pagein.formats.base import FormatName, Item
 from pagein.formats.bedrock import rules
 from pagein.formats.bedrock.limits import keep_to_limits
 from pagein.formats.bedrock.requests import read_request
@@ -44,7 +44,7 @@ from pagein.formats.parsing import (
     type_name,
 )
 
-NAME = "bedrock"
+NAME: Final = "bedrock"
 
 _JSON = Opaque(NAME, "json", "{}")
 """The mark of a text that came as JSON."""
@@ -57,7 +57,7 @@ class Bedrock:
     """Messages of the Converse API. See ``Format`` for the methods."""
 
     @property
-    def name(self) -> str:
+    def name(self) -> FormatName:
         """The public name."""
         return NAME
 

@@ -12,7 +12,7 @@ import base64
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from pagein.events.messages import Message
 from pagein.events.steps import (
@@ -31,14 +31,14 @@ from pagein.events.steps import (
 )
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import rendering
-from pagein.formats.base import Item
+from pagein.formats.base import FormatName, Item
 from pagein.formats.gemini import rules
 from pagein.formats.gemini.images import parse_image, render_image
 from pagein.formats.gemini.requests import read_request, system_parts
 from pagein.formats.parsing import Fields, compact_json, opaque_extra, opaque_part, type_name
 from pagein.formats.result_images import ResultImages, take_back_images
 
-NAME = "gemini"
+NAME: Final = "gemini"
 ID_MAX_CHARS = 64
 
 SKIP_SIGNATURE = "skip_thought_signature_validator"
@@ -63,7 +63,7 @@ class Gemini:
     skip_signatures: bool = False
 
     @property
-    def name(self) -> str:
+    def name(self) -> FormatName:
         """The public name."""
         return NAME
 

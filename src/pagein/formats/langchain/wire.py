@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from pagein.errors import FormatError
 from pagein.events.messages import Message
@@ -30,7 +30,7 @@ from pagein.events.steps import (
 )
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import rendering
-from pagein.formats.base import Item
+from pagein.formats.base import FormatName, Item
 from pagein.formats.langchain import images, rules
 from pagein.formats.openai_chat import rules as openai_rules
 from pagein.formats.parsing import (
@@ -44,7 +44,7 @@ from pagein.formats.parsing import (
     type_name,
 )
 
-NAME = "langchain"
+NAME: Final = "langchain"
 NAME_MAX_CHARS = 64
 
 _USER_TYPES, _MODEL_TYPES = ("human", "user"), ("ai", "assistant")
@@ -72,7 +72,7 @@ class LangChain:
     """LangChain's messages. See ``Format`` for the methods."""
 
     @property
-    def name(self) -> str:
+    def name(self) -> FormatName:
         """The public name."""
         return NAME
 

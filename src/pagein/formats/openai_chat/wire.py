@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pagein.errors import FormatError
 from pagein.events.messages import Message
@@ -34,7 +34,7 @@ from pagein.events.steps import (
 )
 from pagein.events.tool_call_encoding import wire_id, wire_name
 from pagein.formats import rendering
-from pagein.formats.base import Item
+from pagein.formats.base import FormatName, Item
 from pagein.formats.openai_chat import rules
 from pagein.formats.parsing import (
     Fields,
@@ -51,7 +51,7 @@ from pagein.formats.parsing import (
 )
 from pagein.formats.result_images import ResultImages, take_back_images
 
-NAME = "openai"
+NAME: Final = "openai"
 
 # Fields of an assistant message that are parsed as content: counted, searched, and removed with their turn. Reasoning
 # comes before the answer; a refusal or audio in place of one.
@@ -71,7 +71,7 @@ class OpenAIChat:
     """OpenAI chat completions. See ``Format`` for the methods."""
 
     @property
-    def name(self) -> str:
+    def name(self) -> FormatName:
         """The public name."""
         return NAME
 

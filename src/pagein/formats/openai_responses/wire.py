@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from pagein.errors import FormatError
 from pagein.events.messages import Message
@@ -36,7 +36,7 @@ from pagein.events.steps import (
 )
 from pagein.events.tool_call_encoding import wire_id, wire_name
 from pagein.formats import rendering
-from pagein.formats.base import Item
+from pagein.formats.base import FormatName, Item
 from pagein.formats.openai_responses import rules
 from pagein.formats.openai_responses.rules import ANSWER_TYPES, APPLICATION_ITEMS, ID_MAX_CHARS, call_id_key
 from pagein.formats.parsing import (
@@ -53,7 +53,7 @@ from pagein.formats.parsing import (
     type_name,
 )
 
-NAME = "openai-responses"
+NAME: Final = "openai-responses"
 
 _TEXT_ANSWERS = ("function_call_output", "custom_tool_call_output")
 """The answers whose output is text or a list of parts."""
@@ -79,7 +79,7 @@ class OpenAIResponses:
     """Items of the Responses API. See ``Format`` for the methods."""
 
     @property
-    def name(self) -> str:
+    def name(self) -> FormatName:
         """The public name."""
         return NAME
 
