@@ -47,6 +47,7 @@ ServerMode = Annotated[
 
 _MEMORY_OPTIONS = (
     "policy", "page_in", "embedder", "user", "project", "facts", "checkpoints", "prompts", "timeout", "synchronous",
+    "telemetry",
 )  # fmt: skip
 
 

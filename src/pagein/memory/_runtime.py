@@ -95,7 +95,8 @@ if TYPE_CHECKING:
     from pagein.log.snapshots import SnapshotSlot
     from pagein.memory.background.summary_writer import SummaryTask, SummaryThread
     from pagein.memory.erasure.eraser import Eraser
-    from pagein.memory.options import AnyModel
+    from pagein.memory.options import AnyModel, TelemetryMode
+    from pagein.memory.telemetry import Telemetry
     from pagein.models import Overflow
     from pagein.models.writer_account import WriterAccount, WriterReport
 
@@ -148,8 +149,16 @@ class MemoryRuntime:
             model_name(options.get("model")), counter_key(self.state.counter), policy_name(options, self.state),
         )  # fmt: skip
         self.summary_writer: SummaryThread | SummaryTask | None = None
+        self.telemetry = self._open_telemetry(options.get("telemetry", "off"))
         self.is_closed = False
         self._last_entry: Entry | None = None
+
+    def _open_telemetry(self, mode: TelemetryMode) -> Telemetry | None:
+        if mode == "off":
+            return None
+        from pagein.memory.telemetry import Telemetry  # noqa: PLC0415 - its API is an extra
+
+        return Telemetry(self, mode)
 
     # Effects
 

@@ -45,8 +45,13 @@ def open_memory(runtime: MemoryRuntime) -> Flow[None]:
     schedule.counted_to = run.fold.head
 
 
-def run_turn(runtime: MemoryRuntime, operation: Callable[[RunState], Flow[T]]) -> Flow[T]:
-    """Run one operation of an open memory."""
+def run_turn(runtime: MemoryRuntime, name: str, operation: Callable[[RunState], Flow[T]]) -> Flow[T]:
+    """Run one operation of an open memory, traced under this name where telemetry is on."""
+    turn = _run_turn(runtime, operation)
+    return turn if runtime.telemetry is None else runtime.telemetry.trace_turn(name, turn)
+
+
+def _run_turn(runtime: MemoryRuntime, operation: Callable[[RunState], Flow[T]]) -> Flow[T]:
     yield from refresh(runtime.state)
     result = yield from operation(runtime.state)
     # The operation may have switched to another branch, and with it to another state.

@@ -115,7 +115,8 @@ class AgentMemory:
         runtime = self._runtime
         with self._turn_lock:
             runtime.check_open()
-            return drive(run_turn(runtime, lambda run: operation(run, *args, **kwargs)), runtime.perform)
+            turn = run_turn(runtime, operation.__name__, lambda run: operation(run, *args, **kwargs))
+            return drive(turn, runtime.perform)
 
     @property
     def budget(self) -> Budget:

@@ -118,7 +118,8 @@ class AsyncAgentMemory:
             self._runtime.check_open()
             # A write in a thread cannot be called back. So a turn that has begun is finished before its cancellation
             # is raised: the memory never knows less than the log.
-            turn = asyncio.ensure_future(self._finish_turn(lambda run: operation(run, *args, **kwargs)))
+            flow = self._finish_turn(operation.__name__, lambda run: operation(run, *args, **kwargs))
+            turn = asyncio.ensure_future(flow)
             try:
                 return await asyncio.shield(turn)
             except asyncio.CancelledError:
@@ -129,12 +130,12 @@ class AsyncAgentMemory:
                     turn.exception()
                 raise
 
-    async def _finish_turn(self, operation: Callable[[RunState], Flow[T]]) -> T:
+    async def _finish_turn(self, name: str, operation: Callable[[RunState], Flow[T]]) -> T:
         if not self._is_loaded:
             self._runtime.facts.loop = asyncio.get_running_loop()
             await adrive(open_memory(self._runtime), self._perform)
             self._is_loaded = True
-        return await adrive(run_turn(self._runtime, operation), self._perform)
+        return await adrive(run_turn(self._runtime, name, operation), self._perform)
 
     @property
     def budget(self) -> Budget:

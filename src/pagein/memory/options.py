@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
 
 from pagein._common.validation import is_number, is_whole_number
 from pagein.context.compaction.base import Policy, PolicyName
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pagein.summaries.job import Summarizer
 
     AnyModel = Model | AsyncModel
+
+TelemetryMode = Literal["off", "on", "content"]
 
 SPEND_SHARE, MAX_SPEND_SHARE = 1.0, 1_000.0
 """Tokens of the models that write, as a share of the tokens that the run recorded: by default, and at most."""
@@ -62,7 +64,8 @@ class Options(TypedDict, total=False):
     ``spend``: the tokens of the models that write summaries and facts, as a share of the tokens that the run recorded
     (1.0); None for no limit. ``step_types``: classes of steps of one's own, of which ``steps`` gives objects again.
     ``clock``: returns seconds since the epoch. ``callbacks``: called with each step and observation once it is
-    recorded; their errors are raised by ``record``, and the steps stay recorded.
+    recorded; their errors are raised by ``record``, and the steps stay recorded. ``telemetry``: "on" gives OpenTelemetry
+    spans and metrics of every turn, "content" also what was searched for and came back; "off" by default.
     """
 
     budget: int | Budget | None
@@ -85,6 +88,7 @@ class Options(TypedDict, total=False):
     spend: float | None
     clock: Callable[[], float]
     callbacks: CallbackRegistry | None
+    telemetry: TelemetryMode
     step_types: Sequence[type[MemoryStep]]
 
 
@@ -145,10 +149,16 @@ def check_options(options: Options) -> None:
         raise ConfigurationError(f"clock gives seconds since the epoch when called, not {options['clock']!r}")
     if not isinstance(options.get("checkpoints", AutoCheckpoint()), AutoCheckpoint):
         raise ConfigurationError(f"checkpoints is an AutoCheckpoint, not {options['checkpoints']!r}")
-    if options.get("resume", False) not in (True, False, "fresh"):
-        raise ConfigurationError(f'resume is True, False or "fresh", not {options["resume"]!r}')
+    _check_choices(options)
     format_named(options.get("format", "openai"))
     _check_roles(options.get("roles") or {})
+
+
+def _check_choices(options: Options) -> None:
+    if options.get("resume", False) not in (True, False, "fresh"):
+        raise ConfigurationError(f'resume is True, False or "fresh", not {options["resume"]!r}')
+    if options.get("telemetry", "off") not in get_args(TelemetryMode):
+        raise ConfigurationError(f"telemetry is {', '.join(get_args(TelemetryMode))}, not {options['telemetry']!r}")
 
 
 def _check_spend(spend: object) -> None:

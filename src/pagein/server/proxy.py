@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -54,6 +55,9 @@ from pagein.server.naming import name_run
 from pagein.server.runs import Outcome, PreparedView, RunRequest, Runs
 from pagein.server.settings import ServerSettings
 from pagein.server.wire import MESSAGES, WireProtocol, error_body, find_rows, is_observed_only, overflow_error
+
+if TYPE_CHECKING:
+    from pagein.server.telemetry import ChatTelemetry
 
 T = TypeVar("T")
 logger = logging.getLogger("pagein.server")
@@ -96,6 +100,7 @@ class Proxy:
     ) -> None:
         self._settings, self._runs, self._windows, self._client = settings, runs, windows, client
         self._metrics, self._clock = metrics, clock
+        self._telemetry = _open_telemetry(settings)
         self._locks = KeyedLocks()
         self._threads = ThreadPoolExecutor(settings.limits.threads, "pagein-view")
         self._waiting = 0
@@ -121,6 +126,8 @@ class Proxy:
 
     async def _handle(self, protocol: WireProtocol, tenant: str, incoming: Incoming, send: Send) -> None:
         started = self._clock()
+        if self._telemetry is not None:
+            self._telemetry.join_trace(incoming.headers)
         try:
             plan = await self._plan(protocol, tenant, incoming)
         except OverBudget as error:
@@ -298,7 +305,8 @@ class Proxy:
 
     async def _call_in_pool(self, function: Callable[[], T]) -> T:
         """Call a function in a thread; a client that hangs up meanwhile does not part it from its lock."""
-        future = asyncio.get_running_loop().run_in_executor(self._threads, function)
+        context = copy_context()  # the trace of the client
+        future = asyncio.get_running_loop().run_in_executor(self._threads, context.run, function)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -347,6 +355,8 @@ class Proxy:
             return
         key = (request.tenant, self._runs.root_name(request))
         rows, outcome = answer.rows, answer.outcome
+        if self._telemetry is not None:
+            self._telemetry.tell(request, prepared, outcome)
         try:
             if not rows:
                 self._metrics.count("answers", "none" if outcome.word != "answered" else "left to their echo")
@@ -492,6 +502,16 @@ class _StreamRelay:
 
 class _Refusal(Exception):
     """Nothing is forwarded: pagein failed, and was told to be strict."""
+
+
+def _open_telemetry(settings: ServerSettings) -> ChatTelemetry | None:
+    """What tells of requests, where telemetry is on. Raises ConfigurationError without its extra."""
+    if settings.options.get("telemetry", "off") == "off":
+        return None
+    import pagein.memory.telemetry  # noqa: F401, PLC0415 - says what is missing
+    from pagein.server.telemetry import ChatTelemetry  # noqa: PLC0415 - its API is an extra
+
+    return ChatTelemetry()
 
 
 def _with_view(request: RunRequest, prepared: PreparedView) -> bytes:

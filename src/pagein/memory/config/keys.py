@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pagein._common.validation import POSITIVE_TOKENS, SECONDS, Constraint, Option, option_from_hint, options_of
 from pagein.context.compaction.ladder import RUNGS
@@ -22,7 +22,7 @@ from pagein.facts.settings import Settings
 from pagein.formats import FORMATS
 from pagein.log.raw_rows import SYNCHRONOUS
 from pagein.memory.checkpoints import AutoCheckpoint
-from pagein.memory.options import MAX_SPEND_SHARE, PAGE_IN_MAX_SHARE, PAGE_IN_SHARE, SPEND_SHARE
+from pagein.memory.options import MAX_SPEND_SHARE, PAGE_IN_MAX_SHARE, PAGE_IN_SHARE, SPEND_SHARE, TelemetryMode
 from pagein.models.openai_chat import OpenAIModel
 from pagein.models.retrying import Breaker, RetryPolicy
 from pagein.models.spending import Price, Spending
@@ -50,6 +50,7 @@ _MEMORY: Mapping[str, tuple[Any, Any]] = {
     "task": (Annotated[str, _OWNER, "Task of the session whose facts are read and shown too."], None),
     "format": (Annotated[str, Constraint(choices=tuple(FORMATS)), "Format of requests."], "openai"),
     "spend": (Annotated[float, Constraint(most=MAX_SPEND_SHARE), "Tokens of the models that write summaries and facts, as a share of the run's own."], SPEND_SHARE),
+    "telemetry": (Annotated[str, Constraint(choices=get_args(TelemetryMode)), "OpenTelemetry spans and metrics. content: also what was searched for and came back."], "off"),
     "resume": (Annotated[bool, Constraint(choices=("fresh",)), "Close calls in flight as unknown. fresh: also start with an empty view."], False),
 }  # fmt: skip
 """Options of ``AgentMemory.open`` that are no section, with their defaults."""
