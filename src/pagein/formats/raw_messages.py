@@ -215,7 +215,3 @@ def _row_signs(row: dict[str, Any]) -> set[str]:
         )
         signs |= {"anthropic"} if is_anthropic_image else set()
     return signs
-
-
-def _is_anthropic_file(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") in ("image", "document") and "source" in part

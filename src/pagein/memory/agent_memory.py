@@ -88,16 +88,9 @@ class AgentMemory:
         Raises ConfigurationError, UnknownBranch, BudgetError, LogError.
         """
         opened = open_run(
-            url,
-            options,
-            session=session,
-            tenant=tenant,
-            branch=branch,
-            readonly=readonly,
-            timeout=timeout,
-            synchronous=synchronous,
-            key=key,
-        )
+            url, options, session=session, tenant=tenant, branch=branch, readonly=readonly, timeout=timeout,
+            synchronous=synchronous, key=key,
+        )  # fmt: skip
         try:
             return cls(opened, **options)
         except BaseException:

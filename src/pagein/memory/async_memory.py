@@ -87,16 +87,9 @@ class AsyncAgentMemory:
     ) -> Self:
         """See AgentMemory.open."""
         opened = open_run(
-            url,
-            options,
-            session=session,
-            tenant=tenant,
-            branch=branch,
-            readonly=readonly,
-            timeout=timeout,
-            synchronous=synchronous,
-            key=key,
-        )
+            url, options, session=session, tenant=tenant, branch=branch, readonly=readonly, timeout=timeout,
+            synchronous=synchronous, key=key,
+        )  # fmt: skip
         try:
             return cls(opened, **options)
         except BaseException:

@@ -414,14 +414,8 @@ def _cap(run: RunState, text: str) -> str:
 
 
 _TOOL_FUNCTIONS: Mapping[str, Callable[[RunState, dict[str, Any], float], Flow[str]]] = {
-    "recall": _recall,
-    "expand": _expand,
-    "pin": _pin,
-    "note": _note,
-    "forget": _forget,
-    "remember": _remember,
-    "update": _update,
-    "compact": _compact,
-}
+    "recall": _recall, "expand": _expand, "pin": _pin, "note": _note, "forget": _forget, "remember": _remember,
+    "update": _update, "compact": _compact,
+}  # fmt: skip
 _OWN_CALLS = ("recall: ", "expand: ", "compact: ")
 """Beginnings of the lines that questions of a model to its memory have in the search index."""

@@ -8,22 +8,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 
-from pagein.server.http import (
-    OWN_HEADER,
-    ClientGone,
-    Incoming,
-    Receive,
-    Scope,
-    Send,
-    StreamBroken,
-    read_incoming,
-    request_headers,
-    response_headers,
-    run_until_hangup,
-    send_answer,
-    send_chunk,
-    start_answer,
-)
+from pagein.server import http
 from pagein.server.metrics import Metrics
 from pagein.server.settings import ServerSettings
 
@@ -34,22 +19,19 @@ class PassThrough:
     def __init__(self, settings: ServerSettings, client: httpx2.AsyncClient, metrics: Metrics) -> None:
         self._settings, self._client, self._metrics = settings, client, metrics
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send, *, body: bytes | None = None) -> None:
-        """Pass one request on; with ``body`` its body was read already."""
+    async def handle(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
+        """Pass one request on."""
         self._metrics.count("passed")
-        incoming = await read_incoming(scope, receive, 0, with_body=False)
+        incoming = await http.read_incoming(scope, receive, 0, with_body=False)
         upload = _Upload(receive)
         try:
-            if body is not None:
-                await run_until_hangup(receive, self._pass(incoming, body, send))
-            else:
-                await run_until_hangup(upload.receive_after, self._pass(incoming, upload.chunks(), send))
-        except ClientGone:
+            await http.run_until_hangup(upload.receive_after, self._pass(incoming, upload.chunks(), send))
+        except http.ClientGone:
             self._metrics.count("hangups")
 
-    async def _pass(self, incoming: Incoming, body: bytes | AsyncIterator[bytes], send: Send) -> None:
+    async def _pass(self, incoming: http.Incoming, body: AsyncIterator[bytes], send: http.Send) -> None:
         _, base, target = self._settings.upstream_of(incoming.path)
-        headers = request_headers(incoming.pairs)
+        headers = http.request_headers(incoming.pairs)
         length = incoming.headers.get("content-length")
         has_body = length not in (None, "0") or "transfer-encoding" in incoming.headers
         if has_body and length is not None:
@@ -61,34 +43,34 @@ class PassThrough:
             )
             async with request as response:
                 is_started = True
-                pairs = [*response_headers(response.headers.raw), (OWN_HEADER.encode(), b"passed")]
-                await start_answer(send, response.status_code, pairs)
+                pairs = [*http.response_headers(response.headers.raw), (http.OWN_HEADER.encode(), b"passed")]
+                await http.start_answer(send, response.status_code, pairs)
                 async for chunk in response.aiter_raw():
-                    await send_chunk(send, chunk)
-                await send_chunk(send, b"", more=False)
+                    await http.send_chunk(send, chunk)
+                await http.send_chunk(send, b"", more=False)
         except (httpx2.TimeoutException, httpx2.TransportError) as error:
             if is_started:
-                raise StreamBroken from None
+                raise http.StreamBroken from None
             text = json.dumps(
                 {"error": {"message": f"the upstream did not answer: {type(error).__name__}", "type": "api_error"}}
             )
-            pairs = [(b"content-type", b"application/json"), (OWN_HEADER.encode(), b"passed")]
-            await send_answer(send, 502, pairs, text.encode())
+            pairs = [(b"content-type", b"application/json"), (http.OWN_HEADER.encode(), b"passed")]
+            await http.send_answer(send, 502, pairs, text.encode())
 
 
 class _Upload:
     """The body of a request as it comes in; behind it the client's hanging up."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: http.Receive) -> None:
         self._receive, self._is_read = receive, asyncio.Event()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the chunks of the body. Raises ClientGone."""
+        """Yield the chunks of the body. Raises http.ClientGone."""
         try:
             while True:
                 message = await self._receive()
                 if message["type"] == "http.disconnect":
-                    raise ClientGone
+                    raise http.ClientGone
                 if message.get("body"):
                     yield message["body"]
                 if not message.get("more_body"):

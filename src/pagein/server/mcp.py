@@ -123,15 +123,9 @@ def build_server(settings: McpSettings) -> Server[Any]:
         return _text_result(text, failed=failed)
 
     return Server(
-        "pagein",
-        version=__version__,
-        instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-    )
+        "pagein", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool,
+        on_list_resources=list_resources, on_list_resource_templates=list_templates, on_read_resource=read_resource,
+    )  # fmt: skip
 
 
 Context = ServerRequestContext[Any]

@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import copy_context
@@ -23,32 +23,11 @@ import httpx2
 from pagein.errors import OverBudget, PageinError
 from pagein.models.environment import redact_keys
 from pagein.models.overflow import detect_overflow
+from pagein.server import http
 from pagein.server.answers import AnswerReader, new_reader, read_whole_answer
 from pagein.server.budgets import WindowTable, reserved_output
 from pagein.server.cache_markers import place_markers
 from pagein.server.events import EventSplitter, StreamEvent
-from pagein.server.http import (
-    OWN_HEADER,
-    ClientGone,
-    Incoming,
-    Pairs,
-    Receive,
-    Scope,
-    Send,
-    StreamBroken,
-    TooLarge,
-    Unpackable,
-    parse_object,
-    read_incoming,
-    request_headers,
-    response_headers,
-    run_until_hangup,
-    send_answer,
-    send_chunk,
-    send_json,
-    start_answer,
-    unpack,
-)
 from pagein.server.locks import KeyedLocks
 from pagein.server.metrics import Metrics
 from pagein.server.naming import name_run
@@ -107,24 +86,39 @@ class Proxy:
 
     # Requests to models
 
-    async def handle(self, protocol: WireProtocol, tenant: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(
+        self, protocol: WireProtocol, tenant: str, scope: http.Scope, receive: http.Receive, send: http.Send
+    ) -> None:
         """Answer one request to a model."""
+        await self._answer(
+            protocol, scope, receive, send, lambda incoming: self._handle(protocol, tenant, incoming, send)
+        )
+
+    async def _answer(
+        self,
+        protocol: WireProtocol,
+        scope: http.Scope,
+        receive: http.Receive,
+        send: http.Send,
+        work: Callable[[http.Incoming], Awaitable[object]],
+    ) -> None:
+        """Read a request and do the work of it; refuse what is too large, or more than can wait."""
         limit = self._settings.limits.body_bytes
         try:
-            incoming = await read_incoming(scope, receive, limit)
-            await run_until_hangup(receive, self._handle(protocol, tenant, incoming, send))
-        except ClientGone:
+            incoming = await http.read_incoming(scope, receive, limit)
+            await http.run_until_hangup(receive, work(incoming))
+        except http.ClientGone:
             self._metrics.count("hangups")
-        except TooLarge:
+        except http.TooLarge:
             self._metrics.count("refused", "too large")
             body = error_body(protocol, f"the request is over {limit} bytes", kind="request_too_large")
-            await send_json(send, 413, body)
+            await http.send_json(send, 413, body)
         except ServerBusy:
             self._metrics.count("refused", "busy")
             text = error_body(protocol, "pagein is busy; ask again", kind="overloaded_error")
-            await send_json(send, 503, text, retry_after="1")
+            await http.send_json(send, 503, text, retry_after="1")
 
-    async def _handle(self, protocol: WireProtocol, tenant: str, incoming: Incoming, send: Send) -> None:
+    async def _handle(self, protocol: WireProtocol, tenant: str, incoming: http.Incoming, send: http.Send) -> None:
         started = self._clock()
         if self._telemetry is not None:
             self._telemetry.join_trace(incoming.headers)
@@ -133,10 +127,10 @@ class Proxy:
         except OverBudget as error:
             self._metrics.count("requests", "over budget")
             body = overflow_error(protocol, str(error), error.needed, error.limit)
-            await send_json(send, 400, body, **{OWN_HEADER: "over-budget"})
+            await http.send_json(send, 400, body, **{http.OWN_HEADER: "over-budget"})
             return
         except _Refusal as refusal:
-            await send_json(send, 502, error_body(protocol, str(refusal)), **{OWN_HEADER: "failed"})
+            await http.send_json(send, 502, error_body(protocol, str(refusal)), **{http.OWN_HEADER: "failed"})
             return
         self._metrics.observe_added(self._clock() - started)
         self._metrics.count("requests", plan.note.partition(";")[0])
@@ -161,25 +155,19 @@ class Proxy:
                 await self._in_thread(key, lambda: self._runs.read_ahead(request, prepared.place))
 
     async def count_tokens(
-        self, protocol: WireProtocol, tenant: str, scope: Scope, receive: Receive, send: Send
+        self, protocol: WireProtocol, tenant: str, scope: http.Scope, receive: http.Receive, send: http.Send
     ) -> None:
         """Ask the upstream for the tokens of a request's view; nothing is recorded."""
-        try:
-            incoming = await read_incoming(scope, receive, self._settings.limits.body_bytes)
-            plan = Forwarding(protocol, incoming.raw, "passed")
-            request: RunRequest | str = ""
-            if self._settings.mode == "view":
-                request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
-            if isinstance(request, RunRequest):
-                plan = await self._plan_count(plan, request)
-            await run_until_hangup(receive, self._exchange(incoming, plan, send, may_retry=False))
-        except ClientGone:
-            self._metrics.count("hangups")
-        except TooLarge:
-            await send_json(send, 413, error_body(protocol, "the request is too large", kind="request_too_large"))
-        except ServerBusy:
-            text = error_body(protocol, "pagein is busy; ask again", kind="overloaded_error")
-            await send_json(send, 503, text, retry_after="1")
+        await self._answer(
+            protocol, scope, receive, send, lambda incoming: self._count(protocol, tenant, incoming, send)
+        )
+
+    async def _count(self, protocol: WireProtocol, tenant: str, incoming: http.Incoming, send: http.Send) -> None:
+        plan = Forwarding(protocol, incoming.raw, "passed")
+        if self._settings.mode == "view":
+            request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
+            plan = plan if isinstance(request, str) else await self._plan_count(plan, request)
+        await self._exchange(incoming, plan, send, may_retry=False)
 
     async def _plan_count(self, plan: Forwarding, request: RunRequest) -> Forwarding:
         try:
@@ -195,7 +183,7 @@ class Proxy:
 
     # Before forwarding
 
-    async def _plan(self, protocol: WireProtocol, tenant: str, incoming: Incoming) -> Forwarding:
+    async def _plan(self, protocol: WireProtocol, tenant: str, incoming: http.Incoming) -> Forwarding:
         """Decide what is forwarded; where pagein fails, the request as it came. Raises OverBudget, _Refusal."""
         original = Forwarding(protocol, incoming.raw, "")
         if self._settings.mode == "off":
@@ -224,13 +212,13 @@ class Proxy:
             raise _Refusal(f"pagein failed before forwarding ({kind}), and --strict forwards nothing then") from None
         return replace(original, note=f"bypass; reason={quote(kind)}")
 
-    def _read_request(self, protocol: WireProtocol, tenant: str, incoming: Incoming) -> RunRequest | str:
+    def _read_request(self, protocol: WireProtocol, tenant: str, incoming: http.Incoming) -> RunRequest | str:
         """The request as its run needs it, or the reason why it has none."""
         limit = self._settings.limits.body_bytes
         headers = incoming.headers
         try:
-            body = parse_object(unpack(incoming.raw, headers.get("content-encoding", ""), limit))
-        except Unpackable:
+            body = http.parse_object(http.unpack(incoming.raw, headers.get("content-encoding", ""), limit))
+        except http.Unpackable:
             return "unreadable encoding"
         if body is None:
             return "no JSON object"
@@ -322,7 +310,7 @@ class Proxy:
     # Forwarding
 
     async def _exchange(
-        self, incoming: Incoming, plan: Forwarding, send: Send, *, may_retry: bool
+        self, incoming: http.Incoming, plan: Forwarding, send: http.Send, *, may_retry: bool
     ) -> Forwarding | None:
         """Forward a plan and relay the answer; return a smaller plan where the provider called this one too long."""
         exchange = _Exchange(self, plan, send, may_retry, self._clock)
@@ -331,19 +319,19 @@ class Proxy:
                 return await exchange.relay(response)
         except (httpx2.TimeoutException, httpx2.TransportError) as error:
             if exchange.is_started:
-                raise StreamBroken from None
+                raise http.StreamBroken from None
             self._metrics.count("failures", "upstream")
             status = 504 if isinstance(error, httpx2.TimeoutException) else 502
             text = (
                 f"the upstream {plan.request.upstream if plan.request else ''} did not answer: {type(error).__name__}"
             )
-            await send_json(send, status, error_body(plan.protocol, text), **{OWN_HEADER: plan.note})
+            await http.send_json(send, status, error_body(plan.protocol, text), **{http.OWN_HEADER: plan.note})
             return None
 
-    def _open(self, incoming: Incoming, plan: Forwarding) -> AbstractAsyncContextManager[httpx2.Response]:
+    def _open(self, incoming: http.Incoming, plan: Forwarding) -> AbstractAsyncContextManager[httpx2.Response]:
         _, base, target = self._settings.upstream_of(incoming.path)
         left_out = _HELD_CODINGS if plan.is_view else (b"accept-encoding",)
-        headers = [*request_headers(incoming.pairs, without=left_out), (b"accept-encoding", b"identity")]
+        headers = [*http.request_headers(incoming.pairs, without=left_out), (b"accept-encoding", b"identity")]
         return self._client.stream(
             incoming.method, f"{base}{target}{incoming.target}", headers=headers, content=plan.body
         )
@@ -388,7 +376,7 @@ class _Exchange:
 
     proxy: Proxy
     plan: Forwarding
-    send: Send
+    send: http.Send
     may_retry: bool
     clock: Callable[[], float]
     is_started: bool = False
@@ -410,7 +398,7 @@ class _Exchange:
             return await self._relay_stream(response)
         data = await response.aread()
         if response.status_code == 200:
-            rows, usage, response_id = read_whole_answer(self.plan.protocol.name, parse_object(data))
+            rows, usage, response_id = read_whole_answer(self.plan.protocol.name, http.parse_object(data))
             answer = Answer(rows, Outcome("answered", usage, self.seconds()), response_id)
             await self.proxy.finish(self.plan, answer)
         else:
@@ -423,12 +411,12 @@ class _Exchange:
                 self.plan, Answer(None, Outcome(f"HTTP {response.status_code}", None, self.seconds()))
             )
         self.is_started = True
-        await send_answer(self.send, response.status_code, self._pairs(response), data)
+        await http.send_answer(self.send, response.status_code, self._pairs(response), data)
         return None
 
-    def _pairs(self, response: httpx2.Response) -> Pairs:
-        pairs = response_headers(response.headers.raw, without=(b"content-encoding", b"content-length"))
-        return [*pairs, (OWN_HEADER.encode(), self.plan.note.encode("latin-1"))]
+    def _pairs(self, response: httpx2.Response) -> http.Pairs:
+        pairs = http.response_headers(response.headers.raw, without=(b"content-encoding", b"content-length"))
+        return [*pairs, (http.OWN_HEADER.encode(), self.plan.note.encode("latin-1"))]
 
     async def _relay_stream(self, response: httpx2.Response) -> Forwarding | None:
         reader, splitter = new_reader(self.plan.protocol.name), EventSplitter()
@@ -446,7 +434,7 @@ class _Exchange:
         """Send the beginning of the answer, once."""
         if not self.is_started:
             self.is_started = True
-            await start_answer(self.send, response.status_code, self._pairs(response))
+            await http.start_answer(self.send, response.status_code, self._pairs(response))
 
 
 @dataclass(slots=True)
@@ -484,13 +472,13 @@ class _StreamRelay:
             await self._record("answered" if self.reader.is_ending and not self.reader.error else "broken")
         await self._flush()
         await self.exchange.start(self.response)
-        await send_chunk(self.exchange.send, b"", more=False)
+        await http.send_chunk(self.exchange.send, b"", more=False)
 
     async def _flush(self) -> None:
         held, self.held = self.held, b""
         if held:
             await self.exchange.start(self.response)
-            await send_chunk(self.exchange.send, held)
+            await http.send_chunk(self.exchange.send, held)
 
     async def _record(self, word: str = "answered") -> None:
         self.is_recorded = True

@@ -27,15 +27,9 @@ def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
     """
     settings = app.settings
     config = uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
-        log_config=None,
-        access_log=False,
-        ws="none",
-        server_header=False,
-        timeout_graceful_shutdown=settings.limits.drain_seconds,
-    )
+        app, host=settings.host, port=settings.port, log_config=None, access_log=False, ws="none",
+        server_header=False, timeout_graceful_shutdown=settings.limits.drain_seconds,
+    )  # fmt: skip
     listener = open_listener(config.host, config.port, config.backlog)
     logging.getLogger("uvicorn.error").addFilter(_is_no_broken_stream)
     server = _Server(config, lambda: on_start(listener.getsockname()[1]))

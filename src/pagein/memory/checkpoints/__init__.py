@@ -22,15 +22,9 @@ if TYPE_CHECKING:
     from pagein.memory.operations.checkpoint import RunStatus, checkpoint, resume, status
 
 __all__ = [
-    "AutoCheckpoint",
-    "CheckpointInfo",
-    "CheckpointState",
-    "RunStatus",
-    "checkpoint",
-    "checkpoints",
-    "resume",
+    "AutoCheckpoint", "CheckpointInfo", "CheckpointState", "RunStatus", "checkpoint", "checkpoints", "resume",
     "status",
-]
+]  # fmt: skip
 
 __getattr__ = lazy_attributes(
     __name__,

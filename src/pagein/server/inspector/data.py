@@ -29,6 +29,7 @@ from pagein.log.encryption import Key
 from pagein.memory.host_memory import HostMemory
 from pagein.memory.operations.requests import RenderedRequest
 from pagein.memory.requests import RequestRecord, decode_record
+from pagein.search.base import Hit
 from pagein.tokens import TokenCounter
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.windows import MODELS
@@ -78,13 +79,8 @@ class InspectorData:
     def _run_row(self, name: str) -> Json:
         table = self._store.request_table(name)
         row: Json = {
-            "run": name,
-            "entries": self._store.head(name),
-            "requests": 0,
-            "last": None,
-            "at": None,
-            "problem": "",
-        }
+            "run": name, "entries": self._store.head(name), "requests": 0, "last": None, "at": None, "problem": "",
+        }  # fmt: skip
         try:
             row["requests"] = table.last()
             records = [record for stored in table.rows(row["requests"] - 1, 1) if (record := decode_record(stored))]
@@ -179,17 +175,7 @@ class InspectorData:
             if not query.strip() or not names:
                 return {"query": query, "hits": []}
             hits = self._memory(run or names[0]).recall(query, SEARCH_LIMIT, across=run is None)
-        rows = [
-            {
-                "run": hit.session,
-                "handle": hit.handle,
-                "role": hit.role,
-                "at": hit.at,
-                "why": hit.why,
-                **clipped(hit.text),
-            }
-            for hit in hits
-        ]
+        rows = [_hit_row(hit) for hit in hits]
         return {"query": query, "hits": rows}
 
     # Memories
@@ -271,6 +257,11 @@ def block_row(entry: ViewEntry) -> Json:
         "tools": [call.name for message in entry.messages for call in message.tool_calls],
         **clipped(text),
     }  # fmt: skip
+
+
+def _hit_row(hit: Hit) -> Json:
+    names = {"run": hit.session, "handle": hit.handle, "role": hit.role, "at": hit.at, "why": hit.why}
+    return names | clipped(hit.text)
 
 
 def message_text(message: Message) -> str:
