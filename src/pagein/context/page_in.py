@@ -296,6 +296,8 @@ def choose_turns(
         text = texts.get(hit.handle, hit.text)
         if counter.text(text) > limit:
             text = snippet(text, matcher, limit, counter)[0]
+        if not text:
+            continue  # one long line, of which no piece fits
         block = RecalledTurn(hit.position, hit.handle, hit.role, hit.at, text, hit.score).render()
         cost = counter.text(block) + 1
         best[hit.handle] = (worth(hit.score, cost), hit.position, block, cost)

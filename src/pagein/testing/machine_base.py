@@ -198,8 +198,6 @@ class WatchedMemory(RuleBasedStateMachine):
         if self.memory.report().problems:
             return  # on a full disk it may not be in the table
         again = self.memory.request()
-        if again.problem.endswith(("cannot be made again", "was erased since")):
-            return  # it says so; recorded runs are rendered again without exception
         assert not again.problem, f"request {again.record.number}: {again.problem}"
         assert again.request["messages"] == request, f"request {again.record.number} is another one"
 

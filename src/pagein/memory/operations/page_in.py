@@ -47,13 +47,13 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
         return view
     compaction = run.fold.compactions[-1] if run.fold.compactions else -1
     state.end_with(compaction)
+    if _with_page_ins(state, view).tokens > view.limit:
+        state.shown = ()
     shown = _with_page_ins(state, view)
-    fault = find_fault(shown, state.visible)
+    # A user message is an occasion by itself. After one, what the action before it named may leave with its page-in.
+    fault = -1 if is_user_turn(view) else find_fault(shown, state.visible)
     standing = -1 if state.occasion is None else state.occasion.fault
-    occasion = PageInOccasion(compaction, newest_user_position(view), fault if fault >= 0 else standing)
-    is_new = state.begin(occasion)
-    if shown.tokens > view.limit:
-        state.shown, shown = (), view
+    is_new = state.begin(PageInOccasion(compaction, newest_user_position(view), fault if fault >= 0 else standing))
     if not is_new:
         return shown
     if is_user_turn(view) and (talk_room(view, state.share) or state.tokens > view.limit * state.share / 2):
