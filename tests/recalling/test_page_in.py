@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from pagein.backends.memory import InMemoryLog
-from pagein.context.page_in import PAGE_IN_MIN_TOKENS
+from pagein.context.page_in import PAGE_IN_MIN_TOKENS, choose_turns
 from pagein.context.salience.lines import strip_line_number
 from pagein.errors import ConfigurationError, LogBusy
 from pagein.events.entries import Compaction
@@ -15,6 +15,8 @@ from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.async_memory import AsyncAgentMemory
 from pagein.memory.search_runtime import SearchRuntime
+from pagein.search.base import Hit
+from pagein.tokens.estimates import ANY_ESTIMATE
 
 BUDGET = 2_500
 FACT = "the staging gateway answers on quokka-port-4471 only after a warm restart"
@@ -313,3 +315,9 @@ def test_between_two_compactions_the_run_in_a_request_only_grows():
                 stable += 1
             before, passes = request, now
     assert stable > 10
+
+
+def test_a_turn_of_which_nothing_fits_is_not_shown():
+    line, words = Hit("s3", "字" * 9_000, 2.0, "", "run", 3, 0.0, "user"), Hit("s5", "字 is it", 1.9, "", "run", 5, 0.0, "user")
+    chosen = choose_turns((line, words), {}, 400, ANY_ESTIMATE, "字 is it")
+    assert [position for position, _, _ in chosen] == [5]

@@ -234,9 +234,20 @@ def talk_room(view: View, limit_share: float) -> int:
     return int(view.limit * limit_share * TALK_PAGE_IN_FACTOR * speech_share(view))
 
 
+def question_room(view: View, limit_share: float) -> int:
+    """Return the tokens to leave free for a page-in where the user speaks, else 0: in a full view none would be made."""
+    if not is_user_turn(view):
+        return 0
+    return max(_most_tokens(view, limit_share) // 2, talk_room(view, limit_share))
+
+
+def _most_tokens(view: View, limit_share: float) -> int:
+    return min(int(view.limit * limit_share), PAGE_IN_MAX_TOKENS)
+
+
 def available_tokens(view: View, limit_share: float, shown: int) -> int:
     """Return the tokens free for a page-in beside those shown: of a share of the limit, more where the user speaks."""
-    most = max(min(int(view.limit * limit_share), PAGE_IN_MAX_TOKENS), talk_room(view, limit_share)) - shown
+    most = max(_most_tokens(view, limit_share), talk_room(view, limit_share)) - shown
     return min(most, view.limit - view.tokens)
 
 

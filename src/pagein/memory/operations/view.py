@@ -9,7 +9,7 @@ from dataclasses import replace
 from pagein.context.compaction.apply import filter_view, plan_to_fit
 from pagein.context.compaction.base import Plan, Policy
 from pagein.context.ledger.block import reserve_tokens, with_ledger
-from pagein.context.page_in import talk_room
+from pagein.context.page_in import question_room
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import OverBudget
@@ -187,7 +187,7 @@ def _reserve(run: RunState, view: View) -> tuple[tuple[int, ...], int]:
     if view.tokens <= view.limit and not view.has_replaced_entries:
         return (0,), 0
     ledger = reserve_tokens(view, run.fold.ledger, run.fold.ledger_blocks)
-    return ledger, talk_room(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share)
+    return ledger, question_room(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share)
 
 
 def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | None, int]:
