@@ -318,6 +318,9 @@ def test_between_two_compactions_the_run_in_a_request_only_grows():
 
 
 def test_a_turn_of_which_nothing_fits_is_not_shown():
-    line, words = Hit("s3", "字" * 9_000, 2.0, "", "run", 3, 0.0, "user"), Hit("s5", "字 is it", 1.9, "", "run", 5, 0.0, "user")
+    line, words = (
+        Hit("s3", "字" * 9_000, 2.0, "", "run", 3, 0.0, "user"),
+        Hit("s5", "字 is it", 1.9, "", "run", 5, 0.0, "user"),
+    )
     chosen = choose_turns((line, words), {}, 400, ANY_ESTIMATE, "字 is it")
     assert [position for position, _, _ in chosen] == [5]
