@@ -201,9 +201,7 @@ def test_the_figures_of_the_shape_only_fall(tmp_path):
 
 def fresh(code, cwd):
     """Runs code in a new interpreter, which finds nothing but what is installed."""
-    return subprocess.run(
-        [sys.executable, "-B", "-c", code], cwd=cwd, capture_output=True, text=True, check=True
-    )
+    return subprocess.run([sys.executable, "-B", "-c", code], cwd=cwd, capture_output=True, text=True, check=True)
 
 
 HEAVY = (
