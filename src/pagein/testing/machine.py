@@ -283,6 +283,7 @@ class MemoryMachine(ErasingMachine):
         self._collect_compactions()
         before = self.memory.steps
         self.memory = self._open()  # the old one is not closed
+        self._forgot_page_ins = True
         promises.check_lossless(self.memory.steps, before)
         self._check_snapshot_state()
         verification = self.memory.verify()

@@ -243,17 +243,19 @@ def settled_prefix(view: View) -> tuple[Message, ...]:
     return tuple(settled)
 
 
-def check_prefix(earlier: Sequence[Message], later: Sequence[Message]) -> None:
+def check_prefix(earlier: Sequence[Message], later: Sequence[Message], *, with_page_ins: bool = True) -> None:
     """Check that the later request begins with the whole earlier one.
 
     A ledger block that lost a line may differ: a statement was replaced, or there is no room for it any more. A block
     may come where there was none. It gains no line. Page-ins may leave, all together, as where the user's words need
-    their room.
+    their room; without ``with_page_ins`` they are not compared.
     """
     before, after = ledger_lines(earlier), ledger_lines(later)
     if before - after or not before:
         earlier, later = ([message for message in messages if not is_ledger(message)] for messages in (earlier, later))
-    if list(earlier) != list(later[: len(earlier)]):
+    if not with_page_ins:
+        earlier, later = ([message for message in messages if not is_page_in(message)] for messages in (earlier, later))
+    elif list(earlier) != list(later[: len(earlier)]):
         earlier = [message for message in earlier if not is_page_in(message)]
         assert not any(map(is_page_in, later[: len(earlier)])), "a page-in changed, without a compaction between"
     for number, (one, other) in enumerate(zip(earlier, later, strict=False)):
