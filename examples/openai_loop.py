@@ -49,7 +49,7 @@ def run_agent(client: OpenAI, model: str, memory: AgentMemory, crash: int = 0) -
     memory.record_messages([{"role": "system", "content": SYSTEM}, {"role": "user", "content": TASK}])
     while True:
         tools = [TOOL, *memory.tools("openai", names=("recall", "expand"))]
-        request = memory.to_request("openai", tools=tools)  # within budget, legal, cache-stable
+        request = memory.to_request("openai", tools=tools)  # fits the budget and the provider's rules
         reply = client.chat.completions.create(model=model, tools=tools, **request)
         memory.record_messages(reply, usage=reply.usage)  # durable before a tool runs
         message = reply.choices[0].message

@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import textwrap
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,12 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", RO
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 PRIVATE = re.compile(r"\b(?:verbs?|hosts?|hosting|house|rooms?|colou?rs?|told|held)\b", re.IGNORECASE)
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)\s]*\)", re.MULTILINE | re.DOTALL)
+PUBLIC_PACKAGES = [
+    f"pagein.{name}" for name in ("backends", "facts", "formats", "memory", "models", "search", "server")
+]
+PUBLIC_PACKAGES += [
+    f"pagein.integrations.{name}" for name in ("langchain", "langgraph", "openai_agents", "pydantic_ai", "smolagents")
+]
 SUBCLASS = re.compile(r"^class ([A-Z]\w+)\(([\w, ]+)\):", re.MULTILINE)
 
 
@@ -83,8 +90,11 @@ def test_every_error_has_its_cure_on_the_page():
 
 
 def test_the_reference_has_every_public_name():
-    names = re.findall(r"^::: pagein\.(\w+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE)
-    assert sorted(names) == sorted(pagein.__all__)
+    names = set(re.findall(r"^::: (pagein[\w.]*\.\w+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE))
+    assert {f"pagein.{name}" for name in pagein.__all__} <= names
+    listed = {name.rpartition(".")[2] for name in names}
+    for package in PUBLIC_PACKAGES:
+        assert set(import_module(package).__all__) <= listed, package
 
 
 def test_the_site_lists_every_page():

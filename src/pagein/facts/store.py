@@ -351,7 +351,7 @@ class Facts:
         return cost
 
     def as_of(self, at: float) -> tuple[Fact, ...]:
-        """The facts that were known at a time and held then."""
+        """The facts that were known at a time and valid then."""
         checked_interval(at, None)
         with self._lock:
             ledgers = [ledger_of(fact_log.entries(), until=at) for fact_log in self._fact_logs.values()]
