@@ -33,6 +33,8 @@ from pagein.events.steps import (
 from pagein.formats import FORMATS, format_named, validate
 from pagein.memory.agent_memory import AgentMemory
 from pagein.testing.strategies import HAZARDS
+from pagein.tokens import Budget
+from pagein.tokens.bytes import json_bytes
 
 _PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
@@ -84,7 +86,8 @@ class RandomHistory:
 def play_random_history(history: RandomHistory) -> None:
     """Record a history, and check its request after each turn. Raises AssertionError."""
     draw = random.Random(history.seed)
-    budget = draw.choice((400, 900, 2_500, 100_000))
+    most_bytes = random.Random(-history.seed).choice((None, None, 2_000, 12_000))
+    budget = Budget(draw.choice((400, 900, 2_500, 100_000)), bytes=most_bytes)
     with AgentMemory.open(":memory:", budget=budget, format=format_named(history.way).name) as memory:
         if draw.random() < 0.5:
             memory.record(SystemPromptStep(_content(draw)))
@@ -97,7 +100,7 @@ def play_random_history(history: RandomHistory) -> None:
         check_request(memory, history.way, budget)
 
 
-def check_request(memory: AgentMemory, form: str, budget: int) -> None:
+def check_request(memory: AgentMemory, form: str, budget: Budget) -> None:
     """Raise AssertionError where the SDK's types refuse the request, or where it is over the budget."""
     try:
         request = memory.to_request()
@@ -110,7 +113,9 @@ def check_request(memory: AgentMemory, form: str, budget: int) -> None:
     except (ValueError, TypeError) as error:
         raise AssertionError(f"{form}'s types refuse the request: {' '.join(str(error).split())[:300]}") from error
     tokens = sum(map(_count(), _texts(request)))
-    assert tokens <= budget, f"the texts of the request have {tokens} tokens, the budget is {budget}"
+    assert tokens <= budget.window, f"the texts of the request have {tokens} tokens, the budget is {budget.window}"
+    size = json_bytes(request)
+    assert budget.bytes is None or size <= budget.bytes, f"the request has {size} bytes, the budget is {budget.bytes}"
 
 
 # The history

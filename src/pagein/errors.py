@@ -26,6 +26,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 
 class PageinError(Exception):
@@ -63,18 +64,28 @@ class BudgetError(PageinError):
 class OverBudget(BudgetError):
     """The view exceeds the budget and no more steps may be removed. Raise the budget, unpin, or shorten ``steps``.
 
-    ``needed`` and ``limit`` are in tokens; ``steps`` are the handles of the steps that must stay. ``beside`` are the
+    ``needed`` and ``limit`` are in ``unit``, tokens or bytes; ``steps`` are the handles of the steps that must stay. ``beside`` are the
     tokens that this request keeps free beside the view; ``limit`` is without them. ``refused`` names what would have
     made every later view so large; nothing of it was recorded.
     """
 
-    def __init__(self, needed: int, limit: int, steps: Sequence[str], beside: int = 0, *, refused: str = "") -> None:
+    def __init__(
+        self,
+        needed: int,
+        limit: int,
+        steps: Sequence[str],
+        beside: int = 0,
+        *,
+        refused: str = "",
+        unit: Literal["tokens", "bytes"] = "tokens",
+    ) -> None:
         self.needed, self.limit, self.steps, self.beside, self.refused = needed, limit, tuple(steps), beside, refused
+        self.unit = unit
         staying = f"{', '.join(self.steps)} may not leave" if self.steps else "nothing more may leave"
         kept_free = f" besides {beside} that this request keeps free (reserve, tools)" if beside else ""
         cure = f"keep free {needed - limit} less, or " if 0 < needed - limit <= beside else ""
         super().__init__(
-            f"{refused and f'{refused} is refused: with it '}the smallest view needs {needed} tokens, the budget is {max(0, limit)}{kept_free}: {staying}. To fit, {cure}raise "
+            f"{refused and f'{refused} is refused: with it '}the smallest view needs {needed} {unit}, the budget is {max(0, limit)}{kept_free}: {staying}. To fit, {cure}raise "
             f"the budget by {needed - limit} or more, unpin what is no longer needed, or shorten those steps."
         )
 

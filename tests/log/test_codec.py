@@ -100,6 +100,7 @@ STORED = {
     ("final_answer", 1): "content extra",
     ("observed", 1): "action index observation late",
     ("pin", 1): "text",
+    ("pin", 2): "text author",
     ("planning", 1): "content extra",
     ("summary", 1): "content author",
     ("system", 1): "content extra",

@@ -46,7 +46,7 @@ ServerMode = Annotated[
 ]
 
 _MEMORY_OPTIONS = (
-    "policy", "page_in", "embedder", "user", "project", "facts", "checkpoints", "prompts", "timeout", "synchronous",
+    "policy", "budget", "page_in", "embedder", "user", "project", "facts", "checkpoints", "prompts", "timeout", "synchronous",
     "telemetry",
 )  # fmt: skip
 

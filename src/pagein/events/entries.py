@@ -99,9 +99,10 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Text that stays verbatim in every view until it is unpinned."""
+    """Text that stays verbatim in every view until it is unpinned. ``author`` is ``model`` where the model asked for it."""
 
     text: str
+    author: Literal["", "model"] = ""
 
 
 @dataclass(frozen=True, slots=True)

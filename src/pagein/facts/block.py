@@ -125,22 +125,6 @@ def checked_tokens(tokens: object, what: str) -> int:
     return tokens
 
 
-def fill(costs: Iterable[int], room: int) -> list[int]:
-    """The indexes of the costs that fit, in order; those that do not fit are skipped.
-
-    >>> fill([3, 9, 2], 8)
-    [0, 2]
-    """
-    indexes = []
-    for index, cost in enumerate(costs):
-        if room < MIN_LINE_TOKENS:
-            break
-        if cost <= room:
-            indexes.append(index)
-            room -= cost
-    return indexes
-
-
 def _distinct_facts(facts: Iterable[Fact]) -> list[Fact]:
     """The facts without repetitions of a text in a wider scope or another spelling."""
     keys: set[str] = set()

@@ -215,9 +215,13 @@ class EditableHistory:
         """True where the entry at a position was removed from the history."""
         return self.log.is_hidden(position)
 
-    def reduce_budget(self, tokens: int) -> None:
-        """Hold every later view to so many tokens less. Raises OverBudget where no budget is left."""
+    def reduce_budget(self, tokens: int, bytes: int = 0) -> None:
+        """Hold every later view to so many tokens, and bytes, less. Raises OverBudget where no budget is left."""
         budget = self.memory.budget
+        if budget.bytes is not None and bytes:
+            if bytes >= budget.bytes:
+                raise OverBudget(bytes + 1, budget.bytes, (), unit="bytes")
+            budget = replace(budget, bytes=budget.bytes - bytes)
         try:
             budget = replace(budget, window=budget.window - ceil(tokens / (1 - budget.margin)))
         except BudgetError:

@@ -23,6 +23,7 @@ from pagein.integrations._editable_history import EDIT_CHECKPOINT, EditableHisto
 from pagein.integrations._threads import count_instructions
 from pagein.log.base import Entry
 from pagein.memory.branches import MAIN
+from pagein.tokens.bytes import json_bytes
 
 ITEMS_CHECKPOINT = "openai-agents:items"
 """Name of the checkpoints that hold items as they came, of every framework."""
@@ -71,7 +72,7 @@ class ItemHistory(EditableHistory):
 
     def __init__(self, memory: EditedMemory, clock: Callable[[], float] = time.time) -> None:
         super().__init__(memory, clock)
-        self._reserved_tokens = 0
+        self._reserved_tokens = self._reserved_bytes = 0
         self._start_reading(self.log)
         self.refresh()
 
@@ -129,9 +130,14 @@ class ItemHistory(EditableHistory):
     def reserve_instructions(self, instructions: str | None) -> None:
         """Keep room for the longest instructions so far, which are sent beside the items. Raises OverBudget."""
         tokens = count_instructions(instructions or None, self.memory.counter)
-        if tokens > self._reserved_tokens:
-            self.reduce_budget(tokens - self._reserved_tokens)
-            self._reserved_tokens = tokens
+        size = json_bytes(instructions or "")
+        if tokens > self._reserved_tokens or size > self._reserved_bytes:
+            more = max(0, tokens - self._reserved_tokens), max(0, size - self._reserved_bytes)
+            self.reduce_budget(*more)
+            self._reserved_tokens, self._reserved_bytes = (
+                self._reserved_tokens + more[0],
+                self._reserved_bytes + more[1],
+            )
 
     def switch(self, branch: str) -> None:
         """Go on with another branch. See ``AgentMemory.switch``."""

@@ -71,6 +71,7 @@ UPCASTERS: Upcasters = {
         before
     ),  # version 2 adds a replacement's record and the fidelity, which may be absent
     ("compaction", 2): lambda before: before,  # version 3 may be deflated, which the spelling says
+    ("pin", 1): lambda before: before,  # version 2 adds the author, which may be absent
 }
 
 
@@ -259,7 +260,7 @@ KINDS: tuple[Kind, ...] = (
     _plain("summary", 1, SummaryStep),
     Kind("observed", 1, Observed, _Observed, _observed_out, _observed_in, msgspec.json.Decoder(_Observed)),
     _plain("compaction", 3, Compaction),
-    _plain("pin", 1, Pin),
+    _plain("pin", 2, Pin),
     _plain("unpin", 1, Unpin),
     _plain("checkpoint", 1, Checkpoint),
     _plain("undo", 1, Undo),

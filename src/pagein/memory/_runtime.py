@@ -89,6 +89,7 @@ from pagein.memory.snapshots import counter_key
 from pagein.memory.tools import tools
 from pagein.tokens import Budget
 from pagein.tokens.budget import RequestRoom
+from pagein.tokens.bytes import json_bytes
 
 if TYPE_CHECKING:
     from pagein.facts.store import Facts
@@ -307,13 +308,16 @@ class MemoryRuntime:
             raise ConfigurationError(
                 f"tools is the list of tool definitions that the request has, as JSON or SDK objects: {error}"
             ) from error
-        return RequestRoom(reserve, self.format_of(format).count_tools(plain, self.state.counter.text))
+        return RequestRoom(
+            reserve, self.format_of(format).count_tools(plain, self.state.counter.text), json_bytes(plain)
+        )
 
     def tools(self, format: str | None, names: Sequence[str] | None) -> list[dict[str, Any]]:
         """The library's tools in a format. The host has them from now on, so every view leaves room for them."""
         form = self.format_of(format)
         definitions = tools(form.name, names)
         self.state.usage.own_tools = form.count_tools(definitions, self.state.counter.text)
+        self.state.usage.own_tool_bytes = json_bytes(definitions)
         return definitions
 
     def render(self, view: View, format: str | None, filter: RequestFilter = NO_FILTER) -> dict[str, Any]:
@@ -348,7 +352,7 @@ class MemoryRuntime:
                 tokens=view.tokens, tiers=tokens_by_tier(view), digest=hash_request(request),
                 compactions=len(state.fold.compactions), prefix=prefix.tokens, broke=prefix.broke,
                 broke_why=prefix.why, filter=filter, page_ins=page_in_records(view, state.page_in.in_last_view),
-                facts=facts, owners=self.facts.owner_names if facts else {}, plan=self._unrecorded_plan(budget, filter),
+                bytes=state.usage.byte_limit, facts=facts, owners=self.facts.owner_names if facts else {}, plan=self._unrecorded_plan(budget, filter),
             ),
             entries,
         )  # fmt: skip

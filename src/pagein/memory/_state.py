@@ -15,7 +15,7 @@ from pagein.context.ledger.block import with_ledger
 from pagein.context.page_in import PageIn, VisibleContentCache
 from pagein.context.view.fold import Fold
 from pagein.context.view.view import View, ViewEntry
-from pagein.errors import PageinError
+from pagein.errors import OverBudget, PageinError
 from pagein.events.callbacks import CallbackRegistry, NearLimit
 from pagein.events.entries import Compaction, Erased, Observed
 from pagein.events.protocol import body_fingerprints, erased_fingerprint
@@ -23,6 +23,7 @@ from pagein.events.steps import ActionStep, MemoryStep, Observation, Usage, as_t
 from pagein.log.base import Entry
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.budget import RequestRoom
+from pagein.tokens.bytes import BYTES_A_UNIT
 from pagein.tokens.calibration import Calibration
 from pagein.tokens.prices import Prices
 
@@ -179,12 +180,25 @@ class UsageState:
     """The count of the last request's tools; None where the host did not hand them over."""
     own_tools: int = 0
     """The count of the library's tools, once the host was given them: each of its requests has them."""
+    own_tool_bytes: int = 0
+    byte_limit: int | None = None
+    """The bytes that the messages of the last request may have; None for any number."""
+    weighed: dict[int, tuple[ViewEntry, ViewEntry]] = field(default_factory=dict)
+    """Entries by id, with the same ones counted in bytes."""
     recent_rooms: tuple[int, ...] = ()
     """Tokens that the last requests kept free, oldest first."""
     is_narrow: bool = False
     """True if the last view was made narrower than what is recorded, for one request alone."""
     reported: Usage | None = None
     """The last usage that was learned, until it is noted with its request."""
+
+    def set_byte_limit(self, budget: Budget, room: RequestRoom) -> None:
+        """Set the bytes that the messages of the next request may have. Raises OverBudget where none are left."""
+        self.byte_limit = budget.bytes
+        if budget.bytes is not None:
+            self.byte_limit = budget.bytes - (self.own_tool_bytes if room.tool_bytes is None else room.tool_bytes)
+            if self.byte_limit < BYTES_A_UNIT:
+                raise OverBudget(BYTES_A_UNIT, self.byte_limit, (), unit="bytes")
 
     def limit(self) -> int:
         """The limit of the run's views, in tokens as they are counted here."""
@@ -408,8 +422,6 @@ class RunState:
     """What happened in this turn that callbacks are called for at its end."""
     was_near: bool = False
     """True from a NearLimit to the next compaction."""
-    host_pins: set[int] = field(default_factory=set)
-    """Positions of pins that the host made since the memory was opened. All others count as the model's."""
     writers: WriterAccounts | None = None
     """The accounts of the models that write; None where none does."""
 
@@ -473,6 +485,7 @@ class RunState:
                 self.usage.budget,
                 self.usage.calibration,
                 own_tools=self.usage.own_tools,
+                own_tool_bytes=self.usage.own_tool_bytes,
                 recent_rooms=self.usage.recent_rooms,
             ),
             TranscriptState(repairs=self.transcript.repairs),
@@ -480,6 +493,5 @@ class RunState:
             FactsBlockState(self.facts_block.is_on, self.facts_block.placement),
             SummaryState(self.summaries.summarizer),
             problems=Problems(self.problems.messages),
-            host_pins=set(self.host_pins),
             writers=self.writers,
         )

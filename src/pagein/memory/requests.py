@@ -150,6 +150,8 @@ class RequestRecord:
     owners: Mapping[str, str] = field(default_factory=dict)
     """The names of the owners of the facts: the user, the project, the task."""
     plan: UnrecordedPlan | None = None
+    bytes: int | None = None
+    """The bytes that the messages might have; None for any number."""
     usage: RequestUsage | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     outcome: str = ""
@@ -192,6 +194,7 @@ def _encode(record: RequestRecord) -> bytes:
         values["facts"] = [[block.position, block.ids, block.is_later] for block in record.facts]
     if record.plan is not None:
         values["plan"] = asdict(record.plan)
+        values["plan"]["budget"].pop("bytes")  # the record has those of the messages
     if record.usage is not None:
         values["usage"] = asdict(record.usage)
     return json.dumps(values, separators=(",", ":")).encode()

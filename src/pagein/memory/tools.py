@@ -186,22 +186,23 @@ def _recall(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
 
 
 def _search(run: RunState, text: str, limit: int, now: float, **filters: Any) -> Flow[list[Hit]]:
-    """Search for a model: the best passage of each text first, and never a question that was asked."""
+    """Search for a model: the best passage of each text first, and never the question that is asked now."""
     from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
     view = run.current_view()
     newest = user_words(view)
-    is_question = newest.rstrip(" \n\"')").endswith(("?", "\uff1f", "\u061f")) or _repeats(newest, text)
+    is_question = _is_question(newest) or _repeats(newest, text)
     asking = asking_positions(view, is_question=is_question)
     query = Query(text, min(MAX_HITS, limit + EXTRA_HITS), exclude=frozenset(asking), now=now, **filters)
     hits = yield from Recall(query)
     # A model's earlier questions match its query best, and hold no answer. So every other hit is a tool's result.
     results = (yield from Recall(replace(query, role="tool"))) if query.role is None else ()
-    before = (
-        hit for hit in hits if hit.role == "user" and ((is_question and hit.text == newest) or _repeats(hit.text, text))
-    )
-    questions = {hit.handle for hit in (*before, *filter(_is_own_call, hits))}
-    return [hit for hit in _best_passages(hits, results) if hit.handle not in questions][:limit]
+    again = (hit for hit in hits if hit.role == "user" and is_question and hit.text == newest)
+    left_out = {hit.handle for hit in (*again, *filter(_is_own_call, hits))}
+    found = [hit for hit in _best_passages(hits, results) if hit.handle not in left_out]
+    # A question that was asked before comes last; other words of the user that equal the query may be its answer.
+    found.sort(key=lambda hit: hit.role == "user" and _is_question(hit.text) and _repeats(hit.text, text))
+    return found[:limit]
 
 
 def _best_passages(hits: Sequence[Hit], results: Sequence[Hit]) -> Iterator[Hit]:
@@ -220,6 +221,11 @@ def _repeats(words: str, query: str) -> bool:
     from pagein.search.tokenizer import query_terms  # noqa: PLC0415 - loads where something is looked for
 
     return set(query_terms(words, QUERY_TERMS)) <= set(query_terms(query, QUERY_TERMS))
+
+
+def _is_question(words: str) -> bool:
+    """True if the words end with a question mark of some script."""
+    return words.rstrip(" \n\"')\u2019\u201d\u300d\u00bb").endswith(("?", "\uff1f", "\u061f", "\u037e"))
 
 
 def _is_own_call(hit: Hit) -> bool:
@@ -252,9 +258,10 @@ def _expand(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
         return (yield from _find_lines(run, handle, arguments["pattern"], first, last))
     if handle is None:
         raise _ToolMisuse("expand needs a handle, or a pattern to look for in the whole run")
-    original = str((yield from expand(run, handle)))
-    text = quote(original)
-    notice = QUOTED if text != original else ""
+    original = yield from expand(run, handle)
+    text = escape_frames(original) if original.messages else quote(original)
+    raw = [message.text for message in original.messages] or [str(original)]
+    notice = QUOTED if any(quote(text) != text for text in raw) else ""
     lines = text.splitlines()
     if first > max(1, len(lines)):
         raise _ToolMisuse(f"it has lines 1-{len(lines)}")
@@ -292,7 +299,9 @@ def _find_lines(run: RunState, handle: str | None, text: str, first: int, last: 
         texts = yield from read_texts(run, MAX_SEARCHED_CHARS, _has_only_own_calls)
         places = [(step_handle(position), text) for position, text in texts]
     else:
-        places = [(handle, str((yield from expand(run, handle))))]
+        original = yield from expand(run, handle)
+        messages = [(message.handle, message.text) for message in original.messages]
+        places = messages or [(handle, str(original))]
     matching: list[str] = []
     room, more = RESULT_MAX_TOKENS - 60, 0
     try:

@@ -24,6 +24,7 @@ from pagein.memory.branches import MAIN
 from pagein.server.budgets import BesideCounts, WindowTable, request_room, window_budget
 from pagein.server.memories import Lineage, MemoryPool, Reach, ServerMemory
 from pagein.server.wire import WireProtocol
+from pagein.tokens.bytes import json_bytes
 from pagein.tokens.windows import MODELS
 
 MAX_KNOWN_CHAINS = 65_536
@@ -160,7 +161,7 @@ class Runs:
         format = request.protocol.format
         rows = memory.render(view, format, request.model)["messages"]
         prepared = PreparedView(place, view.tokens, beside, view.full_limit, window, memory.last_request)
-        if _is_whole(view) and not must_render:
+        if _is_whole(view) and not must_render and request.size <= (memory.budget.bytes or request.size):
             return prepared
         stable = memory.render_without_tail(view, format) if view.tail else rows
         return replace(prepared, rows=rows, stable_rows=stable)
@@ -169,10 +170,13 @@ class Runs:
         """The view of a run for a request, the window, and the tokens beside the messages. Raises OverBudget."""
         window = self._windows.window(request.upstream, request.model)
         beside = self._beside.count(request.protocol, request.body, memory.counter)
-        budget = window_budget(window, memory.counter)
+        budget = replace(window_budget(window, memory.counter), bytes=memory.budget.bytes)
         if memory.budget != budget:
             memory.set_budget(budget)
-        return memory.make_view(request_room(request.protocol, request.body, window, beside)), window, beside
+        room = request_room(request.protocol, request.body, window, beside)
+        if budget.bytes is not None:
+            room = replace(room, tool_bytes=json_bytes(request.body) - json_bytes(request.rows))
+        return memory.make_view(room), window, beside
 
     def read_ahead(self, request: RunRequest, place: Place) -> None:
         """Learn from what a request recorded, while its answer is awaited. Raises PageinError."""

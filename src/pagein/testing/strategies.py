@@ -102,7 +102,7 @@ ONE_OF_EACH: tuple[Body, ...] = (
         4000,
         (RetentionScore("path", 3, 2, 3),),
     ),
-    Pin("Never touch production."),
+    Pin("Never touch production.", "model"),
     Unpin(11),
     Checkpoint("tests pass", '{"done": ["a"]}'),
     Undo(10),

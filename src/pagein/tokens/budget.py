@@ -11,10 +11,14 @@ from pagein.errors import BudgetError
 
 @dataclass(frozen=True, slots=True)
 class RequestRoom:
-    """Tokens that one request needs beside its view. ``tools`` is None where the host did not hand its tools over."""
+    """Tokens that one request needs beside its view. ``tools`` is None where the host did not hand its tools over.
+
+    ``tool_bytes`` are the bytes of the tools' JSON.
+    """
 
     reserve: int = 0
     tools: int | None = None
+    tool_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,8 @@ class Budget:
     ``Budget(80_000)`` is 80,000 tokens of rendered messages. ``high`` and ``low`` are shares of the limit: a view above
     the high mark is compacted to the low mark, so that the prompt's prefix changes seldom. A lower ``low`` costs less and
     forgets more. Its default depends on the size and the policy, see ``low_share``. Above ``soft``, by default half way between the two, a model begins to write
-    the summary of the steps that will be removed at the high mark.
+    the summary of the steps that will be removed at the high mark. ``bytes`` limits the JSON of the messages and of the
+    tools beside them: images have many bytes and few tokens. The count is an upper bound in every format.
 
     Raises BudgetError when nothing is left for the view.
     """
@@ -41,6 +46,11 @@ class Budget:
         float | None,
         POSITIVE_SHARE,
         "Share above which a model begins its summary. Default: half way from low to high.",
+    ] = None
+    bytes: Annotated[
+        int | None,
+        POSITIVE_TOKENS,
+        "Bytes of the messages and tools as JSON, as providers limit them too. Default: any number.",
     ] = None
 
     def __post_init__(self) -> None:

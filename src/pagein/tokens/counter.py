@@ -38,6 +38,7 @@ from pagein.events.tool_call_encoding import (
     wire_id,
     wire_names,
 )
+from pagein.tokens.bytes import ByteCounter
 from pagein.tokens.opaque import countable_parts, split_images
 
 CACHE_MAX_CHARS = 500_000
@@ -142,7 +143,9 @@ def request_tokens(messages: Iterable[Message], counter: TokenCounter) -> int:
 
 
 def message_tokens(message: Message, counter: TokenCounter) -> int:
-    """Count the tokens of one message with its calls and extras."""
+    """Count the tokens of one message with its calls and extras; with a ByteCounter its bytes."""
+    if isinstance(counter, ByteCounter):
+        return counter.message(message)
     content = content_tokens(message.content, counter)
     if not message.tool_calls:
         content = max(content, MARKER_TOKENS)

@@ -12,6 +12,7 @@ from pagein.integrations._item_history import RESPONSES_FORMAT, HostItem, ItemHi
 from pagein.integrations._threads import HistoryTracker
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import Options
+from pagein.tokens.bytes import json_bytes
 
 
 class SessionViews:
@@ -37,7 +38,7 @@ class SessionViews:
             if not items:
                 return []
             self._shown = self._history
-            if _is_whole(self._history.memory.view()):
+            if _is_whole(self._history.memory.view()) and _has_room(self._history, items):
                 return items
             rows = self._history.memory.to_messages(RESPONSES_FORMAT)
             self._tracker.set_view(rows, len(items))
@@ -53,7 +54,7 @@ class SessionViews:
                 history = self._history if self._is_recorded(rows) else self._record_foreign(rows)
             history.reserve_instructions(instructions)
             self._shown = history
-            if _is_whole(history.memory.view()):
+            if _is_whole(history.memory.view()) and _has_room(history, rows):
                 return rows  # all of it is shown, so what the SDK made of it goes out as it is
             return history.memory.to_messages(RESPONSES_FORMAT)
 
@@ -87,6 +88,12 @@ class SessionViews:
 def _is_whole(view: View) -> bool:
     """True where everything recorded is shown as it came, with nothing added."""
     return not (view.report.out or view.front or view.tail)
+
+
+def _has_room(history: ItemHistory, rows: list[HostItem]) -> bool:
+    """True where the rows as they are have no more bytes than the budget allows."""
+    most = history.memory.budget.bytes
+    return most is None or json_bytes(rows) <= most
 
 
 def _is_same(item: HostItem, other: HostItem) -> bool:

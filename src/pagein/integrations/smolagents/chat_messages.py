@@ -18,6 +18,7 @@ from pagein.events.steps import Content, Image, Opaque, Text, ToolCall, as_parts
 from pagein.integrations.smolagents.pictures import to_picture
 from pagein.integrations.smolagents.to_steps import NO_CALL, OBSERVATION_PREFIX, PROVIDER, has_picture_bytes
 from pagein.tokens import TokenCounter
+from pagein.tokens.bytes import BYTES_A_UNIT, MESSAGE_BYTES, PART_BYTES, ByteCounter, json_bytes
 
 REQUEST_TOKENS, MESSAGE_TOKENS = 3, 4
 """Tokens that every request, and every message, costs beside its text."""
@@ -51,6 +52,19 @@ class ChatMessageRenderer:
         return sum(
             MESSAGE_TOKENS + sum(self._count_part(part) for part in _parts(message.content)) for message in messages
         )
+
+    def count_bytes(self) -> int:
+        """Count the bytes of the last request as JSON, its pictures as base64."""
+        total = 0
+        for rendered in self._last.values():
+            for message in rendered.messages:
+                total += json_bytes(
+                    [str(message.role.value), *(part.get("text", "") for part in _parts(message.content))]
+                )
+                total += MESSAGE_BYTES + PART_BYTES * len(message.content)
+            images = (part for part in as_parts(rendered.source.content) if isinstance(part, Image))
+            total += BYTES_A_UNIT * sum(map(ByteCounter().image, images))
+        return total
 
     def _render_once(self, message: Message) -> RenderedMessage:
         rendered = self._last.get(id(message))

@@ -124,7 +124,7 @@ class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no 
         self.agent: Any = None
         self._history = StepHistory(self._editable)
         self._renderer = ChatMessageRenderer(self._editable.memory.counter)
-        self._limit = self.pages.budget.limit
+        self._limit, self._most_bytes = self.pages.budget.limit, self.pages.budget.bytes
         self._reserved = 0
         self._steps = self._live_steps(self._history.steps)
         if system_prompt:
@@ -243,6 +243,9 @@ class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no 
                 summary_mode=summary_mode, max_tokens=max(1, max_tokens) if is_inner else None
             )
             messages, tokens = self._renderer.to_chat_messages(_request_messages(view, is_inner=is_inner))
+            if self._most_bytes is not None and (size := self._renderer.count_bytes()) > self._most_bytes:
+                self._editable.reduce_budget(0, size - self._most_bytes)
+                continue
             if tokens <= limit:
                 return messages
             # smolagents' way to write a message costs more than was counted for it.

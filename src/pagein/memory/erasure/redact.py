@@ -64,7 +64,7 @@ def redact(body: Body) -> Body:
         case Observed():
             return replace(body, observation=_redact_observation(body.observation))
         case Pin():
-            return Pin(ERASED)
+            return replace(body, text=ERASED)
         case Checkpoint():
             return Checkpoint(ERASED)
         case Compaction():

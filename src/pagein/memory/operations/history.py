@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pagein.context.compaction.base import newest_user_position
 from pagein.context.view.view import View
 from pagein.errors import UnknownHandle
 from pagein.events.entries import FactsShown, Observed, Pin
-from pagein.events.handles import Handle, parse_handle
+from pagein.events.handles import Handle, observation_handle, parse_handle, step_handle
 from pagein.events.own_steps import as_own_step, is_own_step, own_row
 from pagein.events.protocol import current_prompt, open_calls, with_observations
+from pagein.events.quoting import quote_lines
 from pagein.events.steps import (
     ActionStep,
     Observation,
@@ -136,11 +138,25 @@ def user_words(view: View) -> str:
 # Originals
 
 
-class Expansion(str):
-    """The original behind a handle as text; ``steps`` and ``notes`` are its steps and late observations, whole."""
+@dataclass(frozen=True, slots=True)
+class ExpandedMessage:
+    """One message of an original: its handle, who spoke (user, assistant, tool, system), and the text."""
 
-    __slots__ = ("handle", "notes", "steps")
     handle: str
+    speaker: str
+    text: str
+
+
+class Expansion(str):
+    """The original behind a handle as text; ``steps`` and ``notes`` are its steps and late observations, whole.
+
+    The text of a range names the handle and the speaker of each of its ``messages`` in a line of its own; lines of theirs
+    that look like such a line begin with ``| ``. Every other text is as it was recorded.
+    """
+
+    __slots__ = ("handle", "messages", "notes", "steps")
+    handle: str
+    messages: tuple[ExpandedMessage, ...]
     steps: tuple[Step, ...]
     notes: tuple[Observation, ...]
 
@@ -148,7 +164,17 @@ class Expansion(str):
     def of(cls, handle: str, text: str, steps: tuple[Step, ...] = (), notes: tuple[Observation, ...] = ()) -> Self:
         """An expansion of ``handle``."""
         expansion = cls(text)
-        expansion.handle, expansion.steps, expansion.notes = handle, steps, notes
+        expansion.handle, expansion.steps, expansion.notes, expansion.messages = handle, steps, notes, ()
+        return expansion
+
+    @classmethod
+    def of_range(
+        cls, handle: str, messages: tuple[ExpandedMessage, ...], steps: tuple[Step, ...], notes: tuple[Observation, ...]
+    ) -> Self:
+        """An expansion of a range."""
+        texts = (f"[{message.handle}] {message.speaker}:\n{quote_lines(message.text)}" for message in messages)
+        expansion = cls.of(handle, "\n\n".join(texts), steps, notes)
+        expansion.messages = messages
         return expansion
 
 
@@ -168,7 +194,11 @@ def expand(run: RunState, handle: str | int, log: Log | None = None) -> Flow[Exp
         if not entries:
             raise UnknownHandle(str(handle), head)
         return Expansion.of(str(parsed), "\n".join(_entry_text(entry, head) for entry in entries))
-    texts = [_text_at(at, steps, notes) for at in sorted((*steps, *notes))]
+    positions = sorted((*steps, *notes))
+    if parsed.last - parsed.first > 1:
+        messages = tuple(message for at in positions for message in _messages_at(at, steps, notes))
+        return Expansion.of_range(str(parsed), messages, tuple(steps.values()), tuple(notes.values()))
+    texts = [_text_at(at, steps, notes) for at in positions]
     return Expansion.of(str(parsed), "\n\n".join(texts), tuple(steps.values()), tuple(notes.values()))
 
 
@@ -200,6 +230,26 @@ def _text_at(position: int, steps: Mapping[int, Step], notes: Mapping[int, Obser
     if position in steps:
         return "\n".join(_step_lines(steps[position]))
     return as_text(notes[position].content)
+
+
+def _messages_at(
+    position: int, steps: Mapping[int, Step], notes: Mapping[int, Observation]
+) -> Iterator[ExpandedMessage]:
+    handle, step = step_handle(position), steps.get(position)
+    match step:
+        case None:
+            yield ExpandedMessage(handle, "tool", as_text(notes[position].content))
+        case ActionStep():
+            calls = (f"{call.name}({call.arguments})" for call in step.tool_calls)
+            lines = (line for line in (as_text(step.content), *calls) if line)
+            yield ExpandedMessage(handle, "assistant", "\n".join(lines))
+            for index, observation in enumerate(step.observations):
+                if observation is not None:
+                    text = as_text(observation.content)
+                    yield ExpandedMessage(observation_handle(position, index), "tool", text)
+        case _:
+            speaker = {SystemPromptStep: "system", TaskStep: "user"}.get(type(step), "assistant")
+            yield ExpandedMessage(handle, speaker, as_text(step.content))
 
 
 def _find_observation(step: Step | None, index: int) -> Observation | None:

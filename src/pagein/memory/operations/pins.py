@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pagein.context.compaction.apply import plan_floor
 from pagein.context.view.fold import make_entry
 from pagein.errors import ConfigurationError, OverBudget, UnknownHandle
 from pagein.events.entries import Pin, Unpin
-from pagein.events.handles import Handle, parse_handle, step_handle
+from pagein.events.handles import parse_handle, step_handle
 from pagein.memory._effects import Append, Flow
 from pagein.memory._state import RunState
+from pagein.memory.operations.byte_limit import hold_to_bytes
 from pagein.memory.operations.facts_block import without_facts
+from pagein.tokens import TokenCounter
+from pagein.tokens.budget import RequestRoom
+from pagein.tokens.bytes import BYTES_A_UNIT, ByteCounter
 
 MODEL_PIN_SHARE = 0.125
 """Share of the limit for what the model pinned by itself: as much as facts have. Any text that a model reads may ask it to
@@ -57,38 +62,46 @@ def pin(run: RunState, text: str) -> Flow[str]:
     """
     if not isinstance(text, str) or not text.strip():
         raise ConfigurationError(f"a pin is text to keep in every view, not {text!r}")
-    pinned = Pin("\n".join(_entries_at(run, text)) or text)
-    _check_fits(run, pinned)
-    entries = yield from Append((pinned,), run.fold.head)
-    run.apply_entries(entries)
-    run.host_pins.add(entries[0].position)
-    return str(Handle(entries[0].position, entries[0].position + 1))
+    return (yield from _record_pin(run, _pin_of(run, text)))
 
 
 def pin_for_model(run: RunState, text: str) -> Flow[str]:
-    """Keep a text that the model asked for, within the model's share of the budget. Raises OverBudget beyond it.
+    """Keep a text that the model asked for, within the model's share of the budget. Raises ConfigurationError beyond it."""
+    pinned = replace(_pin_of(run, text), author="model")
+    shown = ((entry.first, entry.item) for entry in run.current_view().entries)
+    others = {at: item.text for at, item in shown if isinstance(item, Pin) and item.author}
+    _check_share(run.usage.limit(), "tokens", run.fold.counter, pinned, others)
+    if run.usage.budget.bytes is not None:
+        _check_share(run.usage.budget.bytes // BYTES_A_UNIT, "times four bytes", ByteCounter(), pinned, others)
+    return (yield from _record_pin(run, pinned))
 
-    Pins from before this memory was opened count as the model's.
-    """
-    pinned = Pin("\n".join(_entries_at(run, text)) or text)
-    share = int(run.usage.limit() * MODEL_PIN_SHARE)
-    others = {at: words for at, words in run.fold.pinned.items() if at not in run.host_pins}
-    taken = sum(_tokens(run, Pin(words)) for words in others.values())
-    needed, free = _tokens(run, pinned), max(0, share - taken)
-    if needed > free:
+
+def _pin_of(run: RunState, text: str) -> Pin:
+    return Pin("\n".join(_entries_at(run, text)) or text)
+
+
+def _record_pin(run: RunState, pinned: Pin) -> Flow[str]:
+    _check_fits(run, pinned)
+    entries = yield from Append((pinned,), run.fold.head)
+    run.apply_entries(entries)
+    return step_handle(entries[0].position)
+
+
+def _check_share(limit: int, unit: str, counter: TokenCounter, pinned: Pin, others: Mapping[int, str]) -> None:
+    """Raise ConfigurationError where the model's pins would have more than their share of the limit."""
+    share = int(limit * MODEL_PIN_SHARE)
+    needed, taken = _cost(pinned, counter), sum(_cost(Pin(words), counter) for words in others.values())
+    if needed > share - taken:
         handles = ", ".join(map(step_handle, list(others)[-8:]))
         cure = f"Forget one of {handles}, pin less" if others else "Pin less"
         raise ConfigurationError(
-            f"nothing was pinned: the text has {needed} tokens, and of {share} for the model's pins {free} are free. "
-            f"{cure}, or take a note."
+            f"nothing was pinned: the text has {needed} {unit}, and of {share} for the model's pins "
+            f"{max(0, share - taken)} are free. {cure}, or take a note."
         )
-    handle = yield from pin(run, text)
-    run.host_pins.discard(run.fold.head - 1)
-    return handle
 
 
-def _tokens(run: RunState, pinned: Pin) -> int:
-    return make_entry(pinned, 0, 0, run.fold.counter, tier="pin", why="").tokens
+def _cost(pinned: Pin, counter: TokenCounter) -> int:
+    return make_entry(pinned, 0, 0, counter, tier="pin", why="").tokens
 
 
 def _check_fits(run: RunState, pinned: Pin) -> None:
@@ -97,12 +110,14 @@ def _check_fits(run: RunState, pinned: Pin) -> None:
     entry = make_entry(pinned, head, head + 1, run.fold.counter, tier="pin", why="pinned")
     view = without_facts(run.current_view())
     view = replace(view, front=(*view.front, entry)).with_tail(())
-    if view.tokens <= view.limit:
-        return
+    budget = run.usage.budget
     try:
-        plan_floor(view, run.usage.budget)
+        if view.tokens > view.limit:
+            plan_floor(view, budget)
+        run.usage.set_byte_limit(budget, RequestRoom())
+        hold_to_bytes(run, view, budget)
     except OverBudget as error:
-        raise OverBudget(error.needed, error.limit, error.steps, refused="this pin") from None
+        raise OverBudget(error.needed, error.limit, error.steps, refused="this pin", unit=error.unit) from None
 
 
 def unpin(run: RunState, handle: str) -> Flow[None]:

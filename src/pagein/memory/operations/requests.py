@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pagein.context.compaction.registry import policy_named
-from pagein.context.ledger.block import with_ledger
 from pagein.context.page_in import HEAD, NAMED, WHY, RecalledTurn
 from pagein.context.page_in_sources import BlockSource, line_block, numbered_lines, text_checksum, tracked_by_order
 from pagein.context.view.fold import Fold, make_entry, undone_positions
@@ -23,8 +22,9 @@ from pagein.log.base import Entry, Log
 from pagein.log.requests import hash_request
 from pagein.memory._effects import Call, Flow, Read
 from pagein.memory._state import FoldedLog, RunState
+from pagein.memory.operations.byte_limit import hold_to_bytes
 from pagein.memory.operations.history import expand
-from pagein.memory.operations.view import filtered_view, narrow_view
+from pagein.memory.operations.view import add_ledger, filtered_view, narrow_view
 from pagein.memory.requests import NO_FILTER, PageInRecord, RequestRecord
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class _PastRun:
     def view(self) -> Flow[View]:
         """The view of the request."""
         record, state = self._record, self._state
+        state.usage.byte_limit = record.bytes
         tail: list[ViewEntry] = []
         folded = 0
         for page_in in record.page_ins:
@@ -90,8 +91,7 @@ class _PastRun:
         facts = yield from self._facts()
         if plan is not None and plan.is_narrow:
             view, facts = narrow_view(state, view, facts, record.limit)
-        if view.has_replaced_entries:
-            view = with_ledger(view, state.fold.ledger, state.fold.ledger_blocks)
+        view = add_ledger(state, hold_to_bytes(state, view, state.usage.budget))
         return view.with_tail((*facts, *tail)) if facts or tail else view
 
     def problem(self) -> str:

@@ -20,6 +20,7 @@ from pagein.memory._effects import Flow
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, AHEAD_OF_NEED_SHARE, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations import facts_block
+from pagein.memory.operations.byte_limit import fit_bytes, has_room, hold_to_bytes
 from pagein.memory.operations.compact import commit_plan
 from pagein.memory.operations.page_in import add_page_in
 from pagein.memory.operations.summarize import collect_summary, start_due_summary
@@ -42,13 +43,21 @@ def make_view(run: RunState, room: RequestRoom = NO_ROOM) -> Flow[View]:
     beside = run.usage.room_beside(room)
     try:
         _check_room(run.usage.budget, beside)
+        run.usage.set_byte_limit(run.usage.budget, room)
         view = yield from retry_if_library_wrote(run, lambda: _make_view_once(run, room))
     except OverBudget as error:
-        raise OverBudget(error.needed, error.limit, error.steps, beside) from None
+        raise _over_budget(run, error, beside) from None
     if run.callbacks is not None:
         _notice_nearness(run)
         run.run_events()
     return view
+
+
+def _over_budget(run: RunState, error: OverBudget, beside: int) -> OverBudget:
+    """The error with what the request keeps free, in its unit."""
+    if error.unit == "bytes":
+        beside = (run.usage.budget.bytes or error.limit) - error.limit
+    return OverBudget(error.needed, error.limit, error.steps, beside, unit=error.unit)
 
 
 def _notice_nearness(run: RunState) -> None:
@@ -69,13 +78,14 @@ def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom =
     if filter == NO_FILTER:
         return (yield from make_view(run, room))
     most = filter.max_tokens
-    budget = run.usage.budget if most is None else Budget(most)
+    budget = run.usage.budget if most is None else replace(Budget(most), bytes=run.usage.budget.bytes)
     beside = run.usage.room_beside(room) if most is None else room.reserve + (room.tools or 0)
     try:
         _check_room(budget, beside)
+        run.usage.set_byte_limit(budget, room)
         return (yield from filtered_view(run, filter, run.usage.limit_beside(beside, budget)))
     except OverBudget as error:
-        raise OverBudget(error.needed, error.limit, error.steps, beside) from None
+        raise _over_budget(run, error, beside) from None
 
 
 def _check_room(budget: Budget, beside: int) -> None:
@@ -96,7 +106,23 @@ def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | N
     ledger, _ = _reserve(run, view)
     plan, _ = _plan_in_first(run.policy, view, budget, (*(view.limit - tokens for tokens in ledger), view.limit))
     view = view if plan is None else preview(view, plan.replacements)
-    return with_ledger(view, run.fold.ledger, run.fold.ledger_blocks) if view.has_replaced_entries else view
+    return add_ledger(run, _within_bytes(run, view, budget))
+
+
+def _within_bytes(run: RunState, view: View, budget: Budget) -> View:
+    return view if run.usage.byte_limit is None else hold_to_bytes(run, view, budget)
+
+
+def _has_room(run: RunState, view: View) -> bool:
+    return run.usage.byte_limit is None or has_room(run, view)
+
+
+def add_ledger(run: RunState, view: View) -> View:
+    """The view with the block of what holds and is not shown, where it has the bytes for it."""
+    if not view.has_replaced_entries:
+        return view
+    with_block = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks)
+    return with_block if _has_room(run, with_block) else view
 
 
 def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
@@ -110,6 +136,8 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
     if view.tokens > limit * AHEAD_OF_NEED_SHARE:
         run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
     narrow = None if request_limit == limit else narrow_view(run, view, (), request_limit)  # raises before any write
+    if run.usage.byte_limit is not None:
+        view = yield from fit_bytes(run, view)
     view, facts = yield from _fit_with_facts(run, view)
     if run.summaries.summarizer is not None:
         ledger, turns = _reserve(run, view)
@@ -120,13 +148,13 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
             view, facts = narrow_view(run, view, facts, limit)
         except OverBudget:
             view, facts = narrow  # what was recorded just now stands in the way
-    if view.has_replaced_entries:
-        view = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks)
+    view = add_ledger(run, _within_bytes(run, view, run.usage.budget))
     with_facts = view.with_tail(facts) if facts else view
-    view = with_facts if with_facts.tokens <= limit else view
+    view = with_facts if with_facts.tokens <= limit and _has_room(run, with_facts) else view
     if run.page_in.is_due(view):
         occasion, page_ins = run.page_in.occasion, run.page_in.shown
-        view = yield from add_page_in(run, view)
+        with_page_in = yield from add_page_in(run, view)
+        view = with_page_in if _has_room(run, with_page_in) else view
         run.page_in.in_last_view = run.page_in.shown
         if narrow is not None:
             run.page_in.occasion, run.page_in.shown = occasion, page_ins  # the next view shows other steps

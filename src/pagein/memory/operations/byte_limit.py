@@ -1,0 +1,97 @@
+"""The bytes of a view, where the budget limits them: planned as tokens are, with every entry counted by its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+from pagein.context.compaction.apply import plan_to_fit
+from pagein.context.compaction.base import Plan
+from pagein.context.view.fold import preview
+from pagein.context.view.view import View, ViewEntry, request_cost
+from pagein.errors import OverBudget
+from pagein.memory._effects import Flow
+from pagein.memory._state import RunState
+from pagein.memory.operations.compact import commit_plan
+from pagein.memory.operations.facts_block import record_head_text, without_facts
+from pagein.tokens import Budget
+from pagein.tokens.bytes import BYTES_A_UNIT, ByteCounter
+from pagein.tokens.counter import message_tokens
+
+_COUNTER = ByteCounter()
+
+MAX_WEIGHED = 8_192
+"""Entries whose bytes are remembered from view to view."""
+
+
+def fit_bytes(run: RunState, view: View) -> Flow[View]:
+    """Record a compaction where the view has more bytes than it may; return the view after it. Raises OverBudget.
+
+    It leaves room for what stood beside the run in the last view, as far as what must stay allows.
+    """
+    last = run.usage.last_view
+    beside = () if last is None else (*last.tail, *(entry for entry in last.front if entry.tier == "ledger"))
+    try:
+        plan = _plan(run, view, run.usage.budget, beside)
+    except OverBudget:
+        bare = without_facts(view)
+        if bare is view:
+            raise
+        plan = _plan(run, bare, run.usage.budget)
+        yield from record_head_text(run, "")
+        view = run.fold.view(view.limit)
+    if plan is not None:
+        _, view = yield from commit_plan(run, view, plan)
+    return view
+
+
+def hold_to_bytes(run: RunState, view: View, budget: Budget) -> View:
+    """The view within its bytes, nothing recorded: for a view that is made for one request. Raises OverBudget."""
+    plan = _plan(run, view, budget)
+    return view if plan is None else preview(view, plan.replacements)
+
+
+def has_room(run: RunState, view: View) -> bool:
+    """True where the view, with all that stands in it, has no more bytes than it may."""
+    limit = run.usage.byte_limit
+    return limit is None or request_cost(_weigh(run, view.request_entries), _COUNTER) <= limit // BYTES_A_UNIT
+
+
+def _plan(run: RunState, view: View, budget: Budget, beside: Iterable[ViewEntry] = ()) -> Plan | None:
+    """Plan a compaction to the bytes that the view may have; None where it has no more. Raises OverBudget."""
+    limit = run.usage.byte_limit
+    if limit is None:
+        return None
+    systems, front, entries = (_weigh(run, part) for part in (view.systems, view.front, view.run))
+    units, tokens = limit // BYTES_A_UNIT, request_cost((*systems, *front, *entries), _COUNTER)
+    weighed = replace(
+        view, systems=systems, front=front, run=entries, tail=(), tokens=tokens, limit=units, whole_limit=units, counter=_COUNTER
+    )  # fmt: skip
+    room = weighed.limit - sum(entry.tokens for entry in _weigh(run, beside))
+    if weighed.tokens <= room:
+        return None
+    if 0 < room < weighed.limit:
+        with suppress(OverBudget):
+            return plan_to_fit(replace(weighed, limit=room), budget, run.policy)
+    if weighed.tokens <= weighed.limit:
+        return None
+    try:
+        return plan_to_fit(weighed, budget, run.policy)
+    except OverBudget as error:
+        raise OverBudget(error.needed * BYTES_A_UNIT, limit, error.steps, unit="bytes") from None
+
+
+def _weigh(run: RunState, entries: Iterable[ViewEntry]) -> tuple[ViewEntry, ...]:
+    """The entries with their bytes in place of their tokens."""
+    known = run.usage.weighed
+    if len(known) > MAX_WEIGHED:
+        known.clear()
+    weighed: list[ViewEntry] = []
+    for entry in entries:
+        pair = known.get(id(entry))
+        if pair is None or pair[0] is not entry:
+            tokens = sum(message_tokens(message, _COUNTER) for message in entry.messages)
+            pair = known[id(entry)] = (entry, replace(entry, tokens=tokens))
+        weighed.append(pair[1])
+    return tuple(weighed)
