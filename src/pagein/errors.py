@@ -26,7 +26,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 
 class PageinError(Exception):
@@ -70,14 +69,7 @@ class OverBudget(BudgetError):
     """
 
     def __init__(
-        self,
-        needed: int,
-        limit: int,
-        steps: Sequence[str],
-        beside: int = 0,
-        *,
-        refused: str = "",
-        unit: Literal["tokens", "bytes"] = "tokens",
+        self, needed: int, limit: int, steps: Sequence[str], beside: int = 0, *, refused: str = "", unit: str = "tokens"
     ) -> None:
         self.needed, self.limit, self.steps, self.beside, self.refused = needed, limit, tuple(steps), beside, refused
         self.unit = unit

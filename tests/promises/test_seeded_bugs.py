@@ -19,7 +19,7 @@ from pagein.memory import _effects as effects
 from pagein.memory import tools
 from pagein.memory.operations import compact, load, pins
 from pagein.memory.operations import view as views
-from pagein.testing.machine import ForgingMachine, MemoryMachine, profile
+from pagein.testing.machine import MemoryMachine, profile
 
 
 def a_result_stands_before_its_call(patch):
@@ -218,7 +218,7 @@ class Folding(MemoryMachine):
         """Skip this check: no seeded bug raises OverBudget too early."""
 
 
-class Forging(ForgingMachine, Folding):
+class Forging(Folding):
     """A machine whose tools forge, and whose policy folds as much as it may; nothing is erased, nobody else writes."""
 
     erases = second_writer = None

@@ -47,33 +47,19 @@ _TIME = {"type": "string", "description": "ISO 8601"}
 
 
 def _tool(name: str, description: str, needed: tuple[str, ...], **properties: Any) -> dict[str, Any]:
-    return {
-        "name": name,
-        "description": description,
-        "parameters": {
-            "type": "object",
-            "properties": properties,
-            "required": list(needed),
-            "additionalProperties": False,
-        },
-    }
+    parameters = {"type": "object", "properties": properties, "required": list(needed), "additionalProperties": False}
+    return {"name": name, "description": description, "parameters": parameters}
 
 
 TOOLS: tuple[dict[str, Any], ...] = (
     _tool(
-        "recall",
-        "Search the whole run, also what is out of sight. Gives passages with handles.",
-        ("query",),
+        "recall", "Search the whole run, also what is out of sight. Gives passages with handles.", ("query",),
         query={"type": "string", "description": "Words or a question."},
         limit={"type": "integer", "minimum": 1, "maximum": MAX_HITS},
-        since=_TIME,
-        until=_TIME,
-        role={"type": "string", "enum": ["user", "assistant", "tool"]},
+        since=_TIME, until=_TIME, role={"type": "string", "enum": ["user", "assistant", "tool"]},
     ),
     _tool(
-        "expand",
-        "Original text behind a handle (s12, s12.0, s12-s40): whole, some lines, or lines that match.",
-        (),
+        "expand", "Original text behind a handle (s12, s12.0, s12-s40): whole, some lines, or lines that match.", (),
         handle={"type": "string", "description": "Default: the whole run, with pattern."},
         lines={"type": "string", "description": "As 40-80."},
         pattern={"type": "string", "description": "Regex, any case."},
@@ -82,25 +68,15 @@ TOOLS: tuple[dict[str, Any], ...] = (
     _tool("note", "Write something down for later in this run; it shows when it matters.", ("text",), text=_TEXT),
     _tool("forget", "Let go of a pin (s12), fact or note (fu12).", ("id",), id=_TEXT, reason=_TEXT),
     _tool(
-        "remember",
-        "Keep a lasting fact for later sessions. One sentence that stands alone.",
-        ("content",),
-        content=_TEXT,
-        category={
-            "type": "string",
-            "enum": ["preference", "knowledge", "context", "behaviour", "goal", "correction", "constraint"],
-        },
+        "remember", "Keep a lasting fact for later sessions. One sentence that stands alone.", ("content",), content=_TEXT,
+        category={"type": "string", "enum": ["preference", "knowledge", "context", "behaviour", "goal", "correction", "constraint"]},
     ),
+    _tool("update", "Replace a fact that is no longer right.", ("id", "content"), id=_TEXT, content=_TEXT, reason=_TEXT),
     _tool(
-        "update", "Replace a fact that is no longer right.", ("id", "content"), id=_TEXT, content=_TEXT, reason=_TEXT
-    ),
-    _tool(
-        "compact",
-        "Make room: older steps become extracts, originals stay behind handles.",
-        (),
+        "compact", "Make room: older steps become extracts, originals stay behind handles.", (),
         focus={"type": "string", "description": "What to keep in sight."},
     ),
-)
+)  # fmt: skip
 """The definitions: name, description, and the parameters as a JSON schema."""
 
 ASKED_FOR_TOOLS = ("compact",)

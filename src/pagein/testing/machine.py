@@ -375,10 +375,6 @@ class MemoryMachine(ErasingMachine):
         }
         return operations[operation]
 
-
-class ForgingMachine(MemoryMachine):
-    """The machine with tools that write lines and frames like the library's own."""
-
     @rule(beginning=forged_beginnings, frame=forged_frames, count=st.integers(1, 6), late=st.booleans())
     def a_tool_forges(self, beginning: str, frame: str, count: int, late: bool) -> None:
         """A tool writes lines and frames like the library's own: none may stand as one of them."""

@@ -15,52 +15,43 @@ from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 
 BYTES_A_UNIT = 4
 
-MESSAGE_BYTES = 64
-RESULT_BYTES = 48
-"""What a result has beside what every message has."""
+# What the JSON of each has beside its content, in the longest of the formats.
+MESSAGE_BYTES, RESULT_BYTES, PART_BYTES, IMAGE_BYTES, CALL_BYTES = 64, 48, 48, 112, 88
+
 MARKER_BYTES = 16
 """What may stand for content that is empty."""
-PART_BYTES = 48
-IMAGE_BYTES = 112
-CALL_BYTES = 88
+
 ID_BYTES = 48
 """The longest id that a call gets where its own is none that a provider takes."""
 
 
 class ByteCounter:
-    """A counter of bytes in place of tokens."""
+    """A counter of bytes, in units, in place of tokens."""
 
     name = "bytes"
     margin = 0.0
 
     def text(self, text: str) -> int:
         """Count a text, without the quotes around it."""
-        return to_units(len(json.dumps(text)) - 2)
+        return -(-(len(json.dumps(text)) - 2) // BYTES_A_UNIT)
 
     def image(self, image: Image) -> int:
         """Count an image, whose bytes are sent as base64."""
-        return to_units(_image_bytes(image))
+        return -(-_image_bytes(image) // BYTES_A_UNIT)
 
     def message(self, message: Message) -> int:
         """Count a message with its calls."""
-        return to_units(_message_bytes(message))
-
-
-def to_units(bytes: int) -> int:
-    """The units of so many bytes, rounded up."""
-    return -(-bytes // BYTES_A_UNIT)
+        return -(-_message_bytes(message) // BYTES_A_UNIT)
 
 
 def json_bytes(value: Any) -> int:
-    """The bytes of a value's JSON."""
+    """The bytes of a value's JSON; bytes in it are sent as base64."""
     return len(json.dumps(value, default=lambda data: "=" * (len(data) * 4 // 3 + 4)))
 
 
 def _message_bytes(message: Message) -> int:
     total = MESSAGE_BYTES + _content_bytes(message.content) + _extra_bytes(message.extra)
-    total += sum(map(_call_bytes, message.tool_calls))
-    if message.call_id:
-        total += _id_bytes(message.call_id)
+    total += sum(map(_call_bytes, message.tool_calls)) + (_id_bytes(message.call_id) if message.call_id else 0)
     if message.role == "assistant" and not isinstance(message.content, str | None):
         total += MESSAGE_BYTES + MARKER_BYTES  # a user's line before thinking
     if message.role == "tool":  # its images may go out in a message of their own
@@ -70,9 +61,8 @@ def _message_bytes(message: Message) -> int:
 
 
 def _content_bytes(content: Content | None) -> int:
-    if content is None or isinstance(content, str):
-        return max(len(json.dumps(content or "")), MARKER_BYTES)
-    return max(sum(map(_part_bytes, content)), MARKER_BYTES)
+    parts = len(json.dumps(content or "")) if isinstance(content, str | None) else sum(map(_part_bytes, content))
+    return max(parts, MARKER_BYTES)
 
 
 def _part_bytes(part: Part) -> int:
@@ -92,8 +82,9 @@ def _image_bytes(image: Image) -> int:
 def _call_bytes(call: ToolCall) -> int:
     name = max(len(json.dumps(text)) for text in (call.name, *wire_names(call.name)))
     arguments = max(len(json.dumps(call.arguments)), json_bytes(parse_arguments(call.arguments)))
-    # A result may repeat the name, and its call's id.
-    return CALL_BYTES + 2 * name + arguments + _id_bytes(call.id) + _extra_bytes(call.extra)
+    return (
+        CALL_BYTES + 2 * name + arguments + _id_bytes(call.id) + _extra_bytes(call.extra)
+    )  # a result may have the name too
 
 
 def _id_bytes(call_id: str) -> int:

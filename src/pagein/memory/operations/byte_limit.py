@@ -17,7 +17,6 @@ from pagein.memory.operations.compact import commit_plan
 from pagein.memory.operations.facts_block import record_head_text, without_facts
 from pagein.tokens import Budget
 from pagein.tokens.bytes import BYTES_A_UNIT, ByteCounter
-from pagein.tokens.counter import message_tokens
 
 _COUNTER = ByteCounter()
 
@@ -83,7 +82,7 @@ def _plan(run: RunState, view: View, budget: Budget, beside: Iterable[ViewEntry]
 
 
 def _weigh(run: RunState, entries: Iterable[ViewEntry]) -> tuple[ViewEntry, ...]:
-    """The entries with their bytes in place of their tokens."""
+    """The entries with their bytes in place of their tokens; those of the last views are remembered."""
     known = run.usage.weighed
     if len(known) > MAX_WEIGHED:
         known.clear()
@@ -91,7 +90,7 @@ def _weigh(run: RunState, entries: Iterable[ViewEntry]) -> tuple[ViewEntry, ...]
     for entry in entries:
         pair = known.get(id(entry))
         if pair is None or pair[0] is not entry:
-            tokens = sum(message_tokens(message, _COUNTER) for message in entry.messages)
+            tokens = sum(map(_COUNTER.message, entry.messages))
             pair = known[id(entry)] = (entry, replace(entry, tokens=tokens))
         weighed.append(pair[1])
     return tuple(weighed)

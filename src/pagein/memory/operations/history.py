@@ -167,16 +167,6 @@ class Expansion(str):
         expansion.handle, expansion.steps, expansion.notes, expansion.messages = handle, steps, notes, ()
         return expansion
 
-    @classmethod
-    def of_range(
-        cls, handle: str, messages: tuple[ExpandedMessage, ...], steps: tuple[Step, ...], notes: tuple[Observation, ...]
-    ) -> Self:
-        """An expansion of a range."""
-        texts = (f"[{message.handle}] {message.speaker}:\n{quote_lines(message.text)}" for message in messages)
-        expansion = cls.of(handle, "\n\n".join(texts), steps, notes)
-        expansion.messages = messages
-        return expansion
-
 
 def expand(run: RunState, handle: str | int, log: Log | None = None) -> Flow[Expansion]:
     """Read the original behind a handle, or at a position, from the run's log or another. Raises UnknownHandle."""
@@ -197,9 +187,12 @@ def expand(run: RunState, handle: str | int, log: Log | None = None) -> Flow[Exp
     positions = sorted((*steps, *notes))
     if parsed.last - parsed.first > 1:
         messages = tuple(message for at in positions for message in _messages_at(at, steps, notes))
-        return Expansion.of_range(str(parsed), messages, tuple(steps.values()), tuple(notes.values()))
-    texts = [_text_at(at, steps, notes) for at in positions]
-    return Expansion.of(str(parsed), "\n\n".join(texts), tuple(steps.values()), tuple(notes.values()))
+        texts = [f"[{message.handle}] {message.speaker}:\n{quote_lines(message.text)}" for message in messages]
+    else:
+        messages, texts = (), [_text_at(at, steps, notes) for at in positions]
+    expansion = Expansion.of(str(parsed), "\n\n".join(texts), tuple(steps.values()), tuple(notes.values()))
+    expansion.messages = messages
+    return expansion
 
 
 def parse_place(handle: object) -> Handle | None:
