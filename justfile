@@ -37,6 +37,15 @@ soak:
 clients:
     pytest -rs -n 0 benchmarks/soak/test_clients.py
 
+# The inspector's pages in Chromium, which this installs where there is none. No test may be skipped but the screenshots.
+browser:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    command -v chromium || command -v google-chrome || { apt-get update && apt-get install -y chromium; }
+    pip install -q 'playwright>=1.50'
+    tests=$(pytest -rs -n 0 tests/server/test_inspector_pages.py | tee /dev/stderr)
+    ! grep -q 'SKIPPED: ' <<< "$tests"
+
 # What the shape test counts: names, docstrings, sizes, files entered.
 shape:
     python -m tests._support.shape

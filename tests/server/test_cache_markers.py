@@ -1,6 +1,14 @@
 """Anthropic's cache markers: ours in the place of the client's, never in or behind what changes from request to request."""
 
+import json
+
+import pytest
+
 from pagein.server.cache_markers import place_markers
+from pagein.server.memories import Lineage
+from pagein.server.proxy import _with_view
+from pagein.server.runs import Place, PreparedView, RunRequest
+from pagein.server.wire import RESPONSES
 from pagein.testing.provider import ScriptedProvider, ToolLoop
 from pagein.testing.provider.agent import run_agent
 
@@ -68,3 +76,23 @@ def test_the_provider_reads_from_its_cache_what_was_sent_before(stack):
         assert "cache_control" not in last or "<memory" not in str(last)
     cached = sum(request.reading.cached for request in views)
     assert cached > 0.9 * sum(request.reading.shared for request in views), "a marker ends what is sent again"
+
+
+@pytest.mark.parametrize(
+    ("upstream", "own", "expected"),
+    [
+        ("https://api.openai.com/v1", None, "made"),
+        ("https://api.openai.com", "theirs", "theirs"),
+        ("http://127.0.0.1:8000/v1", None, None),
+    ],
+)
+def test_a_view_for_openai_has_a_key_for_its_prompt_cache_and_no_other_host_gets_one(upstream, own, expected):
+    body = {"model": "gpt-5", "input": []} | ({"prompt_cache_key": own} if own else {})
+    request = RunRequest("", "run", "default", RESPONSES, body, [], 0)
+    keys = []
+    for length in (1, 2):
+        prepared = PreparedView(Place(Lineage("", "a run of Ann", "main"), length), 1, 0, 1, 1, rows=[])
+        keys.append(json.loads(_with_view(request, prepared, upstream)).get("prompt_cache_key"))
+    assert keys[0] == keys[1]
+    assert "Ann" not in str(keys)
+    assert (keys[0] if expected != "made" else len(keys[0])) == (expected if expected != "made" else 32)

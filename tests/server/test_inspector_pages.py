@@ -11,7 +11,7 @@ import sys
 import tarfile
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -68,13 +68,11 @@ def fill_store(path):
             table.add(1, 1_795_340_000.0 + number, encode_record(record))
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
+@contextmanager
+def serve_inspector(path):
     from pagein.server.inspector import InspectorApp, InspectorSettings
     from pagein.server.run import open_listener
 
-    path = tmp_path_factory.mktemp("pages") / "runs.db"
-    fill_store(path)
     with closing(InspectorApp(InspectorSettings(str(path)))) as app, closing(open_listener("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(app, log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
@@ -83,6 +81,14 @@ def address(tmp_path_factory):
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/inspect"
         server.should_exit = True
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages") / "runs.db"
+    fill_store(path)
+    with serve_inspector(path) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +210,29 @@ def test_ten_thousand_requests_stay_small_and_quick(page, address):
     page.locator(".list .row.selected", has_text="6,400").or_(page.locator(".list .row.selected")).first.wait_for()
     page.keyboard.press("End")
     page.get_by_role("link", name=str(MOST_REQUESTS)).wait_for()
+
+
+def test_fifty_agents_stand_beneath_their_parent_and_every_one_is_reached(page, tmp_path):
+    path = tmp_path / "team.db"
+    for name in ("team", *(f"team/agent {number:02}" for number in range(50))):
+        with AgentMemory.open(path, session=name, budget=4_000, synchronous="OFF") as memory:
+            memory.record(TaskStep(f"I am {name}."))
+            memory.to_messages()
+    with serve_inspector(path) as address:
+        visit(page, address)
+        assert count_nodes(page) <= 2_000
+        assert page.locator(".list .row", has_text="└").count() > 5
+        page.locator(".list:focus").wait_for()
+        selected, seen = "document.querySelector('.list .row.selected')?.innerText", [""]
+        for _ in range(51):
+            page.wait_for_function(f"before => ({selected} ?? before) !== before", arg=seen[-1])
+            seen.append(page.evaluate(selected))
+            page.keyboard.press("ArrowDown")
+        names = {text.splitlines()[0].strip() for text in seen[1:]}
+        assert {f"└ agent {number:02}" for number in range(50)} <= names
+        page.keyboard.press("End")
+        page.keyboard.press("Enter")
+        page.locator("h1", has_text="request by request").wait_for()
 
 
 def test_a_saved_run_opens_without_a_server(page, address, tmp_path):

@@ -56,6 +56,12 @@ class HostMemory(AgentMemory):
         """Hold every later view to this budget."""
         self._runtime.state.usage.budget = budget
 
+    def note_request(self, view: View) -> None:
+        """Note a view that its host sends in a form of its own, as it is in the memory's format. A failure is a problem of the run."""
+        with self._turn_lock, self._runtime.state.problems.guard("a request is not in the table of requests"):
+            self._runtime.render(view, None)
+            self._runtime.write_requests()
+
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Hold this memory for several calls of this thread; other threads wait."""

@@ -15,8 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx2
 
@@ -43,6 +44,8 @@ logger = logging.getLogger("pagein.server")
 
 OVERFLOW_ATTEMPTS = 2
 """Times that a smaller view is sent after the provider called one too long."""
+
+OPENAI_HOST = "api.openai.com"
 
 _OVERFLOW_STATUSES = (400, 413, 422)
 _HELD_CODINGS = (b"accept-encoding", b"content-encoding")
@@ -252,7 +255,7 @@ class Proxy:
             return replace(plan, note=f"observe; {run}{why}")
         if prepared.rows is None:
             return replace(plan, note=f"view; {run}; tokens={prepared.tokens}; limit={prepared.limit}; whole")
-        body = _with_view(request, prepared)
+        body = _with_view(request, prepared, self._settings.upstreams.get(request.upstream, ""))
         note = f"view; {run}; tokens={prepared.tokens}; limit={prepared.limit}"
         return replace(plan, body=body, note=note, is_view=True)
 
@@ -502,12 +505,16 @@ def _open_telemetry(settings: ServerSettings) -> ChatTelemetry | None:
     return ChatTelemetry()
 
 
-def _with_view(request: RunRequest, prepared: PreparedView) -> bytes:
-    """The client's request with the view in the place of its messages."""
+def _with_view(request: RunRequest, prepared: PreparedView, upstream: str) -> bytes:
+    """The client's request with the view in the place of its messages, and for OpenAI with a key for its prompt cache."""
     rows = prepared.rows or []
     if request.protocol is MESSAGES:
         body = place_markers(request.body, rows, prepared.stable_rows)
     else:
         body = {key: value for key, value in request.body.items() if key != "previous_response_id"}
         body[request.protocol.rows_key] = rows
+        if urlsplit(upstream).hostname == OPENAI_HOST:  # others may refuse a field that they do not know
+            body.setdefault(
+                "prompt_cache_key", blake2b(prepared.place.lineage.session.encode(), digest_size=16).hexdigest()
+            )
     return json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")

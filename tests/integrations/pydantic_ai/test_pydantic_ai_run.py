@@ -70,8 +70,13 @@ def test_the_history_of_the_framework_stays_whole_and_ours_is_equal(pages):
     assert pages.memory("ann").view().tokens <= BUDGET
 
 
-def test_the_fact_is_found_by_recall_over_what_left(pages):
-    run(agent_of(model_of(looks_and_answers(16)), pages))
+def test_the_fact_is_found_by_recall_over_what_left_and_every_request_is_known(pages):
+    model = model_of(looks_and_answers(16))
+    run(agent_of(model, pages))
+    requests = pages.memory("ann").requests()
+    assert len(requests) == len(model.costs)
+    assert requests[-1].compactions
+    assert [pages.memory("ann").request(each.number).problem for each in requests[::5]] == [""] * len(requests[::5])
     hits = pages.memory("ann").recall("staging password")
     assert any(FACT in hit.text for hit in hits)
 

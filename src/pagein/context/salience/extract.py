@@ -227,15 +227,9 @@ def select_lines(
     }
     lines = dict(_hidden_lines(tracker.lines, visible.lines, within))
     selection = GreedySelection(
-        counter,
-        tokens,
-        int(tokens * NAMES_MAX_SHARE),
-        name_worths,
-        lines,
-        tracker.line_worths(line_worth),
-        worth,
+        counter, tokens, int(tokens * NAMES_MAX_SHARE), name_worths, lines, tracker.line_worths(line_worth), worth,
         alone,
-    )
+    )  # fmt: skip
     old_actions = _hidden_lines(tracker.old_actions, visible.lines, within)
     reserved = () if worth else tuple(_reserve_shares(selection, old_actions, tokens, requests=within is not None))
     reserved_keys = {candidate.key for candidate in reserved}

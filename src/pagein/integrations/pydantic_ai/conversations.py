@@ -53,7 +53,9 @@ class MessageConversation:
     def view(self, instructions: str) -> list[Row]:
         """The view, with room for the instructions that are sent beside it. Raises OverBudget."""
         self.history.reserve_instructions(instructions)
-        rows = to_rows(self.history.memory.view().messages())
+        view = self.history.memory.view()
+        self.history.memory.note_request(view)
+        rows = to_rows(view.messages())
         self.tracker.set_view(map(sent_content, rows), len(self.tracker))
         return rows
 

@@ -45,14 +45,10 @@ def measure_run(received: list[Received], window: int, added: tuple[float, ...] 
     readings = [request.reading for request in received]
     tokens = max(1, sum(reading.tokens for reading in readings))
     return RunMeasures(
-        len(readings),
-        sum(reading.tokens > window for reading in readings),
-        sum(bool(request.problems) for request in received),
-        tokens,
-        sum(reading.price for reading in readings),
-        sum(reading.shared for reading in readings) / tokens,
-        added,
-    )
+        len(readings), sum(reading.tokens > window for reading in readings),
+        sum(bool(request.problems) for request in received), tokens, sum(reading.price for reading in readings),
+        sum(reading.shared for reading in readings) / tokens, added,
+    )  # fmt: skip
 
 
 def bench_protocol(protocol: Protocol, *, calls: int, size: int, window: int) -> tuple[RunMeasures, RunMeasures]:
