@@ -12,11 +12,12 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.events.steps import Opaque, Part, Text
+from pagein.events.steps import ActionStep, Opaque, Part, Text, ToolCall
 
 IMAGE_DATA_URL = re.compile(r"data:(image/[a-zA-Z0-9.+-]+);base64,(.*)", re.DOTALL)
 
@@ -224,6 +225,15 @@ class Fields:
             raise self.error(key, f"expected a list, not {type_name(value)}")
         return [(item, f"{self.path_of(key)}[{index}]") for index, item in enumerate(value)]
 
+    def text_or_rows(self, key: str, expected: str) -> str | list[tuple[Any, str]]:
+        """Take a required text or list; a list as items with their paths."""
+        value = self.take(key)
+        if isinstance(value, str):
+            return value
+        if not isinstance(value, list):
+            raise self.error(key, f"expected {expected}, not {type_name(value)}")
+        return [(item, f"{self.path_of(key)}[{index}]") for index, item in enumerate(value)]
+
     def fields(self, key: str) -> Fields:
         """Take a required object."""
         return Fields(self.take(key), self.path_of(key))
@@ -325,6 +335,18 @@ def decode_data_url(url: str) -> tuple[bytes, str] | None:
     match = IMAGE_DATA_URL.fullmatch(url)
     data = decode_exact_base64(match[2]) if match else None
     return (data, match[1]) if match and data else None
+
+
+def token_count(usage: Any, *keys: str) -> int:
+    """Return the first count above 0 in a provider's usage; 0 where there is none."""
+    values = (usage.get(key) for key in keys) if isinstance(usage, Mapping) else ()
+    return next((value for value in values if type(value) is int and value > 0), 0)  # bool is a subclass of int
+
+
+def action_step(parts: Sequence[Part], calls: Sequence[ToolCall], **fields: Any) -> ActionStep:
+    """Return the action of these parts and calls. A call behind the last part needs no place."""
+    placed = tuple(replace(call, at=None) if call.at == len(parts) else call for call in calls)
+    return ActionStep(tuple(parts) if parts or not calls else None, placed, **fields)
 
 
 def part_types(row: dict[str, Any]) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pagein.errors import ConfigurationError, FormatError
 from pagein.events.steps import Usage
-from pagein.formats.parsing import to_plain_json
+from pagein.formats.parsing import to_plain_json, token_count
 
 
 @runtime_checkable
@@ -95,9 +95,9 @@ def read_usage(usage: Any) -> Usage:
     if not isinstance(fields, Mapping) or not any(key in fields for key in _INPUT_KEYS):
         raise ConfigurationError(f"usage is a Usage, or the usage of an SDK's response, not {usage!r:.200}")
     details: Mapping[str, Any] = next((fields[key] for key in _DETAIL_KEYS if isinstance(fields.get(key), Mapping)), {})
-    cached = _count(fields, ("cache_read_input_tokens",)) or _count(details, ("cached_tokens",))
-    beside = _count(fields, ("cache_read_input_tokens",)) + _count(fields, ("cache_creation_input_tokens",))
-    return Usage(_count(fields, _INPUT_KEYS) + beside, _count(fields, _OUTPUT_KEYS), cached)
+    cached = token_count(fields, "cache_read_input_tokens") or token_count(details, "cached_tokens")
+    beside = token_count(fields, "cache_read_input_tokens") + token_count(fields, "cache_creation_input_tokens")
+    return Usage(token_count(fields, *_INPUT_KEYS) + beside, token_count(fields, *_OUTPUT_KEYS), cached)
 
 
 def cache_written(usage: Any) -> int:
@@ -105,9 +105,4 @@ def cache_written(usage: Any) -> int:
     if isinstance(usage, Usage):
         return 0
     fields = to_plain_json(usage) if is_dumpable(usage) or isinstance(usage, Mapping) else None
-    return _count(fields, ("cache_creation_input_tokens",)) if isinstance(fields, Mapping) else 0
-
-
-def _count(fields: Mapping[str, Any], keys: Sequence[str]) -> int:
-    values = (fields.get(key) for key in keys)
-    return next((value for value in values if type(value) is int and value > 0), 0)
+    return token_count(fields, "cache_creation_input_tokens") if isinstance(fields, Mapping) else 0

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
+from pagein.formats.parsing import token_count
+
 ProtocolName = Literal["messages", "chat", "responses"]
 Json = dict[str, Any]
 
@@ -55,8 +57,7 @@ def find_rows(protocol: WireProtocol, body: Mapping[str, Any]) -> list[Any] | No
 
 def output_tokens(protocol: WireProtocol, body: Mapping[str, Any]) -> int:
     """The most tokens that a request allows for its answer; 0 where it sets no limit."""
-    values = (body.get(key) for key in protocol.output_keys)
-    return next((value for value in values if type(value) is int and value > 0), 0)
+    return token_count(body, *protocol.output_keys)
 
 
 def is_observed_only(protocol: WireProtocol, body: Mapping[str, Any]) -> str:

@@ -151,9 +151,10 @@ class PolicyTests:
         """Yield every run at every limit."""
         for number in range(len(RUNS)):
             entries, whole = _run_entries(number, self.counter)
+            fold = fold_entries(entries, self.counter)
             for share in LIMIT_SHARES:
                 budget = Budget(max(40, int(whole * share)), high=0.9, low=0.6)
-                yield fold_entries(entries, self.counter).view(budget.limit), budget
+                yield fold.view(budget.limit), budget
 
     def plans(self, policy: Policy) -> Iterator[tuple[View, Budget, Plan]]:
         """Yield the plans of the policy, with their views and budgets."""

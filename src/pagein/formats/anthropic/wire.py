@@ -8,7 +8,7 @@ unchanged with its turn, and only to Anthropic.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pagein.errors import FormatError
@@ -34,16 +34,19 @@ from pagein.formats.anthropic.limits import limit_images
 from pagein.formats.base import FormatName, Item
 from pagein.formats.parsing import (
     Fields,
+    action_step,
     compact_json,
     decode_exact_base64,
     opaque_extra,
     opaque_part,
     part_types,
     request_fields,
+    token_count,
     type_name,
 )
 
 NAME: Final = "anthropic"
+_CONTENT = "text or a list of blocks"
 
 # Fields of a response that no request accepts. They are not kept, because they would be counted in every view.
 _RESPONSE_KEYS = (
@@ -155,22 +158,13 @@ def _items(message: Fields) -> Iterator[Item]:
 
 
 def _content(message: Fields, key: str) -> Content:
-    rows = _rows(message, key)
+    rows = message.text_or_rows(key, _CONTENT)
     return rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
-
-
-def _rows(message: Fields, key: str) -> str | list[tuple[Any, str]]:
-    value = message.take(key)
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        raise message.error(key, f"expected text or a list of blocks, not {type_name(value)}")
-    return [(row, f"{message.path_of(key)}[{index}]") for index, row in enumerate(value)]
 
 
 def _user_items(message: Fields) -> Iterator[Item]:
     """Parse a user's message: each result is an item, then one item of the other blocks."""
-    rows = _rows(message, "content")
+    rows = message.text_or_rows("content", _CONTENT)
     beside = opaque_extra(NAME, "message", message.rest())
     if isinstance(rows, str):
         yield TaskStep(rows, beside)
@@ -201,7 +195,7 @@ def _observation(block: Fields) -> Observation:
 
 
 def _action(message: Fields) -> ActionStep:
-    rows = _rows(message, "content")
+    rows = message.text_or_rows("content", _CONTENT)
     usage, model = _usage(message.take("usage")), message.take("model")
     model = model if isinstance(model, str) else ""
     beside = opaque_extra(
@@ -217,8 +211,7 @@ def _action(message: Fields) -> ActionStep:
             calls.append(_call(Fields(row, path), len(parts)))
         else:
             parts.append(_part(row, path))
-    placed = tuple(replace(call, at=None) if call.at == len(parts) else call for call in calls)
-    return ActionStep(tuple(parts) if parts or not calls else None, placed, model=model, usage=usage, extra=beside)
+    return action_step(parts, calls, model=model, usage=usage, extra=beside)
 
 
 def _refuse_late_thinking(rows: list[tuple[Any, str]]) -> None:
@@ -246,14 +239,9 @@ def _usage(value: Any) -> Usage | None:
     """Parse a response's usage. Its ``input_tokens`` excludes tokens read from and written to the cache."""
     if not isinstance(value, dict):
         return None
-
-    def tokens(key: str) -> int:
-        count = value.get(key)
-        return count if type(count) is int and count > 0 else 0  # bool is a subclass of int
-
-    cached = tokens("cache_read_input_tokens")
-    read = tokens("input_tokens") + tokens("cache_creation_input_tokens") + cached
-    return Usage(read, tokens("output_tokens"), cached)
+    cached = token_count(value, "cache_read_input_tokens")
+    read = token_count(value, "input_tokens") + token_count(value, "cache_creation_input_tokens") + cached
+    return Usage(read, token_count(value, "output_tokens"), cached)
 
 
 def _call(block: Fields, at: int) -> ToolCall:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pagein.events.messages import Message
@@ -35,16 +35,19 @@ from pagein.formats.bedrock.limits import keep_to_limits
 from pagein.formats.bedrock.requests import read_request
 from pagein.formats.parsing import (
     Fields,
+    action_step,
     compact_json,
     decode_exact_base64,
     opaque_extra,
     opaque_part,
     part_types,
     readable_text,
+    token_count,
     type_name,
 )
 
 NAME: Final = "bedrock"
+_CONTENT = "a list of blocks"
 
 _JSON = Opaque(NAME, "json", "{}")
 """The mark of a text that came as JSON."""
@@ -131,22 +134,13 @@ def _sign_count(row: Block) -> int:
 
 
 def _content(message: Fields, key: str) -> Content:
-    rows = _rows(message, key)
+    rows = message.text_or_rows(key, _CONTENT)
     return rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
-
-
-def _rows(message: Fields, key: str) -> str | list[tuple[Any, str]]:
-    value = message.take(key)
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list):
-        raise message.error(key, f"expected a list of blocks, not {type_name(value)}")
-    return [(row, f"{message.path_of(key)}[{index}]") for index, row in enumerate(value)]
 
 
 def _user_items(message: Fields) -> Iterator[Item]:
     """Parse a user's message: each result is an item, then one item of the other blocks."""
-    rows = _rows(message, "content")
+    rows = message.text_or_rows("content", _CONTENT)
     if isinstance(rows, str):
         yield TaskStep(rows)
         return
@@ -164,7 +158,7 @@ def _user_items(message: Fields) -> Iterator[Item]:
 
 def _observation(result: Fields) -> Observation:
     call_id = result.text_or_empty("toolUseId")
-    rows = _rows(result, "content")
+    rows = result.text_or_rows("content", _CONTENT)
     content = rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
     status = result.take("status")
     beside = {**({"status": status} if status == "success" else {}), **result.rest()}
@@ -173,7 +167,7 @@ def _observation(result: Fields) -> Observation:
 
 
 def _action(message: Fields) -> ActionStep:
-    rows = _rows(message, "content")
+    rows = message.text_or_rows("content", _CONTENT)
     usage = _usage(message.take("usage"))
     if isinstance(rows, str):
         return ActionStep(rows, usage=usage)
@@ -184,8 +178,7 @@ def _action(message: Fields) -> ActionStep:
             calls.append(_call(Fields(row, path).fields("toolUse"), len(parts)))
         else:
             parts.append(_part(row, path))
-    placed = tuple(replace(call, at=None) if call.at == len(parts) else call for call in calls)
-    return ActionStep(tuple(parts) if parts or not calls else None, placed, usage=usage)
+    return action_step(parts, calls, usage=usage)
 
 
 def _call(call: Fields, at: int) -> ToolCall:
@@ -200,14 +193,9 @@ def _usage(value: Any) -> Usage | None:
     """Parse a response's usage. Its ``inputTokens`` excludes tokens read from and written to the cache."""
     if not isinstance(value, dict):
         return None
-
-    def tokens(key: str) -> int:
-        count = value.get(key)
-        return count if type(count) is int and count > 0 else 0
-
-    cached = tokens("cacheReadInputTokens")
-    read = tokens("inputTokens") + tokens("cacheWriteInputTokens") + cached
-    return Usage(read, tokens("outputTokens"), cached) if read else None
+    cached = token_count(value, "cacheReadInputTokens")
+    read = token_count(value, "inputTokens") + token_count(value, "cacheWriteInputTokens") + cached
+    return Usage(read, token_count(value, "outputTokens"), cached) if read else None
 
 
 def _part(row: Any, path: str) -> Part:

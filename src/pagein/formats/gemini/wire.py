@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pagein.events.messages import Message
@@ -35,7 +35,7 @@ from pagein.formats.base import FormatName, Item
 from pagein.formats.gemini import rules
 from pagein.formats.gemini.images import parse_image, render_image
 from pagein.formats.gemini.requests import read_request, system_parts
-from pagein.formats.parsing import Fields, compact_json, opaque_extra, opaque_part, type_name
+from pagein.formats.parsing import Fields, action_step, compact_json, opaque_extra, opaque_part, token_count, type_name
 from pagein.formats.result_images import ResultImages, take_back_images
 
 NAME: Final = "gemini"
@@ -143,23 +143,17 @@ def _action(content: Fields) -> ActionStep:
             calls.append(_call(Fields(row, path), len(parts)))
         elif row != {}:
             parts.append(_part(row, path))
-    placed = tuple(replace(call, at=None) if call.at == len(parts) else call for call in calls)
     named = model if isinstance(model, str) else ""
-    return ActionStep(tuple(parts) if parts or not calls else None, placed, model=named, usage=usage)
+    return action_step(parts, calls, model=named, usage=usage)
 
 
 def _usage(value: Any) -> Usage | None:
     """Parse a response's usage. Its ``promptTokenCount`` includes cached tokens; thoughts are output."""
     if not isinstance(value, dict):
         return None
-
-    def tokens(key: str) -> int:
-        count = value.get(key)
-        return count if type(count) is int and count > 0 else 0
-
-    output = tokens("candidatesTokenCount") + tokens("thoughtsTokenCount")
-    read = tokens("promptTokenCount") + tokens("toolUsePromptTokenCount")
-    return Usage(read, output, tokens("cachedContentTokenCount")) if read else None
+    output = token_count(value, "candidatesTokenCount") + token_count(value, "thoughtsTokenCount")
+    read = token_count(value, "promptTokenCount") + token_count(value, "toolUsePromptTokenCount")
+    return Usage(read, output, token_count(value, "cachedContentTokenCount")) if read else None
 
 
 def _call(part: Fields, at: int) -> ToolCall:

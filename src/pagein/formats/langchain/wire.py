@@ -41,6 +41,7 @@ from pagein.formats.parsing import (
     opaque_part,
     readable_text,
     request_fields,
+    token_count,
     type_name,
 )
 
@@ -288,14 +289,9 @@ def _usage(value: Any) -> Usage | None:
     """Parse the reported usage. LangChain's ``input_tokens`` includes cached ones."""
     if not isinstance(value, dict):
         return None
-
-    def tokens(counts: Any, key: str) -> int:
-        count = counts.get(key) if isinstance(counts, dict) else None
-        return count if type(count) is int and count > 0 else 0
-
-    read = tokens(value, "input_tokens")
-    cached = tokens(value.get("input_token_details"), "cache_read")
-    return Usage(read, tokens(value, "output_tokens"), cached) if read else None
+    read = token_count(value, "input_tokens")
+    cached = token_count(value.get("input_token_details"), "cache_read")
+    return Usage(read, token_count(value, "output_tokens"), cached) if read else None
 
 
 # -- rendering
