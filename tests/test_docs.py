@@ -1,16 +1,14 @@
 """Every code block of the README and of the docs runs."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks import __main__ as benchmarks
 from pagein import cli as pagein
+from tests._support.scripts import run_script
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -27,15 +25,7 @@ def blocks(language: str) -> list[tuple[str, list[str]]]:
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, code, tmp_path):
     script = tmp_path / "page.py"
     script.write_text("\n".join(code))
-    done = subprocess.run(
-        [sys.executable, script],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_script(script, folder=tmp_path)
     assert done.returncode == 0, f"{page}: {done.stderr}"
 
 

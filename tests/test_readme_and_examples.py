@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests._support.scripts import run_script
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 WHEEL_SUFFIXES = {"", ".css", ".gz", ".html", ".js", ".md", ".py", ".svg", ".txt", ".typed"}
@@ -38,7 +40,7 @@ def test_the_loop_of_the_readme_is_the_examples():
 
 def test_the_loop_goes_on_after_a_crash_and_answers_from_page_three(tmp_path):
     assert run_loop(tmp_path, "--crash", "9").returncode == 137
-    done = run_loop(tmp_path)
+    done = run_script(LOOP, "--offline", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "11 steps were recorded before" in done.stdout
     assert "signed by Ada Ferrante-Okafor" in done.stdout
@@ -96,14 +98,7 @@ def test_the_wheel_is_small_and_has_the_package_alone():
 
 
 def run_example(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / words[0], *words[1:]],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_script(ROOT / "examples" / words[0], *words[1:], folder=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -43,7 +43,7 @@ def requests_of(world, length, seed, scale, name=FULL, budget=1):
 @pytest.mark.parametrize("length", [20, 40, 120])
 @pytest.mark.parametrize("world", WORLDS)
 def test_every_world_is_solved_with_full_context_without_a_wrong_step(world, length, scale):
-    for seed in range(8):
+    for seed in range(8 if length < 100 else 2):
         out = full(world, length, seed, scale)
         assert out.score.success, seed
         assert (out.score.dead_ends, out.score.drift, out.score.again, out.over) == (0, 0, 0, 0)
@@ -53,9 +53,9 @@ def test_every_world_is_solved_with_full_context_without_a_wrong_step(world, len
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_worlds_are_long_where_they_are_asked_to_be(world, scale):
-    out = full(world, 400, 0, scale)
+    out = full(world, 200, 0, scale)
     assert out.score.success
-    assert 360 <= out.steps <= 480
+    assert 180 <= out.steps <= 240
 
 
 @pytest.mark.parametrize("world", WORLDS)

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from benchmarks import opening
 from benchmarks.__main__ import main
 from benchmarks.opening import bench_opening
 
@@ -37,7 +38,9 @@ def test_a_run_is_opened_and_weighed_in_a_file(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_is_opened_and_weighed_on_a_server(postgres):
+def test_a_run_is_opened_and_weighed_on_a_server(postgres, monkeypatch):
+    monkeypatch.setattr(opening, "OPENINGS", opening.OPENINGS[:1])  # the others are opened in a file
+
     @contextlib.contextmanager
     def place():
         yield postgres.url, None, None
@@ -49,7 +52,9 @@ def test_a_run_is_opened_and_weighed_on_a_server(postgres):
 
 
 @pytest.mark.slow
-def test_the_command_shows_both_budgets(capsys):
+def test_the_command_shows_both_budgets(capsys, monkeypatch):
+    costs = {"open": 0.1, "view": 0.2, "both": 0.3, "processor": 0.2, "peak": 60.0}
+    monkeypatch.setattr(opening, "_measure_calls", lambda *run: costs)  # processes are started in a file
     assert main(["open", "--quick", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["store"], told["budgets"]) == ("sqlite", [80_000, 500_000])

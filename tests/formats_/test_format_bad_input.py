@@ -294,7 +294,7 @@ def mutate(draw, value, chance):
 def test_no_mutilated_transcript_raises_anything_else(name):
     format_, transcripts = (FORMATS[name], OPENAI if name == "openai" else ANTHROPIC)
 
-    @settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def check(data):
         transcript = data.draw(st.sampled_from(transcripts))
@@ -323,13 +323,13 @@ def test_ten_thousand_parallel_calls_take_no_time(name):
         rows = [user(), {"role": "assistant", "content": [use(call_id) for call_id in ids]}]
         rows.append({"role": "user", "content": [result(call_id) for call_id in ids]})
     format_ = FORMATS[name]
-    started = time.perf_counter()
+    started = time.process_time()
     messages = items_to_messages(format_.parse(rows))
     assert len(messages) == 10_002
     # OpenAI takes 128 calls a message, so the request has them in several.
     assert all(".tool_calls: 10000 calls" in problem for problem in format_.problems(rows))
     assert format_.problems(format_.render(messages)) == ()
-    assert time.perf_counter() - started < 30  # a square of ten thousand takes minutes
+    assert time.process_time() - started < 30  # a square of ten thousand takes minutes
 
 
 # -- what is no JSON but means it
@@ -449,7 +449,7 @@ def damage(draw, transcripts):
 
 @pytest.mark.parametrize(("name", "transcripts"), [("openai", OPENAI), ("anthropic", ANTHROPIC)])
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 def test_what_is_taken_in_can_be_sent(name, transcripts, data):
     """A message no request can carry would block the run for ever, so it is refused when it is recorded."""
     rows = data.draw(damage(transcripts))

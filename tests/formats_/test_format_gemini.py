@@ -91,7 +91,7 @@ def test_every_transcript_is_one_to_the_sdk(request_):
     assert bool(config.system_instruction) == ("systemInstruction" in request_)
 
 
-@settings(max_examples=80, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(messages=legal_conversations())
 def test_every_request_is_one_to_the_sdk(messages):
     as_sdk(Gemini().render(messages))

@@ -2,29 +2,20 @@
 
 import contextlib
 import json
-import os
 import re
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from pagein.formats import validate
+from tests._support.scripts import run_script
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def example(name, *options, **environment):
-    """One run of an example, in a process of its own."""
-    return subprocess.run(
-        [sys.executable, EXAMPLES / name, *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-        env={**os.environ, **environment},
-    )
+def example(name, *options, folder=None, **environment):
+    """One run of an example."""
+    return run_script(EXAMPLES / name, *options, folder=folder, environment=environment)
 
 
 def reads_and_answers(half, query):

@@ -40,7 +40,7 @@ def assert_same(memory, sent):
         assert again.request["messages"] == request, f"request {number}"
 
 
-def spoken_rows(turns=60):
+def spoken_rows(turns=40):
     conversation = json.loads(gzip.decompress(TALK.read_bytes()))[0]["conversation"]
     speakers = {conversation["speaker_a"]: "user", conversation["speaker_b"]: "assistant"}
     sessions = sorted((key for key in conversation if key.startswith("session_") and key[8:].isdigit()), key=len)

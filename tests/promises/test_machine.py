@@ -25,7 +25,7 @@ def test_the_promises_hold_in_memory():
 
 def test_the_promises_hold_on_sqlite():
     case = OnSQLite.TestCase
-    case.settings = chosen_profile()
+    case.settings = profile(4) if chosen_profile() is LOCAL else chosen_profile()
     case().runTest()
 
 
@@ -36,7 +36,7 @@ def test_the_promises_hold_under_every_policy(name):
             return name
 
     case = Named.TestCase
-    case.settings = settings(chosen_profile(), max_examples=max(5, chosen_profile().max_examples // 8))
+    case.settings = settings(chosen_profile(), max_examples=max(3, chosen_profile().max_examples // 8))
     case().runTest()
 
 
@@ -58,7 +58,7 @@ def test_the_promises_hold_with_an_author_that_writes_well_badly_or_late(name):
 
     # Long histories: there is something to write only once a run is near its budget. Most of few have none.
     few = (
-        profile(3, 60, seed=False) if chosen_profile() is LOCAL else settings(chosen_profile(), stateful_step_count=60)
+        profile(2, 60, seed=False) if chosen_profile() is LOCAL else settings(chosen_profile(), stateful_step_count=60)
     )
     for number in range(20):
         run_state_machine_as_test(seed(number)(type("Seeded", (Authored,), {})), settings=few)

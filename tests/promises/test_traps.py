@@ -253,13 +253,13 @@ def test_trap_17_an_image_costs_by_its_pixels_and_never_by_its_bytes():
     ids=["special", "surrogate", "nul", "spaces", "han", "emoji", "letter"],
 )
 def test_trap_18_no_text_raises_or_takes_long(text):
-    started = time.perf_counter()
+    started = time.process_time()
     memory = begin_run(2_000)
     memory.record(ActionStep("Go.", (ToolCall("a", "cat"),)), Observation("a", text))
     view = memory.view()
     promises.check_budget(view, O200K)
     assert str(memory.expand("s2.0")) == text
-    assert time.perf_counter() - started < 60  # a square of 300,000 takes many minutes
+    assert time.process_time() - started < 60  # a square of 300,000 takes many minutes
 
 
 def test_trap_19_missing_and_stale_usage_neither_stops_nor_doubles_a_compaction():
@@ -451,7 +451,7 @@ def test_a_handle_of_nothing_is_refused_by_name(handle):
 
 @pytest.mark.slow
 def test_ten_thousand_parallel_calls_are_answered_in_linear_time():
-    started = time.perf_counter()
+    started = time.process_time()
     memory = begin_run(10_000_000)
     count = 10_000
     memory.record(ActionStep(None, tuple(ToolCall(f"c{n}", "cat") for n in range(count))))
@@ -464,7 +464,7 @@ def test_ten_thousand_parallel_calls_are_answered_in_linear_time():
         f"result {n}" for n in range(count)
     ]
     assert promises.as_json(memory.to_messages(max_tokens=1_000)).count("tool_call_id") == 0
-    assert time.perf_counter() - started < 60
+    assert time.process_time() - started < 60
 
 
 def test_a_huge_observation_is_clipped_and_comes_back_whole(tmp_path):

@@ -39,10 +39,10 @@ def test_no_text_takes_long(name, voice):
         "result": ActionStep("", (call,), (Observation("1", text, "error"),)),
     }[voice]
     span = build_span([(0, step)], 0, 1)
-    started = time.perf_counter()
+    started = time.process_time()
     result = verify_summary(extract_summary(span), span, 600, counter=COUNTER, threshold=None)
     build_requests(span, PromptSettings(load_prompts(), COUNTER, 8_000, 1_000))
     with pytest.raises(SummaryRejected):
         parse_reply(text, span, author="m", counter=COUNTER)
     assert COUNTER.text(result.text) <= 600
-    assert time.perf_counter() - started < 30, "a pattern is quadratic"
+    assert time.process_time() - started < 30, "a pattern is quadratic"

@@ -73,11 +73,25 @@ def test_what_was_counted_lately_is_not_counted_again_and_what_was_long_ago_is(m
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ENCODINGS)
-class TestEveryEncoding(CounterTests):
+class Named(CounterTests):
     @pytest.fixture
     def counter(self, name: str) -> TokenCounter:
         return Encoding(name)
+
+
+SLOW = ("gemma2", "llama2", "mistral_v1", "mistral_v2")
+"""Encodings that count as gemma3 does, a second and more for a megabyte."""
+
+
+@pytest.mark.parametrize("name", sorted(set(ENCODINGS) - set(SLOW)))
+class TestEveryEncoding(Named):
+    pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+class TestSlowEncoding(Named):
+    longest = 300_000
 
 
 def test_every_counter_in_the_table_counts():

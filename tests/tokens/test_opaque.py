@@ -155,7 +155,7 @@ json_values = st.recursive(
     times=st.sampled_from((1, 50)),
     place=st.sampled_from(("input", "content", "text", "title", "action")),
 )
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=80, deadline=None, database=None)
 def test_no_unread_block_costs_less_than_it_sends(value, times, place):
     for name, kind in (("anthropic", "mcp_tool_use"), ("openai-responses", "mcp_call")):
         row = {"type": kind, "id": "a", place: [value] * times}

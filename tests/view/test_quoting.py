@@ -41,7 +41,7 @@ def test_ordinary_lines_stay(line):
     assert quote(f"a\n{line}\nb") == f"a\n{line}\nb"
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=80, deadline=None, database=None)
 @given(
     st.lists(st.sampled_from((*FORGED, *ORDINARY, *TAGS)) | st.text(max_size=12), max_size=5),
     st.sampled_from(("\n", "\r", "\u2029", " ")),
@@ -76,9 +76,9 @@ def test_parts_do_not_end_a_frame_together(tag):
 
 @pytest.mark.parametrize("text", ["<", "< ", "[s", "user", " ", "| ", "[1,", "user (part", "</", "\u200b", "é| "])
 def test_no_text_takes_long(text):
-    started = time.perf_counter()
+    started = time.process_time()
     unquote_lines(quote(text * (200_000 // len(text))))
-    assert time.perf_counter() - started < 20, "a pattern is quadratic"
+    assert time.process_time() - started < 20, "a pattern is quadratic"
 
 
 def run_with(result, *more):

@@ -1,43 +1,12 @@
 """The frameworks' own tests are counted where they reach a class of ours, and no failure goes without its reason."""
 
-import sys
-
 import pytest
 
 from pagein.errors import ConfigurationError
 from tests._support.swapped import PLACES
-from tests._support.upstream_suites import SUITES, Suite, outcomes, run, told
+from tests._support.upstream_suites import SUITES, Suite, run, told
 
 SUITE = Suite("x", "smolagents", ("test_x.py",), "x", inside="has no attribute '_", reasons={"other": "it is other"})
-THEIRS = """
-from smolagents.memory import AgentMemory
-
-def test_reaches():
-    assert type(AgentMemory("Be brief.")).__mro__[2].__name__ == "PageinMemory"
-
-def test_fails():
-    AgentMemory("Be brief.")._theirs
-
-def test_says_nothing_of_ours():
-    assert True
-"""
-
-
-def test_a_test_counts_where_it_made_the_class_that_was_replaced(tmp_path):
-    (tmp_path / "test_x.py").write_text(THEIRS)
-    found = outcomes(sys.executable, SUITE, tmp_path, tmp_path / "report.json")
-    assert {name.partition("::")[2]: outcome for name, (outcome, _) in found.items()} == {
-        "test_reaches": "passed",
-        "test_fails": "failed",
-    }
-    assert "has no attribute '_theirs'" in found["test_x.py::test_fails"][1]
-
-
-@pytest.mark.slow
-def test_tests_that_cannot_be_run_are_no_report(tmp_path):
-    (tmp_path / "test_x.py").write_text("import nothing_that_there_is")
-    with pytest.raises(ConfigurationError, match="nothing_that_there_is"):
-        outcomes(sys.executable, SUITE, tmp_path, tmp_path / "report.json")
 
 
 @pytest.mark.parametrize(
