@@ -24,7 +24,7 @@ from pagein.backends.memory import InMemoryLog
 from pagein.backends.postgres.log import PostgresLog
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.cli import main
-from pagein.errors import ConfigurationError, Conflict, LogUnwritable, NothingToUndo
+from pagein.errors import ConfigurationError, Conflict, LogErased, LogUnwritable, NothingToUndo
 from pagein.events.entries import Compaction, Pin
 from pagein.log.branch_log import BranchLog, BranchPiece
 from pagein.log.raw_rows import Row
@@ -565,3 +565,22 @@ def test_a_branch_is_dropped_for_good_and_those_forked_from_it_stay(tmp_path):
     names, steps = asyncio.run(again())
     assert names == ["main", "child"]
     assert len(steps) == 3
+
+
+def test_another_memory_on_a_branch_of_a_branch_from_the_first_step_sees_an_erasure(tmp_path):
+    one = AgentMemory.open(tmp_path / "run.db", budget=5_000)
+    one.record(TaskStep("root"))
+    one.switch(one.fork(at=0).name)
+    one.record(*(TaskStep(f"word {number}") for number in range(6)))
+    branch = one.fork(at=4).name
+    one.switch(branch)
+    one.record(TaskStep("the secret is zq4xw"))
+    with AgentMemory.open(tmp_path / "run.db", budget=5_000) as other:
+        other.switch(branch)
+        assert "zq4xw" in str(other.view().messages())
+        one.erase("s4")
+        assert "zq4xw" not in str(other.view().messages())
+        one.erase_session()
+        with pytest.raises(LogErased):
+            other.view()
+    one.close()

@@ -107,6 +107,7 @@ STORED = {
     ("task", 1): "content extra",
     ("undo", 1): "position",
     ("unpin", 1): "position",
+    ("mark", 1): "position importance",
     ("Image", 1): "data media_type url detail extra",
     ("Observation", 1): "call_id content status index extra",
     ("Opaque", 1): "provider kind body text",

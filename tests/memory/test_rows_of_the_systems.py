@@ -31,6 +31,7 @@ from pagein.context.compaction.policies.rounds import Rounds
 from pagein.context.compaction.policies.short_long import ShortLong
 from pagein.context.compaction.policies.window import Window
 from pagein.facts.injection import format_memory_for_injection
+from pagein.testing.scripted_writer import ScriptedModel, plain_record
 from pagein.tokens.encodings import Encoding
 
 PAGE = Path(__file__).parents[2] / "docs" / "five-systems.md"
@@ -239,6 +240,18 @@ def test_an_error_carries_advice_on_every_wire(format):
         assert memory.steps[1].observations[0].status == "error"
 
 
+@pytest.mark.parametrize("policy", ["ladder", "short_long", "rounds"])
+def test_the_importance_of_a_step(policy):
+    with AgentMemory.open(":memory:", budget=2_000, policy=policy, page_in=0) as memory:
+        memory.record(TaskStep("Mend it."), call(0))
+        memory.record(call(1), importance="high")
+        for number in range(2, 30):
+            memory.record(call(number))
+            whole = {entry.first for entry in memory.view().run if entry.tier == "whole"}
+            assert 2 in whole
+        assert 1 not in whole
+
+
 def test_a_warning_near_the_limit():
     near, left, callbacks = [], [], CallbackRegistry()
     callbacks.register(NearLimit, near.append)
@@ -259,6 +272,19 @@ def test_a_warning_near_the_limit():
         quiet = [memory.view() for _ in range(3)]
         assert len(quiet) == 3
         assert len(near) == 1 or memory.view().tokens >= 0.8 * warning.limit
+
+
+def test_a_view_near_its_limit_is_logged_once(caplog):
+    with play(3) as memory:
+        assert caplog.records == []
+        for number in range(3, 30):
+            memory.record(call(number))
+            memory.view()
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("pagein.view", "WARNING")
+    tokens, limit = (int(text.replace(",", "")) for text in re.findall(r"[\d,]+(?= of| tokens;)", record.getMessage()))
+    assert 0.8 * limit <= tokens <= limit == 2_000
+    assert re.search(r"; now s\d.* would leave, and [\d,]+ tokens would stay$", record.getMessage())
 
 
 def test_roles_in_and_out():
@@ -297,6 +323,26 @@ def test_a_summary_goes_on_from_the_one_before():
             memory.view()
         later = summaries(memory)[0]
         assert (first.first, first.last < later.last) == (later.first, True)
+
+
+def test_recursive_only_where_the_direct_prompt_does_not_fit():
+    def sources(direct, steps=70):
+        """The handles of the steps that each request quotes, the first one's and the last one's, and if it has a record."""
+        model = ScriptedModel([plain_record] * 500)
+        options = {"summarizer": model, "policy": "short_long", "spend": None, "direct": direct}
+        with play(0, 2_000, **options) as memory:
+            for number in range(steps):
+                memory.record(call(number))
+                memory.view()
+                memory.wait()
+        texts = [str(request.messages[-1].content) for request in model.requests]
+        return [
+            ("file0.py" in text.partition("</pagein-previous>")[2] or "<pagein-previous>" not in text) for text in texts
+        ]
+
+    direct, recursive = sources(True), sources(False)
+    assert direct[:6] == [True] * 6, "each is written from the first step on"
+    assert False in recursive[:6], "a record stands for the older ones"
 
 
 # deer-flow

@@ -120,7 +120,7 @@ def test_an_overflow_is_asked_again_in_smaller_pieces_never_as_it_was(host, serv
 
 def test_a_writer_rests_after_three_failures_and_nothing_is_sent_twice(host, served, heard):
     server = served(then=failure(503, "overloaded"))
-    memory = host(summarizer=model_of(server))
+    memory = host(summarizer=model_of(server), clock=lambda: 0.0)
     memory.turns(0, 40)
     assert len(server.heard) == 3
     assert len({json.dumps(each.body) for each in server.heard}) == 3

@@ -97,6 +97,7 @@ def build_app() -> App:
     for command in (
         replay.demo,
         replay.replay,
+        replay.compare,
         inspect.log,
         inspect.view,
         inspect.expand,

@@ -80,6 +80,7 @@ def logs_on_stderr() -> Iterator[None]:
     handler = logging.StreamHandler()
     handler.setFormatter(LogFormatter())
     logger.addHandler(handler)
+    logging.getLogger("pagein.view").setLevel(logging.ERROR)  # a command that has a budget is to compact
     try:
         yield
     finally:

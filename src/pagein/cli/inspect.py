@@ -41,6 +41,7 @@ from pagein.events.entries import (
     FactsShown,
     FactStated,
     FactsUsed,
+    Mark,
     Observed,
     Pin,
     Undo,
@@ -311,7 +312,7 @@ def _kind(body: Body) -> str:
     match body:
         case Observed():
             return "observation"
-        case Compaction() | Pin() | Unpin() | Checkpoint() | Undo():
+        case Compaction() | Pin() | Unpin() | Mark() | Checkpoint() | Undo():
             return type(body).__name__.lower()
         case _:
             return kind_name(body)
@@ -331,6 +332,8 @@ def _describe_entry(body: Body) -> str:
             return _line(text)
         case Unpin(position=position) | Undo(position=position):
             return f"of {step_handle(position)}"
+        case Mark(position=position, importance=importance):
+            return f"{importance}, of {step_handle(position)}"
         case Checkpoint(name=name):
             return _line(name)
         case Erased(spans=spans, reason=reason, gone=erased_entries):

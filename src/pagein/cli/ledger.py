@@ -11,6 +11,7 @@ from pagein.cli import _output
 from pagein.cli._options import AsJson, SessionName
 from pagein.cli._stores import StoreAddress, TenantName
 from pagein.cli.checkpoint import open_memory
+from pagein.events.entries import Importance
 
 
 def ledger(
@@ -21,6 +22,11 @@ def ledger(
     tenant: TenantName = "",
     pin: Annotated[str | None, Parameter(help="Confirm the entry of this handle: pin its words.")] = None,
     drop: Annotated[str | None, Parameter(help="Drop the entries of this handle: they no longer hold.")] = None,
+    mark: Annotated[str | None, Parameter(help="Mark the step of this handle.")] = None,
+    importance: Annotated[
+        Importance,
+        Parameter(help="What it is marked as: high stays whole, low leaves first, normal takes a mark away."),
+    ] = "high",
     json: AsJson = False,
 ) -> int:
     """List what was said in a run and still holds: rules, limits, decisions, values.
@@ -33,12 +39,15 @@ def ledger(
       pagein ledger run.db
       pagein ledger run.db --drop s12
       pagein ledger run.db --pin s40 --json
+      pagein ledger run.db --mark s7 --importance low
     """
     with open_memory(db, session, tenant) as memory:
         if pin is not None:
             memory.pin(pin)
         if drop is not None:
             memory.unpin(drop)
+        if mark is not None:
+            memory.mark(mark, importance)
         entries = memory.ledger()
     if json:
         _output.print_json([asdict(entry) for entry in entries])

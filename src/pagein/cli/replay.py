@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from pagein.cli import _output
 from pagein.cli._options import (
     AsJson,
     BudgetTokens,
+    LimitRuns,
     ModelName,
     SummarizerName,
     check_budget,
@@ -27,6 +28,8 @@ from pagein.cli._options import (
 from pagein.cli._settings import ConfigFile, ConfiguredBudget, ConfiguredFormat, ConfiguredPolicy, load_view_settings
 from pagein.context.compaction.base import Policy, PolicyName
 from pagein.errors import ConfigurationError
+from pagein.evaluation.compare import Comparison, replaying
+from pagein.evaluation.compare import compare as compare_agent
 from pagein.evaluation.faults import Lane, measure_run, request_points
 from pagein.evaluation.requests import Scale, Wire
 from pagein.evaluation.runs import Run, demo_run, number_duplicates, read_runs
@@ -36,7 +39,7 @@ from pagein.evaluation.tally import Tally
 from pagein.events.steps import SummaryStep
 from pagein.formats import FormatName, format_named
 from pagein.memory.agent_memory import AgentMemory
-from pagein.memory.options import PAGE_IN_SHARE
+from pagein.memory.options import PAGE_IN_SHARE, Options
 from pagein.tokens import TokenCounter
 
 NewDatabase = Annotated[Path | None, Parameter(help="Record the runs in this SQLite file, each in its own session.")]
@@ -213,6 +216,53 @@ def replay(
         if summarizer is not None:
             _print_summaries(player)
     return _report_failures(total)
+
+
+def compare(
+    file: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
+    /,
+    *,
+    budget: ConfiguredBudget = None,
+    policy: ConfiguredPolicy = None,
+    format: ConfiguredFormat = None,
+    model: ModelName = None,
+    limit_runs: LimitRuns = None,
+    config: ConfigFile = None,
+    json: AsJson = False,
+) -> int:
+    """Play each run of a file twice, with its whole history and with a view of it.
+
+    The price is in tokens that no cache has: what a request begins with as the one
+    before did costs a tenth. Repeated are calls that were made before. Drift is how much
+    less the last third of the actions says of the task than the first third. The actions
+    are the recorded ones both ways; pagein.evaluation.compare plays an agent of yours.
+
+    For example:
+
+      pagein compare runs.jsonl.gz --budget 8000 --limit-runs 5
+    """
+    settings = load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
+    options: Options = {
+        "budget": settings.budget, "policy": settings.policy, "counter": settings.counter, "page_in": settings.page_in
+    }  # fmt: skip
+    rows: dict[str, Comparison] = {}
+    runs = read_runs(file, limit=limit_runs)
+    with _output.progress_bar(file.name, len(runs)) as advance:
+        for run, name in zip(runs, number_duplicates(run.id for run in runs), strict=True):
+            with compare_agent(replaying(run, settings.format), **options) as rows[name]:
+                advance()
+    if json:
+        both = {name: {"whole": asdict(row.whole), "view": asdict(row.view)} for name, row in rows.items()}
+        _output.print_json({"budget": settings.budget, "runs": both})
+        return 0
+    title = f"{file.name}, whole and under {settings.budget:,} tokens, {settings.name}"
+    table = _output.new_table(title, "run", "steps", "tokens", "with", "price", "with", "repeated", "drift")
+    for name, row in rows.items():
+        sums = (row.whole.tokens, row.view.tokens, row.whole.price, row.view.price)
+        tokens = (_output.format_short(round(number)) for number in sums)
+        _output.add_row(table, name, str(row.view.steps), *tokens, str(row.view.repeated), f"{row.view.drift:+.2f}")
+    _output.console().print(table)
+    return 0
 
 
 def _print_summaries(player: Player) -> None:

@@ -26,6 +26,13 @@ class NearLimit:
     leaving: tuple[str, ...]
     tokens_after: int
 
+    def __str__(self) -> str:
+        gone = f"{', '.join(self.leaving[:4])}{', ...' if len(self.leaving) > 4 else ''}" or "nothing"
+        return (
+            f"the view has {self.tokens:,} of {self.limit:,} tokens; now {gone} would leave, "
+            f"and {self.tokens_after:,} tokens would stay"
+        )
+
 
 class CallbackRegistry:
     """Callbacks by class of step, pagein's or any other: the step's own class first, then its base classes.

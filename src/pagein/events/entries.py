@@ -112,6 +112,18 @@ class Unpin:
     position: int
 
 
+Importance = Literal["high", "normal", "low"]
+"""Which steps leave the view last, as usual, and first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The importance of the step recorded at ``position``, from here on; "normal" takes an earlier mark away."""
+
+    position: int
+    importance: Importance = "high"
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A named position; ``state`` is JSON text."""
@@ -224,4 +236,4 @@ class Erased:
 FactBody = FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtracted | FactsShown | Erased
 """Bodies that are not part of a run: facts, and records of erasures."""
 
-Body = Step | Observed | Compaction | Pin | Unpin | Checkpoint | Undo | FactBody
+Body = Step | Observed | Compaction | Pin | Unpin | Mark | Checkpoint | Undo | FactBody

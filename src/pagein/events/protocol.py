@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 from pagein.errors import ProtocolError
-from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Observed, Pin, Undo, Unpin
+from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Mark, Observed, Pin, Undo, Unpin
 from pagein.events.normal_form import normal_arguments, normal_fields
 from pagein.events.steps import (
     TEXT_OBSERVATION,
@@ -204,7 +204,7 @@ def fingerprint(item: Step | Observation) -> bytes:
 
 def body_fingerprints(body: Body) -> tuple[bytes, ...]:
     """The fingerprints of the items that a host handed over in one entry; none for what the library wrote."""
-    if isinstance(body, Compaction | Pin | Unpin | Checkpoint | Undo | FactBody):
+    if isinstance(body, Compaction | Pin | Unpin | Mark | Checkpoint | Undo | FactBody):
         return ()
     match body:
         case ActionStep(observations=observations) as step:

@@ -15,6 +15,7 @@ from pagein.events.entries import (
     FactRemoved,
     FactStated,
     FactsUsed,
+    Mark,
     Observed,
     Replacement,
     Undo,
@@ -55,7 +56,7 @@ def _wrong_places(entry: Entry, calls: Mapping[int, int], count: int) -> Iterato
 
 def _positions(body: Body) -> tuple[int, ...]:
     match body:
-        case Observed(action=position) | Unpin(position=position) | Undo(position=position):
+        case Observed(action=position) | Unpin(position=position) | Mark(position=position) | Undo(position=position):
             return (position,)
         case FactRemoved(fact=fact) | FactConfirmed(fact=fact):
             return (fact,)

@@ -202,8 +202,8 @@ class MemoryRuntime:
 
     def _head(self) -> int:
         pieces = self.log.pieces if isinstance(self.log, BranchLog) else ()
-        if pieces and self.branches.root.head() < pieces[0].last:
-            return -1
+        if pieces and pieces[0].log.head() + pieces[0].offset < pieces[0].last:
+            return -1  # what this branch goes on from was erased
         return self.log.head()
 
     def _append(self, bodies: tuple[Body, ...], after: int) -> tuple[Entry, ...]:

@@ -420,6 +420,8 @@ class RunState:
     problems: Problems = field(default_factory=Problems)
     events: list[Compaction | NearLimit] = field(default_factory=list)
     """What happened in this turn that callbacks are called for at its end."""
+    has_warned: bool = False
+    """True once the log has been told that a view came near its limit."""
     was_near: bool = False
     """True from a NearLimit to the next compaction."""
     writers: WriterAccounts | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 
 from pagein._common.flows import drive
 from pagein.context.view.view import Report, View
-from pagein.events.entries import Compaction, FactScope
+from pagein.events.entries import Compaction, FactScope, Importance
 from pagein.events.replay import replay
 from pagein.events.steps import Observation, Step
 from pagein.formats import FormatName, keywords
@@ -166,9 +166,12 @@ class AgentMemory:
 
     # Recording
 
-    def record(self, *items: Step | Observation) -> RecordResult:
-        """Record steps or observations durably, all or none, before this returns. Raises ProtocolError."""
-        return self._take_turn(record, items, strict=True)
+    def record(self, *items: Step | Observation, importance: Importance | None = None) -> RecordResult:
+        """Record steps or observations durably, all or none, before this returns, with their importance: see ``mark``.
+
+        Raises ProtocolError, and ConfigurationError for another importance.
+        """
+        return self._take_turn(record, items, strict=True, importance=importance)
 
     def record_messages(
         self,
@@ -203,6 +206,13 @@ class AgentMemory:
     def unpin(self, handle: str) -> None:
         """Let a pin, or an entry of ``ledger``, go. Raises UnknownHandle."""
         self._take_turn(pins.unpin, handle)
+
+    def mark(self, handle: str, importance: Importance = "high") -> None:
+        """Mark a step: a "high" one stays whole under every policy, within .3 of the limit; of a "low" one the results leave first.
+
+        "normal" takes a mark away. What is out of view already stays out. Raises UnknownHandle, ConfigurationError.
+        """
+        self._take_turn(pins.mark, handle, importance)
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """What was said and still holds: rules, limits, decisions, goals, preferences, current values, oldest first.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 
 from pagein._common.flows import adrive
 from pagein.context.view.view import Report, View
-from pagein.events.entries import Compaction, FactScope
+from pagein.events.entries import Compaction, FactScope, Importance
 from pagein.events.replay import replay
 from pagein.events.steps import Observation, Step
 from pagein.formats import FormatName, keywords
@@ -174,9 +174,9 @@ class AsyncAgentMemory:
 
     # Recording
 
-    async def record(self, *items: Step | Observation) -> RecordResult:
+    async def record(self, *items: Step | Observation, importance: Importance | None = None) -> RecordResult:
         """See AgentMemory.record."""
-        return await self._take_turn(record, items, strict=True)
+        return await self._take_turn(record, items, strict=True, importance=importance)
 
     async def record_messages(
         self,
@@ -195,6 +195,10 @@ class AsyncAgentMemory:
     async def pin(self, text: str) -> str:
         """See AgentMemory.pin."""
         return await self._take_turn(pins.pin, text)
+
+    async def mark(self, handle: str, importance: Importance = "high") -> None:
+        """See AgentMemory.mark."""
+        await self._take_turn(pins.mark, handle, importance)
 
     async def unpin(self, handle: str) -> None:
         """See AgentMemory.unpin."""

@@ -62,7 +62,8 @@ class Options(TypedDict, total=False):
     default. ``resume``: True closes calls in flight as unknown; ``"fresh"`` also starts the view anew from here.
     ``roles``: your names of roles, such as ``{"human": "user"}``: read in messages, and written in requests.
     ``spend``: the tokens of the models that write summaries and facts, as a share of the tokens that the run recorded
-    (1.0); None for no limit. ``step_types``: classes of steps of one's own, of which ``steps`` gives objects again.
+    (1.0); None for no limit. ``direct``: True has a summary written from all its steps while they fit into one request,
+    instead of from the record before and what is new. ``step_types``: classes of steps of one's own, of which ``steps`` gives objects again.
     ``clock``: returns seconds since the epoch. ``callbacks``: called with each step and observation once it is
     recorded; their errors are raised by ``record``, and the steps stay recorded. ``telemetry``: "on" gives OpenTelemetry
     spans and metrics of every turn, "content" also what was searched for and came back; "off" by default.
@@ -86,6 +87,7 @@ class Options(TypedDict, total=False):
     checkpoints: AutoCheckpoint
     resume: bool | Literal["fresh"]
     spend: float | None
+    direct: bool
     clock: Callable[[], float]
     callbacks: CallbackRegistry | None
     telemetry: TelemetryMode
@@ -143,7 +145,7 @@ def check_options(options: Options) -> None:
     share = options.get("page_in", PAGE_IN_SHARE)
     if not is_number(share) or not 0 <= share <= PAGE_IN_MAX_SHARE:
         raise ConfigurationError(f"page_in is a share of the budget from 0 to {PAGE_IN_MAX_SHARE}, not {share!r}")
-    _check_spend(options.get("spend", SPEND_SHARE))
+    _check_writers(options.get("spend", SPEND_SHARE), options.get("direct", False))
     prices_named(options.get("prices", "default"))
     if not callable(options.get("clock", time.time)):
         raise ConfigurationError(f"clock gives seconds since the epoch when called, not {options['clock']!r}")
@@ -161,7 +163,9 @@ def _check_choices(options: Options) -> None:
         raise ConfigurationError(f"telemetry is {', '.join(get_args(TelemetryMode))}, not {options['telemetry']!r}")
 
 
-def _check_spend(spend: object) -> None:
+def _check_writers(spend: object, direct: object) -> None:
+    if not isinstance(direct, bool):
+        raise ConfigurationError(f"direct is True or False, not {direct!r}")
     if spend is not None and not (is_number(spend) and 0 <= spend <= MAX_SPEND_SHARE):
         raise ConfigurationError(
             f"spend is a share of the run's tokens from 0 to {MAX_SPEND_SHARE:g}, or None for no limit, not {spend!r}"
@@ -263,7 +267,8 @@ def _build_summarizer(model: AnyModel, options: Options) -> Summarizer:
     settings = PromptSettings(
         load_prompts(options.get("prompts")), counter, window, min(SUMMARY_MAX_TOKENS, window // 4)
     )
-    return Summarizer(model.name, settings, holds_run=options.get("summarizer") is None)
+    direct = options.get("direct", False)
+    return Summarizer(model.name, settings, holds_run=options.get("summarizer") is None, is_direct=direct)
 
 
 def with_embedder(policy: Policy, embedder: Embedder) -> Policy:

@@ -64,7 +64,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
         lines={"type": "string", "description": "As 40-80."},
         pattern={"type": "string", "description": "Regex, any case."},
     ),
-    _tool("pin", "Keep a short text in sight, verbatim; or confirm what a handle says.", ("text",), text=_TEXT),
+    _tool("pin", "Keep a short text in sight, verbatim; or what a handle (s12) says.", ("text",), text=_TEXT),
     _tool("note", "Write something down for later in this run; it shows when it matters.", ("text",), text=_TEXT),
     _tool("forget", "Let go of a pin (s12), fact or note (fu12).", ("id",), id=_TEXT, reason=_TEXT),
     _tool(
@@ -334,6 +334,13 @@ def _pin(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del now
     if not arguments["text"].strip():
         raise _ToolMisuse("there is nothing to pin")
+    handle = arguments["text"].strip()
+    position = pins.step_position(run, handle)
+    if position is not None and not pins.entries_at(run, handle):
+        if position not in run.current_view().verbatim_positions:
+            raise _ToolMisuse(f"{handle} is out of view or shortened: expand it, and pin what matters of it")
+        yield from pins.mark(run, handle, "high")
+        return f"{handle} stays in sight while there is space."
     return f"Pinned as {(yield from pins.pin_for_model(run, arguments['text']))}."
 
 
@@ -357,6 +364,10 @@ def _forget(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del now
     id = arguments["id"].strip()
     if id.startswith("s"):
+        position = pins.step_position(run, id)
+        if position is not None and run.fold.marks.get(position) == "high":
+            yield from pins.mark(run, id, "normal")
+            return f"{id} may leave."
         was_pinned = id in {step_handle(position) for position in run.fold.pinned}
         yield from pins.unpin(run, id)
         return f"{id} is no longer pinned." if was_pinned else f"What {id} says no longer holds."

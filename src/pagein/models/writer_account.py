@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 
 from pagein.events.steps import Usage
 from pagein.models.errors import CircuitOpen, ModelCancelled, ModelUnavailable, SpendLimit
@@ -80,7 +81,7 @@ class WriterAccount:
         """The error of asking the writer now, while it rests; else None."""
         if (seconds := self.resting_seconds) <= 0:
             return None
-        text = f"{self._in_a_row} answers of {name} in a row were of no use; it rests for {seconds:.3g} s"
+        text = f"{self._in_a_row} answers of {name} in a row were of no use; it rests for {ceil(seconds):,} s"
         return WriterResting(text, retry_after=seconds)
 
     def reserve(self, max_usage: Usage) -> None:

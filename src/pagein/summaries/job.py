@@ -24,12 +24,14 @@ class Summarizer:
     """A model that writes summaries: its name, prompt settings, and ``timeout`` seconds for each request.
 
     ``holds_run`` is true for the run's own model: its cache has the conversation, so the request is appended to it.
+    ``is_direct`` is true where a summary is written from all its steps as long as they fit into one request.
     """
 
     name: str
     settings: PromptSettings
     timeout: float = 120.0
     holds_run: bool = False
+    is_direct: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pagein.events.entries import (
     FactsShown,
     FactStated,
     FactsUsed,
+    Mark,
     Observed,
     Pin,
     Replacement,
@@ -127,6 +128,7 @@ ONE_OF_EACH: tuple[Body, ...] = (
     FactsShown("- Prefers tabs."),
     Erased(((3, 5),), "asked for", 2),
     FinalAnswerStep("A cat.", EXTRA),
+    Mark(3, "low"),
 )
 """Every kind of body, with every field set at least once."""
 
@@ -234,6 +236,7 @@ def bodies() -> st.SearchStrategy[Body]:
         compactions(),
         st.builds(Pin, text=texts()),
         st.builds(Unpin, position=_NUMBERS),
+        st.builds(Mark, position=_NUMBERS, importance=st.sampled_from(("high", "normal", "low"))),
         st.builds(Checkpoint, name=texts(), state=st.sampled_from(("{}", '{"done": ["a"]}'))),
         st.builds(Undo, position=_NUMBERS),
         *facts(),

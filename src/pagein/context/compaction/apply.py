@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
-from pagein.context.compaction.base import Plan, Policy, newest_user_position
+from pagein.context.compaction.base import Plan, Policy, actions, make_plan, newest_user_position
 from pagein.context.compaction.episodes import may_fold_users
 from pagein.context.compaction.floor import floor
 from pagein.context.compaction.policies.chat import FoldUsers
+from pagein.context.compaction.policies.mask import mask_stubs
 from pagein.context.talk import is_talk
 from pagein.context.view.cuts import cuts
-from pagein.context.view.fold import make_entry, preview
+from pagein.context.view.fold import is_kept, make_entry, preview
 from pagein.context.view.view import View, ViewEntry, request_cost
 from pagein.errors import ConfigurationError, OverBudget
 from pagein.events.entries import Observed, Replacement
@@ -45,7 +47,11 @@ def plan_floor(current: View, budget: Budget) -> Plan:
     A view over its limit alone is handed in.
     """
     plan = floor(current, budget)
+    if plan is not None and current.important:
+        plan = _spare_important(current, plan)
     after = current if plan is None else preview(current, plan.replacements)
+    if (plan is None or after.tokens > current.limit) and current.important:
+        return plan_floor(replace(current, important=frozenset()), budget)
     if plan is None or after.tokens > current.limit:
         reduced = ("summary", "clip", "mask", "floor", "reasoning")
         staying = [entry.handle for entry in after.entries if entry.tier not in reduced]
@@ -56,16 +62,55 @@ def plan_floor(current: View, budget: Budget) -> Plan:
 def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] | None:
     is_over = view.tokens > view.limit
     policies: tuple[Callable[[View, Budget], Plan | None], ...] = (policy, _fold_talk, floor) if is_over else (policy,)
+    policies = (_mask_unimportant, *policies) if view.unimportant else policies
     min_gain = 1 if is_over else max(1, int(view.limit * MIN_GAIN_SHARE))
     for make in policies:
         plan = make(view, budget)
         if plan is not None and is_talk(view):
             plan = _join_notices(view, plan)
+        if plan is not None and view.important:
+            plan = _spare_important(view, plan)
         if plan is not None:
             after = preview(view, check_plan(view, plan).replacements)
             if view.tokens - after.tokens >= min_gain:
                 return plan, after
     return None
+
+
+def _mask_unimportant(view: View, budget: Budget) -> Plan | None:
+    """Plan stubs for the results of unimportant steps before the newest action, above the high mark."""
+    if view.tokens <= view.limit * budget.high:
+        return None
+    old = (entry for entry in actions(view)[:-1] if entry.first in view.unimportant)
+    masked = [Replacement(entry.first, entry.last, stubs) for entry in old if (stubs := mask_stubs(entry))]
+    return make_plan(masked, "mask", "results of steps that are marked as unimportant")
+
+
+def _spare_important(view: View, plan: Plan) -> Plan | None:
+    """Return the plan without what it takes from important steps, whichever policy made it; None if nothing is left."""
+    spared: list[Replacement] = []
+    for by in plan.replacements:
+        covered = [entry for entry in view.run if by.first <= entry.first < by.last]
+        if not any(entry.first in view.important for entry in covered):
+            spared.append(by)
+        elif by.summary is not None:
+            spared.extend(_split_around(view, by, covered))
+    return replace(plan, replacements=tuple(spared)) if spared else None
+
+
+def _split_around(view: View, by: Replacement, covered: list[ViewEntry]) -> list[Replacement]:
+    """Replace the stretches between important steps: the last one by the summary, the others by a line."""
+    after = {entry.first: following.first for entry, following in pairwise(covered)}
+    marked = (entry.first for entry in covered if entry.first in view.important)
+    bounds = [by.first, *(bound for first in marked for bound in (first, after.get(first, by.last))), by.last]
+    parts = [
+        replace(by, first=first, last=last)
+        for first, last in zip(bounds[::2], bounds[1::2], strict=True)
+        if any(first <= entry.first < last and not is_kept(entry) for entry in covered)
+    ]
+    lines = (f"Out of view: {range_handle(part.first, part.last)}." for part in parts[:-1])
+    older = (replace(part, summary=line, record="") for part, line in zip(parts, lines, strict=False))
+    return [*older, *parts[-1:]]
 
 
 def _join_notices(view: View, plan: Plan) -> Plan:

@@ -45,11 +45,11 @@ def _exchange_starts(view: View) -> set[int]:
 
 
 def stretches(view: View, stop: int) -> Iterator[tuple[ViewEntry, ...]]:
-    """Yield the stretches of entries before ``stop``, split at user messages that stay."""
+    """Yield the stretches of entries before ``stop``, split at user messages and important steps that stay."""
     stretch: list[ViewEntry] = []
     protected = protected_positions(view)
     for entry in view.run:
-        if entry.first >= stop or (isinstance(entry.item, TaskStep) and entry.first in protected):
+        if entry.first >= stop or (entry.first in protected and not is_kept(entry)):
             if stretch:
                 yield tuple(stretch)
             stretch = []
@@ -104,7 +104,7 @@ def may_fold_users(view: View) -> bool:
 
 
 def protected_positions(view: View) -> frozenset[int]:
-    """Return the positions of the entries that no fold removes: system prompts, pins, user messages.
+    """Return the positions of the entries that no fold removes: system prompts, pins, user messages, important steps.
 
     Where the oldest turns of talk leave together, of the user messages only the newest.
     """
@@ -112,7 +112,9 @@ def protected_positions(view: View) -> frozenset[int]:
     return frozenset(
         entry.first
         for entry in view.entries
-        if is_kept(entry) or (isinstance(entry.item, TaskStep) and (not folds_users or entry.first == newest))
+        if is_kept(entry)
+        or entry.first in view.important
+        or (isinstance(entry.item, TaskStep) and (not folds_users or entry.first == newest))
     )
 
 
@@ -145,7 +147,8 @@ def boundary(view: View, tokens: float) -> int:
 
 def visible_texts(view: View, stop: int, *, users: bool = True) -> tuple[str, ...]:
     """Return the texts that stay visible when the stretches before ``stop`` leave; without ``users``, user messages leave."""
-    stays = protected_positions(view) if users else frozenset(entry.first for entry in view.run if is_kept(entry))
+    kept = frozenset(entry.first for entry in view.run if is_kept(entry)) | view.important
+    stays = protected_positions(view) if users else kept
     run = (entry for entry in view.run if entry.first >= stop or entry.first in stays)
     staying = (*view.systems, *view.front, *run)
     return tuple(text for entry in staying for text in _entry_texts(entry))

@@ -23,6 +23,8 @@ from pagein.events.entries import (
     Compaction,
     FactBody,
     FactsShown,
+    Importance,
+    Mark,
     Observed,
     Pin,
     Replacement,
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
     from pagein.context.ledger.block import Blocks
     from pagein.context.ledger.run_ledger import RunLedger
     from pagein.context.ledger.statements import Speaker
+
+IMPORTANT_SHARE = 0.3
+"""Share of the limit for steps that are marked as important. The newest have it; older ones leave as others do."""
 
 _LATE_RESULT = "a result that came after its call was closed"
 
@@ -140,6 +145,8 @@ class Fold:
         """Positions of the steps that a host removed by hand: no search finds them."""
         self._edited: set[int] = set()
         self.pinned: dict[int, str] = {}
+        self.marks: dict[int, Importance] = {}
+        """By position, the importance of the steps that are marked."""
         self.shown_facts: FactsShown | None = None
         """The facts block at the head of the view; None before the first one."""
         self._facts_entries: tuple[ViewEntry, ...] = ()
@@ -182,6 +189,8 @@ class Fold:
                 self._append(position, body, "pin", "pinned")
             case Unpin(position=pin):
                 self._unpin(pin)
+            case Mark(position=marked, importance=importance):
+                self.marks[marked] = importance
             case Checkpoint() | Undo():
                 pass
             case _:
@@ -207,7 +216,19 @@ class Fold:
             systems, front, run, self.head, tokens, limit, self.counter, self.tracker,
             whole_limit=limit, user_tokens=earlier, replaced_texts=self._replaced_texts,
             changed_by_hand=frozenset(self.removed | self._edited),
+            important=self._important_positions(int(limit * IMPORTANT_SHARE)),
+            unimportant=frozenset(position for position, mark in self.marks.items() if mark == "low"),
         )  # fmt: skip
+
+    def _important_positions(self, tokens_left: int) -> frozenset[int]:
+        """The steps in view that are marked as important, the newest first, as many as fit into these tokens."""
+        positions = set[int]()
+        marked = {position for position, importance in self.marks.items() if importance == "high"}
+        for entry in reversed(self._body.run) if marked else ():
+            if entry.first in marked and entry.tier != "summary" and entry.tokens <= tokens_left:
+                tokens_left -= entry.tokens
+                positions.add(entry.first)
+        return frozenset(positions)
 
     @property
     def ledger(self) -> RunLedger:
@@ -266,6 +287,7 @@ class Fold:
             "compactions": self.compactions,
             "records": [[*pair, record] for pair, record in self.records.items()],
             "pinned": list(self.pinned.items()),
+            "marks": list(self.marks.items()),
             "by_hand": [sorted(self.removed), sorted(self._edited)],
             "known": [self._facts_position, *(entry.tokens for entry in self._facts_entries)],
             "answers": [delta_encode(action for action, _ in pairs), delta_encode(at for _, at in pairs)],
@@ -304,6 +326,7 @@ class Fold:
             fold.abandoned.setdefault(id, []).append(OpenCall(action, index, id))
         fold.records = {(first, last): record for first, last, record in state["records"]}
         fold.pinned = dict(state["pinned"])
+        fold.marks = dict(state.get("marks", ()))
         fold.removed, fold._edited = map(set, state.get("by_hand", ((), ())))
         if state["known"][0] is not None:
             position, *tokens = state["known"]

@@ -123,6 +123,10 @@ class View:
 
     changed_by_hand: frozenset[int] = field(default=frozenset(), compare=False)
     """Positions that the application edited or removed: nothing brings back what they said."""
+    important: frozenset[int] = field(default=frozenset(), compare=False)
+    """Positions of the steps in view that are marked as important and stay whole, unless nothing else fits."""
+    unimportant: frozenset[int] = field(default=frozenset(), compare=False)
+    """Positions of the steps in view whose results leave first."""
 
     @property
     def full_limit(self) -> int:

@@ -51,6 +51,7 @@ _MEMORY: Mapping[str, tuple[Any, Any]] = {
     "format": (Annotated[str, Constraint(choices=tuple(FORMATS)), "Format of requests."], "openai"),
     "spend": (Annotated[float, Constraint(most=MAX_SPEND_SHARE), "Tokens of the models that write summaries and facts, as a share of the run's own."], SPEND_SHARE),
     "telemetry": (Annotated[str, Constraint(choices=get_args(TelemetryMode)), "OpenTelemetry spans and metrics. content: also what was searched for and came back."], "off"),
+    "direct": (Annotated[bool, "Write a summary from all its steps while they fit into one request, not from the one before."], False),
     "resume": (Annotated[bool, Constraint(choices=("fresh",)), "Close calls in flight as unknown. fresh: also start with an empty view."], False),
 }  # fmt: skip
 """Options of ``AgentMemory.open`` that are no section, with their defaults."""

@@ -18,6 +18,7 @@ from pagein.events.entries import (
     FactsShown,
     FactStated,
     FactsUsed,
+    Mark,
     Observed,
     Pin,
     Replacement,
@@ -69,7 +70,7 @@ def redact(body: Body) -> Body:
             return Checkpoint(ERASED)
         case Compaction():
             return replace(body, replacements=tuple(map(_redact_replacement, body.replacements)))
-        case Unpin() | Undo():
+        case Unpin() | Mark() | Undo():
             return body
         case _:
             return _redact_fact_body(body)

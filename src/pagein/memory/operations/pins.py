@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from pagein.context.compaction.apply import plan_floor
 from pagein.context.view.fold import make_entry
 from pagein.errors import ConfigurationError, OverBudget, UnknownHandle
-from pagein.events.entries import Pin, Unpin
+from pagein.events.entries import Importance, Mark, Pin, Unpin
 from pagein.events.handles import parse_handle, step_handle
 from pagein.memory._effects import Append, Flow
 from pagein.memory._state import RunState
@@ -77,7 +78,7 @@ def pin_for_model(run: RunState, text: str) -> Flow[str]:
 
 
 def _pin_of(run: RunState, text: str) -> Pin:
-    return Pin("\n".join(_entries_at(run, text)) or text)
+    return Pin("\n".join(entries_at(run, text)) or text)
 
 
 def _record_pin(run: RunState, pinned: Pin) -> Flow[str]:
@@ -123,12 +124,38 @@ def _check_fits(run: RunState, pinned: Pin) -> None:
 def unpin(run: RunState, handle: str) -> Flow[None]:
     """Let a pin, or what a step has in the ledger, go. Raises UnknownHandle if the handle names neither."""
     parsed = parse_handle(handle) if isinstance(handle, str) else None
-    if parsed is None or (parsed.first not in run.fold.pinned and not _entries_at(run, handle)):
+    if parsed is None or (parsed.first not in run.fold.pinned and not entries_at(run, handle)):
         raise UnknownHandle(str(handle), run.fold.head)
     run.apply_entries((yield from Append((Unpin(parsed.first),), run.fold.head)))
 
 
-def _entries_at(run: RunState, handle: str) -> list[str]:
+def mark(run: RunState, handle: str, importance: Importance) -> Flow[None]:
+    """Record the importance of the step that a handle names; "normal" takes a mark away.
+
+    Raises UnknownHandle if the handle names no step, ConfigurationError for another importance.
+    """
+    check_importance(importance)
+    position = step_position(run, handle)
+    if position is None:
+        raise UnknownHandle(str(handle), run.fold.head)
+    run.apply_entries((yield from Append((Mark(position, importance),), run.fold.head)))
+
+
+def step_position(run: RunState, handle: str) -> int | None:
+    """Return the position of the step that a handle names; None where the text names none."""
+    parsed = parse_handle(handle) if isinstance(handle, str) else None
+    if parsed is None or parsed.last != parsed.first + 1 or not run.fold.cost_of(parsed.first, parsed.last):
+        return None
+    return parsed.first
+
+
+def check_importance(importance: object) -> None:
+    """Raise ConfigurationError for what is no importance."""
+    if importance not in get_args(Importance):
+        raise ConfigurationError(f'importance is "high", "normal" or "low", not {importance!r}')
+
+
+def entries_at(run: RunState, handle: str) -> list[str]:
     """Return the words of the ledger's entries at a step's handle."""
     parsed = parse_handle(handle.strip())
     if parsed is None or str(parsed) != step_handle(parsed.first):

@@ -7,12 +7,12 @@ a result is closed as unknown, and a result that answers no call is kept as a no
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
 from pagein.errors import ProtocolError
-from pagein.events.entries import Body, Observed
+from pagein.events.entries import Body, Importance, Mark, Observed
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.own_steps import is_own_step
 from pagein.events.protocol import (
@@ -35,6 +35,7 @@ from pagein.memory._effects import Append, Call, ExtractFacts, Flow
 from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations.ingest import Selection, Transcript, select_new
+from pagein.memory.operations.pins import check_importance
 from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
 
 _STEPS: frozenset[type] = frozenset(get_args(Step))
@@ -63,8 +64,9 @@ def record(
     strict: bool,
     whole: bool | None = False,
     usage: Usage | None = None,
+    importance: Importance | None = None,
 ) -> Flow[RecordResult]:
-    """Append the new items durably, all or none, then call back; learn from the provider's usage."""
+    """Append the new items durably, all or none, then call back; learn from the provider's usage, mark the steps."""
     if not isinstance(items, Transcript) and not all(map(_is_stored_as_it_is, items)):
         from pagein.memory.operations.own_steps import to_recorded_items  # noqa: PLC0415 - loads for what is not plain
 
@@ -83,7 +85,9 @@ def record(
         admission = admit(
             new_items, head=fold.head, open_now=fold.open, abandoned=fold.abandoned, strict=strict, action=action
         )
-        return admission, (yield from Append(admission.bodies, fold.head)) if admission.bodies else ()
+        marks = () if importance is None else _marks_of(admission.bodies, fold.head, importance)
+        bodies = (*admission.bodies, *marks)
+        return admission, (yield from Append(bodies, fold.head)) if bodies else ()
 
     admission, entries = yield from retry_if_library_wrote(run, attempt)
     first, place = run.fold.head, len(run.log.fingerprints)
@@ -100,7 +104,17 @@ def record(
     if usage is not None:
         run.usage.learn(usage)
     run.run_callbacks(entries)
-    return RecordResult(first, run.fold.head, repairs, branch)
+    return RecordResult(first, first + len(admission.bodies), repairs, branch)
+
+
+def _marks_of(bodies: Sequence[Body], head: int, importance: Importance) -> Iterator[Mark]:
+    """Yield the marks of these steps, and of the actions whose results came, which begin at ``head``."""
+    check_importance(importance)
+    for position, body in enumerate(bodies, head):
+        if not isinstance(body, Observed) or body.late:
+            yield Mark(position, importance)
+        elif body.observation.status != "unknown":
+            yield Mark(body.action, importance)
 
 
 def _is_stored_as_it_is(item: object) -> bool:

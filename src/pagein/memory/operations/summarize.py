@@ -119,10 +119,10 @@ def _affordable_tokens(run: RunState, summarizer: Summarizer) -> float:
 
 
 def _is_worth_rebuilding(run: RunState, summarizer: Summarizer, first: int, start: int, last: int) -> bool:
-    """True if the whole source fits into a request, and costs few times what is new in it."""
+    """True if the whole source fits into a request, and costs few times what is new in it, or is to be read whole."""
     whole, new = run.fold.cost_of(first, last), run.fold.cost_of(start, last)
     max_tokens = summarizer.settings.max_request_tokens * SOURCE_SHARE_OF_REQUEST
-    return new > 0 and whole <= max_tokens and whole <= new * REBUILD_COST_FACTOR
+    return new > 0 and whole <= max_tokens and (summarizer.is_direct or whole <= new * REBUILD_COST_FACTOR)
 
 
 def _read_source(run: RunState, first: int, last: int) -> Flow[Span]:

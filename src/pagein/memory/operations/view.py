@@ -47,7 +47,8 @@ def make_view(run: RunState, room: RequestRoom = NO_ROOM) -> Flow[View]:
         view = yield from retry_if_library_wrote(run, lambda: _make_view_once(run, room))
     except OverBudget as error:
         raise _over_budget(run, error, beside) from None
-    if run.callbacks is not None:
+    # Where nobody listens, only the first time is looked for, and only where the view is large enough.
+    if run.callbacks is not None or not (run.has_warned or view.tokens < NEAR_SHARE * view.limit):
         _notice_nearness(run)
         run.run_events()
     return view
@@ -61,7 +62,7 @@ def _over_budget(run: RunState, error: OverBudget, beside: int) -> OverBudget:
 
 
 def _notice_nearness(run: RunState) -> None:
-    """Note once that the view came near its limit, with what would leave."""
+    """Note once that the view came near its limit, with what would leave; log it the first time."""
     view = run.current_view()
     if run.was_near or view.tokens < NEAR_SHARE * view.limit:
         return
@@ -70,7 +71,13 @@ def _notice_nearness(run: RunState) -> None:
     plan = run.policy(view, replace(run.usage.budget, high=high, low=min(high, run.usage.budget.low_share), soft=None))
     leaving = () if plan is None else tuple(range_handle(by.first, by.last) for by in plan.replacements)
     after = view.tokens if plan is None else preview(view, plan.replacements).tokens
-    run.events.append(NearLimit(view.tokens, view.limit, view.tokens / view.limit, leaving, after))
+    near = NearLimit(view.tokens, view.limit, view.tokens / view.limit, leaving, after)
+    run.events.append(near)
+    if not run.has_warned:
+        run.has_warned = True
+        import logging  # noqa: PLC0415 - loads where there is something to say
+
+        logging.getLogger("pagein.view").warning("%s", near)
 
 
 def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom = NO_ROOM) -> Flow[View]:

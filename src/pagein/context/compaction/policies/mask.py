@@ -42,13 +42,13 @@ class Mask:
             return None
         acted = actions(view)
         old = acted[: max(0, len(acted) - self.keep)]
-        replacements = [Replacement(entry.first, entry.last, stubs) for entry in old if (stubs := _mask_stubs(entry))]
+        replacements = [Replacement(entry.first, entry.last, stubs) for entry in old if (stubs := mask_stubs(entry))]
         if self.alone and preview(view, replacements).tokens > view.limit * budget.low_share:
             return None
         return make_plan(replacements, self.name, f"observations older than the last {self.keep} actions")
 
 
-def _mask_stubs(entry: ViewEntry) -> tuple[Stub, ...]:
+def mask_stubs(entry: ViewEntry) -> tuple[Stub, ...]:
     """Return stubs for the observations of an action that are long enough."""
     return tuple(
         Stub("observation", index, _stub_text(observation, observation_handle(entry.first, index)), "mask")
