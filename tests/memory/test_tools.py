@@ -281,7 +281,7 @@ def play_of_long_results(memory, draw, count):
 
 def test_the_tool_finds_the_passages_that_the_call_finds():
     draw = random.Random(11)
-    with AgentMemory.open(":memory:", budget=6_000) as memory:
+    with AgentMemory.open(":memory:", budget=6_000, clock=lambda: 0.0) as memory:
         memory.record(TaskStep("Inspect all halls."))
         asked = play_of_long_results(memory, draw, 24)
         memory.view()

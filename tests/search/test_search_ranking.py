@@ -64,6 +64,22 @@ def test_a_short_passage_is_better_than_a_long_one_with_the_same_terms():
     assert scores[1] > scores[50]
 
 
+def test_the_answer_to_a_question_counts_its_words_nearly_as_its_own():
+    statistics = TermStatistics(100, 20.0, {"quay": 3.0})
+    asked = bm25f_scores(range(3), dict.fromkeys(range(3), 20), {"quay": {1: 1}}, statistics, {1})
+    said = bm25f_scores(range(3), dict.fromkeys(range(3), 20), {"quay": {1: 1}}, statistics)
+    assert said[1] == asked[1] > asked[2] > said[2]
+    assert asked[0] == said[0]
+
+
+def test_what_was_said_at_length_scores_less_and_what_a_tool_wrote_does_not():
+    long, tool, short = (
+        candidate(id, 1.0, role=role)._replace(size=size)
+        for id, role, size in ((1, "assistant", 320), (2, "tool", 320), (3, "assistant", 80))
+    )
+    assert order(fuse([long, tool, short])) == [2, 3, 1]
+
+
 def test_terms_are_counted_whole():
     assert pad_terms("quay quay quay_side aquay quay").count(" quay ") == 3
     assert pad_terms("").count(" quay ") == 0

@@ -18,11 +18,13 @@ from pagein.search.tokenizer import MAX_TERM_CHARS, query_terms, surface_forms, 
         ("E1234", {"e1234", "1234"}),
         ("sha256", {"sha256", "256"}),
         ("v2.1.3-rc1", {"v2.1.3-rc1", "rc1", "rc"}),
-        ("well-known", {"well-known", "well", "known"}),
+        ("well-known", {"well-known", "well", "know"}),
         ("user@example.org", {"user@example.org", "exampl", "org"}),
         ("Caroline's failures", {"carolin", "failur"}),
         ("ﬁle №5", {"file", "no5"}),
         ("Ünïcode", {"ünïcode"}),
+        ("हिन्दी में", {"हिन्दी", "में"}),
+        ("قَهْوَة", {"قَهْوَة"}),
         ("中文搜索test", {"中", "中文", "文搜", "搜索", "test"}),
     ],
 )
@@ -40,6 +42,15 @@ def test_a_question_loses_its_stop_words_and_keeps_its_names():
     )
     assert query_terms("who are you", 9) == ("who", "are", "you")
     assert query_terms("the an of", 2) == ("the", "an")
+
+
+def test_a_digit_and_a_capital_that_stand_alone_are_asked_for():
+    assert query_terms("What did I say about chapter 7 and plan B?", 9) == ("say", "chapter", "7", "plan", "b")
+    assert query_terms("I don't know E4711 of 2.1", 9) == ("know", "e4711", "4711", "2.1")
+
+
+def test_irregular_forms_and_numbers_meet_their_word():
+    assert set(query_terms("Which three books did they buy?", 9)) <= set(terms("I bought 3 books"))
 
 
 def test_of_a_long_question_names_come_first():

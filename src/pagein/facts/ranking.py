@@ -1,4 +1,4 @@
-"""Ranking of facts: similarity x 0.6 + confidence x 0.4, and two bounded factors.
+"""Ranking of facts: similarity x 0.6 + confidence x 0.4, and two bounded factors. The similarity is BM25 as a share of the best.
 
 Deer-flow's formula (MEMORY_IMPROVEMENTS), which it never shipped. A fresh confirmation adds up to 5 %, frequent use up
 to 5 %. A fact that a newer one disputes counts half, and never more than the newer one.
@@ -63,7 +63,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class RankedFact:
-    """A fact with its score, and the similarity in it."""
+    """A fact with its score, and its cosine with the context."""
 
     fact: Fact
     score: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -37,9 +38,11 @@ from pagein.search.passages import (
     session_of,
 )
 from pagein.search.ranking import (
+    ANSWER_MEANING,
     MAX_SCORED,
     NEIGHBOUR_WEIGHTS,
     QUERY_TERMS,
+    QUESTION_TERM,
     PassageCandidate,
     ScoredCandidate,
     TermCounts,
@@ -347,9 +350,15 @@ def find_candidates(
         ids.update(vector_scores.nearest(VECTOR_CANDIDATES))
     ids -= hidden
     rows = {row.id: row for row in reader.rows(ids) if _matches_filters(row, query)}
-    similarities = {} if vector_scores is None else vector_scores.similarities(rows)
-    word_scores = _word_scores(reader, rows, matches)
-    candidates = [_build_candidate(row, word_scores[row.id], similarities.get(row.id)) for row in rows.values()]
+    similarities = {} if vector_scores is None else dict(vector_scores.similarities(rows))
+    word_scores, sizes, questions = _word_scores(reader, rows, matches)
+    for id in questions & similarities.keys():
+        if id + 1 in similarities:
+            similarities[id + 1] = max(similarities[id + 1], ANSWER_MEANING * similarities[id])
+    candidates = [
+        _build_candidate(row, word_scores[row.id], similarities.get(row.id), sizes.get(row.id, 0))
+        for row in rows.values()
+    ]
     times = date_windows(query.text, query.now)
     return SearchCandidates(tuple(fuse(candidates, times)), rows, query_words)
 
@@ -405,12 +414,14 @@ def _matches_filters(row: PassageRow, query: Query) -> bool:
     return not early and not late and (not query.roles or row.role in query.roles)
 
 
-def _word_scores(reader: IndexReader, rows: Mapping[int, PassageRow], matches: TermMatches) -> dict[int, float]:
-    """BM25F of each passage, with its neighbours in the session."""
+def _word_scores(
+    reader: IndexReader, rows: Mapping[int, PassageRow], matches: TermMatches
+) -> tuple[dict[int, float], dict[int, int], set[int]]:
+    """BM25F of each passage, with its neighbours in the session; the numbers of terms; and what ends with a question."""
     ids = {id + offset for id in rows for offset in (0, *NEIGHBOUR_WEIGHTS)}
     # The postings of a rare term are complete. Those of a common one are not, so its occurrences are counted in the texts.
     common = matches.present.keys() - matches.complete
-    holding = ids if common else ids & set().union(*matches.present.values())
+    holding = ids if common else rows.keys() | (ids & set().union(*matches.present.values()))
     stored = tuple(reader.terms(holding))
     sizes = {id: size for id, size, _ in stored}
     counted = count_occurrences([terms for _, _, terms in stored], frozenset(matches.present))
@@ -423,12 +434,18 @@ def _word_scores(reader: IndexReader, rows: Mapping[int, PassageRow], matches: T
         }
         for term, holders in matches.present.items()
     }
-    return bm25f_scores(rows, sizes, counts, matches.statistics)
+    questions = {id for id, _, terms in stored if terms.endswith(_QUESTION_END)}
+    return bm25f_scores(rows, sizes, counts, matches.statistics, questions), sizes, questions
 
 
-def _build_candidate(row: PassageRow, words: float, meaning: float | None) -> PassageCandidate:
+_QUESTION_END = f" {QUESTION_TERM}"
+_QUESTION = re.compile(r"[?\uff1f\u061f][^?\uff1f\u061f]{0,29}\Z")
+"""A question mark near the end, before a quotation mark or a short phrase."""
+
+
+def _build_candidate(row: PassageRow, words: float, meaning: float | None, size: int) -> PassageCandidate:
     handle = (session_of(row.id), row.position, row.part)
-    return PassageCandidate(row.id, handle, row.role, row.at, row.mentioned_at, words, meaning, row.text_hash)
+    return PassageCandidate(row.id, handle, row.role, row.at, row.mentioned_at, words, meaning, row.text_hash, size)
 
 
 def _explain(
@@ -500,6 +517,8 @@ def _build_stored_passage(id: int, passage: Passage) -> StoredPassage:
         first_date(text, passage.at),
         int.from_bytes(digest, "big"),
     )
+    if passage.role in ("user", "assistant") and _QUESTION.search(text):
+        joined += _QUESTION_END
     return StoredPassage(row, passage.start, passage.whole, len(passage_terms), joined, text)
 
 

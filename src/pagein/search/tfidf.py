@@ -26,6 +26,10 @@ Analyse = Callable[[str], Iterable[str]]
 SCORE_DIGITS = 9
 """Digits of a score after the point that decide an order."""
 
+BM25_K1, BM25_B = 1.2, 0.5
+MIN_BEST_SHARE = 0.3
+"""The share of a query's rarities below which the best match is weak, and is not stretched to 1."""
+
 NUMPY_MIN_TEXTS = 500
 """Texts up to which Python is as fast as NumPy, which is then not loaded."""
 
@@ -88,6 +92,7 @@ class TfIdf:
         """By term, the texts with it more often, and the counts."""
         self._squares, self._firsts, self._seconds = array("d"), array("d"), array("d")
         self._wide, self._sure = array("d"), array("d")
+        self._lengths, self._length = array("d"), 0.0
         self._logs: dict[str, float] = {}
         """By term, the ln(1 + df) in the sums."""
         self._stale: set[str] = set()
@@ -101,7 +106,7 @@ class TfIdf:
         self._texts[number] = counts
         missing = number + 1 - len(self._squares)
         if missing > 0:
-            for column in (self._squares, self._firsts, self._seconds, self._wide):
+            for column in (self._squares, self._firsts, self._seconds, self._wide, self._lengths):
                 column.extend([0.0] * missing)
             self._sure.extend([-math.inf] * missing)
         square = first = second = 0.0
@@ -115,6 +120,8 @@ class TfIdf:
             first += count * count * log
             second += count * count * log * log
         self._squares[number], self._firsts[number], self._seconds[number] = square, first, second
+        self._lengths[number] = float(sum(counts.values()))
+        self._length += self._lengths[number]
         self._stale.update(counts)
 
     def weigh(self, number: int, wide: float, sure: float) -> None:
@@ -130,6 +137,8 @@ class TfIdf:
                 del self._often[term][number]
             self._stale.add(term)
         self._wide[number], self._sure[number] = 0.0, -math.inf
+        self._length -= self._lengths[number]
+        self._lengths[number] = 0.0
 
     def similarities(self, query: str) -> Mapping[int, float]:
         """The cosine of the query with each text that shares a term with it, by number."""
@@ -159,31 +168,56 @@ class TfIdf:
         return scores
 
     def best(self, query: str, limit: int) -> list[TextMatch]:
-        """At most ``limit`` texts, best first; texts without a common term have their base score."""
+        """At most ``limit`` texts, best first; texts without a common term have their base score.
+
+        The score has BM25 as a share of the best text's, or of ``MIN_BEST_SHARE`` of what the query's rarities sum to where
+        the best is less. Of short texts it ranks better than the cosine, and it spreads as wide as the base scores.
+        """
         np = _load_numpy() if self._arrays and len(self) > NUMPY_MIN_TEXTS else None
-        dots, cosine = self._dots(query, np)
+        near = self._bm25(query, np)
         if np is None:
-            return self._best(dots, cosine, limit)
-        scores = self._scores(np, dots, cosine)
-        count = min(limit, len(self))
-        top = np.argpartition(-scores, count - 1)[:count] if count else []
-        ordered = sorted(map(int, top), key=lambda number: (-scores[number], number))
-        return [self._build_match(number, float(scores[number])) for number in ordered]
-
-    def _best(self, dots: Any, cosine: Callable[..., Any], limit: int) -> list[TextMatch]:
-        wide = self._wide
-        scores = list(self._sure)
-        for number, dot in enumerate(dots):
-            if dot:
-                scores[number] += wide[number] * cosine(number, dot)
-        top = heapq.nlargest(min(limit, len(self)), self._texts, key=scores.__getitem__)
+            scores: Any = list(self._sure)
+            for number, similarity in enumerate(near):
+                if similarity:
+                    scores[number] += self._wide[number] * similarity
+            top = heapq.nlargest(min(limit, len(self)), self._texts, key=scores.__getitem__)
+        else:
+            scores = np.frombuffer(self._sure) + np.frombuffer(self._wide) * near
+            count = min(limit, len(self))
+            top = [int(number) for number in np.argpartition(-scores, count - 1)[:count]] if count else []
         top.sort(key=lambda number: (-scores[number], number))
-        return [self._build_match(number, scores[number]) for number in top]
+        dots, cosine = self._dots(query, np)
+        return [
+            TextMatch(number, float(scores[number]), float(cosine(number, dots[number])) if dots[number] else 0.0)
+            for number in top
+        ]
 
-    def _build_match(self, number: int, score: float) -> TextMatch:
-        wide = self._wide[number]
-        near = (score - self._sure[number]) / wide if wide else 0.0
-        return TextMatch(number, score, near)
+    def _bm25(self, query: str, np: Any) -> Any:
+        """The BM25 of each number, as a share of the best."""
+        counts = count_terms(self._analyse(query))
+        texts, size = len(self._texts), len(self._squares)
+        spread = BM25_K1 * BM25_B * texts / (self._length or 1.0)
+        lengths = self._lengths if np is None else np.frombuffer(self._lengths)
+        scores: Any = [0.0] * size if np is None else np.zeros(size)
+        total = 0.0
+        for term in counts:
+            once, often = self._once.get(term, ()), self._often.get(term, {})
+            frequency = len(once) + len(often)
+            if not frequency:
+                continue
+            worth = math.log(1 + (texts - frequency + 0.5) / (frequency + 0.5))
+            total += worth
+            gain = worth * (BM25_K1 + 1)
+            if once and np is not None:
+                numbers = np.frombuffer(once, dtype=np.int64)
+                scores[numbers] += gain / (1 + BM25_K1 * (1 - BM25_B) + spread * lengths[numbers])
+            else:
+                for number in once:
+                    scores[number] += gain / (1 + BM25_K1 * (1 - BM25_B) + spread * lengths[number])
+            for number, times in often.items():
+                scores[number] += gain * times / (times + BM25_K1 * (1 - BM25_B) + spread * lengths[number])
+        best = max(total * MIN_BEST_SHARE, float(max(scores, default=0.0) if np is None else scores.max())) or 1.0
+        return scores / best if np is not None else [score / best for score in scores]
 
     def _dots(self, query: str, np: Any) -> tuple[Any, Callable[..., Any]]:
         """The product of each number with the query, and the function that makes a cosine of it."""

@@ -9,15 +9,18 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 MAX_TERM_CHARS = 64
 """Characters of a term. Longer ones are content (base64, minified code) and are cut."""
 
-_NAME = re.compile(r"\w+(?:[./\\:@#+-]+\w+)*")
+_LETTER = r"[\w\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff]"
+"""A letter, a digit, or a vowel sign of Arabic or of an Indian script, which is part of its word and no letter."""
+
+_NAME = re.compile(rf"{_LETTER}+(?:[./\\:@#+-]+{_LETTER}+)*")
 _SLASH = re.compile(r"[/\\:]+")
-_PIECE = re.compile(r"[^\W_]+")
-_CASE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_PIECE = re.compile(rf"(?:(?!_){_LETTER})+")
+_CASE = re.compile(rf"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|(?:(?![\dA-Za-z_]){_LETTER})+")
 _WIDE = re.compile(
     "["
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
@@ -37,6 +40,25 @@ off on once only or other our ours ourselves out over own re same shall she shou
 theirs them themselves then there these they this those through to too under until up us ve very was wasn we were
 what when where which while who whom whose why will with would you your yours yourself yourselves
 """
+
+_IRREGULAR_FORMS = """
+became become|began begun begin|blew blown blow|broke broken break|brought bring|built build|bought buy|caught catch|chose
+chosen choose|came come|dealt deal|dug dig|drew drawn draw|drank drunk drink|drove driven drive|ate eaten eat|fell fallen
+fall|fed feed|felt feel|fought fight|found find|flew flown fly|forgot forgotten forget|forgave forgiven forgive|froze
+frozen freeze|got gotten get|gave given give|went gone go|grew grown grow|hung hang|heard hear|hid hidden hide|held
+hold|kept keep|knew known know|learnt learn|left leave|lent lend|lost lose|made make|meant mean|met meet|paid pay|rode
+ridden ride|rang rung ring|risen rise|ran run|said say|saw seen see|sought seek|sold sell|sent send|shook shaken
+shake|shown show|sang sung sing|sank sunk sink|sat sit|slept sleep|spoke spoken speak|spent spend|stood stand|stole
+stolen steal|stuck stick|struck strike|swam swum swim|took taken take|taught teach|tore torn tear|told tell|thought
+think|threw thrown throw|understood understand|woke woken wake|wore worn wear|won win|wrote written write|children
+child|men man|women woman|people person|feet foot|teeth tooth|mice mouse|wives wife|knives knife|two 2|three
+3|four 4|five 5|six 6|seven 7|eight 8|nine 9|ten 10|eleven 11|twelve 12
+"""
+
+_IRREGULAR: Mapping[str, str] = {
+    form: forms[-1] for row in _IRREGULAR_FORMS.split("|") if (forms := row.split()) for form in forms[:-1]
+}
+"""Forms that have no common stem with their word: a question has the infinitive, its answer the past. Numbers as digits."""
 
 STOP_WORDS = frozenset(_STOP_WORD_TEXT.split())
 """Words left out of a query that has others: they are frequent and distinguish little."""
@@ -87,12 +109,20 @@ def query_terms(text: str, limit: int) -> tuple[str, ...]:
     Stop words are left out unless there is nothing else. Of a long query only the beginning and the end are read.
     """
     distinct = tuple(dict.fromkeys(_terms_of_query(_head_and_tail(text))))
-    telling = (term for term in distinct if term not in _STOP_TERMS and (len(term) > 1 or not term.isascii()))
+    single = {stem(name.lower()) for name in _NAME.findall(_normalize(_head_and_tail(text))) if _is_telling_alone(name)}
+    telling = (
+        term for term in distinct if term not in _STOP_TERMS and (len(term) > 1 or not term.isascii() or term in single)
+    )
     selected = tuple(telling) or distinct
     if len(selected) <= limit:
         return selected
     special = [term for term in selected if not term.isalpha()]
     return tuple(dict.fromkeys((*special[:limit], *selected)))[:limit]
+
+
+def _is_telling_alone(name: str) -> bool:
+    """True for a digit, for the word of one, and for a capital that is no word: "chapter 7", "plan B"."""
+    return name.isdigit() or (len(name) == 1 and name.isupper() and name not in "AI") or name.lower() in _IRREGULAR
 
 
 _MAX_END_CHARS = 20_000
@@ -182,9 +212,10 @@ def _plain_terms(text: str) -> Iterator[str]:
 def stem(word: str) -> str:
     """The stem of a word in lower case; names, numbers and short words stay as they are.
 
-    >>> stem("failures"), stem("e1234"), stem("id")
-    ('failur', 'e1234', 'id')
+    >>> stem("failures"), stem("e1234"), stem("id"), stem("bought"), stem("three")
+    ('failur', 'e1234', 'id', 'buy', '3')
     """
+    word = _IRREGULAR.get(word, word)
     return _stem_word(word) if 3 < len(word) <= 40 and word.isalpha() and word.isascii() else word[:MAX_TERM_CHARS]
 
 

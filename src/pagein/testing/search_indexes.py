@@ -132,6 +132,12 @@ class SearchIndexTests:
         assert hit_handles(index, "บัญชี")[0] == "s2"
         assert hit_handles(index, "猫")[0] == "s3"
 
+    def test_the_answer_stands_before_what_only_shares_a_word(self, opener: OpenSearchIndex) -> None:
+        index = opener()
+        talk = ("Where did you buy the old anchor?", "In Tromsø, of a sailor.", "I see.", "Anchor it, please, old man.")
+        index.catch_up(record_bodies(*(TaskStep(text) for text in talk), *(TaskStep(f"day {n}") for n in range(9))))
+        assert hit_handles(index, "the old anchor that I bought")[:2] == ["s0", "s1"]
+
     @pytest.mark.parametrize("count", [1, 2, 5, 9])
     def test_few_steps_are_ranked_sensibly(self, opener: OpenSearchIndex, count: int) -> None:
         index = opener()

@@ -141,7 +141,7 @@ def _migrate(connection: Connection, schema: str, version: int) -> None:
 
 # The search index
 
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 """The version of the tables and of ``terms``: raise it with each change, so that an older index is built again."""
 
 INDEX_TABLES = ("about", "sessions", "sizes", "own", "passages", "vectors")

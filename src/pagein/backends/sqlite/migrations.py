@@ -125,7 +125,7 @@ ITEM_TABLES = (
 
 # The search index
 
-INDEX_VERSION = "1"
+INDEX_VERSION = "2"
 """The version of the tables and of ``terms``: raise it with each change, so that every index is built again."""
 
 INDEX_TABLES = (
