@@ -232,10 +232,10 @@ def compare(
 ) -> int:
     """Play each run of a file twice, with its whole history and with a view of it.
 
-    The price is in tokens that no cache has: what a request begins with as the one
-    before did costs a tenth. Repeated are calls that were made before. Drift is how much
-    less the last third of the actions says of the task than the first third. The actions
-    are the recorded ones both ways; pagein.evaluation.compare plays an agent of yours.
+    The price of a request is its tokens; those that the request before began with
+    too are cached, and cost a tenth. A repeated call was made before. Drift is how
+    much less the last third of the actions names the task than the first third.
+    Both plays have the recorded actions: pagein.evaluation.compare plays an agent.
 
     For example:
 
