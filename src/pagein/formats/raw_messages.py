@@ -41,7 +41,9 @@ _RESPONSES_ITEMS = frozenset(
     | {"computer_call", "computer_call_output", "local_shell_call", "local_shell_call_output", "item_reference"}
     | {"shell_call", "shell_call_output", "apply_patch_call", "apply_patch_call_output"}
 )
-_OPENAI_PARTS = frozenset({"image_url", "input_audio"})
+_OPENAI_PARTS = frozenset({"image_url"})
+_OPENAI_AUDIO = "input_audio"
+"""A part of both APIs of OpenAI."""
 
 
 @dataclass(slots=True)
@@ -163,6 +165,9 @@ def choose_format(request: Any, chosen: Format) -> Format:
     if chosen.name not in GUESSED_FORMATS:
         return chosen
     signs = _certain_formats(request)
+    if _OPENAI_AUDIO in signs:
+        signs.remove(_OPENAI_AUDIO)
+        signs |= set() if signs or chosen.name == "openai-responses" else {"openai"}
     if not signs or signs == {chosen.name}:
         return chosen
     if len(signs) > 1:
@@ -208,6 +213,7 @@ def _row_signs(row: dict[str, Any]) -> set[str]:
         signs |= {"anthropic"} if not kinds.isdisjoint(_ANTHROPIC_BLOCKS) else set()
         signs |= {"openai-responses"} if not kinds.isdisjoint(_RESPONSES_PARTS) else set()
         signs |= {"openai"} if not kinds.isdisjoint(_OPENAI_PARTS) else set()
+        signs |= kinds & {_OPENAI_AUDIO}
         is_anthropic_image = any(
             part.get("type") in ("image", "document") and "source" in part
             for part in row["content"]

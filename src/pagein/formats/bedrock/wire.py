@@ -217,7 +217,9 @@ def _part(row: Any, path: str) -> Part:
         case "reasoningContent":
             return Opaque(NAME, key, compact_json(row), _reasoning_text(row[key]))
         case "":
-            raise block.error("", f"none of the blocks that are known: {', '.join(rules.BLOCK_KEYS)}")
+            if not row:
+                raise block.error("", f"an empty block; there are {', '.join(rules.BLOCK_KEYS)}")
+            return opaque_part(NAME, next(iter(row)), row)  # of a kind that is not known, which may be new
     return opaque_part(NAME, key, row)
 
 

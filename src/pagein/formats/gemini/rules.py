@@ -33,7 +33,8 @@ DATA_KEYS = (
     "text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult",
     "toolCall", "toolResponse",
 )  # fmt: skip
-"""The fields of a part of which it has exactly one."""
+"""The fields of a part of which it has exactly one, unless it is of a kind that is not known."""
+_BESIDE_DATA = {"thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"}
 
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 _BASE64 = re.compile(r"[a-zA-Z0-9+/=_-]+")
@@ -134,7 +135,7 @@ def _response_problems(calls: list[Row], responses: list[Row]) -> Iterator[str]:
 
 
 def _part_problems(part: Row, role: str) -> Iterator[str]:
-    kinds = [key for key in DATA_KEYS if key in part]
+    kinds = [key for key in DATA_KEYS if key in part] or sorted(part.keys() - _BESIDE_DATA)[:1]
     if len(kinds) != 1:
         yield f": {len(kinds)} of the fields of data, must be one"
         return

@@ -1,0 +1,71 @@
+"""Blocks that no release knows, or that are kept unread: counted, in every later request, and never in the way of one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pagein import AgentMemory, FormatError
+from pagein.formats import validate
+from pagein.tokens import Budget
+from pagein.tokens.bytes import json_bytes
+
+LONG = "zebra " * 1_500
+AUDIO = {"type": "input_audio", "input_audio": {"data": "QUJD" * 400, "format": "wav"}}
+
+
+def user(form, *parts, text="Look."):
+    match form:
+        case "gemini":
+            return {"role": "user", "parts": [*parts, {"text": text}]}
+        case "bedrock":
+            return {"role": "user", "content": [*parts, {"text": text}]}
+        case "langchain":
+            return {"type": "human", "content": [*parts, {"type": "text", "text": text}]}
+        case _:
+            kind = "input_text" if form == "openai-responses" else "text"
+            return {"role": "user", "content": [*parts, {"type": kind, "text": text}]}
+
+
+BLOCKS = {
+    "anthropic": {"type": "hologram", "payload": {"a": LONG}},
+    "openai": {"type": "hologram", "payload": {"a": LONG}},
+    "openai-responses": {"type": "hologram", "payload": {"a": LONG}},
+    "gemini": {"hologram": {"a": LONG}},
+    "bedrock": {"hologram": {"a": LONG}},
+    "langchain": {"type": "hologram", "payload": {"a": LONG}},
+}
+
+
+@pytest.mark.parametrize("form", BLOCKS)
+def test_a_block_that_nobody_knows_is_counted_and_sent(form):
+    with AgentMemory.open(":memory:", budget=200_000, format=form) as memory:
+        memory.record_messages([user(form, BLOCKS[form])], form, whole=True)
+        request = memory.to_request()
+        assert LONG in json.dumps(request)
+        validate(request, form)
+        assert memory.view().tokens > 1_400
+        assert memory.repairs == ()
+    with AgentMemory.open(":memory:", budget=Budget(900, bytes=6_000), format=form) as memory:
+        memory.record_messages([user(form, BLOCKS[form]), user(form, text="Go on.")], form, whole=True)
+        for other in BLOCKS:
+            assert json_bytes(memory.to_messages(other)) <= 6_000
+        assert LONG in json.dumps(memory.get_full_steps())
+
+
+@pytest.mark.parametrize("form", ["openai", "openai-responses"])
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_audio_is_a_part_of_both_apis_of_openai(form, is_alone):
+    message = {"role": "user", "content": [AUDIO]} if is_alone else user(form, AUDIO)
+    with AgentMemory.open(":memory:", budget=20_000, format=form) as memory:
+        memory.record_messages([message], whole=True)
+        assert AUDIO in memory.to_messages()[-1]["content"]
+
+
+def test_an_empty_block_is_still_refused():
+    with (
+        AgentMemory.open(":memory:", budget=20_000, format="bedrock") as memory,
+        pytest.raises(FormatError, match="empty"),
+    ):
+        memory.record_messages([{"role": "user", "content": [{}]}])
