@@ -66,6 +66,6 @@ def test_audio_is_a_part_of_both_apis_of_openai(form, is_alone):
 def test_an_empty_block_is_still_refused():
     with (
         AgentMemory.open(":memory:", budget=20_000, format="bedrock") as memory,
-        pytest.raises(FormatError, match="empty"),
+        pytest.raises(FormatError, match="none of the blocks"),
     ):
         memory.record_messages([{"role": "user", "content": [{}]}])

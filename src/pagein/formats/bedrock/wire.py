@@ -217,9 +217,9 @@ def _part(row: Any, path: str) -> Part:
         case "reasoningContent":
             return Opaque(NAME, key, compact_json(row), _reasoning_text(row[key]))
         case "":
-            if not row:
-                raise block.error("", f"an empty block; there are {', '.join(rules.BLOCK_KEYS)}")
-            return opaque_part(NAME, next(iter(row)), row)  # of a kind that is not known, which may be new
+            key, value = next(iter(row.items()), ("", None))
+            if len(row) != 1 or not isinstance(value, dict):  # as a kind that came later would be
+                raise block.error("", f"none of the blocks that are known: {', '.join(rules.BLOCK_KEYS)}")
     return opaque_part(NAME, key, row)
 
 
