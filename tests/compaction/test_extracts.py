@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from pagein.backends.memory import InMemoryLog
 from pagein.context.compaction.base import actions
 from pagein.context.compaction.floor import floor
@@ -10,6 +12,7 @@ from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.view.fold import preview
 from pagein.events.identifiers import format_call
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.memory.agent_memory import AgentMemory
 from pagein.testing.promises import fold_entries
 from pagein.tokens import Budget
 from pagein.tokens.encodings import Encoding
@@ -93,3 +96,36 @@ def test_a_long_run_still_tells_what_was_done_at_its_start():
     memo = tracker_of(*(act("probe", {"file": f"core/f_{n}.c"}, noise) for n in range(many)))
     lines = {line.text for line in select_lines(memo, 60_000, COUNTER, visible=()).lines}
     assert {f"core/f_{n}.c" for n in range(many)} <= lines
+
+
+def test_an_extract_shows_what_is_worth_its_tokens_and_the_newest_action_whatever_its_worth():
+    memo = tracker_of(
+        act("cat", {"path": "old.py"}, "\n".join(f"plain words of line {n} that nobody will need" for n in range(40))),
+        act("grep", {"path": "src/cache.py"}, "def fetch_rate(): ..."),
+    )
+    whole, frugal, dear = (select_lines(memo, 600, COUNTER, visible=(), worth=worth) for worth in (0.0, 0.002, 1.0))
+    assert len(whole.lines) > len(frugal.lines) >= len(dear.lines)
+    assert "def fetch_rate(): ..." in [line.text for line in frugal.lines]
+    assert any(line.mark == "> " for line in dear.lines)
+    assert not select_lines(memo, 600, COUNTER, visible=(), worth=1.0, reserves=False).lines
+
+
+@pytest.mark.parametrize("policy", ["projection", "tiers"])
+def test_where_no_cache_makes_tokens_cheap_less_of_them_is_shown(policy):
+    sizes = {}
+    for prices in ("default", "none"):
+        with AgentMemory(InMemoryLog(), budget=4_000, policy=policy, prices=prices, page_in=0) as memory:
+            memory.record(TaskStep("Find the slow query."))
+            for number in range(40):
+                lines = "\n".join(f"row {n} of table_{number} took {n * 7} ms in app/query_{n}.py" for n in range(12))
+                memory.record(act("sh", {"command": f"explain query_{number}"}, lines))
+                view = memory.view()
+        sizes[prices] = sum(entry.tokens for entry in view.run if entry.tier == "summary")
+    assert 0 < sizes["none"] < 0.9 * sizes["default"]
+
+
+def test_a_low_mark_that_is_given_is_filled_whatever_the_tokens_are_worth():
+    for prices, low, expected in (("none", None, True), ("none", 0.8, False), ("default", None, True)):
+        budget = Budget(4_000) if low is None else Budget(4_000, low=low)
+        with AgentMemory(InMemoryLog(), budget=budget, prices=prices) as memory:
+            assert (memory._runtime.state.current_view().extract_worth > 0) == expected

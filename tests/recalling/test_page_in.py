@@ -3,14 +3,17 @@
 import asyncio
 import json
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
 from pagein.backends.memory import InMemoryLog
-from pagein.context.page_in import PAGE_IN_MIN_TOKENS, choose_turns
+from pagein.context.compaction.base import Plan
+from pagein.context.page_in import PAGE_IN_MIN_TOKENS, UNASKED_MAX_SHARE, choose_turns
 from pagein.context.salience.lines import strip_line_number
+from pagein.context.worth import pays_sooner
 from pagein.errors import ConfigurationError, LogBusy
-from pagein.events.entries import Compaction
+from pagein.events.entries import Compaction, Replacement
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.async_memory import AsyncAgentMemory
@@ -98,15 +101,15 @@ def test_nothing_comes_back_while_nothing_left():
         assert {view.tail for view in play_run(memory, turns=8)} == {()}
 
 
-def test_it_is_off_with_zero_and_what_is_recent_is_the_same_either_way():
+def test_it_is_off_with_zero_and_has_about_as_many_compactions_either_way():
     logs = InMemoryLog(), InMemoryLog()
     with open_memory(logs[0], page_in=0) as off, open_memory(logs[1], page_in=0.5) as on:
         pairs = list(zip(play_run(off), play_run(on), strict=True))
         recorded = [[entry.body for entry in log.read()] for log in logs]
     assert all(not without.tail for without, _ in pairs)
     assert sum(bool(within.tail) for _, within in pairs) > len(pairs) // 4
-    assert all(run_of(without) == run_of(within) for without, within in pairs)
-    assert recorded[0] == recorded[1]
+    first, second = (sum(isinstance(body, Compaction) for body in bodies) for bodies in recorded)
+    assert first <= second <= first + 2  # one may come sooner, where page-ins would have to leave
 
 
 @pytest.mark.parametrize("budget", [400, 900, 1_500, 4_000])
@@ -159,7 +162,7 @@ def test_what_comes_back_is_data_with_its_tags_escaped():
     assert all(text_of([entry]).lower().count("</memory") == 1 for entry in page_ins)
     assert "<system-notice" not in text
     assert FACT not in json.dumps(request.get("system", ""))
-    assert [message.role for entry in view.tail for message in entry.messages] == ["user"]
+    assert {message.role for entry in view.tail for message in entry.messages} == {"user"}
 
 
 def test_every_handle_in_it_gives_the_original_back():
@@ -324,3 +327,38 @@ def test_a_turn_of_which_nothing_fits_is_not_shown():
     )
     chosen = choose_turns((line, words), {}, 400, ANY_ESTIMATE, "字 is it")
     assert [position for position, _, _ in chosen] == [5]
+
+
+@pytest.mark.parametrize("budget", [2_500, 4_000, 8_000])
+def test_what_nothing_asked_for_leaves_room_for_what_is_named(budget):
+    with open_memory(budget=budget) as memory:
+        for view in play_run(memory, turns=60):
+            page_ins = [entry.tokens for entry in view.tail if entry.tier == "recalled"]
+            assert sum(page_ins) <= UNASKED_MAX_SHARE * min(500, budget * 0.2)
+        memory.record(TaskStep("Look up quokka-port-4471 again."))
+        assert FACT in page_in_text(memory.view())
+
+
+def test_a_compaction_comes_where_page_ins_would_have_to_leave_and_much_stands_behind_them():
+    sizes = {}
+    for page_in in (0, 0.5):
+        log = InMemoryLog()
+        with open_memory(log, page_in=page_in) as memory:
+            views = play_run(memory, turns=60)
+            assert memory.view() == views[-1]
+            sizes[page_in] = [entry.body.tokens_before for entry in log.read() if isinstance(entry.body, Compaction)]
+    assert all(tokens > BUDGET for tokens in sizes[0])
+    assert any(tokens <= BUDGET for tokens in sizes[0.5])
+
+
+def test_it_comes_only_where_it_costs_less_than_that_they_leave():
+    with open_memory(budget=100_000) as memory:
+        views = play_run(memory, turns=10)
+    view = views[-1]
+    plan = Plan((Replacement(view.run[1].first, view.run[-1].first, summary="short"),), "test", "")
+    early = replace(view.run[1], first=view.run[1].first, tokens=400)
+    late = replace(early, first=view.run[-1].first)
+    assert pays_sooner(view, plan, [early])
+    assert not pays_sooner(view, plan, [replace(late, tokens=20_000)])
+    nothing = Plan((Replacement(view.run[1].first, view.run[-1].first, summary=text_of(view.run) * 2),), "test", "")
+    assert not pays_sooner(view, nothing, [early])

@@ -33,7 +33,6 @@ from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
     from pagein.search.base import Hit, Snippet
-    from pagein.tokens.prices import Prices
 
 S = TypeVar("S", TaskStep, ActionStep)
 
@@ -57,21 +56,16 @@ MAX_HITS = 16
 PAGE_IN_MIN_TOKENS = 80
 """Free tokens below which nothing is paged in."""
 
-PAGE_IN_MAX_TOKENS = 1_000
-"""Tokens of the page-ins of a tool run at most, until the next compaction."""
+PAGE_IN_MAX_TOKENS, ASKED_MAX_TOKENS, UNASKED_MAX_SHARE = 500, 1_000, 0.4
+"""Tokens of the page-ins of a tool run at most, until the next compaction, those where the user speaks, and the share of what
+nothing asked for."""
 
 SEARCH_SHARE = 0.5
 """Share of a page-in for search results, where the user speaks in a run that is no talk."""
 
-NEED_WORTH = 1_150
-"""Tokens, at the price of input, that it costs to miss a need: the agent looks it up with a request of its own."""
-
 NAME_WORTH = 0.95
 """Worth of a name alone in a page-in, relative to one in a line: with .7 more names are missing, .014 against .011 at 4,000
 tokens (30 mini-swe-agent runs), and the lines are as many."""
-
-KEPT_REQUESTS = 4
-"""Requests, beside the first, that show a page-in until the next compaction, in the middle."""
 
 TALK_PAGE_IN_FACTOR = 2.5
 """What the page-in's share of the limit is multiplied by where the user speaks and the run is talk."""
@@ -180,11 +174,6 @@ class PageIn:
     names: tuple[int, ...] = ()
 
 
-def min_worth(prices: Prices) -> float:
-    """Return the expected needs met per token from which a token is worth showing, at these prices."""
-    return (1 + KEPT_REQUESTS * prices.cached) / NEED_WORTH
-
-
 def _names_line(names: Iterable[str]) -> str:
     return NAMED + " ".join(names)
 
@@ -242,12 +231,18 @@ def question_room(view: View, limit_share: float) -> int:
 
 
 def _most_tokens(view: View, limit_share: float) -> int:
-    return min(int(view.limit * limit_share), PAGE_IN_MAX_TOKENS)
+    return min(int(view.limit * limit_share), ASKED_MAX_TOKENS if is_user_turn(view) else PAGE_IN_MAX_TOKENS)
 
 
-def available_tokens(view: View, limit_share: float, shown: int) -> int:
-    """Return the tokens free for a page-in beside those shown: of a share of the limit, more where the user speaks."""
-    most = max(_most_tokens(view, limit_share), talk_room(view, limit_share)) - shown
+def available_tokens(view: View, limit_share: float, shown: int, *, is_fault: bool) -> int:
+    """Return the tokens free for a page-in beside those shown: of a share of the limit, more where the user speaks.
+
+    Where nothing was named out of view and the user does not speak, part of it is left for when that happens.
+    """
+    most = _most_tokens(view, limit_share)
+    if not is_fault and not is_user_turn(view):
+        most = int(most * UNASKED_MAX_SHARE)
+    most = max(most, talk_room(view, limit_share)) - shown
     return min(most, view.limit - view.tokens)
 
 
@@ -418,7 +413,9 @@ def _likely_lines(
     if tokens < PAGE_IN_MIN_TOKENS // 2:
         return [], ()
     focused = focus_on(view.tracker, frozenset(identifiers(query)))
-    extract = select_lines(focused, tokens, view.counter, visible=visible, worth=worth, alone=NAME_WORTH)
+    extract = select_lines(
+        focused, tokens, view.counter, visible=visible, worth=worth, alone=NAME_WORTH, reserves=False
+    )
     groups = [(position, list(group)) for position, group in groupby(extract.lines, key=lambda line: line.position)]
     blocks = [
         SourcedBlock(

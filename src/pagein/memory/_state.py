@@ -15,6 +15,7 @@ from pagein.context.ledger.block import with_ledger
 from pagein.context.page_in import PageIn, VisibleContentCache
 from pagein.context.view.fold import Fold
 from pagein.context.view.view import View, ViewEntry
+from pagein.context.worth import extract_worth
 from pagein.errors import OverBudget, PageinError
 from pagein.events.callbacks import CallbackRegistry, NearLimit
 from pagein.events.entries import Compaction, Erased, Observed
@@ -305,6 +306,11 @@ class PageInState:
         last, self.occasion = self.occasion, occasion
         return last != occasion
 
+    def entries_since(self, compaction: int) -> tuple[ViewEntry, ...]:
+        """The page-ins that stand behind this last compaction, in order."""
+        is_since = self.occasion is not None and self.occasion.compaction == compaction
+        return tuple(page_in.entry for page_in in self.shown) if is_since else ()
+
     def end_with(self, compaction: int) -> None:
         """Drop the page-ins if this last compaction came after them."""
         if self.occasion is None or self.occasion.compaction != compaction:
@@ -433,6 +439,11 @@ class RunState:
         return self.log.fold
 
     @property
+    def last_compaction(self) -> int:
+        """The position of the last compaction in effect; -1 for none."""
+        return self.fold.compactions[-1] if self.fold.compactions else -1
+
+    @property
     def system_prompt(self) -> str:
         """The text of the system prompts in view."""
         systems = self.fold.view(1).systems
@@ -440,7 +451,15 @@ class RunState:
 
     def current_view(self) -> View:
         """The view as it stands, counted against the limit but not held to it."""
-        return self.log.fold.view(self.usage.limit())
+        return self.view(self.usage.limit())
+
+    def view(self, limit: int) -> View:
+        """The view of the fold, within a limit its caller compacts it to, with the prices' worth of an extract's tokens.
+
+        A low mark that the user gave is filled, whatever the tokens are worth.
+        """
+        worth = extract_worth(self.page_in.prices) if self.usage.budget.low is None else 0.0
+        return replace(self.fold.view(limit), extract_worth=worth)
 
     def view_with_ledger(self) -> View:
         """The view as it stands, with the ledger's block where something left it."""

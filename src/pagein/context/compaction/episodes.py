@@ -177,7 +177,10 @@ def summarize_stretch(
         return Replacement(first, last, summary=_talk_extract(view, stretch, first, last, tokens, visible))
     if tokens > HEADER_TOKENS:
         within = (first, last) if own else None
-        extract = select_lines(view.tracker, tokens - HEADER_TOKENS, view.counter, visible=visible, within=within)
+        extract = select_lines(
+            view.tracker, tokens - HEADER_TOKENS, view.counter,
+            visible=visible, within=within, worth=view.extract_worth,
+        )  # fmt: skip
     return Replacement(first, last, summary=_extract_text(first, last, extract))
 
 

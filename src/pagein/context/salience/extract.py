@@ -211,12 +211,13 @@ def select_lines(
     line_worth: float = 0.38,
     worth: float = 0.0,
     alone: float = NAME_ALONE_SHARE,
+    reserves: bool = True,
 ) -> Extract:
     """Select the lines and identifiers of the run that are not visible, in at most ``tokens`` tokens.
 
     ``within`` limits it to lines last seen at positions ``[first, last)``, and to the identifiers in them. With ``worth``
-    only what meets as many expected needs per token is selected, and no share is reserved. ``alone`` is the worth of an
-    identifier alone, relative to one in a line.
+    only what meets as many expected needs per token is selected. ``alone`` is the worth of an identifier alone, relative to
+    one in a line. With ``reserves`` the newest requests, actions, failures and decisions have a share, whatever their worth.
     """
     if not isinstance(visible, VisibleContent):
         visible = VisibleContent.parse(visible, tracker.parser, tracker.lines)
@@ -231,7 +232,7 @@ def select_lines(
         alone,
     )  # fmt: skip
     old_actions = _hidden_lines(tracker.old_actions, visible.lines, within)
-    reserved = () if worth else tuple(_reserve_shares(selection, old_actions, tokens, requests=within is not None))
+    reserved = tuple(_reserve_shares(selection, old_actions, tokens, requests=within is not None)) if reserves else ()
     reserved_keys = {candidate.key for candidate in reserved}
     names = _offered_names(tracker, name_worths, visible.names)
     if within is not None:

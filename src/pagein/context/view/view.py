@@ -121,6 +121,9 @@ class View:
     user_tokens: int = field(default=0, compare=False)
     """Tokens of all that the user said so far, as recorded, without the newest message."""
 
+    extract_worth: float = field(default=0.0, compare=False)
+    """Expected needs met per token from which an extract shows a line or a name, by the run's prices."""
+
     changed_by_hand: frozenset[int] = field(default=frozenset(), compare=False)
     """Positions that the application edited or removed: nothing brings back what they said."""
     important: frozenset[int] = field(default=frozenset(), compare=False)

@@ -54,7 +54,7 @@ def commit_plan(run: RunState, view: View, plan: Plan) -> Flow[tuple[Compaction,
         run.events.append(compaction)
     run.was_near = False
     run.summaries.rest_until = 0
-    return compaction, run.fold.view(view.limit)
+    return compaction, run.view(view.limit)
 
 
 def attach_summaries(run: RunState, view: View, replacements: tuple[Replacement, ...]) -> tuple[Replacement, ...]:

@@ -20,12 +20,12 @@ from pagein.context.page_in import (
     choose_turns,
     find_fault,
     is_user_turn,
-    min_worth,
     source_of_hit,
     talk_room,
 )
 from pagein.context.talk import speech_share
 from pagein.context.view.view import View
+from pagein.context.worth import page_in_worth
 from pagein.events.steps import ActionStep
 from pagein.memory._effects import Flow, IndexEntries, Recall
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, PageInOccasion, PageInState, RunState
@@ -45,7 +45,7 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
         with run.problems.guard("nothing is indexed ahead of need"):
             yield from IndexEntries(AHEAD_OF_NEED_PER_TURN)
         return view
-    compaction = run.fold.compactions[-1] if run.fold.compactions else -1
+    compaction = run.last_compaction
     state.end_with(compaction)
     if _with_page_ins(state, view).tokens > view.limit:
         state.shown = ()
@@ -58,7 +58,7 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
         return shown
     if is_user_turn(view) and (talk_room(view, state.share) or state.tokens > view.limit * state.share / 2):
         state.shown, shown = (), view  # the user's words come first
-    room = available_tokens(shown, state.share, state.tokens)
+    room = available_tokens(shown, state.share, state.tokens, is_fault=fault >= 0)
     page_in = None if room < PAGE_IN_MIN_TOKENS else (yield from _find_page_in(run, shown, room, is_fault=fault >= 0))
     if page_in is None:
         return shown
@@ -91,7 +91,7 @@ def _find_page_in(run: RunState, view: View, room: int, *, is_fault: bool) -> Fl
         from pagein.search.base import Query  # noqa: PLC0415 - loads where something is looked for
 
         hits = yield from _search(run, Query(query, MAX_HITS, exclude=view.verbatim_positions))
-    return build_page_in(view, room, query, run.page_in.visible, worth=min_worth(run.page_in.prices), hits=hits)
+    return build_page_in(view, room, query, run.page_in.visible, worth=page_in_worth(run.page_in.prices), hits=hits)
 
 
 def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn | None]:
@@ -120,7 +120,7 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn | None]:
     )
     return build_page_in(
         view, room, query, run.page_in.visible,
-        worth=min_worth(run.page_in.prices), turns=turns, only_turns=not calls_tools,
+        worth=page_in_worth(run.page_in.prices), turns=turns, only_turns=not calls_tools,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from pagein.context.ledger.block import reserve_tokens, with_ledger
 from pagein.context.page_in import question_room
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View, ViewEntry
+from pagein.context.worth import pays_sooner
 from pagein.errors import OverBudget
 from pagein.events.callbacks import NearLimit
 from pagein.events.handles import range_handle
@@ -104,7 +105,7 @@ def _check_room(budget: Budget, beside: int) -> None:
 def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | None = None) -> Flow[View]:
     """Filter the view within the limit; what left it comes back as far as the filter asks for it. Raises OverBudget."""
     budget = run.usage.budget if filter.max_tokens is None else Budget(filter.max_tokens)
-    view = run.fold.view(limit)
+    view = run.view(limit)
     if (filter.keep_last_n or filter.max_tokens is not None) and view.has_replaced_entries:
         from pagein.memory.operations.widen import widen  # noqa: PLC0415 - loads where something left
 
@@ -139,7 +140,7 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
     limit, request_limit = run.usage.limit_beside(run.usage.standing_room(beside)), run.usage.limit_beside(beside)
     if run.facts_block.is_on or run.fold.facts_tokens:
         yield from facts_block.ensure_head_block(run, limit)
-    view = run.fold.view(limit)
+    view = run.view(limit)
     if view.tokens > limit * AHEAD_OF_NEED_SHARE:
         run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
     narrow = None if request_limit == limit else narrow_view(run, view, (), request_limit)  # raises before any write
@@ -202,7 +203,9 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
         plan, room = _plan_with_reserve(run, without_facts, limit)
         if without_facts is not view:
             yield from facts_block.record_head_text(run, "")
-            view = run.fold.view(limit)
+            view = run.view(limit)
+    if plan is None:
+        plan = _plan_for_page_ins(run, view, room)
     if plan is None:
         return view, facts
     _, view = yield from commit_plan(run, replace(view, limit=room), plan)
@@ -241,6 +244,23 @@ def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | Non
         whole = plan if whole is None else whole.then(plan)
         view = preview(view, plan.replacements)
     return whole, used
+
+
+def _plan_for_page_ins(run: RunState, view: View, room: int) -> Plan | None:
+    """Plan a compaction where the page-ins have no space any more, if that costs less than that they leave."""
+    page_ins = run.page_in.entries_since(run.last_compaction)
+    if not page_ins:
+        return None
+    full = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks).tokens + sum(entry.tokens for entry in page_ins)
+    if full <= room:
+        return None
+    budget = run.usage.budget
+    high = min(budget.high, (view.tokens - 1) / room)
+    lowered = replace(budget, high=high, low=None if budget.low is None else min(budget.low, high), soft=None)
+    with suppress(OverBudget):
+        plan = plan_to_fit(replace(view, limit=room), lowered, run.policy)
+        return plan if plan is not None and pays_sooner(view, plan, page_ins) else None
+    return None
 
 
 def _plan_in_first(policy: Policy, view: View, budget: Budget, rooms: Iterable[int]) -> tuple[Plan | None, int]:

@@ -40,7 +40,7 @@ MIN_FILL_SHARE = 0.25
 """Share of the tokens beside protected entries that is filled at least, whatever the low mark is. If user messages nearly
 fill the window, the newest step would be clipped to nothing."""
 
-FILL_SHARE, FILL_TOKENS, MAX_FILL_SHARE = 0.4, 800, 0.8
+FILL_SHARE, FILL_TOKENS, MAX_FILL_SHARE = 0.45, 400, 0.8
 """The default low mark beside protected entries: a share, tokens that are added to it, and its most."""
 
 CLIP_MIN_TOKENS = 48
@@ -90,7 +90,7 @@ def fill_share(limit: int) -> float:
     """Return the share of the tokens beside what stays that is filled after a compaction, where no low mark is given.
 
     A compaction is paid for by the tokens it writes anew, and the more it leaves free, the later the next one comes. A
-    small view needs more of its tokens. Measured at 4,000, 8,000 and 16,000 tokens: decision 0045.
+    small view needs more of its tokens. Measured at 4,000 and 8,000 tokens: decisions 0045 and 0046.
     """
     return min(MAX_FILL_SHARE, FILL_SHARE + FILL_TOKENS / limit)
 

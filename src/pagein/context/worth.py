@@ -1,0 +1,43 @@
+"""The worth of tokens in a view, at a provider's prices: from which expected use on they are shown, and when to compact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pagein.context.compaction.base import Plan
+from pagein.context.view.fold import preview
+from pagein.context.view.view import View, ViewEntry
+from pagein.tokens.prices import Prices
+
+NEED_WORTH = 1_150
+"""Tokens, at the price of input, that it costs to miss a need: the agent looks it up with a request of its own."""
+
+KEPT_REQUESTS = 4
+"""Requests, beside the first, that show a page-in or an extract until the next compaction, in the middle."""
+
+EXTRACT_SHARE = 0.5
+"""Worth of a token from which on an extract shows it, relative to one in a page-in: it is also needed later than the
+chances look ahead. Decision 0046 has the figures."""
+
+
+def page_in_worth(prices: Prices) -> float:
+    """Return the expected needs met per token from which a page-in shows a line or a name, at these prices."""
+    return (1 + KEPT_REQUESTS * prices.cached) / NEED_WORTH
+
+
+def extract_worth(prices: Prices) -> float:
+    """Return the expected needs met per token from which an extract shows a line or a name, at these prices."""
+    return EXTRACT_SHARE * page_in_worth(prices)
+
+
+def pays_sooner(view: View, plan: Plan, page_ins: Sequence[ViewEntry]) -> bool:
+    """True if the plan pays now, where the page-ins have no space any more, and not when the run alone is too large.
+
+    If the page-ins leave instead, what stands behind them is written anew, and the compaction comes a little later: by
+    as much of its cost as they are of the tokens that it frees.
+    """
+    after = preview(view, plan.replacements)
+    freed = view.tokens - after.tokens
+    behind = sum(entry.tokens for entry in view.run if entry.first >= page_ins[0].first)
+    written = sum(entry.tokens for entry in after.run if entry.first >= plan.replacements[0].first)
+    return freed > 0 and behind * freed > written * sum(entry.tokens for entry in page_ins)
