@@ -290,6 +290,11 @@ class PageInState:
     occasion: PageInOccasion | None = None
     """The last occasion on which something was looked for."""
     visible: VisibleContentCache = field(default_factory=VisibleContentCache)
+    extract_worth: float = field(init=False)
+    """Expected needs met per token from which an extract shows a line or a name, at the prices."""
+
+    def __post_init__(self) -> None:
+        self.extract_worth = extract_worth(self.prices)
 
     @property
     def tokens(self) -> int:
@@ -458,7 +463,7 @@ class RunState:
 
         A low mark that the user gave is filled, whatever the tokens are worth.
         """
-        worth = extract_worth(self.page_in.prices) if self.usage.budget.low is None else 0.0
+        worth = self.page_in.extract_worth if self.usage.budget.low is None else 0.0
         return replace(self.fold.view(limit), extract_worth=worth)
 
     def view_with_ledger(self) -> View:
