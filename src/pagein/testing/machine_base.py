@@ -24,6 +24,7 @@ from pagein.log.base import Log
 from pagein.memory._state import PageInState
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.branches import Branches
+from pagein.memory.erasure.redact import ERASED
 from pagein.memory.operations.load import write_snapshot
 from pagein.memory.options import Options
 from pagein.memory.snapshots import decode_body, encode_snapshot
@@ -177,7 +178,7 @@ class WatchedMemory(RuleBasedStateMachine):
         promises.check_replay(list(self.log.read()), view, self._counter)
         promises.check_verbatim(
             view, oracle.pins.values(), oracle.tasks(), self._counter, self.formats,
-            half=0 if self._has_floor_compaction() else self._smallest_limit // 2,
+            half=0 if self._may_clip_earlier_words() else self._smallest_limit // 2,
         )  # fmt: skip
         promises.check_data_framing(view, oracle.systems)
         promises.check_forgeries(view, (), self.forged)
@@ -204,10 +205,13 @@ class WatchedMemory(RuleBasedStateMachine):
         assert not again.problem, f"request {again.record.number}: {again.problem}"
         assert again.request["messages"] == request, f"request {again.record.number} is another one"
 
-    def _has_floor_compaction(self) -> bool:
-        """Report whether a compaction by the floor stands, which may clip and fold earlier user messages."""
-        rows = (self.oracle.rows[at] for at in self.oracle.compactions)
-        return any("floor" in row.policy for row in rows)
+    def _may_clip_earlier_words(self) -> bool:
+        """Report whether earlier user messages may be clipped and folded: by the floor, or for a long one that was erased since."""
+        rows, compactions = self.oracle.rows, self.oracle.compactions
+        last = max(compactions, default=-1)
+        return any("floor" in rows[at].policy for at in compactions) or any(
+            isinstance(row, TaskStep) and row.content == ERASED for row in rows[: max(0, last)]
+        )
 
     def _check_over_budget(self, error: OverBudget) -> None:
         """Check that the kept content, with an allowance for the rest, does exceed the budget."""
