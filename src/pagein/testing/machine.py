@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from pagein.errors import Conflict, Illegal, LogUnwritable, NothingToUndo, OverBudget, ProtocolError
+from pagein.events.entries import Importance, Mark
 from pagein.events.handles import step_handle
 from pagein.events.steps import (
     ActionStep,
@@ -266,6 +267,14 @@ class MemoryMachine(ErasingMachine):
         self._collect_compactions()
         self.memory.unpin(step_handle(position))
         self.oracle.unpin(position)
+
+    @precondition(lambda self: self.oracle.steps)
+    @rule(data=st.data(), importance=st.sampled_from(("high", "normal", "low")))
+    def mark(self, data: st.DataObject, importance: Importance) -> None:
+        position = data.draw(st.sampled_from(sorted(self.oracle.steps)))
+        self._collect_compactions()
+        self.memory.mark(step_handle(position), importance)
+        self.oracle.rows.append(Mark(position, importance))
 
     # Failures
 

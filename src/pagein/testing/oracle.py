@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pagein.events.entries import Body, Compaction, Erased, Observed, Pin, Undo, Unpin
+from pagein.events.entries import Body, Compaction, Erased, Mark, Observed, Pin, Undo, Unpin
 from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, TaskStep
 from pagein.log.base import Entry
 
@@ -157,7 +157,7 @@ class Oracle:
                     oracle.unpin(position)
                 case Undo():
                     oracle.undo()
-                case Erased():
+                case Erased() | Mark():
                     oracle.rows.append(row)
                 case _:
                     oracle._add_step(oracle.head, row)
