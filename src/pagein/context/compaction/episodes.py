@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 from pagein.context.compaction.base import actions, newest_user_position
@@ -49,7 +50,7 @@ def stretches(view: View, stop: int) -> Iterator[tuple[ViewEntry, ...]]:
     stretch: list[ViewEntry] = []
     protected = protected_positions(view)
     for entry in view.run:
-        if entry.first >= stop or (entry.first in protected and not is_kept(entry)):
+        if entry.first >= stop or (is_protected(entry, protected) and not is_kept(entry)):
             if stretch:
                 yield tuple(stretch)
             stretch = []
@@ -118,16 +119,21 @@ def protected_positions(view: View) -> frozenset[int]:
     )
 
 
+def is_protected(entry: ViewEntry, positions: AbstractSet[int]) -> bool:
+    """True if the entry stands at one of the positions, and is no summary: one may begin at a pin that stays before it."""
+    return entry.first in positions and not isinstance(entry.item, SummaryStep)
+
+
 def protected_tokens(view: View) -> int:
     """Return the tokens of all protected entries."""
     protected = protected_positions(view)
-    return sum(entry.tokens for entry in view.entries if entry.first in protected)
+    return sum(entry.tokens for entry in view.entries if is_protected(entry, protected))
 
 
 def unprotected_tokens(view: View, start: int) -> int:
     """Return the tokens of the entries from ``start`` on that are not protected."""
     protected = protected_positions(view)
-    return sum(entry.tokens for entry in view.run if entry.first >= start and entry.first not in protected)
+    return sum(entry.tokens for entry in view.run if entry.first >= start and not is_protected(entry, protected))
 
 
 def boundary(view: View, tokens: float) -> int:
@@ -136,7 +142,7 @@ def boundary(view: View, tokens: float) -> int:
     stop = every_action[-1].first if every_action else view.head
     protected = protected_positions(view)
     for entry in reversed(view.run):
-        if entry.first in protected:
+        if is_protected(entry, protected):
             continue
         tokens -= entry.tokens
         if tokens < 0:

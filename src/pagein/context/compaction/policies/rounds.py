@@ -11,6 +11,7 @@ from pagein.context.compaction.base import Plan, make_plan, newest_user_position
 from pagein.context.compaction.episodes import (
     boundary,
     foldable_stretches,
+    is_protected,
     is_summary,
     legal_stop,
     protected_positions,
@@ -59,7 +60,8 @@ class Rounds:
     def _fold_in_flight(self, view: View, low: int) -> Iterator[Replacement]:
         user = newest_user_position(view)
         protected = protected_positions(view)
-        room = low - sum(entry.tokens for entry in view.entries if entry.first in protected or entry.first < user)
+        staying = (entry for entry in view.entries if is_protected(entry, protected) or entry.first < user)
+        room = low - sum(entry.tokens for entry in staying)
         stop = legal_stop(view, boundary(view, room / 2))
         tokens = max(0, room - unprotected_tokens(view, stop))
         for stretch in foldable_stretches(view, stop):
