@@ -46,7 +46,7 @@ def test_an_overflow_that_comes_again_always_shrinks_and_never_raises(host, said
     memory = host(budget=20_000)
     memory.record(*(turn(number) for number in range(30)))
     sizes = [served(memory).tokens]
-    for _ in range(5):
+    for _ in range(4):
         assert memory.handle_overflow(Refused(413, said)) is not None
         sizes.append(served(memory).tokens)
     assert sizes == sorted(set(sizes), reverse=True), "a request was not smaller than the one that overflowed"

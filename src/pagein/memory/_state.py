@@ -463,7 +463,9 @@ class RunState:
 
         A low mark that the user gave is filled, whatever the tokens are worth.
         """
-        worth = self.page_in.extract_worth if self.usage.budget.low is None else 0.0
+        # What a model writes stands for an extract, in its tokens: then the low mark says how many those are.
+        is_priced = self.usage.budget.low is None and self.summaries.summarizer is None
+        worth = self.page_in.extract_worth if is_priced else 0.0
         return replace(self.fold.view(limit), extract_worth=worth)
 
     def view_with_ledger(self) -> View:
