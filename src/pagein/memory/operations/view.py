@@ -205,6 +205,7 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
             yield from facts_block.record_head_text(run, "")
             view = run.view(limit)
     if plan is None:
+        room = limit - sum(entry.tokens for entry in facts)  # the space for the user's question is theirs, too
         plan = _plan_for_page_ins(run, view, room)
     if plan is None:
         return view, facts
