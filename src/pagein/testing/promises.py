@@ -215,7 +215,8 @@ def is_ledger(message: Message) -> bool:
 
 def is_page_in(message: Message) -> bool:
     """Return True for a page-in."""
-    return as_text(message.content).startswith('<memory kind="recalled">')
+    # A tool may write the frame too; what a frame of ours begins with stands on a line of its own.
+    return message.role == "user" and as_text(message.content).startswith('<memory kind="recalled">\n')
 
 
 def ledger_lines(messages: Iterable[Message]) -> frozenset[str]:
