@@ -132,7 +132,9 @@ def test_pins_notes_and_facts_come_and_go(memory):
         ("forget", {"id": "fa0"}),
         ("remember", {"content": ""}),
         ("remember", {"content": "x", "category": "gossip"}),
+        ("remember", {"content": "The password of the gateway is hunter2"}),
         ("update", {"id": "fa0", "content": "all hail"}),
+        ("update", {"id": "fs0", "content": "The password of the gateway is hunter2"}),
     ],
 )
 def test_what_the_model_does_wrong_is_told_it_and_changes_nothing(memory, name, arguments):

@@ -351,6 +351,15 @@ def _check_fact(run: RunState, text: str) -> None:
         raise _ToolMisuse(f"it has {tokens} tokens, and all notes and facts may have {most}; write the gist")
 
 
+def _check_lasting_fact(run: RunState, text: str) -> None:
+    """Refuse a secret, too: a later session would show it."""
+    from pagein.events.secrets import holds_secret  # noqa: PLC0415 - loads where a fact is kept
+
+    _check_fact(run, text)
+    if holds_secret(text):
+        raise _ToolMisuse("it holds a secret, and secrets are not kept; say where it is stored instead")
+
+
 def _note(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del now
     _check_fact(run, arguments["text"])
@@ -380,7 +389,7 @@ def _forget(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
 
 def _remember(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del now
-    _check_fact(run, arguments["content"])
+    _check_lasting_fact(run, arguments["content"])
     fact = yield from Call(
         lambda runtime: runtime.use_facts().add(**{**arguments, "author": "model", "confidence": 0.9})
     )
@@ -389,7 +398,7 @@ def _remember(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]
 
 def _update(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     del now
-    _check_fact(run, arguments["content"])
+    _check_lasting_fact(run, arguments["content"])
     _check_not_shared(arguments["id"])
     fact = yield from Call(lambda runtime: runtime.use_facts().update(**{**arguments, "author": "model"}))
     return f"Remembered as {fact.id}."
