@@ -1,5 +1,6 @@
 """Run a script inside this process: what a new one would spend on imports is most of a test's time."""
 
+import asyncio
 import contextlib
 import gc
 import io
@@ -50,6 +51,7 @@ def run_script(
             except Exception:  # noqa: BLE001 - as a process does: the traceback, and 1
                 code = 1
                 traceback.print_exc()
+            _close_event_loop()
             gc.collect()  # what the script left open is closed here, and not in another test
     finally:
         gc.unfreeze()
@@ -62,3 +64,10 @@ def run_script(
         os.environ.update(variables)
         logging.root.handlers[:] = handlers
     return FinishedScript(code, stdout.getvalue(), stderr.getvalue())
+
+
+def _close_event_loop() -> None:
+    """Close the event loop that a script's ``run_sync`` left as the thread's own."""
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_event_loop_policy().get_event_loop().close()
+    asyncio.set_event_loop(None)

@@ -165,8 +165,9 @@ def _extra(extra: Opaque | None, provider: str, losses: set[str]) -> Iterator[St
 def _part(part: Part, role: str, provider: str) -> Iterator[Statement]:
     match part:
         case Text(text=text):
-            yield from _text(text.removeprefix(FAILURE_PREFIX) if role == "tool" else text)
-            yield from _extra(part.extra, provider, set() if text.strip() else {"white space", "empty text"})
+            said = text.removeprefix(FAILURE_PREFIX) if role == "tool" else text
+            yield from _text(said)
+            yield from _extra(part.extra, provider, set() if said.strip() else {"white space", "empty text"})
         case Image():
             yield from _image(part, role, provider)
         case Opaque(kind="refusal", text=text) if part.provider != provider:
