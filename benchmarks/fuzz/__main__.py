@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -26,6 +26,9 @@ FuzzedRun = Talk | ErasedRun | RandomHistory
 """A run of a fuzzer; ``way`` groups the summary."""
 
 Run = TypeVar("Run", Talk, ErasedRun, RandomHistory)
+
+PROGRESS_SECONDS = 60
+"""Between two lines of progress."""
 
 
 @dataclass(slots=True)
@@ -52,28 +55,27 @@ class FuzzReport:
 
 def fuzz_hosting(seed: int, count: int, ways: Sequence[str] = WAYS) -> FuzzReport:
     """Play ``count`` talks, from ``seed`` on."""
-    report = FuzzReport()
-    for number in range(seed, seed + count):
-        talk = Talk.from_seed(number, ways)
-        report.add(talk, _play(play_talk, talk))
-    return report
+    return _fuzz((Talk.from_seed(number, ways) for number in range(seed, seed + count)), play_talk)
 
 
 def fuzz_erasing(seed: int, count: int) -> FuzzReport:
     """Play and erase ``count`` runs, from ``seed`` on."""
-    report = FuzzReport()
-    for number in range(seed, seed + count):
-        run = ErasedRun.from_seed(number)
-        report.add(run, _play(play_erased_run, run))
-    return report
+    return _fuzz(map(ErasedRun.from_seed, range(seed, seed + count)), play_erased_run)
 
 
 def fuzz_formats(seed: int, count: int) -> FuzzReport:
     """Render and check ``count`` histories, from ``seed`` on."""
-    report = FuzzReport()
-    for number in range(seed, seed + count):
-        history = RandomHistory.from_seed(number)
-        report.add(history, _play(play_random_history, history))
+    return _fuzz(map(RandomHistory.from_seed, range(seed, seed + count)), play_random_history)
+
+
+def _fuzz(runs: Iterable[Run], play: Callable[[Run], None]) -> FuzzReport:
+    """Play the runs; print a line a minute on stderr, with what was played so far."""
+    report, printed = FuzzReport(), time.monotonic()
+    for run in runs:
+        report.add(run, _play(play, run))
+        if time.monotonic() - printed >= PROGRESS_SECONDS:
+            printed = time.monotonic()
+            sys.stderr.write(f"{report.played.total()} runs, {report.failed.total()} failed\n")
     return report
 
 

@@ -155,7 +155,7 @@ def visible_texts(view: View, stop: int, *, users: bool = True) -> tuple[str, ..
     """Return the texts that stay visible when the stretches before ``stop`` leave; without ``users``, user messages leave."""
     kept = frozenset(entry.first for entry in view.run if is_kept(entry)) | view.important
     stays = protected_positions(view) if users else kept
-    run = (entry for entry in view.run if entry.first >= stop or entry.first in stays)
+    run = (entry for entry in view.run if entry.first >= stop or is_protected(entry, stays))
     staying = (*view.systems, *view.front, *run)
     return tuple(text for entry in staying for text in _entry_texts(entry))
 

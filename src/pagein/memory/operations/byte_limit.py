@@ -39,7 +39,7 @@ def fit_bytes(run: RunState, view: View) -> Flow[View]:
             raise
         plan = _plan(run, bare, run.usage.budget)
         yield from record_head_text(run, "")
-        view = run.fold.view(view.limit)
+        view = run.view(view.limit)
     if plan is not None:
         _, view = yield from commit_plan(run, view, plan)
     return view

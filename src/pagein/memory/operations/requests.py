@@ -87,7 +87,7 @@ class _PastRun:
                 state.policy = policy_named(plan.policy)
         if record.filter != NO_FILTER:
             return (yield from filtered_view(state, record.filter, record.limit, self._log))
-        view = state.fold.view(record.limit)
+        view = state.view(record.limit)
         facts = yield from self._facts()
         if plan is not None and plan.is_narrow:
             view, facts = narrow_view(state, view, facts, record.limit)

@@ -12,7 +12,14 @@ from typing import Annotated
 
 from pagein._common.validation import COUNT, POSITIVE_SHARE
 from pagein.context.compaction.base import Plan, actions, make_plan
-from pagein.context.compaction.episodes import boundary, is_summary, is_worth_folding, legal_stop, summarize_stretch
+from pagein.context.compaction.episodes import (
+    boundary,
+    is_protected,
+    is_summary,
+    is_worth_folding,
+    legal_stop,
+    summarize_stretch,
+)
 from pagein.context.compaction.step_scores import (
     StepEmbedder,
     StepScorer,
@@ -21,7 +28,7 @@ from pagein.context.compaction.step_scores import (
     permanent_positions,
     select_best,
 )
-from pagein.context.view.view import View
+from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement
 from pagein.tokens import Budget
 
@@ -66,7 +73,7 @@ class Relevance:
         newest = acted[-self.keep :][0].first if acted and self.keep else view.head
         stop = legal_stop(view, max(newest, boundary(view, view.limit * NEWEST_SHARE)))
         permanent = permanent_positions(view)
-        old = [entry for entry in view.run if entry.first < stop and entry.first not in permanent]
+        old = [entry for entry in view.run if entry.first < stop and not is_protected(entry, permanent)]
         return StepScorer(self.weight, self.embedder, self._vectors)(view, old)
 
     def _fold(self, view: View, leaving: Collection[int], room: int) -> Iterator[Replacement]:
@@ -74,10 +81,13 @@ class Relevance:
 
         A single older summary stays; the newest one is made anew.
         """
-        stretches = [
-            tuple(stretch) for leaves, stretch in groupby(view.run, key=lambda entry: entry.first in leaving) if leaves
-        ]
-        staying = (*view.systems, *view.front, *(entry for entry in view.run if entry.first not in leaving))
+        permanent = permanent_positions(view)
+
+        def leaves(entry: ViewEntry) -> bool:
+            return entry.first in leaving and not is_protected(entry, permanent)
+
+        stretches = [tuple(stretch) for leaving_together, stretch in groupby(view.run, key=leaves) if leaving_together]
+        staying = (*view.systems, *view.front, *(entry for entry in view.run if not leaves(entry)))
         visible = tuple(entry_text(entry) for entry in staying)
         for stretch in stretches:
             is_newest = stretch is stretches[-1]
