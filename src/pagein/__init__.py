@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         UnknownCheckpoint,
         UnknownHandle,
     )
-    from pagein.events.callbacks import CallbackRegistry, NearLimit
+    from pagein.events.callbacks import CallbackRegistry, NearLimit, PrefixBreak
     from pagein.events.entries import Compaction
     from pagein.events.replay import replay, truncate_content
     from pagein.events.steps import (
@@ -72,7 +72,7 @@ __all__ = [
     "Entry", "Erasure", "Expansion", "FinalAnswerStep", "FormatError", "Illegal", "Image", "Log",
     "LogBusy", "LogClosed", "LogEncrypted", "LogErased", "LogError", "LogTooNew", "LogUncertain",
     "LogUnreachable", "LogUnreadable", "LogUnwritable", "MemoryStep", "NearLimit", "NothingToUndo", "Observation",
-    "Opaque", "OverBudget", "PageinError", "Plan", "PlanningStep", "Policy", "Problem", "ProtocolError",
+    "Opaque", "OverBudget", "PageinError", "Plan", "PlanningStep", "Policy", "PrefixBreak", "Problem", "ProtocolError",
     "RecordResult", "Report", "RunStatus", "Step", "SummaryStep", "SystemPromptStep", "TaskStep", "Text",
     "Timing", "TokenCounter", "ToolCall", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle", "Usage",
     "Verification", "View", "replay", "truncate_content",
@@ -83,7 +83,7 @@ _MODULES = {
     "pagein.context.compaction.base": ("Plan", "Policy"),
     "pagein.context.view.view": ("Report", "View"),
     "pagein.errors": ("BudgetError", "ConfigurationError", "Conflict", "FormatError", "Illegal", "LogBusy", "LogClosed", "LogEncrypted", "LogErased", "LogError", "LogTooNew", "LogUncertain", "LogUnreachable", "LogUnreadable", "LogUnwritable", "NothingToUndo", "OverBudget", "PageinError", "ProtocolError", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle"),
-    "pagein.events.callbacks": ("CallbackRegistry", "NearLimit"),
+    "pagein.events.callbacks": ("CallbackRegistry", "NearLimit", "PrefixBreak"),
     "pagein.events.entries": ("Compaction",),
     "pagein.events.replay": ("replay", "truncate_content"),
     "pagein.events.steps": ("ActionStep", "FinalAnswerStep", "Image", "MemoryStep", "Observation", "Opaque", "PlanningStep", "Step", "SummaryStep", "SystemPromptStep", "TaskStep", "Text", "Timing", "ToolCall", "Usage"),

@@ -117,6 +117,20 @@ class VisibleContentCache:
                 hidden -= self._parse_entry(entry, view.tracker.parser).names
         return bool(hidden)
 
+    def names(self, entry: ViewEntry, view: View) -> frozenset[str]:
+        """Return the identifiers of an entry."""
+        return self._parse_entry(entry, view.tracker.parser).names
+
+    def names_alone(
+        self, names: AbstractSet[str], view: View, newest: ViewEntry, page_ins: Sequence[ViewEntry]
+    ) -> set[str]:
+        """Return those of the names that stand in the page-ins, and in no entry of the view but the newest."""
+        alone = {name for entry in page_ins for name in names & self.names(entry, view)}
+        for entry in (*view.entries, *view.tail):
+            if alone and entry is not newest:
+                alone -= self.names(entry, view)
+        return alone
+
     def _parse_entry(self, entry: ViewEntry, parser: LineParser) -> VisibleContent:
         cached = self._contents.get(id(entry))
         if cached is None or cached[0] is not entry:
@@ -201,13 +215,29 @@ def find_fault(view: View, cache: VisibleContentCache) -> int:
     if newest is None or not isinstance(newest.item, ActionStep):
         return -1
     step = newest.item
-    texts = [as_text(step.content or ""), *(argument_text(call.arguments) for call in step.tool_calls)]
-    named = view.tracker.names_before(name for text in texts for name in identifiers(text))
+    named = view.tracker.names_before(_names_of(step))
     if not named:
         return -1
     results = [as_text(observation.content) for observation in step.observations if observation is not None]
     named.difference_update(name for text in results for name in identifiers(text))
     return newest.first if cache.hides(named, view, newest) else -1
+
+
+def find_used(view: View, page_ins: Sequence[ViewEntry], cache: VisibleContentCache) -> tuple[int, tuple[int, ...]]:
+    """Return the position of the newest action, and of the page-ins before it that alone show something it names."""
+    newest = next((entry for entry in reversed(view.run) if isinstance(entry.item, ActionStep)), None)
+    if newest is None or not isinstance(newest.item, ActionStep):
+        return -1, ()
+    earlier = [entry for entry in page_ins if entry.first <= newest.first]
+    names = set(_names_of(newest.item)) if earlier else set()
+    alone = cache.names_alone(names, view, newest, earlier)
+    return newest.first, tuple(entry.first for entry in earlier if alone & cache.names(entry, view))
+
+
+def _names_of(step: ActionStep) -> Iterator[str]:
+    """Yield the identifiers in an action's text and arguments."""
+    for text in (as_text(step.content or ""), *(argument_text(call.arguments) for call in step.tool_calls)):
+        yield from identifiers(text)
 
 
 def is_user_turn(view: View) -> bool:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import UnionType
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from pagein.errors import ConfigurationError
 
@@ -34,10 +34,39 @@ class NearLimit:
         )
 
 
+BreakCause = Literal[
+    "compaction", "undo", "page-in", "facts", "ledger", "system prompt", "edit", "format", "branch", "other"
+]
+"""The causes of a prefix break."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixBreak:
+    """A request does not begin with the whole request before it, so that a provider's cache has only its beginning.
+
+    ``handle`` is the handle, or the tier, of what stood where they part, and ``why`` says more than ``cause``. ``kept``
+    tokens of the request's ``tokens`` are as they were. ``rewritten`` of the rest stood in the request before, too.
+    """
+
+    cause: BreakCause
+    handle: str
+    why: str
+    kept: int
+    rewritten: int
+    tokens: int
+
+    def __str__(self) -> str:
+        return (
+            f"the prefix broke at {self.handle} ({self.cause}: {self.why}): {self.kept:,} of {self.tokens:,} tokens are "
+            f"as they were, {self.rewritten:,} are sent again"
+        )
+
+
 class CallbackRegistry:
     """Callbacks by class of step, pagein's or any other: the step's own class first, then its base classes.
 
-    ``Compaction`` and ``NearLimit`` may be registered, too: they are called at the end of the call that made the view.
+    ``Compaction``, ``NearLimit`` and ``PrefixBreak`` may be registered, too: they are called at the end of the call that
+    made the view or the request.
 
     Callbacks of one class run in the order of registration. An error that a callback raises reaches the caller, and
     the remaining callbacks are not called.

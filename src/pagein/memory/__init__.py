@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING
 from pagein._common.lazy import lazy_attributes
 
 if TYPE_CHECKING:
+    from pagein.context.costs import CostLine, ProviderCost, RunCost
     from pagein.memory.agent_memory import AgentMemory
     from pagein.memory.async_memory import AsyncAgentMemory
     from pagein.memory.options import Options
 
-__all__ = ["AgentMemory", "AsyncAgentMemory", "Options"]
+__all__ = ["AgentMemory", "AsyncAgentMemory", "CostLine", "Options", "ProviderCost", "RunCost"]
 
-_MODULES = {"AgentMemory": "agent_memory", "AsyncAgentMemory": "async_memory", "Options": "options"}
+_MODULES = {
+    "AgentMemory": "pagein.memory.agent_memory", "AsyncAgentMemory": "pagein.memory.async_memory",
+    "Options": "pagein.memory.options", **dict.fromkeys(("CostLine", "ProviderCost", "RunCost"), "pagein.context.costs"),
+}  # fmt: skip
 
-__getattr__ = lazy_attributes(__name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()})
+__getattr__ = lazy_attributes(__name__, _MODULES)

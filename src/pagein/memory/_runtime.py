@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from pagein._common.flows import drive
 from pagein.backends.base import stored_log
+from pagein.context.costs import RunCost
 from pagein.context.view.view import Report, View
 from pagein.errors import (
     ConfigurationError,
@@ -22,6 +23,7 @@ from pagein.errors import (
     LogUnwritable,
     UnknownRequest,
 )
+from pagein.events.callbacks import PrefixBreak
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
 from pagein.events.steps import MemoryStep, Step, SummaryStep
 from pagein.formats import Format, format_named
@@ -72,9 +74,7 @@ from pagein.memory.requests import (
     RequestFilter,
     RequestRecord,
     RequestsState,
-    SharedPrefix,
     UnrecordedPlan,
-    compare_prefix,
     encode_record,
     facts_records,
     page_in_records,
@@ -332,6 +332,7 @@ class MemoryRuntime:
         if self.roles:
             names = {role: name for name, role in reversed(self.roles.items())}
             request["messages"] = rename_roles(request["messages"], names)
+        self.state.run_events()
         return request
 
     # Requests
@@ -340,22 +341,33 @@ class MemoryRuntime:
         """Note a request that was rendered; ``write_requests`` writes it."""
         state, requests, entries = self.state, self.requests, view.request_entries
         self._learn_usage()
-        prefix = compare_prefix(requests.last_entries, entries, requests.last)
-        if requests.last is not None and requests.last.format != format:
-            prefix = SharedPrefix(0, "format", f"it was {requests.last.format}")
+        compactions, branch = len(state.fold.compactions), self.branches.current
+        prefix = requests.compare(entries, format, branch, compactions)
         budget = state.usage.budget if filter.max_tokens is None else Budget(filter.max_tokens)
         facts = facts_records(view, state.facts_block.current)
-        requests.note(
-            RequestRecord(
-                head=view.head, at=self.clock(), branch=self.branches.current, model=requests.model, format=format,
-                counter=requests.counter, budget=budget.window, reserve=reserve_of(budget), limit=view.limit,
-                tokens=view.tokens, tiers=tokens_by_tier(view), digest=hash_request(request),
-                compactions=len(state.fold.compactions), prefix=prefix.tokens, broke=prefix.broke,
-                broke_why=prefix.why, filter=filter, page_ins=page_in_records(view, state.page_in.in_last_view),
-                bytes=state.usage.byte_limit, facts=facts, owners=self.facts.owner_names if facts else {}, plan=self._unrecorded_plan(budget, filter),
-            ),
-            entries,
+        record = RequestRecord(
+            head=view.head, at=self.clock(), branch=branch, model=requests.model, format=format,
+            counter=requests.counter, budget=budget.window, reserve=reserve_of(budget), limit=view.limit,
+            tokens=view.tokens, tiers=tokens_by_tier(view), digest=hash_request(request),
+            compactions=compactions, prefix=prefix.tokens, broke=prefix.broke,
+            broke_why=prefix.why, rewritten=prefix.rewritten, recorded=state.fold.recorded_tokens, used=self._used_page_ins(), filter=filter, page_ins=page_in_records(view, state.page_in.in_last_view),
+            bytes=state.usage.byte_limit, facts=facts, owners=self.facts.owner_names if facts else {}, plan=self._unrecorded_plan(budget, filter),
         )  # fmt: skip
+        if prefix.cause and not requests.is_again(record):
+            self._tell_break(PrefixBreak(prefix.cause, prefix.broke, prefix.why, prefix.tokens, prefix.rewritten, view.tokens))  # fmt: skip
+        requests.note(record, entries)
+
+    def _tell_break(self, event: PrefixBreak) -> None:
+        if self.telemetry is not None:
+            self.telemetry.tell_break(event)
+        if self.state.callbacks is not None:
+            self.state.events.append(event)
+
+    def _used_page_ins(self) -> tuple[int, ...]:
+        """The page-ins that the newest action used, where it came after the last request."""
+        action, heads = self.state.page_in.used
+        last = self.requests.last
+        return heads if last is not None and action >= last.head else ()
 
     def _unrecorded_plan(self, budget: Budget, filter: RequestFilter) -> UnrecordedPlan | None:
         is_narrow = filter == NO_FILTER and self.state.usage.is_narrow
@@ -409,6 +421,7 @@ class MemoryRuntime:
             self.requests.change_last(record)
             self.write_requests()
         else:
+            self.requests.account = None  # it has the record as it was
             self.requests.table.replace(record.number, encode_record(record))
 
     @property
@@ -440,7 +453,18 @@ class MemoryRuntime:
             problems=problems,
             writers=self._writer_reports(view),
             facts_left_out=self.facts.left_out,
+            cost=self.known_cost(),
         )
+
+    def cost(self) -> RunCost:
+        """The cost of the run's requests. Raises LogError."""
+        self.check_open()
+        self._learn_usage()
+        return self.requests.cost(self.state.page_in.prices)
+
+    def known_cost(self) -> RunCost | None:
+        """The cost of the run's requests, None where the earlier ones were not read yet."""
+        return None if self.requests.account is None else self.requests.account.cost_with(self.requests.last)
 
     def _writer_reports(self, view: View) -> tuple[WriterReport, ...]:
         summarizer, fold = self.state.summaries.summarizer, self.state.fold

@@ -17,7 +17,7 @@ from pagein.context.view.fold import Fold
 from pagein.context.view.view import View, ViewEntry
 from pagein.context.worth import extract_worth
 from pagein.errors import OverBudget, PageinError
-from pagein.events.callbacks import CallbackRegistry, NearLimit
+from pagein.events.callbacks import CallbackRegistry, NearLimit, PrefixBreak
 from pagein.events.entries import Compaction, Erased, Observed
 from pagein.events.protocol import body_fingerprints, erased_fingerprint
 from pagein.events.steps import ActionStep, MemoryStep, Observation, Usage, as_text
@@ -290,6 +290,8 @@ class PageInState:
     occasion: PageInOccasion | None = None
     """The last occasion on which something was looked for."""
     visible: VisibleContentCache = field(default_factory=VisibleContentCache)
+    used: tuple[int, tuple[int, ...]] = (-1, ())
+    """The position of the newest action, and of the page-ins that alone showed something which it names."""
     extract_worth: float = field(init=False)
     """Expected needs met per token from which an extract shows a line or a name, at the prices."""
 
@@ -324,6 +326,7 @@ class PageInState:
     def clear(self) -> None:
         """Drop everything found in the run."""
         self.shown, self.in_last_view, self.occasion, self.visible = (), (), None, VisibleContentCache()
+        self.used = (-1, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,7 +432,7 @@ class RunState:
     summaries: SummaryState = field(default_factory=SummaryState)
     snapshot: SnapshotState = field(default_factory=SnapshotState)
     problems: Problems = field(default_factory=Problems)
-    events: list[Compaction | NearLimit] = field(default_factory=list)
+    events: list[Compaction | NearLimit | PrefixBreak] = field(default_factory=list)
     """What happened in this turn that callbacks are called for at its end."""
     has_warned: bool = False
     """True once the log has been told that a view came near its limit."""

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from pagein._common.flows import drive
+from pagein.context.costs import RunCost
 from pagein.context.view.view import Report, View
 from pagein.events.entries import Compaction, FactScope, Importance
 from pagein.events.replay import replay
@@ -151,7 +152,16 @@ class AgentMemory:
 
     def report(self) -> Report:
         """Report every token of the view as it stands, the page-in included, and what is out of view. Compacts nothing."""
+        with self._runtime.state.problems.guard("the report has no cost of the requests"):
+            self._runtime.cost()
         return self._runtime.report()
+
+    def cost(self) -> RunCost:
+        """The cost of the run's requests at the ``prices``, what each compaction and page-in cost and saved, and the provider's usage.
+
+        Raises LogError.
+        """
+        return self._runtime.cost()
 
     def observe_usage(self, usage: Any) -> None:
         """Learn from the provider's count of the last request, so that later counts come nearer to it."""

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from pagein._common.flows import adrive
+from pagein.context.costs import RunCost
 from pagein.context.view.view import Report, View
 from pagein.events.entries import Compaction, FactScope, Importance
 from pagein.events.replay import replay
@@ -163,6 +164,10 @@ class AsyncAgentMemory:
     def report(self) -> Report:
         """See AgentMemory.report."""
         return self._runtime.report()
+
+    async def cost(self) -> RunCost:
+        """See AgentMemory.cost."""
+        return await asyncio.to_thread(self._runtime.cost)
 
     def observe_usage(self, usage: Any) -> None:
         """See AgentMemory.observe_usage."""

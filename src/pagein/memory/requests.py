@@ -9,18 +9,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from pagein.context.costs import RunCost
 from pagein.context.page_in_sources import BlockSource
 from pagein.context.view.layout import ContextBlock
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import PageinError
+from pagein.events.callbacks import BreakCause
+from pagein.events.entries import EDIT, REMOVAL
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.steps import Usage
 from pagein.formats.sdk_objects import cache_written
 from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow, RequestTable
+from pagein.memory.costs import CostAccount
 from pagein.memory.options import check_usage
 from pagein.tokens import Budget
+from pagein.tokens.prices import Prices
 
 if TYPE_CHECKING:
     from pagein.context.page_in import PageIn
@@ -123,7 +128,10 @@ class RequestRecord:
     the time in seconds since the epoch. ``budget`` is the window and ``reserve`` what it leaves for output and tools;
     ``limit`` is what the messages may cost, ``tokens`` what they do, ``tiers`` for what. ``digest`` is the hash of the
     rendered request. ``prefix`` counts the tokens that it begins with as the request before did; ``broke`` is the handle or
-    the tier of what differs there, ``broke_why`` the reason; "" where it only goes on. ``usage`` is None until it is known.
+    the tier of what differs there, ``broke_why`` the reason; "" where it only goes on. ``rewritten`` are the tokens
+    behind the break that the request before had, too. ``recorded`` are the tokens of the run
+    with everything in it, 0 where they are not known, and ``used`` the heads of the page-ins that alone showed something which
+    the newest action names. ``usage`` is None until it is known.
     ``seconds`` has durations by name, such as ``first`` and ``whole``; ``outcome`` what became of it, "" while unknown.
     """
 
@@ -144,6 +152,9 @@ class RequestRecord:
     prefix: int = 0
     broke: str = ""
     broke_why: str = ""
+    rewritten: int = 0
+    recorded: int = 0
+    used: tuple[int, ...] = ()
     filter: RequestFilter = NO_FILTER
     page_ins: tuple[PageInRecord, ...] = ()
     facts: tuple[FactsRecord, ...] = ()
@@ -217,6 +228,8 @@ def decode_record(row: RequestRow, *, is_brief: bool = False) -> RequestRecord |
             )
         if "plan" in values:
             values["plan"] = UnrecordedPlan(**values["plan"] | {"budget": Budget(**values["plan"]["budget"])})
+        if "used" in values:
+            values["used"] = tuple(values["used"])
         if "usage" in values:
             values["usage"] = RequestUsage(**values["usage"])
         return RequestRecord(**values | {"number": row.number, "head": row.head, "at": row.at})
@@ -264,15 +277,35 @@ class RequestsState:
     """True where the last record is to be written, or written again."""
     changed: list[RequestRecord] = field(default_factory=list)
     """Earlier records that are to be written again."""
+    account: CostAccount | None = None
+    """The account of all requests before the last; None until it is asked for."""
+
+    def compare(self, entries: Sequence[ViewEntry], format: str, branch: str, compactions: int) -> SharedPrefix:
+        """Compare a request's entries with those of the last one; ``compactions`` are in effect now."""
+        last = self.last
+        if last is None:
+            return SharedPrefix()
+        if last.format != format:
+            return SharedPrefix(0, "format", "format", f"it was {last.format}")
+        prefix = compare_prefix(self.last_entries, entries, last, compactions)
+        if prefix.cause and last.branch != branch:
+            return replace(prefix, cause="branch", why=f"the last request was of {last.branch}")
+        return prefix
+
+    def is_again(self, record: RequestRecord) -> bool:
+        """True if the last request was rendered again before its outcome is known."""
+        last = self.last
+        return last is not None and not last.outcome and last.usage is None and _is_same(last, record)
 
     def note(self, record: RequestRecord, entries: tuple[ViewEntry, ...]) -> None:
         """Note a request that was rendered; the same one again is no other request until its outcome is known."""
-        last = self.last
-        is_again = last is not None and not last.outcome and last.usage is None and _is_same(last, record)
-        if not is_again:
+        if not self.is_again(record):
+            last = self.last
             if last is not None and self.is_changed:
                 self.changed.append(last)
                 del self.changed[:-MAX_UNWRITTEN]
+            if last is not None and self.account is not None:
+                self.account.add(last)
             self.last, self.is_changed = record, True
         self.last_entries = entries
 
@@ -303,6 +336,16 @@ class RequestsState:
             return record
         return replace(record, number=self.table.add(record.head, record.at, encode_record(record)))
 
+    def cost(self, prices: Prices) -> RunCost:
+        """The cost of all requests at these prices. Raises LogError."""
+        if self.account is None:
+            account = CostAccount(prices)
+            for record in self.read_records(0, None):
+                if self.last is None or record.number != self.last.number:
+                    account.add(record)
+            self.account = account
+        return self.account.cost_with(self.last)
+
     def read_records(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
         """The records behind a number, oldest first; damaged ones are left out. Raises LogError."""
         records = (decode_record(row) for row in self.table.rows(after, limit))
@@ -317,40 +360,60 @@ def _is_same(last: RequestRecord, record: RequestRecord) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SharedPrefix:
-    """The tokens that two requests begin with alike, and what differs behind them."""
+    """The tokens that two requests begin with alike, what differs behind them, and the tokens of the run written again there.
+
+    ``cause`` is "" where the later request only goes on.
+    """
 
     tokens: int = 0
+    cause: BreakCause | Literal[""] = ""
     broke: str = ""
     why: str = ""
+    rewritten: int = 0
 
 
-def compare_prefix(before: Sequence[ViewEntry], now: Sequence[ViewEntry], last: RequestRecord | None) -> SharedPrefix:
-    """Compare a request's entries with those of the one before."""
-    if last is None:
-        return SharedPrefix()
-    tokens = 0
+def compare_prefix(
+    before: Sequence[ViewEntry], now: Sequence[ViewEntry], last: RequestRecord, compactions: int
+) -> SharedPrefix:
+    """Compare a request's entries with those of the one before; ``compactions`` are in effect now."""
+    alike = 0
     for old, new in zip(before, now, strict=False):
         if old is not new and old.messages != new.messages:
-            return SharedPrefix(tokens, *_difference(old, new))
-        tokens += new.tokens
-    if len(before) <= len(now):
+            break
+        alike += 1
+    tokens = sum(entry.tokens for entry in now[:alike])
+    if alike == len(before):
         return SharedPrefix(tokens)
-    return SharedPrefix(tokens, *_difference(before[len(now)], None))
+    cause, handle, why = _difference(before[alike], now[alike] if alike < len(now) else None)
+    if compactions > last.compactions and cause in ("compaction", "page-in", "ledger", "facts"):
+        cause, why = "compaction", why if cause == "compaction" else f"{why}, with a compaction"
+    elif compactions < last.compactions:
+        cause, why = "undo", "a compaction was undone"
+    # What is new behind the break would have been written without it.
+    rewritten = sum(entry.tokens for entry in now[alike:] if entry.first < last.head)
+    return SharedPrefix(tokens, cause, handle, why, rewritten)
 
 
-def _difference(old: ViewEntry, new: ViewEntry | None) -> tuple[str, str]:
-    """Name what stands first where two requests part, and say why."""
+def _difference(old: ViewEntry, new: ViewEntry | None) -> tuple[BreakCause, str, str]:
+    """Name the cause and what stands first where two requests part, and say why."""
     if isinstance(old.item, ContextBlock):
-        return old.tier, "a page-in left" if old.tier == "recalled" else f"{old.tier} changed"
+        if old.tier == "recalled":
+            return "page-in", old.tier, "a page-in left"
+        return _block_cause(old), old.tier, f"{old.tier} changed"
     if new is None:
-        return old.handle, "the request is shorter"
+        return "other", old.handle, "the request is shorter"
     if old.tier == "system":
-        return old.handle, "the system prompt changed"
+        return "system prompt", old.handle, "the system prompt changed"
     if isinstance(new.item, ContextBlock):
-        return old.handle, f"{new.tier} came before it"
+        return _block_cause(new), old.handle, f"{new.tier} came before it"
     if (new.first, new.last) != (old.first, old.last) or new.stubs != old.stubs:
-        return old.handle, new.why
-    return old.handle, "its content changed"
+        is_by_hand = new.why.startswith((f"{EDIT}:", f"{REMOVAL}:"))
+        return "edit" if is_by_hand else "compaction", old.handle, new.why
+    return "other", old.handle, "its content changed"
+
+
+def _block_cause(entry: ViewEntry) -> BreakCause:
+    return "facts" if entry.tier == "facts" else "ledger" if entry.tier == "ledger" else "page-in"
 
 
 def tokens_by_tier(view: View) -> dict[str, int]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pagein._common.version import __version__
 from pagein.context.view.view import View
 from pagein.errors import ConfigurationError
+from pagein.events.callbacks import PrefixBreak
 from pagein.events.entries import Compaction
 from pagein.events.handles import range_handle
 from pagein.events.steps import as_text
@@ -38,7 +39,7 @@ NAMES: Mapping[str, str] = {
     "cache_written": "gen_ai.usage.cache_creation.input_tokens", "first": "gen_ai.response.time_to_first_chunk",
     "turn": "pagein.turn", "branch": "pagein.branch", "tokens": "pagein.tokens", "limit": "pagein.limit",
     "before": "pagein.tokens_before", "policy": "pagein.policy", "reason": "pagein.reason", "steps": "pagein.steps",
-    "content": "pagein.content", "ranges": "pagein.ranges", "entries": "pagein.entries", "outcome": "pagein.outcome",
+    "cause": "pagein.cause", "kept": "pagein.kept", "rewritten": "pagein.rewritten", "content": "pagein.content", "ranges": "pagein.ranges", "entries": "pagein.entries", "outcome": "pagein.outcome",
 }  # fmt: skip
 """Every attribute, by what it is called here."""
 
@@ -62,7 +63,9 @@ class Telemetry:
         meter = metrics.get_meter("pagein", __version__, schema_url=SCHEMA_URL)
         self._turns = meter.create_histogram("pagein.turn.duration", "s", "Time of a turn of a memory.")
         self._tokens = meter.create_histogram("pagein.view.tokens", "{token}", "Tokens of a view.")
-        self._events = meter.create_counter("pagein.events", "{event}", "Compactions, page-ins, summaries, searches.")
+        self._events = meter.create_counter(
+            "pagein.events", "{event}", "Compactions, page-ins, prefix breaks, summaries, searches."
+        )
         self._summary_began: int | None = None
 
     def trace_turn(self, name: str, turn: Flow[T]) -> Flow[T]:
@@ -134,6 +137,11 @@ class Telemetry:
                 text = as_text(page_in.entry.messages[0].content or "") if self._has_content else None
                 values = {"tokens": page_in.entry.tokens, "entries": len(page_in.sources), "content": text}
                 self._emit("pagein.page_in", values, time.time_ns(), context, None)
+
+    def tell_break(self, event: PrefixBreak) -> None:
+        """Tell that a request's prefix broke, in the span that is current in the application."""
+        values = {"cause": event.cause, "kept": event.kept, "rewritten": event.rewritten, "tokens": event.tokens}
+        self._emit("pagein.prefix_break", values, time.time_ns(), None, None)
 
     def _emit(self, name: str, values: Mapping[str, Any], start: int, context: Any, result: Any) -> None:
         span = self._tracer.start_span(name, context, attributes=self._run_values() | named(values), start_time=start)

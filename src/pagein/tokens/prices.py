@@ -33,13 +33,21 @@ class Prices:
     def __post_init__(self) -> None:
         check_fields(self, BudgetError)
 
+    def cached_tokens(self, prefix: int, seconds: float = 0.0) -> int:
+        """Return the tokens of a prefix that the cache has, so many seconds after its last use: all of them, or none.
+
+        >>> Prices().cached_tokens(6_000), Prices().cached_tokens(6_000, seconds=600)
+        (6000, 0)
+        """
+        return prefix if prefix >= self.minimum and seconds < self.lifetime else 0
+
     def price(self, tokens: int, cached: int, output: int = 0) -> float:
         """Return the price of a request: its tokens, how many of them the request before began with, and its answer's.
 
         >>> Prices().price(8_000, 6_000)
         2600.0
         """
-        cached = cached if cached >= self.minimum else 0
+        cached = self.cached_tokens(cached)
         return cached * self.cached + (tokens - cached) * self.written + output * self.output
 
 

@@ -161,6 +161,7 @@ class Fold:
         """Texts that the ledger has not learned from yet: a run of which nothing leaves pays nothing."""
         self._costs: dict[int, int] = {}
         """By position, tokens of the step as recorded, before any compaction."""
+        self._recorded_tokens = 0
         self._user_costs: list[int] = []
         """Tokens of each user message, as recorded."""
         self._new_observations: dict[int, dict[int, Observation]] = {}
@@ -199,7 +200,7 @@ class Fold:
     @property
     def recorded_tokens(self) -> int:
         """Tokens of all entries, as recorded."""
-        return sum(self._costs.values())
+        return self._recorded_tokens
 
     def cost_of(self, first: int, last: int) -> int:
         """Tokens of the entries at positions ``[first, last)``, as recorded."""
@@ -335,6 +336,7 @@ class Fold:
             fold.answers.setdefault(action, []).append(at)
         positions, costs = state["costs"]
         fold._costs = dict(zip(delta_decode(positions), costs, strict=True))
+        fold._recorded_tokens = sum(costs)
         fold._used, fold._user_costs = set(state["used"]), list(state["spoken"])
         systems, front, run = ([fold._restore_entry(values, recorded) for values in part] for part in state["shown"])
         fold._systems, fold._body = systems, ViewBody(front, run)
@@ -408,8 +410,12 @@ class Fold:
 
     def _make_entry(self, position: int, item: Item, tier: EntryTier, why: str, ids: tuple[str, ...] = ()) -> ViewEntry:
         entry = make_entry(item, position, position + 1, self.counter, tier=tier, why=why, ids=ids)
-        self._costs[position] = entry.tokens
+        self._set_cost(position, entry.tokens)
         return entry
+
+    def _set_cost(self, position: int, tokens: int) -> None:
+        self._recorded_tokens += tokens - self._costs.get(position, 0)
+        self._costs[position] = tokens
 
     def _append(self, position: int, item: Item, tier: EntryTier, why: str, ids: tuple[str, ...] = ()) -> None:
         self._body.run.append(self._make_entry(position, item, tier, why, ids))
@@ -452,7 +458,7 @@ class Fold:
                 tier=old.tier, why=old.why, ids=old.ids, stubs=old.stubs,
             )  # fmt: skip
             if not old.stubs:
-                self._costs[action] = run[where].tokens
+                self._set_cost(action, run[where].tokens)
         self._new_observations.clear()
 
     def _compact(self, position: int, body: Compaction) -> None:

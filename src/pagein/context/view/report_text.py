@@ -39,6 +39,8 @@ def _lines(report: Report) -> Iterator[str]:
     for tier, tokens in tiers.items():
         yield f"  {_LETTERS.get(tier, '?')} {tier:<{width}} {tokens:>9,}  {_share(tokens, report.tokens):>6}"
     yield f"{len(report.out)} out of view" if report.out else "nothing is out of view"
+    if report.cost is not None and report.cost.requests:
+        yield str(report.cost)
     for problem in report.problems:
         yield f"problem: {problem}"
 
@@ -69,10 +71,11 @@ def report_html(report: Report) -> str:
         for tier, tokens in tiers.items()
     )
     out = f"{len(report.out)} out of view" if report.out else "nothing is out of view"
+    cost = "" if report.cost is None or not report.cost.requests else f"<pre>{escape(str(report.cost))}</pre>"
     problems = "".join(f"<p>problem: {escape(problem)}</p>" for problem in report.problems)
     return (
         f"<div><b>{report.tokens:,}</b> of {report.limit:,} tokens, {out}"
         f'<div style="height:16px;max-width:640px;background:#8883;font-size:0;white-space:nowrap">{parts}</div>'
         f"<table><thead><tr><th>tier</th><th>tokens</th><th>share</th></tr></thead><tbody>{rows}</tbody></table>"
-        f"{problems}</div>"
+        f"{cost}{problems}</div>"
     )

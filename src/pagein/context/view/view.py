@@ -17,6 +17,7 @@ from pagein.tokens import TokenCounter
 from pagein.tokens.counter import request_tokens
 
 if TYPE_CHECKING:
+    from pagein.context.costs import RunCost
     from pagein.models.writer_account import WriterReport
 
 EntryTier = Literal["system", "pin", "user", "whole", "note", "recalled", "facts", "ledger"] | Tier
@@ -67,7 +68,8 @@ class Report:
     """An account of every token of the request, and of everything out of view. ``lines`` add up to ``tokens``.
 
     ``problems`` are failures in the background since the memory was opened, each once. ``writers`` are the accounts of
-    the models that wrote summaries and facts. ``facts_left_out`` are facts that mattered and did not fit.
+    the models that wrote summaries and facts. ``facts_left_out`` are facts that mattered and did not fit. ``cost`` is
+    the cost of the run's requests so far; None in async code until ``cost`` was awaited once.
     """
 
     tokens: int
@@ -77,6 +79,7 @@ class Report:
     problems: tuple[str, ...] = ()
     writers: tuple[WriterReport, ...] = field(default=(), compare=False)
     facts_left_out: tuple[OutOfView, ...] = field(default=(), compare=False)
+    cost: RunCost | None = field(default=None, compare=False)
 
     def by_tier(self) -> dict[str, int]:
         """Return the tokens of each tier, largest first."""

@@ -19,6 +19,7 @@ from pagein.context.page_in import (
     build_question,
     choose_turns,
     find_fault,
+    find_used,
     is_user_turn,
     source_of_hit,
     talk_room,
@@ -47,6 +48,7 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
         return view
     compaction = run.last_compaction
     state.end_with(compaction)
+    state.used = find_used(view, [page_in.entry for page_in in state.shown], state.visible)
     if _with_page_ins(state, view).tokens > view.limit:
         state.shown = ()
     shown = _with_page_ins(state, view)

@@ -1,0 +1,72 @@
+"""``pagein cost``: what the requests of a run cost, and what each compaction and page-in cost and saved."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pagein.cli import _output, _stores
+from pagein.cli._options import AsJson, SessionName
+from pagein.cli._settings import ConfigFile, option_or_setting, resolve_session
+from pagein.cli._stores import ReadonlyStoreAddress
+from pagein.context.costs import RunCost
+from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.config import load
+from pagein.tokens.prices import PRICES
+
+
+def cost(
+    db: ReadonlyStoreAddress,
+    /,
+    *,
+    session: SessionName = None,
+    tenant: Annotated[str | None, Parameter(help="Tenant of the session, in a shared store.")] = None,
+    prices: Annotated[
+        str | None, Parameter(help=f"Prices of the provider: {', '.join(PRICES)}. Default: the configuration's.")
+    ] = None,
+    config: ConfigFile = None,
+    json: AsJson = False,
+) -> int:
+    """Show what the requests of a run cost, and what was saved.
+
+    Prices are tokens at the price of input: a cached token costs a tenth, one of
+    the answer five and more. "With everything" is the price of the same requests
+    had nothing left the view. A compaction saves the price of what left, and costs
+    what had to be written to the cache again. A page-in costs its tokens, and saves
+    a request where the agent used something that it alone showed.
+
+    The usage that the provider reported stands beside it, with a warning where its
+    cache read clearly less than stood unchanged.
+
+    For example:
+
+      pagein cost run.db
+      pagein cost run.db --prices anthropic
+      pagein cost run.db --session web-app --json
+    """
+    session, tenant = resolve_session(config, session, tenant)
+    name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
+    chosen = option_or_setting(load(config), "prices", prices)
+    with AgentMemory.open(db, session=name, tenant=tenant, readonly=True, prices=chosen) as memory:
+        result = memory.cost()
+    if json:
+        shares = {"cached_share": result.cached_share, "written": result.written, "net": result.net}
+        _output.print_json(asdict(result) | shares)
+    else:
+        _print_cost(result)
+    return 0
+
+
+def _print_cost(result: RunCost) -> None:
+    if not result.requests:
+        _output.print_text("No request of this run is known.")
+        return
+    _output.print_text(str(result))
+    columns = ("request", "tokens", "again", "cost", "saved", "net")
+    table = _output.new_table("compactions and page-ins; again: written to the cache again", "what", *columns)
+    for line in result.lines:
+        counts = (line.request, line.tokens, line.rewritten, round(line.cost), round(line.saved), round(line.net))
+        _output.add_row(table, f"{line.kind} {line.handle}", *map(_output.format_count, counts))
+    _output.console().print(table if result.lines else "Nothing left the view yet.")
