@@ -3,6 +3,8 @@
 import asyncio
 import gzip
 import json
+import sqlite3
+from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from pagein.errors import OverBudget, UnknownRequest
 from pagein.evaluation.runs import demo_run
 from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, Usage
 from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow
+from pagein.memory._state import FoldedLog
 from pagein.memory.requests import encode_record
 
 TALK = Path(pagein.__file__).parent / "evaluation" / "recorded" / "talk.json.gz"
@@ -84,6 +87,61 @@ def test_another_process_renders_what_this_one_sent(tmp_path):
             sent |= send_all(memory, rows[start : start + 25], run.format)
     with AgentMemory.open(path, budget=3_000, readonly=True) as memory:
         assert len(sent) > 30
+        assert_same(memory, sent)
+
+
+@pytest.fixture
+def frequent_snapshots(monkeypatch):
+    """Snapshots every 8 entries, of which those behind 16 stay."""
+    monkeypatch.setattr("pagein.memory._state.SNAPSHOT_MIN_NEW_ENTRIES", 8)
+    for module in ("_state", "operations.requests"):
+        monkeypatch.setattr(f"pagein.memory.{module}.PAST_SNAPSHOT_ENTRIES", 16)
+    monkeypatch.setattr("pagein.memory.operations.requests.KEPT_STATE_ENTRIES", 8)
+
+
+@contextmanager
+def counted_folds(monkeypatch):
+    folded = []
+    apply = FoldedLog.apply
+
+    def counting(log, entries):
+        entries = list(entries)
+        folded.extend(entries)
+        apply(log, entries)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FoldedLog, "apply", counting)
+        yield folded
+
+
+def test_a_late_request_is_rendered_from_the_last_past_snapshot_before_it(tmp_path, monkeypatch, frequent_snapshots):
+    run = demo_run()
+    with AgentMemory.open(tmp_path / "run.db", budget=6_000) as memory:
+        sent = send_all(memory, run.wire[:60], run.format)
+        memory.undo()
+        sent[len(sent) + 1] = memory.to_messages()
+        memory.record(TaskStep("Once more."))
+        sent[len(sent) + 1] = memory.to_messages()
+    with AgentMemory.open(tmp_path / "run.db", budget=6_000, readonly=True) as memory:
+        before_undo = max(sent) - 2
+        with counted_folds(monkeypatch) as folded:
+            assert_same(memory, {before_undo: sent[before_undo]})
+        assert len(folded) < 32 < memory.requests()[before_undo - 1].head
+        assert_same(memory, sent)
+
+
+def test_a_store_without_past_snapshots_folds_its_log_once_for_many_requests(tmp_path, monkeypatch, frequent_snapshots):
+    run = demo_run()
+    with AgentMemory.open(tmp_path / "run.db", budget=6_000) as memory:
+        sent = send_all(memory, run.wire[:60], run.format)
+    with closing(sqlite3.connect(tmp_path / "run.db")) as database, database:
+        assert database.execute("DELETE FROM snapshots WHERE session LIKE 'pagein:past:%'").rowcount > 2
+    with AgentMemory.open(tmp_path / "run.db", budget=6_000, readonly=True) as memory:
+        last = max(sent)
+        assert_same(memory, {last: sent[last]})
+        with counted_folds(monkeypatch) as folded:
+            assert_same(memory, {last: sent[last]})
+        assert len(folded) < 48
         assert_same(memory, sent)
 
 

@@ -104,11 +104,11 @@ class BareLog:
         """Raise ConfigurationError."""
         self.rows()
 
-    def snapshot_slot(self) -> SnapshotSlot:
+    def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
         """A slot in which nothing may be kept."""
         return SnapshotSlot(None, is_open=False)
 
-    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
         """Keep nothing."""
 
     def drop_snapshots(self) -> None:

@@ -117,11 +117,12 @@ class InMemoryLog:
             self._blobs.update(blobs)
             self._rows += rechain_rows(rows, origin(self.tenant, self.session))
 
-    def snapshot_slot(self) -> SnapshotSlot:
+    def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
         """A slot in which nothing may be kept: entries in memory are read at once."""
+        del before
         return SnapshotSlot(None, is_open=False)
 
-    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
         """Keep nothing."""
 
     def drop_snapshots(self) -> None:

@@ -121,12 +121,15 @@ class StoredLog(Log, Protocol):
         """
         ...
 
-    def snapshot_slot(self) -> SnapshotSlot:
-        """The snapshot of this session, if one is there and whole."""
+    def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
+        """The snapshot of this session, if one is there and whole; the last past one of at most ``before`` entries, with it."""
         ...
 
-    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
-        """Replace the snapshot; nothing is kept where snapshots were dropped since ``dropped``."""
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
+        """Replace the snapshot; nothing is kept where snapshots were dropped since ``dropped``.
+
+        A past one stays beside it, until the snapshots are dropped.
+        """
         ...
 
     def drop_snapshots(self) -> None:

@@ -177,20 +177,21 @@ class BranchLog:
             raise Conflict(0, self.head())
         self._own.import_rows(rows, blobs)
 
-    def snapshot_slot(self) -> SnapshotSlot:
+    def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
         """The branch's own snapshot, else one of a run it was forked from that ends before the fork."""
-        own = self._own.snapshot_slot()
+        own = self._own.snapshot_slot(before)
         if own.snapshot is not None:
             return own
         for piece in reversed(self._pieces):
-            snapshot = piece.log.snapshot_slot().snapshot
+            limit = None if before is None else min(before, piece.last)
+            snapshot = piece.log.snapshot_slot(limit).snapshot
             if snapshot is not None and snapshot.position <= piece.last:
                 return replace(own, snapshot=snapshot)
         return own
 
-    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
         """See ``StoredLog``."""
-        self._own.keep_snapshot(snapshot, dropped)
+        self._own.keep_snapshot(snapshot, dropped, is_past=is_past)
 
     def drop_snapshots(self) -> None:
         """See ``StoredLog``."""

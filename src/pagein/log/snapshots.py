@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _NAME = "snapshot"
 
+PAST_PREFIX = "pagein:past:"
+"""What the key of a past snapshot begins with, instead of its session; its position, a colon and its session follow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -41,6 +44,10 @@ class Snapshot:
     def row(self) -> tuple[int, str, str, bytes, str]:
         """The columns of a stored snapshot, its check last."""
         return self.position, self.digest, self.key, self.body, self.check
+
+    def past_key(self, session_key: str) -> str:
+        """The key under which it stays beside the later ones of its session."""
+        return f"{PAST_PREFIX}{self.position}:{session_key}"
 
     @classmethod
     def of(cls, row: Sequence[Any] | None) -> Self | None:

@@ -48,9 +48,13 @@ class Head(Effect[int]):
 
 @dataclass(frozen=True)
 class ReadSnapshot(Effect["SnapshotSlot | None"]):
-    """Read the snapshot slot of the run's log, or of another log; None where it cannot be read."""
+    """Read the snapshot slot of the run's log, or of another log; None where it cannot be read.
+
+    With ``before``, that of the last past snapshot of at most so many entries.
+    """
 
     log: Log | None = None
+    before: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class WriteSnapshot(Effect[None]):
 
     snapshot: Snapshot
     dropped: int
+    is_past: bool = False
 
 
 @dataclass(frozen=True)

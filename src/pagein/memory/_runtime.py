@@ -172,10 +172,10 @@ class MemoryRuntime:
                 return self._append(bodies, after)
             case Read(start=start, stop=stop, log=log):
                 return self._read_entries(start, stop) if log is None else tuple(log.read(start, stop))
-            case ReadSnapshot(log=log):
-                return self._snapshot_slot(self.log if log is None else stored_log(log))
-            case WriteSnapshot(snapshot=snapshot, dropped=dropped):
-                return self.log.keep_snapshot(snapshot, dropped)
+            case ReadSnapshot(log=log, before=before):
+                return self._snapshot_slot(self.log if log is None else stored_log(log), before)
+            case WriteSnapshot(snapshot=snapshot, dropped=dropped, is_past=is_past):
+                return self.log.keep_snapshot(snapshot, dropped, is_past=is_past)
             case RestartEmpty():
                 return self._restart_empty()
             case BeginJob(job=job):
@@ -232,9 +232,9 @@ class MemoryRuntime:
             self._last_entry = entries[-1]
         return entries
 
-    def _snapshot_slot(self, log: StoredLog) -> SnapshotSlot | None:
+    def _snapshot_slot(self, log: StoredLog, before: int | None) -> SnapshotSlot | None:
         try:
-            return log.snapshot_slot()
+            return log.snapshot_slot(before)
         except LogUnreadable:
             return None  # damage is reported where it stands in the way
 

@@ -123,12 +123,17 @@ class UnreliableLog:
     def verify(self) -> Verification:
         return self.log.verify()
 
-    def snapshot_slot(self) -> SnapshotSlot:
-        return SnapshotSlot(self.disk.snapshots.get(self.session))
+    def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
+        if before is None:
+            return SnapshotSlot(self.disk.snapshots.get(self.session))
+        past = (snapshot for key, snapshot in self.disk.snapshots.items() if key == snapshot.past_key(self.session))
+        return SnapshotSlot(
+            max((each for each in past if each.position <= before), key=lambda each: each.position, default=None)
+        )
 
-    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
         assert not dropped
-        self.disk.snapshots[self.session] = snapshot
+        self.disk.snapshots[snapshot.past_key(self.session) if is_past else self.session] = snapshot
 
     def drop_snapshots(self) -> None:
         self.disk.snapshots.clear()

@@ -62,6 +62,21 @@ class SnapshotTests:
             log.keep_snapshot(later, 0)
             assert log.snapshot_slot().snapshot == later
 
+    def test_past_ones_stay_beside_the_next_until_all_are_dropped(self, open_log: OpenLog) -> None:
+        with open_stored(open_log) as log, open_stored(open_log, "2") as other:
+            last, _ = _keep_sample(log), _keep_sample(other)
+            past = [Snapshot(position, f"s2:{position:02}", "key", b"%d" % position) for position in (1, 2)]
+            for snapshot in past:
+                log.keep_snapshot(snapshot, 0, is_past=True)
+            assert log.snapshot_slot().snapshot == last
+            expected = (None, past[0], past[1], past[1])
+            assert tuple(log.snapshot_slot(before).snapshot for before in (0, 1, 2, 9)) == expected
+            assert other.snapshot_slot(9).snapshot is None
+            log.drop_snapshots()
+            assert log.snapshot_slot(9).snapshot is None
+            log.keep_snapshot(past[0], 0, is_past=True)
+            assert log.snapshot_slot(9).snapshot is None
+
     def test_a_damaged_one_is_none(self, open_log: OpenLog) -> None:
         require(self, "raw")
         with open_stored(open_log) as log:

@@ -205,26 +205,27 @@ class PostgresLog(RowLogBase):
         names = self._call(lambda using, _: self._fetch(using, self._statements.sessions, {}))
         return tuple(sorted(name for (name,) in names))
 
-    def snapshot_slot(self) -> SnapshotSlot:
-        """The snapshot of this session, if one is there and whole."""
+    def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
+        """See ``StoredLog``."""
         if not self._keeps_snapshots:
             return SnapshotSlot(None, is_open=False)
-        slot = self._call(lambda using, _: PostgresSnapshots(using, self.schema).read_slot(self._owner))
+        slot = self._call(lambda using, _: PostgresSnapshots(using, self.schema).read_slot(self._owner, before))
         return replace(decrypt_slot(slot, self._encryption), is_open=not self.readonly)
 
-    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
         """See ``StoredLog``. Raises LogErased for a session that was erased."""
         self._refuse_readonly()
         self._call(
-            lambda using, _: self._keep(using, encrypt_snapshot(snapshot, self._encryption), dropped), writing=True
+            lambda using, _: self._keep(using, encrypt_snapshot(snapshot, self._encryption), dropped, is_past=is_past),
+            writing=True,
         )
 
-    def _keep(self, using: Connection, snapshot: Snapshot, dropped: int) -> None:
+    def _keep(self, using: Connection, snapshot: Snapshot, dropped: int, *, is_past: bool) -> None:
         with using.transaction():
             snapshots = PostgresSnapshots(using, self.schema)
             snapshots.lock()
             if may_keep_snapshot(self._tip, self._read_tip(using)):
-                snapshots.keep_snapshot(self._owner, snapshot, dropped)
+                snapshots.keep_snapshot(self._owner, snapshot, dropped, is_past=is_past)
 
     def drop_snapshots(self) -> None:
         """See ``StoredLog``; durable before it returns."""

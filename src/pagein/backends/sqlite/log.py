@@ -186,18 +186,18 @@ class SQLiteLog(RowLogBase):
             return [f"the file cannot be checked: {error}"]
         return [f"SQLite: {' '.join(message.split())}" for (message,) in rows if message != "ok"]
 
-    def snapshot_slot(self) -> SnapshotSlot:
-        """The snapshot of this session, if one is there and whole."""
+    def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
+        """See ``StoredLog``."""
         with self._using(writing=False) as database:
-            slot = sqlite_snapshots.read_slot(database, (self.tenant, self.session))
+            slot = sqlite_snapshots.read_slot(database, (self.tenant, self.session), before)
         return replace(decrypt_slot(slot, self._encryption), is_open=not self.readonly)
 
-    def keep_snapshot(self, snapshot: Snapshot, dropped: int) -> None:
+    def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
         """See ``StoredLog``. Raises LogErased for a session that was erased."""
         with self._using(writing=True) as database, self._transaction(database):
             if may_keep_snapshot(self._tip, self._in(database).tip()):
-                key = (self.tenant, self.session)
-                sqlite_snapshots.keep_snapshot(database, key, encrypt_snapshot(snapshot, self._encryption), dropped)
+                key, sealed = (self.tenant, self.session), encrypt_snapshot(snapshot, self._encryption)
+                sqlite_snapshots.keep_snapshot(database, key, sealed, dropped, is_past=is_past)
 
     def drop_snapshots(self) -> None:
         """See ``StoredLog``; durable before it returns."""

@@ -1,4 +1,4 @@
-"""Snapshots in a SQLite file: one row for each session, in a table that is created with the first one."""
+"""Snapshots in a SQLite file: rows of each session, in a table that is created with the first one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import sqlite3
 
 from pagein.backends.sqlite.migrations import SNAPSHOTS_TABLE
 from pagein.log.branch_log import run_of
-from pagein.log.snapshots import Snapshot, SnapshotSlot
+from pagein.log.snapshots import PAST_PREFIX, Snapshot, SnapshotSlot
 
 _IS_THERE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'snapshots'"
 _FIND = """SELECT position, digest, key, body, "check" FROM snapshots
     WHERE tenant = ? AND run = ? AND session = ?"""
+_FIND_PAST = f"""SELECT position, digest, key, body, "check" FROM snapshots
+    WHERE tenant = ? AND run = ? AND session = '{PAST_PREFIX}' || position || ':' || ? AND position <= ?
+    ORDER BY position DESC LIMIT 1"""  # noqa: S608 - the prefix is a constant
 _KEEP = "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _DROP = "DELETE FROM snapshots WHERE tenant = ? AND run = ? AND session <> ''"
 _FORGET = "DELETE FROM snapshots WHERE tenant = ? AND run = ?"
@@ -28,20 +31,24 @@ def _row(key: Key) -> tuple[str, str, str]:
     return tenant, run_of(session), f"={session}"
 
 
-def read_slot(database: sqlite3.Connection, key: Key) -> SnapshotSlot:
-    """The snapshot of a session, if one is there and whole."""
+def read_slot(database: sqlite3.Connection, key: Key, before: int | None = None) -> SnapshotSlot:
+    """The snapshot of a session, or the last past one of at most ``before`` entries, if one is there and whole."""
     if database.execute(_IS_THERE).fetchone() is None:
         return SnapshotSlot(None)
     row = _row(key)
-    return SnapshotSlot(Snapshot.of(database.execute(_FIND, row).fetchone()), _times_dropped(database, row[:2]))
+    found = database.execute(_FIND, row) if before is None else database.execute(_FIND_PAST, (*row, before))
+    return SnapshotSlot(Snapshot.of(found.fetchone()), _times_dropped(database, row[:2]))
 
 
-def keep_snapshot(database: sqlite3.Connection, key: Key, snapshot: Snapshot, dropped: int) -> None:
+def keep_snapshot(
+    database: sqlite3.Connection, key: Key, snapshot: Snapshot, dropped: int, *, is_past: bool = False
+) -> None:
     """Keep a snapshot, within the caller's transaction; not where snapshots were dropped since."""
     database.execute(SNAPSHOTS_TABLE)
-    row = _row(key)
-    if _times_dropped(database, row[:2]) == dropped:
-        database.execute(_KEEP, (*row, *snapshot.row))
+    tenant, run, session = _row(key)
+    if _times_dropped(database, (tenant, run)) == dropped:
+        session = snapshot.past_key(session) if is_past else session
+        database.execute(_KEEP, (tenant, run, session, *snapshot.row))
 
 
 def drop_snapshots(database: sqlite3.Connection, key: Key, *, trace: bool = True) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from pagein.context.view.fold import Fold, undone_positions
 from pagein.errors import LogErased, LogError
@@ -20,6 +21,7 @@ from pagein.memory.snapshots import (
     RESTORE_ERRORS,
     RestoredSnapshot,
     decode_body,
+    encode_past,
     encode_snapshot,
     needed_positions,
     restore,
@@ -30,6 +32,10 @@ ENTRIES_PER_READ = 1_000
 """Entries read at a time while a log is folded: no more of it is ever in memory at once."""
 
 
+MAX_PAST_STATES = 64
+"""States kept in memory for requests of the past: those of the last 32,000 entries of a run whose store has none."""
+
+
 def load(run: RunState, log: Log | None = None) -> Flow[None]:
     """Fold the run's log, or another one: from a snapshot that fits, else from the first entry."""
     slot = yield from ReadSnapshot(log)
@@ -38,6 +44,8 @@ def load(run: RunState, log: Log | None = None) -> Flow[None]:
         position, dropped = 0 if slot.is_open else None, slot.dropped
         if slot.snapshot is not None:
             restored = yield from _restore_snapshot(run, slot.snapshot, log)
+            if restored is not None and (yield from _fold_rest(restored.log, log)) is not None:
+                restored = None  # an undo or an erasure changed what it folded
             if restored is not None and slot.is_open:
                 position = slot.snapshot.position
     if restored is None:
@@ -55,10 +63,7 @@ def reload(run: RunState) -> Flow[None]:
 
 
 def _restore_snapshot(run: RunState, snapshot: Snapshot, log: Log | None) -> Flow[RestoredSnapshot | None]:
-    """Restore a snapshot and fold the entries after it; None if it does not fit.
-
-    It does not fit after another release or another log, or if an undo or an erasure changed what it folded.
-    """
+    """Restore a snapshot; None if it is of another release, counter or log, or damaged."""
     last = yield from Read(snapshot.position - 1, snapshot.position, log)
     if not _matches_log(snapshot, run, last):
         return None
@@ -72,7 +77,7 @@ def _restore_snapshot(run: RunState, snapshot: Snapshot, log: Log | None) -> Flo
     except RESTORE_ERRORS:
         return None
     restored.log.last_digest = snapshot.digest
-    return restored if (yield from _fold_rest(restored.log, log)) is None else None
+    return restored
 
 
 def _matches_log(snapshot: Snapshot, run: RunState, last: Sequence[Entry]) -> bool:
@@ -108,13 +113,37 @@ def _fold_rest(folded: FoldedLog, log: Log | None) -> Flow[frozenset[int] | None
 
 def write_snapshot(run: RunState) -> Flow[None]:
     """Keep a snapshot of the run as it stands, due or not. Raises LogError."""
-    # The position is moved first: after a failure the next attempt waits for as many entries again.
-    head = run.snapshot.position = run.fold.head
+    head = run.fold.head
+    is_past_due = run.snapshot.is_past_due(head)
+    run.snapshot.position = head  # moved first: after a failure the next attempt waits for as many entries again
     last = yield from Read(head - 1, head)
     if last:
         body = encode_snapshot(run.log, run.page_in)
         snapshot = Snapshot(head, last[0].digest, snapshot_key(run.counter), body)
         yield from WriteSnapshot(snapshot, run.snapshot.dropped)
+        if is_past_due:
+            past = replace(snapshot, body=encode_past(run.log))
+            yield from WriteSnapshot(past, run.snapshot.dropped, is_past=True)
+
+
+def load_past(run: RunState, branch: str, log: Log, before: int) -> Flow[FoldedLog]:
+    """The state of a branch from which a request of the past is rendered: the last one kept of at most ``before`` entries."""
+    slot = yield from ReadSnapshot(log, before)
+    stored = None if slot is None else slot.snapshot
+    own = (snapshot for (name, at), snapshot in run.past.items() if name == branch and at <= before)
+    snapshots = (snapshot for snapshot in (stored, *own) if snapshot is not None)
+    last = max(snapshots, key=lambda snapshot: snapshot.position, default=None)
+    restored = None if last is None else (yield from _restore_snapshot(run, last, log))
+    return FoldedLog(Fold(run.counter)) if restored is None else restored.log
+
+
+def keep_past(run: RunState, branch: str, folded: FoldedLog) -> None:
+    """Keep a state in memory, where the store has none, for the next request that is rendered again."""
+    key, head = snapshot_key(run.counter), folded.fold.head
+    if key and folded.last_digest:
+        run.past[branch, head] = Snapshot(head, folded.last_digest, key, encode_past(folded))
+        if len(run.past) > MAX_PAST_STATES:
+            del run.past[next(iter(run.past))]
 
 
 def write_closing_snapshot(run: RunState) -> Flow[None]:
@@ -162,6 +191,7 @@ def rebuild_after_erasure(run: RunState) -> Flow[None]:
     yield from cancel_summary(run)
     run.summaries.clear()
     run.page_in.clear()
+    run.past.clear()
     run.usage.last_view = None
     yield from load(run)
     new = bisect_left(run.log.fingerprint_positions, head)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pagein.context.compaction.registry import policy_named
-from pagein.context.page_in import HEAD, NAMED, WHY, RecalledTurn
+from pagein.context.page_in import HEAD, NAMED, REPLACED, WHY, RecalledTurn
 from pagein.context.page_in_sources import BlockSource, line_block, numbered_lines, text_checksum, tracked_by_order
 from pagein.context.view.fold import Fold, make_entry, undone_positions
 from pagein.context.view.layout import ContextBlock
 from pagein.context.view.view import View, ViewEntry
 from pagein.errors import PageinError
-from pagein.events.entries import Erased, Observed
+from pagein.events.entries import Erased
 from pagein.events.quoting import quote_lines
 from pagein.formats import format_named
 from pagein.log.base import Entry, Log
 from pagein.log.requests import hash_request
 from pagein.memory._effects import Call, Flow, Read
-from pagein.memory._state import FoldedLog, RunState
+from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, FoldedLog, RunState
 from pagein.memory.operations.byte_limit import hold_to_bytes
 from pagein.memory.operations.history import expand
+from pagein.memory.operations.load import keep_past, load_past
 from pagein.memory.operations.view import add_ledger, filtered_view, narrow_view
 from pagein.memory.requests import NO_FILTER, PageInRecord, RequestRecord
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from pagein.facts.fact import Fact
     from pagein.memory._runtime import MemoryRuntime
     from pagein.search.passages import Passage
+
+KEPT_STATE_ENTRIES = 64
+"""Entries after whose folding the state is kept: the request before or after is mostly asked for next."""
 
 FACTS_WHY = "known, and likely to matter"
 
@@ -51,35 +55,32 @@ class RenderedRequest:
 def render_again(run: RunState, record: RequestRecord) -> Flow[RenderedRequest]:
     """Render a request again. Raises LogError where the log cannot be read."""
     log = yield from Call(lambda runtime: runtime.branch_log(record.branch))
-    entries = yield from Read(0, record.head, log)
-    past = _PastRun(run, record, entries, log)
+    past = _PastRun(run, record, log)
     view = yield from past.view()
     request = format_named(record.format).render(view.messages())
-    problem = "" if hash_request(request) == record.digest else past.problem()
+    problem = "" if hash_request(request) == record.digest else (yield from past.problem())
     return RenderedRequest(record, view, request, problem)
 
 
 class _PastRun:
     """The run as it was when a request was made."""
 
-    def __init__(self, run: RunState, record: RequestRecord, entries: Sequence[Entry], log: Log) -> None:
-        self._run, self._record, self._entries, self._log = run, record, entries, log
+    def __init__(self, run: RunState, record: RequestRecord, log: Log) -> None:
+        self._run, self._record, self._log = run, record, log
         self._missing: list[str] = []
         self._state = run.for_branch()
-        skip = undone_positions(entry.body for entry in entries)
-        self._state.log = FoldedLog(Fold(run.counter, skip=skip))
+        self._start, self._keeps_states = 0, False
 
     def view(self) -> Flow[View]:
         """The view of the request."""
         record, state = self._record, self._state
         state.usage.byte_limit = record.bytes
         tail: list[ViewEntry] = []
-        folded = 0
+        entries = yield from self._begin(min((page_in.head for page_in in record.page_ins), default=record.head))
         for page_in in record.page_ins:
-            state.log.apply(self._entries[folded : page_in.head])
-            folded = page_in.head
+            self._fold_to(page_in.head, entries)
             tail.append((yield from self._page_in(page_in)))
-        state.log.apply(self._entries[folded:])
+        self._fold_to(record.head, entries)
         plan = record.plan
         if plan is not None:
             state.usage.budget, state.page_in.share = plan.budget, plan.page_in
@@ -94,11 +95,36 @@ class _PastRun:
         view = add_ledger(state, hold_to_bytes(state, view, state.usage.budget))
         return view.with_tail((*facts, *tail)) if facts or tail else view
 
-    def problem(self) -> str:
+    def _begin(self, before: int) -> Flow[tuple[Entry, ...]]:
+        """Load a state of at most ``before`` entries; return the entries that follow it, up to the request's head."""
+        head = self._record.head
+        log = yield from load_past(self._run, self._record.branch, self._log, before)
+        start = log.fold.head
+        entries = yield from Read(start, head, self._log)
+        undone = undone_positions(entry.body for entry in entries)
+        if start and (not undone <= log.fold.skip or any(isinstance(entry.body, Erased) for entry in entries)):
+            log, start = FoldedLog(Fold(self._run.counter)), 0
+            entries = yield from Read(0, head, self._log)
+            undone = undone_positions(entry.body for entry in entries)
+        log.fold.skip |= undone
+        self._state.log, self._start, self._keeps_states = log, start, not undone
+        return entries
+
+    def _fold_to(self, head: int, entries: Sequence[Entry]) -> None:
+        """Fold the entries up to a head; the states on the way are kept for the next request."""
+        log = self._state.log
+        while log.fold.head < min(head, self._start + len(entries)):
+            at = log.fold.head - self._start
+            log.apply(entries[at : min(at + PAST_SNAPSHOT_ENTRIES, head - self._start)])
+            if self._keeps_states and log.fold.head - self._start >= at + KEPT_STATE_ENTRIES:
+                keep_past(self._run, self._record.branch, log)
+
+    def problem(self) -> Flow[str]:
         """Say why the request is not the one that was sent, as far as that is known."""
-        if any(isinstance(entry.body, Erased) or entry.erased is not None for entry in self._entries):
+        entries = yield from Read(0, self._record.head, self._log)
+        if any(isinstance(entry.body, Erased) or entry.erased is not None for entry in entries):
             return "something in it was erased since"
-        if len(self._entries) < self._record.head:
+        if len(entries) < self._record.head:
             return "the log is shorter than it was"
         if self._missing:
             return f"{', '.join(dict.fromkeys(self._missing))} cannot be made again"
@@ -124,8 +150,8 @@ class _PastRun:
                 elif source.kind == "lines":
                     blocks.append(line_block(source.position, [by_order[at] for at in source.lines or ()]))
                 else:
-                    blocks.append(self._found_block(source, record.head))
-        except (IndexError, KeyError, StopIteration, PageinError):
+                    blocks.append((yield from self._found_block(source, record.head)))
+        except (IndexError, KeyError, PageinError):
             self._missing.append("the page-in")
         if not record.is_complete:
             self._missing.append("the page-in")
@@ -133,11 +159,12 @@ class _PastRun:
         item = ContextBlock("recalled", "\n".join((HEAD, *in_order, *blocks)))
         return make_entry(item, record.head, record.head, self._run.counter, tier="recalled", why=WHY)
 
-    def _found_block(self, source: BlockSource, head: int) -> str:
+    def _found_block(self, source: BlockSource, head: int) -> Flow[str]:
         """A block of search results."""
-        passage = next(
-            passage for passage in self._passages(source) if text_checksum(passage.text) == source.of
-        )  # fmt: skip
+        passages = yield from self._passages(source)
+        passage = next((passage for passage in passages if text_checksum(passage.text) == source.of), None)
+        if passage is None:
+            raise IndexError(source.position)
         lines = numbered_lines(passage.text, source.lines or ())
         return "\n".join(
             (f"[{passage.handle}] {passage.role}, {head - source.position} entries ago:", *map(quote_lines, lines))
@@ -145,27 +172,23 @@ class _PastRun:
 
     def _turn(self, source: BlockSource) -> Flow[str]:
         """A turn for the user's words."""
-        passages = list(self._passages(source))
+        passages = yield from self._passages(source)
         first = passages[0]
         text = first.text if first.whole else str((yield from expand(self._state, first.handle, self._log)))
-        from pagein.context.page_in import REPLACED  # noqa: PLC0415
-
         for old in self._state.fold.ledger.superseded_texts().get(source.position, ()):
             text = text.replace(old, REPLACED)
         shown = "\n".join(numbered_lines(text, source.lines or ()))
         return RecalledTurn(source.position, first.handle, first.role, first.at, shown, 0.0).render()
 
-    def _passages(self, source: BlockSource) -> Iterator[Passage]:
+    def _passages(self, source: BlockSource) -> Flow[list[Passage]]:
         """The passages of a text, as the search index has them."""
         from pagein.search.passages import passages  # noqa: PLC0415 - loads where something was found
 
-        for entry in self._entries[source.position :]:
-            is_own = entry.position == source.position
-            body = entry.body
-            if is_own or (isinstance(body, Observed) and body.action == source.position):
-                for passage in passages(entry):
-                    if (passage.position, passage.part) == (source.position, source.part):
-                        yield passage
+        found: list[Passage] = []
+        for at in (source.position, *self._state.fold.answers.get(source.position, ())):
+            for entry in (yield from Read(at, at + 1, self._log)):
+                found += (part for part in passages(entry) if (part.position, part.part) == source[1:3])
+        return found
 
     def _facts(self) -> Flow[tuple[ViewEntry, ...]]:
         """The blocks of facts in the tail."""
