@@ -1,22 +1,60 @@
 """Fixtures and settings of all tests."""
 
+import gc
 import os
+import re
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from pagein.backends.memory import InMemoryLog
 from pagein.memory.agent_memory import AgentMemory
 
-# No deadline, so that a busy machine fails no test; the same examples in every run.
-settings.register_profile("pagein", deadline=None, derandomize=True, max_examples=40)
-settings.register_profile("nightly", deadline=None, max_examples=1_000)
-settings.load_profile("nightly" if os.environ.get("PAGEIN_PROFILE") == "nightly" else "pagein")
+EXAMPLES = {"quick": 10, "pagein": 25, "nightly": 1_000}
+"""Hypothesis examples by profile: of a run without slow tests, of a whole one, and of ``PAGEIN_PROFILE=nightly``."""
+
+
+def pytest_configure(config):
+    """Choose a profile. Deadlines and health checks are off, so that a busy machine fails no test."""
+    nightly = os.environ.get("PAGEIN_PROFILE") == "nightly"
+    name = "nightly" if nightly else "quick" if is_quick(config) else "pagein"
+    more = {} if nightly else {"database": None}
+    settings.register_profile(
+        name,
+        max_examples=EXAMPLES[name],
+        deadline=None,
+        derandomize=not nightly,
+        suppress_health_check=list(HealthCheck),
+        **more,
+    )
+    settings.load_profile(name)
+
+
+# Imports and test items are hundreds of thousands of objects that stay: the collector need not walk them again and again.
+gc.set_threshold(50_000, 20, 20)
+
+
+def pytest_collection_finish():
+    """Leave all that collection made out of later garbage collections."""
+    gc.collect()
+    gc.freeze()
+
+
+def is_quick(config):
+    """Say if the run leaves out slow tests."""
+    return "not slow" in config.option.markexpr
 
 
 def pytest_xdist_auto_num_workers(config):
-    """Return one worker more than there are cores: many tests wait for a server or a process."""
-    return (os.cpu_count() or 1) + 1
+    """Return one worker a core, and one more where tests wait for a server or a process."""
+    return (os.cpu_count() or 1) + (not is_quick(config))
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out a file of slow tests in a quick run: its imports alone are seconds."""
+    if collection_path.suffix != ".py" or not is_quick(config):
+        return None
+    return bool(re.search("^pytestmark = pytest.mark.slow$", collection_path.read_text("utf-8"), re.MULTILINE)) or None
 
 
 SERVER_FIXTURES = {"postgres", "schema"}

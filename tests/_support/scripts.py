@@ -54,7 +54,6 @@ def run_script(
             _close_event_loop()
             gc.collect()  # what the script left open is closed here, and not in another test
     finally:
-        gc.unfreeze()
         sys.argv = argv
         sys.path.remove(str(path.parent))
         for name in set(sys.modules) - loaded:  # a script's neighbours are its own

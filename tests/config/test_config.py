@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein import AgentMemory, AutoCheckpoint, Budget
@@ -162,7 +162,6 @@ def really_fits(key, value):
     return type(value) is str
 
 
-@settings(max_examples=60, deadline=None)
 @given(name=st.sampled_from(list(KEYS)), data=st.data())
 def test_a_value_is_taken_or_refused_by_type_and_range(name, data):
     key = KEYS[name]

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein import AgentMemory, AutoCheckpoint, Observation, TaskStep
@@ -76,7 +76,6 @@ def test_a_blob_stands_in_the_file_once(tmp_path):
 
 
 def test_any_session_comes_back(tmp_path):
-    @settings(max_examples=40, deadline=None, database=None)
     @given(st.lists(bodies(), max_size=4), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
     def check(batch, name):
         log, back = InMemoryLog(session=name), InMemoryLog(session=name)

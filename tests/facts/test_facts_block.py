@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein.errors import ConfigurationError
@@ -27,7 +27,6 @@ FACTS = st.lists(
 ).map(lambda rows: [Fact(f"fu{at}", *row) for at, row in enumerate(rows)])
 
 
-@settings(max_examples=60, deadline=None)
 @given(FACTS, st.integers(0, 300))
 def test_no_content_leaves_its_block_or_its_line_and_the_tokens_hold(facts, most):
     text = memory_block(facts, counter=COUNTER, max_tokens=most)
@@ -47,7 +46,6 @@ def test_no_content_leaves_its_block_or_its_line_and_the_tokens_hold(facts, most
     assert all(re.search(r"\[fu\d\]$", line) for line in fact_lines)
 
 
-@settings(max_examples=30, deadline=None)
 @given(FACTS, st.integers(0, 200), st.none() | st.text(max_size=20))
 def test_the_seeds_function_holds_its_tokens_and_escapes(facts, most, context):
     data = {

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 from facts_play import Clock, Store
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein.facts.owners import Owners
@@ -28,7 +28,6 @@ def sees(mine, whose, scope):
     return all(getattr(mine, name) == getattr(whose, name) for name in same)
 
 
-@settings(max_examples=80, deadline=None)
 @given(OWNERS, OWNERS, st.sampled_from(("task", "session", "project", "user", "tenant")))
 def test_a_fact_is_seen_by_whom_it_is_for_and_by_nobody_else(whose, mine, scope):
     if scope not in whose.scopes:
@@ -42,7 +41,6 @@ def test_a_fact_is_seen_by_whom_it_is_for_and_by_nobody_else(whose, mine, scope)
     assert len(facts.as_of(2e9)) == len(facts.audit()) == len(facts.export()["facts"]) == expected
 
 
-@settings(max_examples=80, deadline=None)
 @given(OWNERS, OWNERS)
 def test_no_two_owners_share_a_log(one, other):
     for mine, whose in itertools.product(one.scopes, other.scopes):

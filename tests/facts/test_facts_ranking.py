@@ -5,7 +5,7 @@ import math
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein import ActionStep, FinalAnswerStep, Opaque, SystemPromptStep, TaskStep, Text, ToolCall
@@ -101,7 +101,6 @@ TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
 MOVES = st.lists(st.tuples(st.sampled_from(("put", "put", "drop")), st.integers(0, 5), TEXTS), max_size=14)
 
 
-@settings(max_examples=40, deadline=None)
 @given(MOVES, TEXTS)
 def test_after_any_changes_the_cosines_are_those_of_a_refit(moves, query):
     vectorizer = pytest.importorskip("sklearn.feature_extraction.text").TfidfVectorizer

@@ -10,7 +10,7 @@ from formats_corpus_anthropic import IMAGE, result, thinking, use
 from formats_corpus_anthropic import TRANSCRIPTS as ANTHROPIC
 from formats_corpus_openai import TRANSCRIPTS as OPENAI
 from formats_corpus_openai import assistant, call, text, tool, user
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein import AgentMemory
@@ -294,7 +294,6 @@ def mutate(draw, value, chance):
 def test_no_mutilated_transcript_raises_anything_else(name):
     format_, transcripts = (FORMATS[name], OPENAI if name == "openai" else ANTHROPIC)
 
-    @settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def check(data):
         transcript = data.draw(st.sampled_from(transcripts))
@@ -449,7 +448,6 @@ def damage(draw, transcripts):
 
 @pytest.mark.parametrize(("name", "transcripts"), [("openai", OPENAI), ("anthropic", ANTHROPIC)])
 @given(data=st.data())
-@settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 def test_what_is_taken_in_can_be_sent(name, transcripts, data):
     """A message no request can carry would block the run for ever, so it is refused when it is recorded."""
     rows = data.draw(damage(transcripts))

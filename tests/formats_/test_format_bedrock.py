@@ -19,7 +19,7 @@ from formats_corpus_bedrock import (
     use,
     user,
 )
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from pagein import AgentMemory
 from pagein.errors import FormatError
@@ -108,7 +108,6 @@ def test_every_transcript_is_one_to_botocore(request_):
     assert read == request_, "boto3's bytes are read as base64"
 
 
-@settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(messages=legal_conversations())
 def test_every_request_is_one_to_botocore(messages):
     check_with_botocore(Bedrock().render(messages))

@@ -4,7 +4,7 @@ import json
 import pytest
 from formats_corpus_gemini import IMAGE, NAMED, PNG, TRANSCRIPTS, call, model, response, user
 from google.genai import types
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from pagein import AgentMemory
 from pagein.errors import FormatError
@@ -91,7 +91,6 @@ def test_every_transcript_is_one_to_the_sdk(request_):
     assert bool(config.system_instruction) == ("systemInstruction" in request_)
 
 
-@settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(messages=legal_conversations())
 def test_every_request_is_one_to_the_sdk(messages):
     as_sdk(Gemini().render(messages))

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from formats_corpus_anthropic import IMAGE
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein import AgentMemory
@@ -47,7 +47,6 @@ def turn(*calls, output="ok", is_error=False):
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(lengths=st.lists(st.sampled_from((1, 39, 40, 41, 63, 64, 65, 300)), min_size=1, max_size=4))
-@settings(max_examples=20, deadline=None, database=None)
 def test_ids_of_any_length_are_legal_and_stay_apart(name, lengths):
     calls = [ToolCall(f"{number}" + "x" * (length - 1), "f") for number, length in enumerate(lengths)]
     rows = render(name, ASK, *turn(*calls))

@@ -7,7 +7,7 @@ from typing import get_args
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from pagein.errors import LogError, LogTooNew, LogUnreadable
 from pagein.events.entries import Body, Compaction, Observed, Pin, Replacement, Stub
@@ -44,7 +44,6 @@ def no_blobs(name):
     raise KeyError(name)
 
 
-@settings(max_examples=60, deadline=None)
 @given(bodies())
 def test_any_body_comes_back_equal_and_of_the_same_bytes(body):
     record = encode(body)

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein.search import Hit, pack
@@ -103,7 +103,6 @@ def test_a_faint_similarity_is_not_stretched():
     assert order(fuse([candidate(1, 1.0, 0.0), candidate(2, 0.94, 0.02)])) == [1, 2]
 
 
-@settings(deadline=None)
 @given(st.floats(0.01, 100), st.floats(-1, 1), st.floats(0, 1e10), st.sampled_from(sorted(ROLE_CONFIDENCE)))
 def test_recency_confidence_and_time_are_bounded(words, meaning, at, role):
     pair = [candidate(1, words, meaning, at=at, role=role), candidate(2, words, meaning, at=5e9)]
@@ -190,7 +189,6 @@ def hit(text, score, handle="s1"):
     return Hit(handle, text, score, "words", "default", 1, 0.0, "user")
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=200), st.floats(0.01, 2)), max_size=8), st.integers(0, 120))
 def test_what_is_packed_is_within_the_budget(given_, tokens):
     hits = [hit(text, score, f"s{number}") for number, (text, score) in enumerate(given_)]
@@ -216,7 +214,6 @@ def test_a_long_hit_is_shown_by_the_lines_that_match():
     assert all(line in text or line == GAP for line in excerpt.splitlines())
 
 
-@settings(deadline=None)
 @given(st.text(max_size=5_000), st.integers(10, 400))
 def test_spans_lose_nothing_but_space(text, longest):
     pieces = list(spans(text, longest))

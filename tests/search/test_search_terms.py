@@ -1,7 +1,7 @@
 """The terms of texts and of queries."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein.search.tokenizer import MAX_TERM_CHARS, query_terms, surface_forms, terms
@@ -67,7 +67,6 @@ def test_how_a_term_was_put_is_told():
     }
 
 
-@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_terms_are_of_one_piece_and_what_is_asked_is_what_is_stored(text):
     stored = list(terms(text))

@@ -1,5 +1,6 @@
 """OpenTelemetry: spans and metrics of turns, of what leaves and comes back, of searches and summaries; of the proxy's requests."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -128,8 +129,7 @@ def test_a_failure_is_told_by_its_kind(spans):
     assert "vermilion" not in failed.to_json()
 
 
-@pytest.mark.anyio
-async def test_an_async_memory_has_the_same_spans(spans):
+def test_an_async_memory_has_the_same_spans(spans):
     with AgentMemory.open(":memory:", session="s", budget=2_500, telemetry="on") as memory:
         memory.record_messages([{"role": "user", "content": "Go."}], whole=False)
         for number in range(8):
@@ -137,11 +137,15 @@ async def test_an_async_memory_has_the_same_spans(spans):
             memory.to_messages()
     expected = [span.name for span in spans.get_finished_spans()]
     spans.clear()
-    async with await AsyncAgentMemory.open(":memory:", session="s", budget=2_500, telemetry="on") as memory:
-        await memory.record_messages([{"role": "user", "content": "Go."}], whole=False)
-        for number in range(8):
-            await memory.record_messages(messages(number), whole=False)
-            await memory.to_messages()
+
+    async def run_async():
+        async with await AsyncAgentMemory.open(":memory:", session="s", budget=2_500, telemetry="on") as memory:
+            await memory.record_messages([{"role": "user", "content": "Go."}], whole=False)
+            for number in range(8):
+                await memory.record_messages(messages(number), whole=False)
+                await memory.to_messages()
+
+    asyncio.run(run_async())
     assert [span.name for span in spans.get_finished_spans()] == expected
 
 

@@ -1,7 +1,7 @@
 """A summary without a model, from the steps and the salience tracker."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from summaries_corpus import EVIL, RULES, action, round_span
 
@@ -89,7 +89,6 @@ def test_long_results_are_hinted_at():
     assert (hint.text, hint.handles) == ("bash: cat big gave 5,200 characters", ("s1.0",))
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.one_of(st.text(max_size=60), st.sampled_from(EVIL)), min_size=1, max_size=5),
     st.sampled_from(["ok", "error", "unknown"]),

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from summaries_corpus import EVIL, RULES, action, round_span, summaries
 
 from pagein.context.view.layout import messages_of
@@ -127,7 +127,6 @@ def test_nothing_to_lose_is_nothing_lost():
 # What is repaired
 
 
-@settings(max_examples=40, deadline=None)
 @given(summaries)
 def test_after_repair_every_rule_is_in_sight_whatever_the_model_wrote(summary):
     result = verify_summary(summary, SPAN, 1_500, counter=COUNTER, threshold=None)

@@ -1,7 +1,7 @@
 """Merging by code: superseded entries replaced, rules never lost, nothing decays."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from summaries_corpus import RULES, round_span, summaries
 
 from pagein.summaries.extractive import extract_summary
@@ -10,7 +10,6 @@ from pagein.summaries.sanitize import normalize_text
 from pagein.summaries.summary import Summary, SummaryItem, TaskItem
 
 
-@settings(max_examples=20, deadline=None)
 @given(summaries, summaries)
 def test_merging_again_changes_nothing(a, b):
     both = merge_summaries(a, b)
@@ -18,13 +17,11 @@ def test_merging_again_changes_nothing(a, b):
     assert merge_summaries(Summary(), both) == both == merge_summaries(both, Summary())
 
 
-@settings(max_examples=20, deadline=None)
 @given(summaries, summaries, summaries)
 def test_it_does_not_matter_what_is_merged_first(a, b, c):
     assert merge_summaries(merge_summaries(a, b), c) == merge_summaries(a, merge_summaries(b, c))
 
 
-@settings(max_examples=20, deadline=None)
 @given(summaries, summaries)
 def test_no_rule_and_no_error_is_lost(a, b):
     both = merge_summaries(a, b)

@@ -1,7 +1,7 @@
 """The requests to a summariser: everything that leaves, quoted as data, within its window."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from summaries_corpus import EVIL, round_span, words
 
@@ -44,7 +44,6 @@ def join_texts(pieces):
     return whole
 
 
-@settings(max_examples=60, deadline=None)
 @given(spans, st.integers(100, 900))
 def test_the_union_of_the_pieces_is_the_span(span, tokens):
     pieces = split_span(span, tokens, COUNTER)
@@ -58,7 +57,6 @@ def test_the_union_of_the_pieces_is_the_span(span, tokens):
 SHORT, FAILED = QuotedText("s0", "user", "0"), QuotedText("s0", "user", "0", failed=True)
 
 
-@settings(max_examples=40, deadline=None)
 @example(Span(0, 31, (SHORT, SHORT, FAILED, QuotedText("s0", "user", LINE * 222, failed=True))), 2_500)
 @given(spans, st.sampled_from([1_800, 2_500, 8_000]))
 def test_every_request_is_legal_and_within_the_window(span, window):

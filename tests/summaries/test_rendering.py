@@ -1,7 +1,7 @@
 """A summary as text: never above its tokens, by importance, a record and not orders."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from summaries_corpus import EVIL, RULES, round_span, summaries
 
@@ -22,7 +22,6 @@ def text_of(summary, tokens=10_000):
     return render_summary(summary, tokens, COUNTER, handle="s0-99")
 
 
-@settings(max_examples=60, deadline=None)
 @given(summaries, st.integers(-5, 700))
 def test_it_is_never_above_its_tokens_and_the_same_each_time(summary, tokens):
     text = text_of(summary, tokens)

@@ -6,7 +6,7 @@ import json
 import random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from pagein import AgentMemory, OverBudget
 from pagein.errors import BudgetError, ConfigurationError
@@ -33,7 +33,6 @@ class TestByteCounter(CounterTests):
         assert counter.image(Image(PICTURE, "image/png")) >= len(PICTURE) // 3
 
 
-@settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(messages=legal_conversations())
 def test_the_count_is_an_upper_bound_in_every_format(messages: tuple[Message, ...]) -> None:
     most = request_tokens(messages, ByteCounter()) * BYTES_A_UNIT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein.tokens.calibration import MAX_FACTOR, MAX_OVERHEAD_TOKENS, MIN_CHANGE_SHARE, MIN_FACTOR, Calibration
@@ -22,7 +22,6 @@ def observe_all(reports, calibration=None):
     ratio=st.floats(0.5, 4.5),
     sizes=st.lists(st.integers(1_000, 900_000), min_size=3, max_size=3, unique=True).map(sorted),
 )
-@settings(max_examples=60, deadline=None, database=None)
 def test_a_consistent_ratio_is_learned_to_five_percent_within_three_turns(ratio, sizes):
     learned = observe_all([(size, round(size * ratio)) for size in sizes])[-1]
     assert abs(learned.factor / ratio - 1) <= 0.05
@@ -44,7 +43,6 @@ def test_an_undercount_is_learned_from_two_reports_and_an_overcount_from_three()
 
 
 @given(wild=st.integers(1, 10_000_000), at=st.integers(0, 8), ratio=st.floats(0.6, 4.0))
-@settings(max_examples=60, deadline=None, database=None)
 def test_one_wild_report_never_moves_a_settled_factor(wild, at, ratio):
     reports = [(10_000 + 700 * turn, round((10_000 + 700 * turn) * ratio)) for turn in range(9)]
     settled = observe_all(reports)[-1]
@@ -89,7 +87,6 @@ def test_reports_that_are_always_a_turn_late_do_not_run_away():
 
 
 @given(st.lists(st.floats(-0.03, 0.03), min_size=20, max_size=60), st.floats(0.6, 4.0))
-@settings(max_examples=60, deadline=None, database=None)
 def test_a_settled_factor_does_not_breathe_with_the_noise(noise, ratio):
     reports = [
         (20_000 + 997 * turn, round((20_000 + 997 * turn) * ratio * (1 + error))) for turn, error in enumerate(noise)
@@ -101,7 +98,6 @@ def test_a_settled_factor_does_not_breathe_with_the_noise(noise, ratio):
 
 
 @given(st.lists(st.tuples(st.integers(-10, 10**9), st.none() | st.integers(-10, 10**12)), max_size=30), st.booleans())
-@settings(max_examples=60, deadline=None, database=None)
 def test_nothing_raises_and_the_factor_keeps_its_bounds(reports, exact):
     for state in observe_all(reports, Calibration(exact=exact)):
         assert MIN_FACTOR <= state.factor <= MAX_FACTOR

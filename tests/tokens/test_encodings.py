@@ -8,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rs_bpe.bpe import openai
 
@@ -51,7 +51,6 @@ def test_three_thousand_mixed_texts_count_as_in_a_second_tokenizer(name):
 
 @pytest.mark.parametrize("name", SECOND)
 @given(text=st.text(st.characters(exclude_categories=("Cs",)), max_size=200))
-@settings(max_examples=60, deadline=None, database=None)
 def test_any_text_counts_as_in_a_second_tokenizer(name, text):
     assert Encoding(name).text(text) == SECOND[name]().count(text)
 
@@ -71,7 +70,6 @@ def test_a_run_without_a_safe_cut_is_wrong_by_less_than_half_a_percent(unit):
 
 
 @given(text=st.text(max_size=40), times=st.integers(1, 200_000))
-@settings(max_examples=60, deadline=None, database=None)
 def test_pieces_are_the_text_and_no_piece_is_long(text, times):
     long = (text * times)[: 3 * PIECE_MAX_CHARS]
     cut = list(split_pieces(long))

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein.events.messages import Message
@@ -155,7 +155,6 @@ json_values = st.recursive(
     times=st.sampled_from((1, 50)),
     place=st.sampled_from(("input", "content", "text", "title", "action")),
 )
-@settings(max_examples=80, deadline=None, database=None)
 def test_no_unread_block_costs_less_than_it_sends(value, times, place):
     for name, kind in (("anthropic", "mcp_tool_use"), ("openai-responses", "mcp_call")):
         row = {"type": kind, "id": "a", place: [value] * times}

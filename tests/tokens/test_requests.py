@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein.events.messages import Message
@@ -86,7 +86,6 @@ messages = st.builds(
 
 
 @given(st.lists(messages, max_size=6), messages)
-@settings(max_examples=30, deadline=None, database=None)
 def test_a_request_costs_the_sum_of_its_messages_and_one_more_costs_what_it_costs_alone(request, more):
     before = request_tokens(request, COUNT)
     assert before == 3 + sum(message_tokens(message, COUNT) for message in request)
@@ -185,7 +184,6 @@ hostile = st.builds(
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
 @given(messages=legal_conversations(), calls=st.lists(hostile, max_size=4), times=st.sampled_from((1, 200)))
-@settings(max_examples=30, deadline=None, database=None)
 def test_what_is_counted_is_no_less_than_what_is_sent(name, messages, calls, times):
     # Long arguments are counted once where they differ in spaces alone.
     long = [
@@ -230,7 +228,6 @@ IMAGE_KEYS = {"image_url", "data", "bytes", "url", "source", "base64", "fileUri"
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(messages=legal_conversations(), calls=st.lists(hostile, max_size=4))
-@settings(max_examples=30, deadline=None, database=None)
 def test_every_wire_costs_no_more_than_was_counted(name, messages, calls):
     both = (*messages, *calls_and_results(calls))
     request = format_named(name).render(both)

@@ -4,7 +4,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pagein import ActionStep, AgentMemory, Budget, Observation, TaskStep, ToolCall
@@ -41,7 +41,6 @@ def test_ordinary_lines_stay(line):
     assert quote(f"a\n{line}\nb") == f"a\n{line}\nb"
 
 
-@settings(max_examples=80, deadline=None, database=None)
 @given(
     st.lists(st.sampled_from((*FORGED, *ORDINARY, *TAGS)) | st.text(max_size=12), max_size=5),
     st.sampled_from(("\n", "\r", "\u2029", " ")),

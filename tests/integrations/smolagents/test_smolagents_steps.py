@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from smolagents import memory as theirs
@@ -167,7 +167,6 @@ def make(memory, move, where, number):
             memory.write_memory_to_messages()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(MOVES)
 def test_after_any_changes_log_list_and_a_new_look_at_the_log_say_the_same(moves):
     memory = memory_of(theirs.TaskStep("Do it."))
