@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-_SECONDS = 20.0
+_SECONDS = 120.0
 
 
 @contextlib.contextmanager

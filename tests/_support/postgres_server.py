@@ -25,7 +25,7 @@ import psycopg
 
 from pagein.errors import ConfigurationError
 
-_SECONDS = 20.0
+_SECONDS = 120.0
 
 
 class PostgresServer:

@@ -15,7 +15,7 @@ from pagein.facts.store import Facts
 from pagein.models import ModelResponse, ModelUnavailable
 from pagein.models.retrying import RetryingModel, RetryPolicy
 
-GUARD = 60.0
+GUARD = 300.0
 """Seconds against a hang."""
 
 FOUND = json.dumps(

@@ -32,7 +32,7 @@ def test_a_correction_in_the_first_process_shapes_the_second(tmp_path, capsys):
         memory.record(TaskStep("My test command is make check. Never push to main."))
         memory.view()
         memory.record(FinalAnswerStep("Noted."), TaskStep("No, my test command is just test."))
-    second = subprocess.run([sys.executable, "-c", SECOND, db], capture_output=True, text=True, check=True, timeout=120)
+    second = subprocess.run([sys.executable, "-c", SECOND, db], capture_output=True, text=True, check=True, timeout=300)
     messages = json.loads(second.stdout)
     assert "My test command is just test" in messages[-1]["content"]
     assert "make check" not in str(messages)

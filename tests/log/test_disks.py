@@ -69,7 +69,7 @@ def test_a_file_that_may_grow_no_further_keeps_what_it_has(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     with AgentMemory.open(path, budget=2_000) as memory:

@@ -61,7 +61,7 @@ def test_runs_of_many_threads_hold_their_promises(pooled):
 
 
 def test_nothing_is_left_in_a_session_of_the_server(pooled, server):
-    with AgentMemory.open(pooled, session="settings", budget=1_500, timeout=0.7, readonly=False) as memory:
+    with AgentMemory.open(pooled, session="settings", budget=1_500, timeout=70, readonly=False) as memory:
         turns(memory, "barn", 3)
     with psycopg.connect(address_of(pooled).name, prepare_threshold=None, autocommit=True) as using:
         for _ in range(6):

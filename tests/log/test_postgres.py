@@ -193,7 +193,7 @@ def test_a_server_that_stays_away_leaves_the_outcome_open_and_the_memory_finds_o
 def test_a_server_that_is_killed_and_comes_back_is_waited_for(postgres, opened):
     if not postgres.mine:
         pytest.skip("PAGEIN_POSTGRES names a server that is not ours to kill")
-    log = opened(timeout=20.0)
+    log = opened(timeout=120.0)
     log.append([Pin("before")], after=0, at=NOON)
     postgres.kill()
     back = threading.Timer(0.3, postgres.restart)
@@ -334,6 +334,7 @@ def test_a_pool_is_left_as_it_was(pool, schema):
 
 def test_a_pool_without_a_free_connection_is_busy(postgres, schema):
     with psycopg_pool.ConnectionPool(postgres.url, min_size=1, max_size=1, open=True) as pool:
+        pool.wait(60)
         log = PostgresLog(pool, schema=schema, timeout=0.05)
         with pool.connection(), pytest.raises(LogBusy, match="more connections"):
             log.append([Pin("a")], after=0, at=NOON)

@@ -89,7 +89,7 @@ class Gate(InMemoryLog):
 
     def append(self, bodies, *, after, at):
         self.entered.set()
-        assert self.door.wait(10)
+        assert self.door.wait(60)
         return super().append(bodies, after=after, at=at)
 
 
@@ -99,7 +99,7 @@ def test_a_call_cancelled_before_its_turn_changes_nothing():
         memory = await AsyncAgentMemory(log, budget=500)
         log.door.clear()
         first = asyncio.create_task(memory.record(TaskStep("first")))
-        await asyncio.to_thread(log.entered.wait, 10)
+        await asyncio.to_thread(log.entered.wait, 60)
         second = asyncio.create_task(memory.record(TaskStep("second")))
         await asyncio.sleep(0)
         second.cancel()
@@ -121,7 +121,7 @@ def test_a_call_cancelled_while_it_writes_is_done_whole():
         log.door.clear()
         log.entered.clear()
         call = asyncio.create_task(memory.record(TaskStep("first")))
-        await asyncio.to_thread(log.entered.wait, 10)
+        await asyncio.to_thread(log.entered.wait, 60)
         call.cancel()
         await asyncio.sleep(0.01)
         assert not call.done(), "the memory was free for another call while a thread still wrote"
@@ -140,7 +140,7 @@ def test_a_failure_inside_a_cancelled_call_changes_nothing():
     class Full(Gate):
         def append(self, bodies, *, after, at):
             self.entered.set()
-            assert self.door.wait(10)
+            assert self.door.wait(60)
             raise LogUnwritable("the disk is full")
 
     async def run():
@@ -148,7 +148,7 @@ def test_a_failure_inside_a_cancelled_call_changes_nothing():
         memory = await AsyncAgentMemory(log, budget=500)
         log.door.clear()
         call = asyncio.create_task(memory.record(TaskStep("first")))
-        await asyncio.to_thread(log.entered.wait, 10)
+        await asyncio.to_thread(log.entered.wait, 60)
         call.cancel()
         log.door.set()
         with pytest.raises(asyncio.CancelledError):

@@ -270,7 +270,7 @@ def test_an_attempt_that_failed_costs_what_it_may_have_cost(retrying, colour, er
 
 
 def test_asks_at_the_same_time_cannot_pass_the_limit_together():
-    gate = threading.Barrier(2, timeout=5)
+    gate = threading.Barrier(2, timeout=60)
 
     class Slow(Scripted):
         def write(self, ask):

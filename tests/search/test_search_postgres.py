@@ -221,7 +221,7 @@ def start_python(code, *arguments):
 
 def test_killed_between_rows_and_watermark_it_goes_on_where_it_was(opener, log, postgres, schema):
     killed = start_python(KILLED, postgres.url, schema)
-    output = killed.communicate(timeout=60)
+    output = killed.communicate(timeout=300)
     assert killed.returncode == -signal.SIGKILL, output
     index = opener()
     assert index.watermark() == 3
@@ -244,7 +244,7 @@ def test_two_processes_index_each_entry_once(opener, postgres, schema):
     with contextlib.closing(PostgresLog(postgres.url, schema=schema, session="long")) as log:
         log.append([TaskStep(f"sounding {number} fathoms") for number in range(300)], after=0, at=1.0)
         workers = [start_python(WORKER, postgres.url, schema) for _ in range(2)]
-        outputs = [worker.communicate(timeout=60) for worker in workers]
+        outputs = [worker.communicate(timeout=300) for worker in workers]
         assert all(out.strip().isdigit() for out, _ in outputs), outputs
         assert sum(int(out) for out, _ in outputs) == 300
         index = opener(session="long")

@@ -205,7 +205,7 @@ for entry in SQLiteLog(sys.argv[1]).read():
 
 @pytest.mark.parametrize("at", [1, 4])
 def test_killed_between_rows_and_watermark_it_goes_on_where_it_was(path, log, at):
-    killed = subprocess.run([sys.executable, "-c", KILLED, path, str(at)], capture_output=True, check=False, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", KILLED, path, str(at)], capture_output=True, check=False, timeout=300)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with SqliteSearchIndex(path) as index, SqliteSearchIndex() as whole:
         assert index.watermark() == at - 1
@@ -233,7 +233,7 @@ def test_two_processes_index_each_entry_once(tmp_path):
         workers = [
             subprocess.Popen([sys.executable, "-c", WORKER, path], stdout=subprocess.PIPE, text=True) for _ in range(2)
         ]
-        counts = [int(worker.communicate(timeout=60)[0]) for worker in workers]
+        counts = [int(worker.communicate(timeout=300)[0]) for worker in workers]
         assert sum(counts) == 300
         with SqliteSearchIndex(path, session="long") as index, SqliteSearchIndex(session="long") as whole:
             whole.catch_up(log)
@@ -305,4 +305,4 @@ def test_numpy_is_loaded_with_the_first_embedder_only(tmp_path):
         assert not {"numpy", "onnxruntime", "openai", "rich"} & sys.modules.keys()
         """
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=tmp_path)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300, cwd=tmp_path)

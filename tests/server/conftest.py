@@ -42,7 +42,7 @@ class Stack:
         )
 
     def http(self):
-        return self._kept(httpx2.Client(base_url=self.url, timeout=60))
+        return self._kept(httpx2.Client(base_url=self.url, timeout=300))
 
     def _kept(self, client):
         self.clients.append(client)

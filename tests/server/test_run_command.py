@@ -103,8 +103,8 @@ def test_a_server_that_ends_in_the_middle_of_a_stream_keeps_what_it_acknowledged
             while len(provider.received) < before + 12:
                 agent.join(0.01)
             server.send_signal(signal_number)
-            agent.join(60)
-            code = server.wait(60)
+            agent.join(300)
+            code = server.wait(300)
             server.stdout.close()
             assert code == (0 if signal_number == signal.SIGTERM else -signal.SIGKILL)
     assert provider.illegal == ()

@@ -85,16 +85,16 @@ def test_a_run_beyond_its_soft_mark_is_summarised_and_its_host_goes_on(url, host
 def blocked(url, host):
     """A worker whose model is at work on the host's run."""
     gate = threading.Event()
-    model = ScriptedModel(gate=gate, timeout=60.0)
+    model = ScriptedModel(gate=gate, timeout=300.0)
     desk, done, stop = desk_of(url, model), [], threading.Event()
     working = threading.Thread(target=lambda: done.append(desk.do(Job("summary", "default"), stop)))
     working.start()
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not model.requests and time.monotonic() < until:
         time.sleep(0.02)
     yield gate, working, done, stop
     gate.set()
-    working.join(60)
+    working.join(300)
 
 
 def test_what_the_host_records_meanwhile_is_kept_and_what_was_written_still_stands(host, blocked):
@@ -102,7 +102,7 @@ def test_what_the_host_records_meanwhile_is_kept_and_what_was_written_still_stan
     host.record(*turn(80))
     host.record(*turn(81))
     gate.set()
-    working.join(60)
+    working.join(300)
     assert (done[0].failed, done[0].count > 0) == ("", True)
     assert records(host)
     host.record(*turn(82))
@@ -116,7 +116,7 @@ def test_what_does_not_fit_any_more_is_dropped(host, blocked, verb):
     given = {"compact": (), "erase": ("s1",), "rewind": (3,)}[verb]
     getattr(host, verb)(*given)
     gate.set()
-    working.join(60)
+    working.join(300)
     assert done[0].count == 0
     assert not records(host)
     host.record(*turn(83))
@@ -126,7 +126,7 @@ def test_what_does_not_fit_any_more_is_dropped(host, blocked, verb):
 def test_told_to_stop_it_ends_while_the_model_blocks(host, blocked):
     gate, working, _, stop = blocked
     stop.set()
-    working.join(30)
+    working.join(300)
     assert not working.is_alive()
     assert not gate.is_set()
     assert not records(host)

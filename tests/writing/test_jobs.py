@@ -88,7 +88,7 @@ def test_steps_that_come_meanwhile_are_kept_and_a_range_that_grew_uses_the_recor
     assert not records(memory)
     (summary_range,) = memory.memory._runtime.state.summaries.job.ranges
     gate.set()
-    assert memory.wait(20)
+    assert memory.wait(300)
     gate.clear()  # what comes of later jobs is not looked at here
     memory.turns(at + 30, at + 40, settle=False)
     first = records(memory)[0]

@@ -64,7 +64,7 @@ class Host:
             self.record(turn(number))
             served(self)
             if settle:
-                self.wait(30)
+                self.wait(300)
 
     def end(self):
         self.close()  # a second time for some

@@ -411,7 +411,7 @@ class SummarizingMachine(MemoryMachine):
     def __init__(self) -> None:
         super().__init__()
         self._gate = threading.Event()
-        self.model = ScriptedModel(gate=self._gate, timeout=20.0)
+        self.model = ScriptedModel(gate=self._gate, timeout=600.0)
 
     def summary_model(self) -> Model:
         """Return the scripted model, which is called again after any failure."""
@@ -441,12 +441,12 @@ class SummarizingMachine(MemoryMachine):
 
     def _finish_background_work(self) -> None:
         self._gate.set()
-        assert self.memory.wait(20), "the model never finished"
+        assert self.memory.wait(600), "the model never finished"
         self._gate.clear()
 
     def teardown(self) -> None:
         self.model.timeout = 0.0
         self._gate.set()
         if hasattr(self, "memory"):
-            self.memory.wait(20)
+            self.memory.wait(600)
         super().teardown()

@@ -117,7 +117,7 @@ class ScriptedModel:
 
     answers: list[str | Exception | Callable[[ModelRequest], str]] = field(default_factory=list)
     gate: threading.Event | None = None
-    timeout: float = 30.0
+    timeout: float = 600.0
     window: int = 32_768
     name: str = "scripted"
     requests: list[ModelRequest] = field(default_factory=list)

@@ -17,7 +17,7 @@ LIFE = Path(__file__).parent / "langgraph_crash.py"
 def live(path, stop_at, how):
     return subprocess.run(
         [sys.executable, LIFE, path, str(stop_at), how],
-        capture_output=True, text=True, check=False, timeout=90,
+        capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
 
 
