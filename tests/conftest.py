@@ -1,8 +1,10 @@
 """Fixtures and settings of all tests."""
 
 import gc
+import math
 import os
 import re
+from collections import defaultdict
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -60,11 +62,27 @@ def pytest_ignore_collect(collection_path, config):
 SERVER_FIXTURES = {"postgres", "schema"}
 
 
-def pytest_collection_modifyitems(items):
-    """Mark every test that starts a server, so that ``-m "not server"`` leaves them out."""
+SAMPLE = 3
+"""Parameters of a test that a quick run has, spread evenly."""
+
+
+def pytest_collection_modifyitems(config, items):
+    """Mark every test that starts a server, so that ``-m "not server"`` leaves them out; sample for a quick run."""
     for item in items:
         if SERVER_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker("server")
+    if is_quick(config):
+        groups = defaultdict(list)
+        for item in items:
+            if not item.get_closest_marker("slow"):
+                groups[item.nodeid.partition("[")[0]].append(item)
+        items[:] = [item for group in groups.values() for item in group[:: math.ceil(len(group) / SAMPLE)]]
+
+
+@pytest.fixture
+def quick(pytestconfig):
+    """True in a quick run, for a test that plays fewer histories there."""
+    return is_quick(pytestconfig)
 
 
 @pytest.fixture

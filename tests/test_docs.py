@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import __main__ as benchmarks
 from pagein import cli as pagein
 from tests._support.scripts import run_script
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+QUICK = ("README.md", "guide.md", "pagein demo")
+"""The pages and the command that a quick run has too."""
 RUN_BY_CI = ("pip install . && pagein demo", "pip install '.[dev]' && pytest")
 
 
@@ -21,7 +22,14 @@ def blocks(language: str) -> list[tuple[str, list[str]]]:
     return [(page.name, [code for name, code in fences if name == language]) for page, fences in found]
 
 
-@pytest.mark.parametrize(("page", "code"), [each for each in blocks("python") if each[1]])
+def slow_unless_quick(name):
+    return () if name in QUICK else pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("page", "code"),
+    [pytest.param(page, code, id=page, marks=slow_unless_quick(page)) for page, code in blocks("python") if code],
+)
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, code, tmp_path):
     script = tmp_path / "page.py"
     script.write_text("\n".join(code))
@@ -30,7 +38,14 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page, code, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", [line for _, code in blocks("sh") for block in code for line in block.splitlines() if line]
+    "line",
+    [
+        pytest.param(line, marks=slow_unless_quick(line))
+        for _, code in blocks("sh")
+        for block in code
+        for line in block.splitlines()
+        if line
+    ],
 )
 def test_the_commands_of_a_page_run(line, tmp_path, monkeypatch, capsys):
     if line in RUN_BY_CI:
@@ -39,6 +54,8 @@ def test_the_commands_of_a_page_run(line, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words = shlex.split(line)
     if words[:3] == ["python", "-m", "benchmarks"]:
+        from benchmarks import __main__ as benchmarks
+
         code = benchmarks.main(words[3:])
     else:
         assert words[0] == "pagein"

@@ -89,6 +89,7 @@ def test_every_error_has_its_cure_on_the_page():
     assert {name for name, _, _ in rows} | {"PageinError"} == error_names()
 
 
+@pytest.mark.slow
 def test_the_reference_has_every_public_name():
     names = set(re.findall(r"^::: (pagein[\w.]*\.\w+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE))
     assert {f"pagein.{name}" for name in pagein.__all__} <= names

@@ -38,6 +38,7 @@ def test_the_loop_of_the_readme_is_the_examples():
     assert loop in README
 
 
+@pytest.mark.slow
 def test_the_loop_goes_on_after_a_crash_and_answers_from_page_three(tmp_path):
     assert run_loop(tmp_path, "--crash", "9").returncode == 137
     done = run_script(LOOP, "--offline", folder=tmp_path)
@@ -121,12 +122,14 @@ def test_the_editor_of_the_team_finds_what_the_researchers_read(tmp_path):
     assert text.count("has 12 sections") == 3
 
 
+@pytest.mark.slow
 def test_an_agent_ends_at_the_window_alone_and_finishes_behind_the_proxy(tmp_path):
     alone, behind = run_example(tmp_path, "proxy_sdk.py", "--offline").splitlines()
     assert "prompt is too long" in alone
     assert behind.startswith("Done. 34 messages; x-pagein: view;")
 
 
+@pytest.mark.slow
 def test_the_notebook_runs_from_top_to_bottom(tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")
     notebook = json.loads((ROOT / "examples" / "what_is_in_context.ipynb").read_text())

@@ -10,6 +10,8 @@ from benchmarks.load import Job, _find_lost, _WriterReport, bench_load
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.events.steps import TaskStep
 
+pytestmark = pytest.mark.slow
+
 
 def test_writers_at_once_lose_nothing(tmp_path):
     found = bench_load(str(tmp_path / "run.db"), 0.3, writers=3, shared=True, tick=lambda what, done: None)

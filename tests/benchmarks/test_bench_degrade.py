@@ -16,6 +16,8 @@ from pagein.evaluation.requests import Scale
 from pagein.formats import format_named
 from pagein.tokens.encodings import Encoding
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def scale():

@@ -11,6 +11,8 @@ from benchmarks.degrade.plot import check_plot, write_plot
 from pagein.errors import ConfigurationError
 from pagein.tokens.encodings import Encoding
 
+pytestmark = pytest.mark.slow
+
 SMALL = ("--worlds", "desk", "--policies", "ladder", "masking", "--lengths", "20", "--seeds", "1")
 
 

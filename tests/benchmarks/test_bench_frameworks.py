@@ -9,6 +9,8 @@ from benchmarks.frameworks.compare import FRAMEWORKS, bench_frameworks
 from benchmarks.frameworks.meter import Meter
 from pagein.errors import ConfigurationError
 
+pytestmark = pytest.mark.slow
+
 
 def nothing(what, done, of):
     pass

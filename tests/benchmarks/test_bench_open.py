@@ -9,6 +9,8 @@ from benchmarks import opening
 from benchmarks.__main__ import main
 from benchmarks.opening import bench_opening
 
+pytestmark = pytest.mark.slow
+
 LABELS = {
     "open, 30 steps", "first view, 30 steps", "open + first view, 30 steps", "fork at 30 steps", "messages, 30 steps",
     "the index of the archive",

@@ -15,6 +15,8 @@ from pagein.errors import ConfigurationError, FormatError
 from pagein.evaluation.conversations import haystack_of, read_locomo, read_longmemeval, read_pool
 from pagein.testing.search_index_material import CountingEmbedder
 
+pytestmark = pytest.mark.slow
+
 LOCOMO = [
     {
         "sample_id": "conv-1",

@@ -10,6 +10,8 @@ from benchmarks.synthetic_run import opening, turns
 from pagein.evaluation.runs import Run
 from pagein.tokens.encodings import Encoding
 
+pytestmark = pytest.mark.slow
+
 MESSAGES = (*opening(), *(message for turn in turns(30) for message in turn.messages))
 
 

@@ -1,5 +1,7 @@
 """The measurements of speed, on a run too short to say anything: they run, and give what they promise."""
 
+import pytest
+
 from benchmarks import peers
 from benchmarks.speed import append_rows, counting_rows, turn_costs
 from benchmarks.synthetic_run import turns
@@ -13,6 +15,7 @@ def test_a_made_up_run_is_the_same_each_time():
     assert list(turns(5)) == list(turns(5))
 
 
+@pytest.mark.slow
 def test_turns_are_timed_at_each_length():
     both = turn_costs((50, 60), silent)
     assert len(both) == 2

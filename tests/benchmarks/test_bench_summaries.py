@@ -14,6 +14,8 @@ from pagein.evaluation.runs import demo_run
 from pagein.testing.scripted_writer import ScriptedModel
 from pagein.tokens.encodings import Encoding
 
+pytestmark = pytest.mark.slow
+
 COUNTER = Encoding("o200k_base")
 
 

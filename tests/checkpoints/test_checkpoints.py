@@ -321,6 +321,7 @@ for turn in itertools.count():
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_from_the_command_line(tmp_path, capsys):
     db, effects = str(tmp_path / "run.db"), tmp_path / "effects"
     host = subprocess.Popen([sys.executable, "-c", HOST, db, str(effects)], stdout=subprocess.PIPE, text=True)

@@ -76,6 +76,7 @@ def test_demo_ends_in_a_table_and_in_commands_that_work(run, tmp_path):
     assert all(run(*line)[0] == 0 for line in further)
 
 
+@pytest.mark.slow
 def test_demo_in_json(run, tmp_path):
     code, out, _ = run("demo", "--json", "--budget", 4000, "--db", tmp_path / "d.db")
     found = json.loads(out)
@@ -85,6 +86,7 @@ def test_demo_in_json(run, tmp_path):
     assert found["retrievable"]["ok"]
 
 
+@pytest.mark.slow
 def test_demo_does_not_append_to_an_earlier_one(run, tmp_path):
     assert run("demo", "--db", tmp_path / "d.db")[0] == 0
     code, _, err = run("demo", "--db", tmp_path / "d.db")
@@ -284,6 +286,7 @@ def test_a_newer_and_a_foreign_database_are_refused(run, db, tmp_path):
     assert foreign.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_module_runs_and_a_closed_pipe_is_silent(db):
     command = f"{sys.executable} -m pagein log {db} | head -c 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)

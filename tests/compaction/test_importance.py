@@ -67,6 +67,7 @@ def test_a_policy_of_ones_own_cannot_take_it():
     assert "summary" in tiers[: tiers.index("whole", 1)], "what stood before it left"
 
 
+@pytest.mark.slow
 def test_a_mark_is_of_the_run_when_it_is_opened_again_branched_copied_or_erased_elsewhere(tmp_path):
     address = str(tmp_path / "run.db")
     played(address, turns=36).close()  # it leaves a snapshot

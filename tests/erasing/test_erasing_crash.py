@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 
+import pytest
+
 from pagein import AgentMemory, PageinError, TaskStep
 from pagein.backends.sqlite.log import SQLiteLog
 
@@ -25,6 +27,7 @@ with AgentMemory.open(sys.argv[1], budget=2_000) as memory:
 SECRET = "xanthippe"
 
 
+@pytest.mark.slow
 def test_a_killed_eraser_leaves_all_or_nothing(tmp_path):
     outcomes = set()
     chance = random.Random(7)

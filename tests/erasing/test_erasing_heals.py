@@ -73,6 +73,7 @@ def filled(two, count=14):
     assert SECRET in two.says()
 
 
+@pytest.mark.slow
 def test_the_next_view_says_it_no_more_and_the_next_step_is_recorded(two):
     filled(two)
     done = two.eraser.erase("s1")

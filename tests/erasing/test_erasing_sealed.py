@@ -47,6 +47,7 @@ def on_disk(path):
     return b"".join(each.read_bytes() for each in path.parent.glob(path.name + "*"))
 
 
+@pytest.mark.slow
 def test_a_memory_with_a_key_says_nothing_on_disk(tmp_path):
     path = tmp_path / "run.db"
     with AgentMemory.open(path, key=KEY, budget=2_000, user="alice") as memory:
@@ -152,6 +153,7 @@ def test_an_export_is_plain_and_goes_into_a_store_with_another_key(tmp_path):
     assert SECRET.encode() not in on_disk(tmp_path / "other.db")
 
 
+@pytest.mark.slow
 def test_what_has_no_key_costs_no_import():
     import subprocess
     import sys

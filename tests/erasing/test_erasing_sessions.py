@@ -2,13 +2,12 @@
 
 import contextlib
 import json
-import subprocess
-import sys
 
 import pytest
 
 from pagein import AgentMemory, ConfigurationError, TaskStep
 from pagein.backends.open import open_log
+from pagein.cli import main
 from pagein.memory.erasure.sessions import DAY_SECONDS, erase_session, erase_user, retain
 
 SECRET = "xanthippe-4711"
@@ -109,34 +108,27 @@ def test_what_is_not_there_erases_nothing(store, call):
     assert SECRET.encode() in on_disk(store)
 
 
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "pagein", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+def test_the_commands(store, capsys):
+    def run(*arguments):
+        return main([str(argument) for argument in arguments]), capsys.readouterr()
 
-
-def test_the_commands(store):
-    asked = run("erase", store, "s0", "--session", "old")
-    assert (asked.returncode, asked.stdout) == (1, "")
-    assert "--yes" in asked.stderr
+    code, printed = run("erase", store, "s0", "--session", "old")
+    assert (code, printed.out) == (1, "")
+    assert "--yes" in printed.err
     assert SECRET.encode() in on_disk(store)
-    done = run("erase", store, "s0", "--session", "old", "--yes", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["entries"] == 1
+    code, printed = run("erase", store, "s0", "--session", "old", "--yes", "--json")
+    assert code == 0, printed.err
+    assert json.loads(printed.out)["entries"] == 1
     assert SECRET.encode() not in on_disk(store)
-    assert "(1 erased), ok" in run("verify", store, "--session", "old").stdout
-    dry = run("retain", store, "--older-than", "1s", "--dry-run")
-    assert (dry.returncode, "would be erased" in dry.stdout) == (0, True)
-    assert run("retain", store, "--older-than", "1s", "--yes").returncode == 0
-    assert run("erase", store, "--user", "bob", "--yes").returncode == 0
+    assert "(1 erased), ok" in run("verify", store, "--session", "old")[1].out
+    code, printed = run("retain", store, "--older-than", "1s", "--dry-run")
+    assert (code, "would be erased" in printed.out) == (0, True)
+    assert run("retain", store, "--older-than", "1s", "--yes")[0] == 0
+    assert run("erase", store, "--user", "bob", "--yes")[0] == 0
     for wrong in (
         ("erase", store, "--yes"),
         ("erase", store, "s9", "--session", "old", "--yes"),
         ("retain", store, "--older-than", "soon"),
     ):
-        assert run(*wrong).returncode == 1
+        assert run(*wrong)[0] == 1
     sound(store)

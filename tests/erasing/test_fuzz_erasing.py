@@ -2,6 +2,8 @@
 
 import sqlite3
 
+import pytest
+
 from benchmarks.fuzz.__main__ import fuzz_erasing
 from pagein import ActionStep, AgentMemory, TaskStep, ToolCall
 from pagein.backends.sqlite.residue import has_residue
@@ -11,6 +13,7 @@ from pagein.memory.erasure.repetitions import Repetitions
 from pagein.memory.erasure.texts import entry_texts
 
 
+@pytest.mark.slow
 def test_what_was_erased_is_nowhere():
     assert fuzz_erasing(seed=23, count=2).failures == []
 

@@ -56,6 +56,7 @@ def test_an_error_of_the_agent_is_raised_and_nothing_stays_open():
         pass
 
 
+@pytest.mark.slow
 def test_the_command_compares_recorded_runs(tmp_path, capsys):
     run = demo_run()
     path = tmp_path / "run.json"

@@ -84,6 +84,7 @@ def test_orphans_and_illegal_requests_are_counted():
     assert tally.orphans == tally.illegal == tally.requests
 
 
+@pytest.mark.slow
 def test_pagein_stays_within_budget_legal_and_retrievable_beside_the_baselines():
     ticks = []
     found = bench_faults([RUN, RUN], 3_000, COUNTER, tick=lambda: ticks.append(1))

@@ -41,6 +41,7 @@ def test_what_is_saved_grows_with_the_run_and_the_limit_holds():
     )
 
 
+@pytest.mark.slow
 def test_what_is_missed_is_counted_beside_what_is_saved():
     runs = [made(60, "a"), made(60, "b")]
     found = bench_missing_needs(runs, COUNTER, policies=("rounds", "window"))
@@ -58,6 +59,7 @@ def test_runs_that_are_too_short_together_are_refused():
         bench_savings([made(5)], COUNTER)
 
 
+@pytest.mark.slow
 def test_the_command_prints_json(tmp_path, capsys):
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps({"id": "r", "messages": list(made(100).messages)}) + "\n")

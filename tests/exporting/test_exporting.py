@@ -166,6 +166,7 @@ def tampered(lines):
     }
 
 
+@pytest.mark.slow
 def test_what_was_tampered_with_or_cut_off_is_refused_and_nothing_is_written(tmp_path):
     export_session(filled(InMemoryLog()), tmp_path / "good.jsonl")
     ways = tampered((tmp_path / "good.jsonl").read_bytes().splitlines(keepends=True))

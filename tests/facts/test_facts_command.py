@@ -93,6 +93,7 @@ LOCOMO = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_measure_on_a_conversation(tmp_path, capsys):
     pytest.importorskip("sklearn")
     file = tmp_path / "locomo.json.gz"
@@ -110,6 +111,7 @@ def test_the_measure_on_a_conversation(tmp_path, capsys):
     assert "pagein" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_speed_is_measured_beside_a_refit():
     pytest.importorskip("sklearn")
     (speed,) = bench_speed_of_facts([600], repeat=3)

@@ -128,6 +128,7 @@ def test_a_correction_in_the_middle_of_a_run_shows_at_once():
         assert memory.to_messages()[-1]["content"] == block
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["openai", "openai-responses", "anthropic"])
 @pytest.mark.parametrize("placement", ["tail", "head"])
 def test_legal_and_within_the_budget_in_every_format(format, placement):

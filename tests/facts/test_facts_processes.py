@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from pagein import AgentMemory, FinalAnswerStep, TaskStep
 from pagein.cli import main
 
@@ -22,6 +24,7 @@ def ask(db, session, user):
         return memory.to_messages()
 
 
+@pytest.mark.slow
 def test_a_correction_in_the_first_process_shapes_the_second(tmp_path, capsys):
     def facts(command, *arguments):
         assert main(["facts", command, db, *arguments, "--user", "alice"]) == 0

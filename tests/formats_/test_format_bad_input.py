@@ -313,6 +313,7 @@ def test_no_mutilated_transcript_raises_anything_else(name):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_ten_thousand_parallel_calls_take_no_time(name):
     ids = [f"call_{number}" for number in range(10_000)]

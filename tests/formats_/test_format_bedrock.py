@@ -30,6 +30,8 @@ from pagein.formats.bedrock import rules
 from pagein.formats.bedrock.wire import Bedrock
 from pagein.testing.formats import FormatTests, every_feature, items_to_messages, legal_conversations
 
+pytestmark = pytest.mark.slow
+
 
 class TestBedrock(FormatTests):
     cannot_carry = frozenset(

@@ -24,6 +24,8 @@ from pagein.formats import format_named, guess_format, keywords, validate
 from pagein.formats.gemini.wire import SKIP_SIGNATURE, Gemini
 from pagein.testing.formats import FormatTests, every_feature, items_to_messages, legal_conversations
 
+pytestmark = pytest.mark.slow
+
 
 class TestGemini(FormatTests):
     cannot_carry = frozenset(

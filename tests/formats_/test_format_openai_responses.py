@@ -18,6 +18,8 @@ from pagein.formats import validate
 from pagein.formats.openai_responses.wire import OpenAIResponses
 from pagein.testing.formats import FormatTests, items_to_messages
 
+pytestmark = pytest.mark.slow
+
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
 

@@ -1,5 +1,7 @@
 """The fuzzer of formats, at a size for every run of the tests; and that it sees what is refused or over the budget."""
 
+import pytest
+
 from benchmarks.fuzz.__main__ import fuzz_formats
 from benchmarks.fuzz.rendered_requests import RandomHistory
 from pagein.formats.bedrock.wire import Bedrock
@@ -7,6 +9,7 @@ from pagein.formats.openai_chat.wire import OpenAIChat
 from pagein.tokens.encodings import Encoding
 
 
+@pytest.mark.slow
 def test_no_type_refuses_a_request_and_none_is_over_the_budget():
     report = fuzz_formats(seed=1, count=30)
     assert report.failures == []

@@ -51,6 +51,7 @@ def test_the_whole_talk_has_every_item_and_an_empty_request_none():
     assert (nothing.survivors, nothing.stale) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "survivors", "safety"), [(0.1, 0.5, 0.85), (0.2, 0.85, 0.9), (0.3, 0.9, 0.92)])
 def test_the_ledger_keeps_what_was_planted(share, survivors, safety):
     total = [0] * 6

@@ -230,6 +230,7 @@ def test_the_same_texts_give_the_same_ledger():
     assert fold(*SESSION).to_state() == fold(*SESSION).to_state()
 
 
+@pytest.mark.slow
 def test_the_ledger_is_bounded_and_keeps_safety_rules():
     ledger = fold(
         "Never share passwords.",

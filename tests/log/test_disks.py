@@ -60,6 +60,7 @@ print(acknowledged)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
 def test_a_file_that_may_grow_no_further_keeps_what_it_has(tmp_path):
     path = tmp_path / "run.db"

@@ -121,6 +121,7 @@ def check_killed_writers(path, rounds, seed):
 needs_kill = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 
 
+@pytest.mark.slow
 @needs_kill
 def test_a_killed_writer_leaves_what_it_acknowledged(tmp_path):
     check_killed_writers(tmp_path / "run.db", 4 if chosen_profile() is LOCAL else 50, seed=1)

@@ -51,6 +51,7 @@ def spoken_rows(turns=40):
     return [{"role": speakers[turn["speaker"]], "content": turn["text"]} for turn in talk[:turns]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("budget", "format"), [(4_000, "openai"), (8_000, "anthropic"), (20_000, "openai-responses")])
 def test_each_request_of_a_run_is_rendered_again_byte_for_byte(budget, format):
     with AgentMemory.open(":memory:", budget=budget, format=format) as memory:
@@ -64,6 +65,7 @@ def test_each_request_of_a_run_is_rendered_again_byte_for_byte(budget, format):
         assert all(len(encode_record(record)) <= REQUEST_MAX_BYTES for record in records)
 
 
+@pytest.mark.slow
 def test_search_results_that_end_with_an_empty_line_are_rendered_again():
     run = demo_run()
     with AgentMemory.open(":memory:", budget=6_000, model="gpt-4o", user="ada") as memory:
@@ -71,6 +73,7 @@ def test_search_results_that_end_with_an_empty_line_are_rendered_again():
         assert_same(memory, send_all(memory, run.wire[:50], run.format))
 
 
+@pytest.mark.slow
 def test_requests_of_talk_have_turns_paged_in_and_are_rendered_again():
     with AgentMemory.open(":memory:", budget=900) as memory:
         sent = send_all(memory, spoken_rows())
@@ -79,6 +82,7 @@ def test_requests_of_talk_have_turns_paged_in_and_are_rendered_again():
         assert_same(memory, sent)
 
 
+@pytest.mark.slow
 def test_another_process_renders_what_this_one_sent(tmp_path):
     path, run = tmp_path / "run.db", demo_run()
     sent, rows = {}, list(run.wire)
@@ -176,6 +180,7 @@ def test_filtered_views_branches_and_undo_are_rendered_again():
         assert_same(memory, sent)
 
 
+@pytest.mark.slow
 def test_a_request_with_less_room_than_the_others_is_rendered_again():
     run = demo_run()
     with AgentMemory.open(":memory:", budget=6_000, policy="mask") as memory:

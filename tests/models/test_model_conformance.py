@@ -15,6 +15,8 @@ from pagein.models.openai_chat import OpenAIModel
 from pagein.models.retrying import RetryingModel, RetryPolicy
 from pagein.testing.models import DOWN, EMPTY, HANG, LEAK, OVERFLOW, REFUSED, SECRET, ModelTests
 
+pytestmark = pytest.mark.slow
+
 
 class TestOpenAI(ModelTests):
     @pytest.fixture(params=[False, True], ids=["whole", "stream"])

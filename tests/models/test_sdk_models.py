@@ -27,6 +27,8 @@ from pagein.models.openai_chat import OpenAIModel
 from pagein.testing.models import SECRET, call_failing_model, call_model
 from tests._support.faulty_server import ECHO, Reaction, failure
 
+pytestmark = pytest.mark.slow
+
 ASK = ModelRequest.from_text("Summarise.", system="You write summaries.", max_tokens=50, timeout=10)
 COLOURS = ("write", "awrite")
 

@@ -17,12 +17,13 @@ class OnSQLite(MemoryMachine):
         return SQLiteLog(self.folder / "run.db", synchronous="OFF")
 
 
-def test_the_promises_hold_in_memory():
+def test_the_promises_hold_in_memory(quick):
     case = MemoryMachine.TestCase
-    case.settings = chosen_profile()
+    case.settings = profile(2) if quick else chosen_profile()
     case().runTest()
 
 
+@pytest.mark.slow
 def test_the_promises_hold_on_sqlite():
     case = OnSQLite.TestCase
     case.settings = profile(4) if chosen_profile() is LOCAL else chosen_profile()
@@ -30,16 +31,17 @@ def test_the_promises_hold_on_sqlite():
 
 
 @pytest.mark.parametrize("name", sorted(set(POLICIES) - {"ladder"}))
-def test_the_promises_hold_under_every_policy(name):
+def test_the_promises_hold_under_every_policy(name, quick):
     class Named(MemoryMachine):
         def policy(self):
             return name
 
     case = Named.TestCase
-    case.settings = settings(chosen_profile(), max_examples=max(3, chosen_profile().max_examples // 8))
+    case.settings = settings(chosen_profile(), max_examples=1 if quick else max(3, chosen_profile().max_examples // 8))
     case().runTest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiers", "rounds"])
 def test_the_promises_hold_with_an_author_that_writes_well_badly_or_late(name):
     authors = []

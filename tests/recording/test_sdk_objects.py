@@ -12,6 +12,8 @@ from pagein.events.steps import ActionStep, TaskStep, Usage, as_text
 from pagein.formats import validate
 from pagein.formats.sdk_objects import read_usage
 
+pytestmark = pytest.mark.slow
+
 TASK = {"role": "user", "content": "Read a.py."}
 COMPLETION = ChatCompletion.model_validate({
     "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "gpt-4o",

@@ -205,7 +205,9 @@ for entry in SQLiteLog(sys.argv[1]).read():
 
 @pytest.mark.parametrize("at", [1, 4])
 def test_killed_between_rows_and_watermark_it_goes_on_where_it_was(path, log, at):
-    killed = subprocess.run([sys.executable, "-c", KILLED, path, str(at)], capture_output=True, check=False, timeout=300)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, path, str(at)], capture_output=True, check=False, timeout=300
+    )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with SqliteSearchIndex(path) as index, SqliteSearchIndex() as whole:
         assert index.watermark() == at - 1

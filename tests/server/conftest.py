@@ -4,9 +4,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import anthropic
-import httpx2
-import openai
 import pytest
 
 from pagein import AgentMemory
@@ -26,6 +23,8 @@ class Stack:
     clients: list[Any] = field(default_factory=list)
 
     def claude(self, run="", **options):
+        import anthropic
+
         head = {"x-pagein-run": run} if run else {}
         return self._kept(
             anthropic.Anthropic(
@@ -34,6 +33,8 @@ class Stack:
         )
 
     def gpt(self, run="", **options):
+        import openai
+
         head = {"x-pagein-run": run} if run else {}
         return self._kept(
             openai.OpenAI(
@@ -42,6 +43,8 @@ class Stack:
         )
 
     def http(self):
+        import httpx2
+
         return self._kept(httpx2.Client(base_url=self.url, timeout=300))
 
     def _kept(self, client):

@@ -20,6 +20,8 @@ from pagein.server.mcp import McpSettings, build_server, tool_definitions
 from pagein.testing.provider import serve_app
 from pagein.tokens.encodings import Encoding
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def store(tmp_path):

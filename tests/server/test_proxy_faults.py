@@ -17,6 +17,8 @@ from pagein.server.runs import Runs
 from pagein.testing.provider import Answer, Fault, ScriptedProvider, ToolLoop
 from tests.server.sdk_agents import TOOL, run_messages
 
+pytestmark = pytest.mark.slow
+
 ASK = {"model": "claude-opus-4-8", "max_tokens": 100}
 USER = [{"role": "user", "content": "Hello there."}]
 

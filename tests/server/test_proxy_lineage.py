@@ -10,6 +10,8 @@ from pagein import AgentMemory
 from pagein.testing.provider import Answer, ScriptedProvider, ToolLoop, serve_app
 from tests.server.sdk_agents import TOOL, result_of, run_messages
 
+pytestmark = pytest.mark.slow
+
 ASK = {"model": "claude-opus-4-8", "max_tokens": 100}
 
 

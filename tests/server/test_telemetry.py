@@ -26,6 +26,8 @@ from pagein.testing.provider.agent import file_text
 from pagein.testing.scripted_writer import ScriptedModel
 from tests.server.sdk_agents import run_messages
 
+pytestmark = pytest.mark.slow
+
 SECRET = "the colour of the door is vermilion_42"
 
 

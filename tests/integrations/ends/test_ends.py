@@ -10,6 +10,8 @@ from pagein.errors import ConfigurationError
 from pagein.integrations._versions import RANGES
 from tests._support.oldest_releases import ENDS, run
 
+pytestmark = pytest.mark.slow
+
 CHECKOUT = Path(__file__).parents[3]
 EXTRAS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 

@@ -6,6 +6,8 @@ from pagein.errors import ConfigurationError
 from tests._support.swapped import PLACES
 from tests._support.upstream_suites import SUITES, Suite, run, told
 
+pytestmark = pytest.mark.slow
+
 SUITE = Suite("x", "smolagents", ("test_x.py",), "x", inside="has no attribute '_", reasons={"other": "it is other"})
 
 

@@ -19,6 +19,8 @@ from pagein.errors import FormatError
 from pagein.formats.langchain.wire import LangChain
 from pagein.testing.formats import FormatTests, items_to_messages
 
+pytestmark = pytest.mark.slow
+
 PNG = "iVBORw0KGgo="
 CALL = {"name": "look", "args": {"path": "a.py", "depth": None}, "id": "call_1"}
 OTHER = {"name": "look", "args": {}, "id": "call_2"}

@@ -3,6 +3,7 @@
 import copy
 from typing import Any, Literal
 
+import pytest
 from bad_ends_play import BUDGET, BadEnds, Breaks, Call, Host
 from langchain.agents import create_agent
 from langchain_core.messages import (
@@ -24,6 +25,8 @@ from langgraph.prebuilt import ToolNode, tools_condition
 
 from pagein.integrations.langchain.middleware import PageinMiddleware
 from pagein.integrations.langgraph import PreModelHook
+
+pytestmark = pytest.mark.slow
 
 CONFIG = {"configurable": {"thread_id": "a"}, "recursion_limit": 100}
 

@@ -15,6 +15,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pagein import AgentMemory, ConfigurationError, FormatError, OverBudget
 from pagein.integrations.langchain.middleware import PageinMiddleware
 
+pytestmark = pytest.mark.slow
+
 GO = {"messages": [HumanMessage("Look at every page, then tell the staging password.")]}
 DEEP = {"recursion_limit": 250}
 

@@ -13,6 +13,8 @@ from pagein import ConfigurationError
 from pagein.integrations.langchain.middleware import PageinMiddleware
 from pagein.integrations.langgraph import PreModelHook
 
+pytestmark = pytest.mark.slow
+
 
 def user_of(config):
     return config["configurable"]["user_id"]

@@ -11,6 +11,8 @@ import pytest
 from endpoint_play import EXAMPLES, example, reads_and_answers, with_endpoint
 from langchain_play import BUDGET, FACT
 
+pytestmark = pytest.mark.slow
+
 LIFE = Path(__file__).parent / "langgraph_crash.py"
 
 

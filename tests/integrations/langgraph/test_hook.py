@@ -13,6 +13,8 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from pagein import ConfigurationError
 from pagein.integrations.langgraph import PreModelHook
 
+pytestmark = pytest.mark.slow
+
 GO = {"messages": [HumanMessage("Look at every page, then tell the staging password.")]}
 DEEP = {"recursion_limit": 250}
 

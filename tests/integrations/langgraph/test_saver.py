@@ -17,6 +17,8 @@ from langgraph.types import Command, interrupt
 from pagein import AgentMemory, ConfigurationError, FormatError, LogClosed, LogUnreadable, TaskStep
 from pagein.integrations.langgraph import PageinSaver
 
+pytestmark = pytest.mark.slow
+
 CAPABILITIES = {
     "put", "put_writes", "get_tuple", "list", "delete_thread", "delete_for_runs", "copy_thread", "prune",
 }  # fmt: skip

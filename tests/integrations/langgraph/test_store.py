@@ -15,6 +15,8 @@ from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp,
 from pagein import AgentMemory, ConfigurationError, FormatError
 from pagein.integrations.langgraph import PageinByteStore, PageinStore
 
+pytestmark = pytest.mark.slow
+
 
 class Clock:
     """Seconds, that go on when they are told to."""

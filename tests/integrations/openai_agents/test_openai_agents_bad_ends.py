@@ -3,12 +3,15 @@
 import asyncio
 import json
 
+import pytest
 from agents import Agent, RunConfig, Runner, function_tool
 from agents.testing import function_call
 from bad_ends_play import BUDGET, BadEnds, Breaks, Call, Host
 from openai_agents_play import Model
 
 from pagein.integrations.openai_agents.session import PageinSession
+
+pytestmark = pytest.mark.slow
 
 UNKNOWN = [
     {"type": "hologram", "id": "h_1", "deep": [{"a": None}]},

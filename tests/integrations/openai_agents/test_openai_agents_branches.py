@@ -8,6 +8,8 @@ from agents.extensions.memory import AdvancedSQLiteSession
 from pagein.errors import ConfigurationError, UnknownBranch
 from pagein.integrations.openai_agents.session import PageinSession
 
+pytestmark = pytest.mark.slow
+
 
 def do(awaitable):
     return asyncio.run(awaitable)

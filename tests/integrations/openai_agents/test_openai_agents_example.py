@@ -3,6 +3,8 @@
 import pytest
 from endpoint_play import example, reads_and_answers, with_endpoint
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = "openai_agents_report.py"
 
 

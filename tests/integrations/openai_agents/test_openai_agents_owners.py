@@ -11,6 +11,8 @@ from openai_agents_play import Model, agent_of, function_call
 from pagein.errors import ConfigurationError
 from pagein.integrations.openai_agents.session import PageinSession
 
+pytestmark = pytest.mark.slow
+
 
 def recorder(script=lambda _: "Noted."):
     sent = []

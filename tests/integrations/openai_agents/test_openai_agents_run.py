@@ -16,6 +16,8 @@ from pagein.errors import ConfigurationError, OverBudget
 from pagein.formats import validate
 from pagein.integrations.openai_agents.session import PageinSession
 
+pytestmark = pytest.mark.slow
+
 TASK = "Read sixty pages, then say the staging password."
 
 

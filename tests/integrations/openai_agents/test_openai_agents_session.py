@@ -11,6 +11,8 @@ from pagein.integrations import _versions as releases
 from pagein.integrations._item_history import ItemHistory
 from pagein.integrations.openai_agents.session import PageinSession
 
+pytestmark = pytest.mark.slow
+
 USER = {"role": "user", "content": "Look."}
 CALLS = [
     {"type": "function_call", "call_id": f"c{at}", "name": "look", "arguments": "{}", "status": "completed"}

@@ -5,6 +5,7 @@ import copy
 import json
 from dataclasses import replace
 
+import pytest
 from bad_ends_play import BUDGET, BadEnds, Breaks, Call, Host
 from pydantic_ai import Agent
 from pydantic_ai.messages import (
@@ -24,6 +25,8 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from pydantic_ai_play import check_legal, cost, dumped
 
 from pagein.integrations.pydantic_ai.capability import Pagein
+
+pytestmark = pytest.mark.slow
 
 UNKNOWN = [
     ModelRequest(parts=[UserPromptPart(["Look:", BinaryContent(b"hologram", media_type="video/hologram")])]),

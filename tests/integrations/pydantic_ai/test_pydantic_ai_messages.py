@@ -24,6 +24,8 @@ from pagein.events.steps import ActionStep, Image, Observation
 from pagein.integrations.pydantic_ai.messages import to_items, to_rows
 from pagein.testing.conversations import items_to_messages
 
+pytestmark = pytest.mark.slow
+
 PNG = BinaryContent(data=b"\x89PNG\xff\xfe", media_type="image/png")
 ASK = ModelRequest(parts=[UserPromptPart(content="Go.")], instructions="Be brief.", run_id="r1")
 LAST = ModelRequest(parts=[UserPromptPart(content="And now?")])

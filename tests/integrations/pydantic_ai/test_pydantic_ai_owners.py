@@ -11,6 +11,8 @@ from pydantic_ai.models.function import FunctionModel
 from pagein.errors import ConfigurationError
 from pagein.integrations.pydantic_ai.capability import Pagein
 
+pytestmark = pytest.mark.slow
+
 
 def recorder():
     sent = []

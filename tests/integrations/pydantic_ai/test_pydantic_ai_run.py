@@ -18,6 +18,8 @@ from pagein.integrations import _versions as releases
 from pagein.integrations._owners import OwnedConversation
 from pagein.integrations.pydantic_ai.capability import Pagein
 
+pytestmark = pytest.mark.slow
+
 TASK = "Read sixty pages, then say the staging password."
 NO_LIMIT = UsageLimits(request_limit=None)
 

@@ -14,6 +14,8 @@ from smolagents_scripted import Scripted, agent_of, called, check_legal, code, t
 from pagein import Conflict
 from pagein.integrations.smolagents import PageinMemory
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Hologram(theirs.MemoryStep):

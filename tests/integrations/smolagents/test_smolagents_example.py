@@ -6,6 +6,8 @@ import pytest
 from endpoint_play import EXAMPLES, example, with_endpoint
 from smolagents.models import ChatMessage
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = "smolagents_report.py"
 
 

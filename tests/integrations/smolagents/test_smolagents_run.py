@@ -11,6 +11,8 @@ from smolagents_scripted import SECRET, LookUp, agent_of, called, code, text_of,
 from pagein import ActionStep, AgentMemory
 from pagein.integrations.smolagents import PageinMemory
 
+pytestmark = pytest.mark.slow
+
 CRASH = Path(__file__).with_name("smolagents_crash.py")
 
 
