@@ -7,7 +7,6 @@ import sqlite3
 
 import pytest
 
-from benchmarks.__main__ import main
 from benchmarks.crash import Crashes, _Inspection, _RunState, bench_crash
 from benchmarks.crash_child import BUDGET, Place, call_numbers
 from pagein.backends.sqlite.log import SQLiteLog
@@ -17,6 +16,12 @@ from pagein.memory.agent_memory import AgentMemory
 pytestmark = pytest.mark.skipif(
     "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs SIGKILL and fork"
 )
+
+
+def main(arguments):
+    from benchmarks import __main__ as benchmarks
+
+    return benchmarks.main(arguments)
 
 
 def test_a_few_kills_lose_nothing(tmp_path):

@@ -5,11 +5,16 @@ import json
 
 import pytest
 
-from benchmarks.__main__ import main as bench
 from benchmarks.facts import CONFIDENCE, OURS, REFIT, bench_facts, bench_speed_of_facts, read_asked
 from pagein import AgentMemory, TaskStep
 from pagein.cli import main
 from pagein.tokens.encodings import Encoding
+
+
+def bench(arguments):
+    from benchmarks.__main__ import main
+
+    return main(arguments)
 
 
 @pytest.fixture

@@ -3,14 +3,11 @@
 import importlib.util
 
 import pytest
-from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from langchain_core.messages import AIMessage
 
 from pagein.errors import ConfigurationError, PageinError
 from pagein.models import ModelError, ModelRefused, ModelRequest, as_model, model_named
 from pagein.models.callables import CallableModel
 from pagein.models.environment import redact_keys
-from pagein.models.langchain import LangChainModel
 from pagein.models.openai_chat import OpenAIModel
 from pagein.testing.models import SECRET
 
@@ -79,9 +76,6 @@ def test_a_key_is_read_when_it_is_needed(start_server, monkeypatch):
 
 
 def test_whatever_can_write_is_a_model():
-    chat = FakeListChatModel(responses=["from LangChain"])
-    assert isinstance(as_model(chat), LangChainModel)
-    assert as_model(chat).write(ModelRequest.from_text("x")).text == "from LangChain"
     assert isinstance(as_model(str.upper), CallableModel)
     assert as_model(str.upper).write(ModelRequest.from_text("x")).text == "X"
     mine = CallableModel(str.upper)
@@ -98,38 +92,6 @@ def test_a_callable_that_returns_no_text_is_refused():
             CallableModel(lambda prompt, value=value: value).write(ModelRequest.from_text("x"))
     with pytest.raises(ModelError):
         CallableModel(lambda prompt: None).write(ModelRequest.from_text("x"))
-
-
-@pytest.mark.parametrize(
-    ("message", "text", "finish"),
-    [
-        (AIMessage("plain", response_metadata={"stop_reason": "end_turn"}), "plain", "stop"),
-        (AIMessage([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}, "b"]), "ab", "stop"),
-        (AIMessage("cut", response_metadata={"done_reason": "length"}), "cut", "length"),
-        (AIMessage("cut", response_metadata={"finish_reason": "MAX_TOKENS"}), "cut", "length"),
-        (AIMessage("odd", response_metadata={"finish_reason": "tool_calls"}), "odd", "other"),
-    ],
-)
-def test_langchain_messages_of_each_integration_are_read(message, text, finish):
-    class Chat:
-        model_name = "gpt-4o-mini"
-
-        def invoke(self, messages, **limits):
-            assert limits == {"max_tokens": 9}
-            return message
-
-    model = LangChainModel(Chat())
-    reply = model.write(ModelRequest.from_text("x", max_tokens=9))
-    assert (reply.text, reply.finish, model.window) == (text, finish, 128_000)
-
-
-def test_langchain_withholding_is_a_refusal():
-    class Chat:
-        def invoke(self, messages, **limits):
-            return AIMessage("", response_metadata={"finish_reason": "SAFETY"})
-
-    with pytest.raises(ModelRefused, match="SAFETY"):
-        LangChainModel(Chat()).write(ModelRequest.from_text("x"))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ import pytest
 
 from pagein.testing.provider import Answer, Call, Fault, ScriptedProvider, ToolLoop, serve_app
 
+pytestmark = pytest.mark.slow
+
 TOOL = {"name": "read", "description": "Read a file.", "input_schema": {"type": "object", "properties": {}}}
 USER = [{"role": "user", "content": "Read a.txt."}]
 
