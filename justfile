@@ -19,7 +19,7 @@ types:
 pyright:
     pyright
 
-# Quick tests: no server, no soak.
+# Quick tests: no server, no soak, three parameters of each test and ten generated examples. `just test-all` has the rest.
 test *arguments:
     pytest -m "not slow and not server" {{arguments}}
 

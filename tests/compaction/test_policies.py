@@ -16,6 +16,7 @@ class TestLadder(Named):
     named = "ladder"
 
 
+@pytest.mark.slow
 class TestClip(Named):
     named = "clip"
 
@@ -24,6 +25,7 @@ class TestMask(Named):
     named = "mask"
 
 
+@pytest.mark.slow
 class TestReasoning(Named):
     named = "reasoning"
 
@@ -32,14 +34,17 @@ class TestWindow(Named):
     named = "window"
 
 
+@pytest.mark.slow
 class TestPrune(Named):
     named = "prune"
 
 
+@pytest.mark.slow
 class TestProjection(Named):
     named = "projection"
 
 
+@pytest.mark.slow
 class TestUsers(Named):
     named = "users"
 
@@ -48,10 +53,12 @@ class TestRounds(Named):
     named = "rounds"
 
 
+@pytest.mark.slow
 class TestShortLong(Named):
     named = "short_long"
 
 
+@pytest.mark.slow
 class TestRolling(Named):
     named = "rolling"
 

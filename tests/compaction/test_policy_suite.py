@@ -166,6 +166,7 @@ def test_an_honest_policy_plans_something():
     assert any(isinstance(entry.item, ActionStep) for view, _ in PolicyTests().views() for entry in view.run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", BROKEN, ids=lambda policy: policy.__name__)
 def test_a_broken_policy_fails_the_test_that_names_its_fault(policy):
     assert failing_tests(policy) == {BROKEN[policy]}

@@ -101,6 +101,7 @@ TEXTS = st.lists(WORDS, max_size=6).map(" ".join)
 MOVES = st.lists(st.tuples(st.sampled_from(("put", "put", "drop")), st.integers(0, 5), TEXTS), max_size=14)
 
 
+@pytest.mark.slow
 @given(MOVES, TEXTS)
 def test_after_any_changes_the_cosines_are_those_of_a_refit(moves, query):
     vectorizer = pytest.importorskip("sklearn.feature_extraction.text").TfidfVectorizer

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pagein.context.view.view import View
 from pagein.formats import Item
 from pagein.log.base import StoredLog
+from pagein.memory._effects import Flow
+from pagein.memory._runtime import MemoryRuntime
+from pagein.memory._state import RunState
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.operations.load import catch_up, reload
 from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.view import make_filtered_view
 from pagein.memory.requests import RequestFilter
 from pagein.tokens import Budget, TokenCounter
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def runtime_of(memory: AgentMemory) -> MemoryRuntime:
+    """Return the parts of a memory, for the worker, the server and the conformance suites, which look inside."""
+    return memory._runtime  # noqa: SLF001 - the declared way for other packages
+
+
+def take_turn(
+    memory: AgentMemory, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Run an operation in a turn of a memory. Raises what the operation raises."""
+    return memory._take_turn(operation, *args, **kwargs)  # noqa: SLF001 - the declared way for other packages
 
 
 class HostMemory(AgentMemory):

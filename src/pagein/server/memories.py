@@ -14,7 +14,7 @@ from pagein.events.steps import SystemPromptStep
 from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest
 from pagein.memory._effects import IndexEntries
-from pagein.memory.host_memory import HostMemory
+from pagein.memory.host_memory import HostMemory, runtime_of, take_turn
 from pagein.memory.operations.ingest import Transcript
 from pagein.memory.operations.lineage import align
 from pagein.memory.operations.record import RecordResult, record
@@ -61,20 +61,20 @@ class ServerMemory(HostMemory):
 
     def trust_content_alone(self) -> None:
         """Take every list as a whole history: leniency to a program that was started again would join what is apart."""
-        transcript = self._runtime.state.transcript
+        transcript = runtime_of(self).state.transcript
         transcript.is_untouched, transcript.habit = False, "whole"
 
     @property
     def is_closed(self) -> bool:
         """True after ``close``."""
-        return self._runtime.is_closed
+        return runtime_of(self).is_closed
 
     def measure(self, request: RawRequest, start_row: int, place: int) -> Reach:
         """Compare a list with the run. Before ``start_row`` it is known to be the run's first ``place`` items.
 
         Raises FormatError.
         """
-        chain = [mark for mark in self._runtime.state.log.fingerprints if not mark.startswith(SYSTEM_PREFIX)]
+        chain = [mark for mark in runtime_of(self).state.log.fingerprints if not mark.startswith(SYSTEM_PREFIX)]
         items = [item for item in request.parse(start_row) if not isinstance(item, SystemPromptStep)]
         alignment = align([fingerprint(item) for item in items], chain[place:])
         reached = place + alignment.reached
@@ -84,16 +84,16 @@ class ServerMemory(HostMemory):
     @property
     def length(self) -> int:
         """The number of items that hosts handed over, without system prompts."""
-        return sum(not mark.startswith(SYSTEM_PREFIX) for mark in self._runtime.state.log.fingerprints)
+        return sum(not mark.startswith(SYSTEM_PREFIX) for mark in runtime_of(self).state.log.fingerprints)
 
     @property
     def branch(self) -> str:
         """The name of the branch that the memory goes on with."""
-        return self._runtime.branches.current
+        return runtime_of(self).branches.current
 
     def rewind_to(self, length: int) -> None:
         """Go on with a new branch that has the first ``length`` items. Raises LogError."""
-        log = self._runtime.state.log
+        log = runtime_of(self).state.log
         marks = enumerate(log.fingerprints)
         places = [number for number, mark in marks if not mark.startswith(SYSTEM_PREFIX)]
         self.rewind(log.fingerprint_positions[places[length]])
@@ -101,46 +101,46 @@ class ServerMemory(HostMemory):
 
     def record_list(self, request: RawRequest, *, whole: bool) -> RecordResult:
         """Record what is new in a list; with ``whole`` it is the client's whole history. Raises FormatError, LogError."""
-        return self._take_turn(record, Transcript(request), strict=False, whole=whole)
+        return take_turn(self, record, Transcript(request), strict=False, whole=whole)
 
     def has_answer_at(self, length: int, rows: Sequence[Any], format: str) -> bool:
         """True if the items behind the first ``length`` are these messages."""
-        marks = [fingerprint(item) for item in self._runtime.format_of(format).parse(list(rows))]
-        chain = [mark for mark in self._runtime.state.log.fingerprints if not mark.startswith(SYSTEM_PREFIX)]
+        marks = [fingerprint(item) for item in runtime_of(self).format_of(format).parse(list(rows))]
+        chain = [mark for mark in runtime_of(self).state.log.fingerprints if not mark.startswith(SYSTEM_PREFIX)]
         return chain[length : length + len(marks)] == marks
 
     def make_view(self, room: RequestRoom) -> View:
         """The view, within the budget that was set, with this room kept free. Raises OverBudget."""
-        return self._take_turn(make_view, room)
+        return take_turn(self, make_view, room)
 
     def render(self, view: View, format: str, model: str) -> dict[str, Any]:
         """A view as a provider's request, under ``messages``, noted for the table of requests. Raises Illegal.
 
         It is written with its outcome: that spares every request a write before it is forwarded.
         """
-        self._runtime.requests.model = model
-        return self._runtime.render(view, format)
+        runtime_of(self).requests.model = model
+        return runtime_of(self).render(view, format)
 
     def read_ahead(self) -> None:
         """Learn from what was recorded and index it, before the next request needs it. Raises PageinError.
 
         A run that is far from its limit pays nothing.
         """
-        state = self._runtime.state
+        state = runtime_of(self).state
         view = state.usage.last_view
         if view is not None and state.page_in.is_due(view):
             state.fold.learn_ahead()
-            self._runtime.perform(IndexEntries(MAX_INDEXED_AHEAD))
+            runtime_of(self).perform(IndexEntries(MAX_INDEXED_AHEAD))
 
     @property
     def last_request(self) -> tuple[int, str]:
         """The head and the digest of the last request; (0, "") for none."""
-        last = self._runtime.requests.last
+        last = runtime_of(self).requests.last
         return (0, "") if last is None else (last.head, last.digest)
 
     def render_without_tail(self, view: View, format: str) -> list[Any]:
         """The messages of a view without what is shown behind the run."""
-        rows: list[Any] = self._runtime.format_of(format).render(view.with_tail(()).messages())["messages"]
+        rows: list[Any] = runtime_of(self).format_of(format).render(view.with_tail(()).messages())["messages"]
         return rows
 
 

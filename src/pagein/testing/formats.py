@@ -60,7 +60,9 @@ _roles = st.sampled_from(("system", "developer", "user", "assistant", "tool", "f
 _garbage = _json | st.lists(st.builds(lambda row, role: {**row, "role": role}, st.dictionaries(st.sampled_from(
     ("content", "tool_calls", "function_call", "refusal", "tool_call_id", "audio")), _json, max_size=3), _roles), max_size=4)  # fmt: skip
 
-_checked = settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+_checked = settings(
+    max_examples=min(30, settings().max_examples), deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
 
 
 class FormatTests:

@@ -79,7 +79,9 @@ class LogTests:
     )  # fmt: skip
     """Names of sessions and tenants that a store must keep apart."""
 
-    generated: ClassVar[settings] = settings(max_examples=60, deadline=None, database=None)
+    generated: ClassVar[settings] = settings(
+        max_examples=min(60, settings().max_examples), deadline=None, database=None
+    )
     """The settings of the generated tests."""
 
     @pytest.fixture

@@ -42,6 +42,7 @@ from pagein.events.steps import (
 )
 from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.host_memory import runtime_of
 from pagein.models import Breaker, Model, ModelOverflow, ModelUnavailable, RetryingModel, RetryPolicy
 from pagein.testing import promises
 from pagein.testing.machine_base import ErasingMachine, as_budget
@@ -399,7 +400,7 @@ class MemoryMachine(ErasingMachine):
         arguments = ({"query": f"fq{len(self.forged) - 1}zw retry"}, {"handle": "s0-999999"}, {"pattern": "fq|</"})
         names = ("recall", "expand", "expand")
         texts = [self.memory.call_tool(name, given) for name, given in zip(names, arguments, strict=True)]
-        promises.check_forgeries(self.memory._runtime.state.fold.view(1), texts, self.forged)  # noqa: SLF001 - what is watched
+        promises.check_forgeries(runtime_of(self.memory).state.fold.view(1), texts, self.forged)
 
 
 class SummarizingMachine(MemoryMachine):

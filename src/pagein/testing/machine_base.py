@@ -25,6 +25,7 @@ from pagein.memory._state import PageInState
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.branches import Branches
 from pagein.memory.erasure.redact import ERASED
+from pagein.memory.host_memory import runtime_of, take_turn
 from pagein.memory.operations.load import write_snapshot
 from pagein.memory.options import Options
 from pagein.memory.snapshots import decode_body, encode_snapshot
@@ -87,7 +88,7 @@ class WatchedMemory(RuleBasedStateMachine):
     @property
     def log(self) -> Log:
         """The log of the branch that the run is on."""
-        return self.memory._runtime.log  # noqa: SLF001 - what is watched
+        return runtime_of(self.memory).log
 
     def policy(self) -> PolicyName | Policy:
         """Return the policy under test."""
@@ -119,7 +120,7 @@ class WatchedMemory(RuleBasedStateMachine):
         branches = Branches(root)
         arguments = Options(counter=self._counter, budget=self.budget) | options
         memory = AgentMemory(branches.select(), **arguments)
-        memory._runtime.branches = branches  # noqa: SLF001 - as open() does
+        runtime_of(memory).branches = branches
         return memory
 
     def teardown(self) -> None:
@@ -267,7 +268,7 @@ class BranchingMachine(WatchedMemory):
         self._collect_compactions()
         self._finish_background_work()
         if how == "snapshot" or (how == "branch" and not self.other_branches):
-            self.memory._take_turn(write_snapshot)  # noqa: SLF001 - whether due or not
+            take_turn(self.memory, write_snapshot)
         elif how == "back":
             self._rewind(data.draw(st.integers(0, self.oracle.head)))
         else:
@@ -331,7 +332,7 @@ class ErasingMachine(BranchingMachine):
         assert erased.entries, f"s{at} was erased, and no entry is reported"
         self.erased_words.append(word)
         promises.check_erasure(other, (word,))
-        branches = self.memory._runtime.branches  # noqa: SLF001 - what is watched
+        branches = runtime_of(self.memory).branches
         self.oracle = self._oracle_after_erasure(word, self.oracle, self.log)
         self.other_branches = {
             name: self._oracle_after_erasure(word, oracle, branches.log(name))
@@ -369,11 +370,11 @@ def as_budget(limit: int | Budget) -> Budget:
 
 def memory_state(memory: AgentMemory) -> dict[str, object]:
     """Return the state of a memory, part by part."""
-    run_state = memory._runtime.state  # noqa: SLF001 - what is watched
+    run_state = runtime_of(memory).state
     parts = dict(decode_body(encode_snapshot(run_state.log, PageInState())))
     del parts["ends"], parts["blocks"]  # depend on what was counted and shown
     fold = parts.pop("fold")
-    return {**fold, **parts, "view": memory._runtime.state.fold.view(1), "steps": memory.steps}  # noqa: SLF001
+    return {**fold, **parts, "view": runtime_of(memory).state.fold.view(1), "steps": memory.steps}
 
 
 def _secret_word(row: object) -> str:

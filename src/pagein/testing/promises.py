@@ -41,6 +41,7 @@ from pagein.events.steps import (
 from pagein.formats import FORMATS as _REGISTRY
 from pagein.formats import format_named
 from pagein.log.base import Entry
+from pagein.memory.host_memory import runtime_of
 from pagein.tokens import TokenCounter
 from pagein.tokens.counter import message_tokens, request_tokens
 
@@ -406,7 +407,7 @@ def check_opaque_content(view: View, formats: Iterable[str] = FORMATS) -> None:
 
 def check_erasure(memory: AgentMemory, words: Iterable[str]) -> None:
     """Check that erased words are in no stored row, entry or view of the run, and are not recalled."""
-    log = memory._runtime.log  # noqa: SLF001 - what is watched
+    log = runtime_of(memory).log
     words = tuple(words)
     if not words:
         return
@@ -414,7 +415,7 @@ def check_erasure(memory: AgentMemory, words: Iterable[str]) -> None:
     places = {
         "a stored row": b"\n".join(row.body for row in log.rows()).decode(),
         "an entry": repr([entry.body for entry in log.read()]),
-        "the view": repr(memory._runtime.state.fold.view(1).messages()),  # noqa: SLF001
+        "the view": repr(runtime_of(memory).state.fold.view(1).messages()),
         "a step": repr(steps),
     }
     for word in words:

@@ -22,6 +22,7 @@ from pagein.log.branch_log import run_of
 from pagein.memory._effects import Call, Flow
 from pagein.memory._state import RunState
 from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.host_memory import runtime_of, take_turn
 from pagein.memory.operations.compact import attach_summaries, commit_plan
 from pagein.memory.operations.summarize import cancel_summary, collect_summary, plan_ahead, start_summary
 from pagein.memory.options import Options
@@ -59,11 +60,11 @@ class SummaryJobs:
         if self._last_heads.get(session) == heads:
             return False
         with self._open_memory(session, readonly=True) as memory:
-            last = next(iter(memory._runtime.log.read(heads[0] - 1, None)), None)  # noqa: SLF001
+            last = next(iter(runtime_of(memory).log.read(heads[0] - 1, None)), None)
             is_due = (
                 last is not None
                 and self._clock() - last.at < RECENT_SECONDS
-                and plan_ahead(run := memory._runtime.state, run.current_view()) is not None  # noqa: SLF001
+                and plan_ahead(run := runtime_of(memory).state, run.current_view()) is not None
             )
         if not is_due:
             self._last_heads[session] = heads
@@ -72,10 +73,10 @@ class SummaryJobs:
     def write_summary(self, session: str, stop: threading.Event) -> int:
         """Summarise a run; return the number of tokens saved in its view. Raises the model's error."""
         with self._open_memory(session) as memory:
-            branch = memory._runtime.branches.current  # noqa: SLF001
-            compaction = memory._take_turn(_write_and_commit, branch, stop)  # noqa: SLF001
+            branch = runtime_of(memory).branches.current
+            compaction = take_turn(memory, _write_and_commit, branch, stop)
             if not stop.is_set():
-                self._last_heads[session] = _heads(memory._runtime.branches.root.store, session)  # noqa: SLF001
+                self._last_heads[session] = _heads(runtime_of(memory).branches.root.store, session)
             if compaction is None and (problems := memory.report().problems):
                 raise PageinError(problems[-1])
         return 0 if compaction is None else compaction.tokens_before - compaction.tokens_after

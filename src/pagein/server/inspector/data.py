@@ -26,7 +26,7 @@ from pagein.events.steps import ActionStep, Step, as_text, kind_name
 from pagein.facts.owners import is_reserved
 from pagein.log.base import Entry
 from pagein.log.encryption import Key
-from pagein.memory.host_memory import HostMemory
+from pagein.memory.host_memory import HostMemory, runtime_of
 from pagein.memory.operations.requests import RenderedRequest
 from pagein.memory.requests import RequestRecord, decode_record
 from pagein.search.base import Hit
@@ -218,7 +218,7 @@ class InspectedMemory(HostMemory):
         head = self.log().head()
         if len(self._costs) != head + 1:
             self.refresh()
-            fold = self._runtime.state.fold
+            fold = runtime_of(self).state.fold
             self._costs = tuple(accumulate((fold.cost_of(at, at + 1) for at in range(fold.head)), initial=0))
         return self._costs
 
