@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pagein.context.ledger.run_ledger import MAX_ITEMS, TEXT_MAX_CHARS, RunLedger, render
+from pagein.context.ledger.run_ledger import MAX_ITEMS, MAX_LIKELY, TEXT_MAX_CHARS, RunLedger, render
 from pagein.context.ledger.shortening import shorten, tighten
 
 
@@ -53,8 +53,8 @@ REVISIONS = (
 def test_the_newest_form_replaces_the_old_one_in_other_words_too(old, new):
     ledger = fold(old, "The plumber comes on Monday at 8.", "Never share customer data.", new)
     lines = show(ledger)
-    assert f"[s4] {new} (replaces s1)" in lines
-    assert not any(line.startswith("[s1]") for line in lines)
+    assert f"s4 {new} (replaces s1)" in lines
+    assert not any(line.startswith("s1 ") for line in lines)
     assert len(lines) == 3
     assert ledger.superseded_positions() == {1}
     assert ledger.superseded_texts() == {1: (old,)}
@@ -79,13 +79,13 @@ BOTH_STAND = (
 @pytest.mark.parametrize(("one", "other"), BOTH_STAND)
 def test_without_evidence_nothing_is_replaced(one, other):
     ledger = fold(one, other)
-    assert any(line.startswith("[s1]") for line in show(ledger))
+    assert any(line.startswith("s1 ") for line in show(ledger))
     assert ledger.superseded_positions() == set()
 
 
 def test_of_ten_revisions_the_last_one_stands():
     ledger = fold(*(f"The deadline is {day} May." for day in range(1, 12)))
-    assert show(ledger) == ["[s11] The deadline is 11 May. (replaces s10)"]
+    assert show(ledger) == ["s11 The deadline is 11 May. (replaces s10)"]
     assert ledger.superseded_positions() == set(range(1, 11))
 
 
@@ -94,19 +94,19 @@ def test_the_best_match_of_several_is_replaced():
         "My hotel budget is 200 EUR a night.", "My food budget is 50 EUR a day.", "Raise the food budget to 60 EUR."
     )
     assert show(ledger) == [
-        "[s1] My hotel budget is 200 EUR a night.",
-        "[s3] Raise the food budget to 60 EUR. (replaces s2)",
+        "s1 My hotel budget is 200 EUR a night.",
+        "s3 Raise the food budget to 60 EUR. (replaces s2)",
     ]
 
 
 def test_rules_that_contradict_each_other_both_stand_and_the_newer_is_marked():
     ledger = fold("Always answer in German.", "Never answer in German.")
-    assert show(ledger) == ["[s1] Always answer in German.", "[s2] Never answer in German. (newer)"]
+    assert show(ledger) == ["s1 Always answer in German.", "s2 Never answer in German. (newer)"]
 
 
 def test_a_repetition_stands_once_at_its_new_place():
     ledger = fold("Never deploy on Fridays.", "Please never deploy on Fridays.")
-    assert show(ledger) == ["[s2] Please never deploy on Fridays."]
+    assert show(ledger) == ["s2 Please never deploy on Fridays."]
 
 
 def test_a_sentence_said_again_is_not_among_the_superseded_texts():
@@ -114,15 +114,33 @@ def test_a_sentence_said_again_is_not_among_the_superseded_texts():
     assert ledger.superseded_texts() == {2: ("The deadline is 5 May.",)}
 
 
-def test_a_weak_revision_counts_only_where_it_replaces_something():
-    assert show(fold("Jana Reuter has taken over at Brenner.")) == []
+def test_a_revision_of_what_is_not_known_stands_behind_the_others():
+    revision = fold("Jana Reuter has taken over at Brenner.").items[1, 0]
+    assert revision.statement.revises
+    assert revision.statement.likelihood < 1
     ledger = fold("My contact at Brenner is Paul Lindqvist.", "Jana Reuter has taken over at Brenner.")
-    assert show(ledger) == ["[s2] Jana Reuter has taken over at Brenner. (replaces s1)"]
+    assert show(ledger) == ["s2 Jana Reuter has taken over at Brenner. (replaces s1)"]
+    assert ledger.items[2, 0].statement.likelihood == 1
+
+
+def test_a_likely_sentence_stands_behind_what_the_patterns_know():
+    ledger = fold("The side gate is for suppliers only.", "Priya signs off the designs.", "Never share passwords.")
+    guess = ledger.items[2, 0].statement
+    assert 0.5 <= guess.likelihood < 1 == ledger.items[3, 0].statement.likelihood
+    assert show(ledger, tokens=70) == ["s1 The side gate is for suppliers only.", "s3 Never share passwords."]
+    assert len(show(ledger)) == 3
+
+
+def test_the_least_likely_sentences_give_way_to_likelier_ones():
+    ledger = fold(*(f"Person{number} signs off the designs of floor {number}." for number in range(MAX_LIKELY + 30)))
+    likelihoods = [item.statement.likelihood for item in ledger.items.values()]
+    assert len(likelihoods) == MAX_LIKELY
+    assert all(likelihood < 1 for likelihood in likelihoods)
 
 
 def test_only_what_is_hidden_is_shown():
     ledger = fold("Never deploy on Fridays.", "Never share passwords.")
-    assert show(ledger, hidden=lambda position: position == 2) == ["[s2] Never share passwords."]
+    assert show(ledger, hidden=lambda position: position == 2) == ["s2 Never share passwords."]
 
 
 SESSION = (
@@ -138,7 +156,7 @@ SESSION = (
 def test_safety_rules_come_first_in_few_tokens():
     ledger = fold(*SESSION)
     lines = show(ledger, tokens=150)
-    assert [line.split("]")[0] for line in lines] == ["[s3", "[s6"]
+    assert [line.split()[0] for line in lines] == ["s3", "s6"]
     assert all(word in lines[0].lower() for word in ("never", "press", "before", "board", "approved"))
     assert all(word in lines[1].lower() for word in ("not", "production database", "without asking"))
 
@@ -157,7 +175,7 @@ def test_more_tokens_never_show_fewer_items():
 
 
 def test_with_room_every_sentence_stands_as_it_was_said():
-    assert show(fold(*SESSION)) == [f"[s{number}] {text}" for number, text in enumerate(SESSION, 1)]
+    assert show(fold(*SESSION)) == [f"s{number} {text}" for number, text in enumerate(SESSION, 1)]
 
 
 @pytest.mark.parametrize(
@@ -195,14 +213,14 @@ def test_an_item_can_be_removed_and_confirmed():
     assert not ledger.remove(1, 0)
     assert not ledger.confirm(1, 0)
     assert ledger.confirm(2, 0)
-    assert show(ledger, tokens=30) == ["[s2] I prefer window seats."]
+    assert show(ledger, tokens=30) == ["s2 I prefer window seats."]
     assert ledger.superseded_texts() == {1: ("Never deploy on Fridays.",)}
 
 
 def test_erased_steps_leave_no_trace():
     ledger = fold("The deadline is 4 May.", "The deadline is 5 May.", "Never share passwords.")
     ledger.forget(lambda position: position in (1, 2))
-    assert show(ledger) == ["[s3] Never share passwords."]
+    assert show(ledger) == ["s3 Never share passwords."]
     assert "May" not in json.dumps(ledger.to_state())
 
 
@@ -215,7 +233,7 @@ def test_a_state_comes_back_as_it_was_and_goes_on_the_same_way():
     for each in (ledger, twin):
         each.learn(20, "The deadline is 12 May now.", "user")
     assert show(twin) == show(ledger)
-    assert "[s20] The deadline is 12 May now. (replaces s7)" in show(twin)
+    assert "s20 The deadline is 12 May now. (replaces s7)" in show(twin)
 
 
 def test_a_copy_is_independent():

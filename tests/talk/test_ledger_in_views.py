@@ -49,7 +49,7 @@ def memory(tmp_path):
 def test_what_was_said_and_holds_is_in_view_when_its_step_is_not(memory):
     text = request_of(memory)
     assert '<memory kind="ledger">' in text
-    assert f"[s0] {RULE}" in text
+    assert f"s0 {RULE}" in text
     assert "200 EUR" in text
     assert memory.report().by_tier()["ledger"] > 0
 
@@ -81,7 +81,7 @@ def test_an_entry_is_confirmed_by_a_pin_and_stands_once(memory):
     assert text.count(RULE) == 1
     assert "<pinned>" in text
     memory.unpin(handle)
-    assert f"[s0] {RULE}" in request_of(memory)
+    assert f"s0 {RULE}" in request_of(memory)
 
 
 def test_a_model_drops_and_confirms_with_its_tools(memory):

@@ -16,7 +16,7 @@ from pagein.events.entries import Pin
 if TYPE_CHECKING:
     from pagein.context.ledger.run_ledger import RunLedger
 
-LEDGER_SHARES, SMALL_SHARES, SMALL_TOKENS = (0.25, 0.06), (0.9, 0.75, 0.6, 0.45, 0.3), 1_000
+LEDGER_SHARES, SMALL_SHARES, SMALL_TOKENS = (0.25, 0.06), (0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3), 1_000
 """Shares of the limit for the ledger: the first that fits. Where the limit is small, up to these tokens, more."""
 
 HEAD = "What holds, said in steps that are out of view. The newest wording counts; expand(handle) gives the step."

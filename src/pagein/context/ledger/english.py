@@ -273,7 +273,7 @@ NAMES_SPEAKER = re.compile(r"call me|my name|I go by|name's|you can call|address
 COPULAS = ("is", "are", "will be", "is now", ":", "=")
 PRONOUN_CLAUSE = re.compile(r"\W*(?:so |and |but |now )?(?:it|he|she|they|that)\b", re.IGNORECASE)
 FREE_VALUE = re.compile(
-    r"(?:\b(?:topic|subject|theme|title|name|colou?r|venue|plan|model|password|location|language|stack|menu|status|destination|material|brand|flavou?r|position|role|hobby|style|target|target audience|audience|dessert|main course|dish|gift|present|logo|slogan|team)(?: \w+){0,2} (?:is|are|will be)|^(?!and\b|also\b|oh\b|ah\b|by\b|just|quick|important|note|right|one\b|please|remember|reminder|fyi|ps\b|btw|so\b|ok)(?:new |the |our |my )?[\w' -]{2,30}:) (?:now )?(?P<value>(?:(?!now\b|instead\b)[\w'&-]+ ?){1,4})",
+    r"(?:\b(?:topic|subject|theme|title|name|colou?r|venue|plan|model|password|location|language|stack|menu|status|destination|material|brand|flavou?r|position|role|hobby|style|target|target audience|audience|dessert|main course|dish|gift|present|logo|slogan|team)(?: \w+){0,2} (?:is|are|will be)|\b(?:settled|decided|agreed|landed) (?:on|for)|^(?!and\b|also\b|oh\b|ah\b|by\b|just|quick|important|note|right|one\b|please|remember|reminder|fyi|ps\b|btw|so\b|ok)(?:new |the |our |my )?[\w' -]{2,30}:) (?:now )?(?P<value>(?:(?!now\b|instead\b)[\w'&-]+ ?){1,4})",
     re.IGNORECASE,
 )
 """A setting with a value that has no type."""

@@ -27,6 +27,12 @@ MAX_ITEMS = 400
 MAX_REPLACED = 400
 """Replaced items of which the texts are remembered."""
 
+MAX_LIKELY = 120
+"""Current items that no pattern knew; beyond it the least likely is dropped."""
+
+LIKELY_TOKENS = 800
+"""Tokens of a block that such items may have; they take what the others leave."""
+
 TEXT_MAX_CHARS = 300
 """Characters kept of a statement."""
 
@@ -48,8 +54,10 @@ SHORT_CHARS = 80
 MAX_STEMS = 24
 """Stems of a subject that are kept."""
 
-CHANGE_STEMS = frozenset({"plan", "mind", "thought", "idea", "swap"})
-"""Stems that say that something changes, and not what."""
+CHANGE_STEMS = frozenset(
+    {"plan", "mind", "thought", "idea", "swap", "drop", "topic", "subject", "destination", "venue"}
+)
+"""Stems that say that something decided changes, and not what."""
 
 REFERRED_ITEMS = 12
 """Items back to which "make it 40" may refer."""
@@ -120,8 +128,7 @@ class RunLedger:
         items = []
         for offset, statement in enumerate(statements):
             item = LedgerItem(position, number + offset, _clip_statement(statement), speaker)
-            if (added := self._add(item)) is not None:
-                items.append(added)
+            items.append(self._add(item))
         self._drop_surplus()
         return tuple(items)
 
@@ -171,24 +178,20 @@ class RunLedger:
         """Return the lines of the current items whose step is hidden, in order of position, within the tokens.
 
         Safety rules come first, then the others by worth per token, the newest first among equals. All are taken in
-        their tightest form; where room is left, they grow to the short and then to the whole form, the worthiest first.
+        their tightest form; where room is left, they grow to the short form, the worthiest first. Items that no
+        pattern knew take what is left then, and the last grows all to the whole form.
         """
         candidates = [_forms(item, counter) for item in self.items.values() if hidden(item.position)]
         candidates.sort(key=_rank)
-        chosen: list[tuple[_Candidate, int]] = []
-        left = tokens
-        for candidate in candidates:
-            if candidate.costs[-1] <= left:
-                left -= candidate.costs[-1]
-                chosen.append((candidate, len(candidate.costs) - 1))
-            elif left < NEVER_SHOWN_TOKENS:
-                break
+        known = [candidate for candidate in candidates if not _is_likely(candidate.item)]
+        likely = [candidate for candidate in candidates if _is_likely(candidate.item)]
+        chosen, left = _take(known, tokens)
+        left = _grow(chosen, 1, left)
+        guessed, unused = _take(likely, min(left, LIKELY_TOKENS))
+        left -= min(left, LIKELY_TOKENS) - unused
+        chosen += guessed
         for form in (1, 0):
-            for at, (candidate, current) in enumerate(chosen):
-                growth = candidate.costs[form] - candidate.costs[current]
-                if form < current and growth <= left:
-                    left -= growth
-                    chosen[at] = (candidate, form)
+            left = _grow(chosen, form, left)
         lines = [candidate.line(form) for candidate, form in chosen]
         return tuple(sorted(lines, key=lambda line: line.item.key))
 
@@ -219,17 +222,15 @@ class RunLedger:
         twin._stem_counts = self._stem_counts.copy()
         return twin
 
-    def _add(self, item: LedgerItem) -> LedgerItem | None:
+    def _add(self, item: LedgerItem) -> LedgerItem:
         replaced = self._find_replaced(item)
-        if item.statement.needs_target and not replaced:
-            return None
         for old in replaced:
             self._retire(old, item.position)
         origin = max(replaced, key=lambda old: old.key, default=None)
         if origin is not None and _is_restatement(item.statement, origin.statement):
             item = replace(item, replaced=origin.replaced, is_confirmed=origin.is_confirmed)
         elif origin is not None:
-            item = replace(item, replaced=origin.position, statement=_inherit_subject(item.statement, origin.statement))
+            item = replace(item, replaced=origin.position, statement=_inherit(item.statement, origin.statement))
         elif any(self._contradicts(item.statement, old.statement) for old in self.items.values()):
             item = replace(item, is_newer=True)
         self.items[item.key] = item
@@ -244,10 +245,16 @@ class RunLedger:
             del self.superseded[next(iter(self.superseded))]
 
     def _drop_surplus(self) -> None:
+        likely = [item for item in self.items.values() if _is_likely(item)]
+        surplus = max(0, len(likely) - MAX_LIKELY)
+        for item in sorted(likely, key=lambda item: (item.statement.likelihood, item.key))[:surplus]:
+            self._drop(item)
         while len(self.items) > MAX_ITEMS:
-            least = min(self.items.values(), key=lambda item: (_worth(item), item.key))
-            del self.items[least.key]
-            self._stem_counts.subtract(set(least.statement.subject))
+            self._drop(min(self.items.values(), key=lambda item: (_worth(item), item.key)))
+
+    def _drop(self, item: LedgerItem) -> None:
+        del self.items[item.key]
+        self._stem_counts.subtract(set(item.statement.subject))
 
     # Replacement
 
@@ -313,12 +320,17 @@ class RunLedger:
             new.value_type[5:],
         }:
             return None
-        recent = {item.key for item in [*self.items.values()][-REFERRED_ITEMS:]}
-        olds = [old for old in exact or olds if old.key in recent]
-        if CHANGE_STEMS.intersection(new.subject):
+        olds = exact or olds
+        is_decision = bool(CHANGE_STEMS.intersection(new.subject))
+        if is_decision:
             # "Change of plans: Lisbon instead" changes what was decided.
-            return next((old for old in olds if old.statement.kind in ("decision", "goal", "commitment")), None)
-        return next((old for old in olds if _may_be_referred(old.statement)), None)
+            olds = [old for old in olds if old.statement.kind in ("decision", "goal", "commitment")]
+        else:
+            olds = [old for old in olds if _may_be_referred(old.statement)]
+        recent = {item.key for item in [*self.items.values()][-REFERRED_ITEMS:]}
+        if is_decision and len(olds) == 1:
+            return olds[0]
+        return next((old for old in olds if old.key in recent), None)
 
     def _contradicts(self, new: BindingStatement, old: BindingStatement) -> bool:
         """True for two orders about the same thing of which one forbids what the other demands, or with other values."""
@@ -349,12 +361,19 @@ def render(lines: Iterable[LedgerLine]) -> str:
 def render_item(item: LedgerItem, text: str, *, is_tight: bool = False) -> str:
     """Return the line of an item: its handle, its words, and what it replaced.
 
-    >>> render_item(LedgerItem(12, 0, BindingStatement("rule", "Use tabs."), replaced=4), "Use tabs.")
-    '[s12] Use tabs. (replaces s4)'
+    A tight line says that it is new only where its words do not say that something changed.
+
+    >>> item = LedgerItem(12, 0, BindingStatement("rule", "Use tabs."), replaced=4)
+    >>> render_item(item, "Use tabs."), render_item(item, "Use tabs.", is_tight=True)
+    ('s12 Use tabs. (replaces s4)', 's12 Use tabs. (new)')
     """
-    verb = "was" if is_tight else "replaces"
-    mark = f" ({verb} s{item.replaced})" if item.replaced is not None else " (newer)" if item.is_newer else ""
-    return f"[s{item.position}] {text}{mark}"
+    if item.replaced is None and not item.is_newer:
+        note = ""
+    elif is_tight:
+        note = "" if item.statement.revises else " (new)"
+    else:
+        note = " (newer)" if item.replaced is None else f" (replaces s{item.replaced})"
+    return f"s{item.position} {text}{note}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +386,28 @@ class _Candidate:
         names: tuple[Form, Form, Form] = ("full", "short", "tight")
         text = self.texts[form]
         return LedgerLine(self.item, text, render_item(self.item, text, is_tight=form == 2), names[form])
+
+
+def _take(candidates: Iterable[_Candidate], tokens: int) -> tuple[list[tuple[_Candidate, int]], int]:
+    """Take the candidates that fit, each in its tightest form; return them, and the tokens left."""
+    chosen: list[tuple[_Candidate, int]] = []
+    for candidate in candidates:
+        if candidate.costs[-1] <= tokens:
+            tokens -= candidate.costs[-1]
+            chosen.append((candidate, len(candidate.costs) - 1))
+        elif tokens < NEVER_SHOWN_TOKENS:
+            break
+    return chosen, tokens
+
+
+def _grow(chosen: list[tuple[_Candidate, int]], form: int, tokens: int) -> int:
+    """Give the candidates this longer form while the tokens last; return those left."""
+    for at, (candidate, current) in enumerate(chosen):
+        growth = candidate.costs[form] - candidate.costs[current]
+        if form < current and growth <= tokens:
+            tokens -= growth
+            chosen[at] = (candidate, form)
+    return tokens
 
 
 def _forms(item: LedgerItem, counter: TokenCounter) -> _Candidate:
@@ -385,8 +426,12 @@ def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:
 
 def _worth(item: LedgerItem) -> float:
     worth = WORTH[item.statement.kind] * (CONFIRMED_FACTOR if item.is_confirmed else 1)
-    worth *= WEAK_FACTOR if item.statement.is_weak else 1
+    worth *= (WEAK_FACTOR if item.statement.is_weak else 1) * item.statement.likelihood
     return worth + (10 if item.statement.is_safety else 0)
+
+
+def _is_likely(item: LedgerItem) -> bool:
+    return item.statement.likelihood < 1 and not item.is_confirmed
 
 
 def _clip_statement(statement: BindingStatement) -> BindingStatement:
@@ -459,8 +504,9 @@ _FAMILIES = (
 )
 
 
-def _inherit_subject(new: BindingStatement, old: BindingStatement) -> BindingStatement:
-    """Return the new statement with the subject of the one it replaces, which it may only hint at."""
+def _inherit(new: BindingStatement, old: BindingStatement) -> BindingStatement:
+    """Return the new statement with the subject of the one it replaces, which it may only hint at, and its likelihood."""
+    new = replace(new, likelihood=max(new.likelihood, old.likelihood))
     if new.lifts:
         return new
     return replace(new, subject=tuple(dict.fromkeys((*new.subject, *old.subject)))[:MAX_STEMS])
@@ -476,7 +522,11 @@ def _is_same_family(one: StatementKind, other: StatementKind) -> bool:
 
 
 def _item_state(item: LedgerItem) -> list[Any]:
-    statement = {name: value for name, value in asdict(item.statement).items() if value not in ("", False, ())}
+    statement = {
+        name: value
+        for name, value in asdict(item.statement).items()
+        if value not in ("", False, ()) and (name, value) != ("likelihood", 1.0)
+    }
     return [
         item.position,
         item.number,

@@ -45,6 +45,8 @@ _STRONG = re.compile(
     r"\b(?:never|must|mustn't|do not|don't|dont|always|only|make sure|ensure|avoid|under no|at most|no more than|forbidden|cannot|can't|won't|shouldn't|let's)\b",
     re.IGNORECASE,
 )
+_WISHED = re.compile(r"\w+ \w+,? please\b", re.IGNORECASE)
+"""A wish in a few words, such as "short answers please"."""
 _REFERS = re.compile(
     r"\b(?:it|its|they|them|their|that|this|these|those|he|him|his|she|her|one|ones|there|then|so)\b", re.IGNORECASE
 )
@@ -137,7 +139,9 @@ def _drop_prelude(text: str) -> str:
         before = text[:start]
         if _REFERS.search(text[start:]) or before.rstrip().endswith(":"):
             return text
-        if _FORCE.search(before) or _NAMED.search(before) or _CONDITION.match(before) or len(text) - start < 14:
+        if any(pattern.search(before) for pattern in (_FORCE, _NAMED, _WISHED)):
+            return text
+        if _CONDITION.match(before) or len(text) - start < 14:
             return text
         return text[start:]
     return text

@@ -13,6 +13,7 @@ from typing import Literal
 
 from pagein.context.ledger import english
 from pagein.context.ledger.binding_words import FOREIGN, FOREIGN_KINDS, IDIOMS, guess_language
+from pagein.context.ledger.likelihood import MIN_LIKELIHOOD, statement_likelihood
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.context.ledger.shortening import drop_opening
 from pagein.context.ledger.values import TypedValue, find_option, find_values, is_typed, is_when, subject_stems
@@ -29,6 +30,12 @@ LONG_CHARS = 160
 
 KEY_VALUE_MAX_WORDS, SETTING_MAX_WORDS = 14, 6
 """Words of a sentence such as "standup: 9:15", and of the value in "my topic is coral reefs"."""
+
+MAX_GUESSES = 6
+"""Statements of one text that no pattern knows; a text with more of them tells a story."""
+
+REVISION_LIKELIHOOD = 0.25
+"""Likelihood, at least, of a sentence that says that something changed, and has a value."""
 
 MAX_STATEMENTS = 120
 """Statements taken from one text."""
@@ -57,8 +64,8 @@ class BindingStatement:
     is_prohibition: bool = False
     is_weak: bool = False
     """It may be small talk: a fact with a number, an idea for the moment. It is worth less."""
-    needs_target: bool = False
-    """It holds only where it replaces something said before: the words alone are too weak."""
+    likelihood: float = 1.0
+    """Less than 1 where no pattern knows the sentence, and its words alone make it likely that it binds."""
 
 
 def find_statements(text: str, speaker: Speaker) -> tuple[BindingStatement, ...]:
@@ -72,7 +79,15 @@ def find_statements(text: str, speaker: Speaker) -> tuple[BindingStatement, ...]
         statement = _read_assistant(sentence) if speaker == "assistant" else _read_sentence(sentence)
         if statement is not None and not holds_secret(sentence.text):
             statements.append(statement)
-    return tuple(statements[:MAX_STATEMENTS])
+    return _without_surplus_guesses(statements[:MAX_STATEMENTS])
+
+
+def _without_surplus_guesses(statements: list[BindingStatement]) -> tuple[BindingStatement, ...]:
+    """Leave out the guesses of a text that are less likely than its best ones."""
+    guesses = [number for number, statement in enumerate(statements) if statement.likelihood < 1]
+    guesses.sort(key=lambda number: -statements[number].likelihood)
+    surplus = frozenset(guesses[MAX_GUESSES:])
+    return tuple(statement for number, statement in enumerate(statements) if number not in surplus)
 
 
 def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
@@ -94,9 +109,23 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
         kind = _kind_of(core, tuple(find_values(core)))
     if kind is not None:
         return _statement(sentence, masked, kind, values)
+    likelihood = _likelihood(masked, values)
     if _may_revise(masked, values):
-        return replace(_statement(sentence, masked, "correction", values), revises=True, needs_target=True)
-    return None
+        revision = replace(_statement(sentence, masked, "correction", values), revises=True)
+        return replace(revision, likelihood=max(likelihood, REVISION_LIKELIHOOD))
+    if likelihood < MIN_LIKELIHOOD:
+        return None
+    return replace(_statement(sentence, masked, "value", values), is_weak=True, likelihood=likelihood)
+
+
+def _likelihood(masked: str, values: tuple[TypedValue, ...]) -> float:
+    """Return the likelihood of a sentence that no pattern knows; 0 for quotations, narration and long ones."""
+    if "\x00" in masked or (len(masked) > LONG_CHARS and not values):
+        return 0.0
+    likelihood = statement_likelihood(masked)
+    if likelihood >= MIN_LIKELIHOOD and (english.PAST.search(masked) or english.NARRATES.search(masked)):
+        return 0.0
+    return likelihood
 
 
 def _read_assistant(sentence: OwnSentence) -> BindingStatement | None:
@@ -365,12 +394,19 @@ def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | N
         key=lambda value: (
             ("day", "number", "name").index(value.type) // 2 + 1 if value.type in ("day", "number", "name") else 0,
             not english.SETS_VALUE.search(masked[max(0, value.start - 30) : value.start]),
-            not english.BEFORE_VALUE.search(masked[max(0, value.start - 30) : value.start]),
+            not _is_set(masked, value),
             value.start,
         ),
     )
     best = ranked[0] if ranked else None
-    return option if option is not None and (best is None or best.type == "name") else best
+    if option is None or best is None or best.type != "name":
+        return best or option
+    return best if _is_set(masked, best) and not _is_set(masked, option) else option
+
+
+def _is_set(masked: str, value: TypedValue) -> bool:
+    """True for a value behind a word such as "is", "to" or "use"."""
+    return bool(english.BEFORE_VALUE.search(masked[max(0, value.start - 30) : value.start]))
 
 
 def _free_value(masked: str) -> TypedValue | None:
