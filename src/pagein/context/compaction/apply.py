@@ -11,6 +11,7 @@ from pagein.context.compaction.episodes import may_fold_users
 from pagein.context.compaction.floor import floor
 from pagein.context.compaction.policies.chat import FoldUsers
 from pagein.context.compaction.policies.mask import mask_stubs
+from pagein.context.compaction.repeats import fold_repeats
 from pagein.context.talk import is_talk
 from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import is_kept, make_entry, preview
@@ -65,7 +66,7 @@ def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] 
     policies = (_mask_unimportant, *policies) if view.unimportant else policies
     min_gain = 1 if is_over else max(1, int(view.limit * MIN_GAIN_SHARE))
     for make in policies:
-        plan = make(view, budget)
+        plan = plan_once(view, budget, make)
         if plan is not None and is_talk(view):
             plan = _join_notices(view, plan)
         if plan is not None and view.important:
@@ -75,6 +76,16 @@ def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] 
             if view.tokens - after.tokens >= min_gain:
                 return plan, after
     return None
+
+
+def plan_once(view: View, budget: Budget, make: Callable[[View, Budget], Plan | None]) -> Plan | None:
+    """Plan with a policy; what stays behind the place where its plan breaks the prefix loses its repeats, too."""
+    plan = make(view, budget)
+    if plan is None:
+        return None
+    start = min(by.first for by in plan.replacements)
+    folded = tuple(fold_repeats(preview(view, plan.replacements), start))
+    return plan.then(Plan(folded, "repeats", "results that a newer one repeats")) if folded else plan
 
 
 def _mask_unimportant(view: View, budget: Budget) -> Plan | None:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pagein.context.salience.lines import LineParser
+from pagein.context.salience.series import find_series
 from pagein.context.salience.tracker import SalienceTracker, TrackedLine
 from pagein.events.quoting import quote_lines
 from pagein.tokens import TokenCounter
@@ -227,19 +228,37 @@ def select_lines(
         if name not in visible.names_with_context
     }
     lines = dict(_hidden_lines(tracker.lines, visible.lines, within))
+    old_actions = dict(_hidden_lines(tracker.old_actions, visible.lines, within))
+    worths = tracker.line_worths(line_worth)
+    line_worths = _join_series(lines, old_actions, worths) if reserves else worths
     selection = GreedySelection(
-        counter, tokens, int(tokens * NAMES_MAX_SHARE), name_worths, lines, tracker.line_worths(line_worth), worth,
-        alone,
-    )  # fmt: skip
-    old_actions = _hidden_lines(tracker.old_actions, visible.lines, within)
-    reserved = tuple(_reserve_shares(selection, old_actions, tokens, requests=within is not None)) if reserves else ()
+        counter, tokens, int(tokens * NAMES_MAX_SHARE), name_worths, lines, line_worths, worth, alone
+    )
+    reserved = (
+        tuple(_reserve_shares(selection, old_actions.items(), tokens, requests=within is not None)) if reserves else ()
+    )
     reserved_keys = {candidate.key for candidate in reserved}
     names = _offered_names(tracker, name_worths, visible.names)
     if within is not None:
         names_within = {name for line in lines.values() for name in line.names}
         names = ((order, name) for order, name in names if name in names_within)
     selection.offer_all((key for key in lines if key not in reserved_keys), names)
-    return _build_extract(tracker, [*reserved, *selection.take()])
+    return _build_extract(ChainMap(lines, old_actions), [*reserved, *selection.take()])
+
+
+def _join_series(
+    lines: dict[str, TrackedLine], old_actions: dict[str, TrackedLine], worths: dict[str, float]
+) -> dict[str, float]:
+    """Put one line in the place of the calls of each series; return the worths with its own, the largest of theirs."""
+    own_worths: dict[str, float] = {}
+    for series in find_series(old_actions | lines):
+        is_tracked = [lines.pop(key, None) is not None for key in series.keys]
+        for key in series.keys:
+            old_actions.pop(key, None)
+        text = series.line.text
+        (lines if any(is_tracked) else old_actions)[text] = series.line
+        own_worths[text] = max(worths.get(key, 0.0) for key in series.keys)
+    return worths | own_worths
 
 
 def _hidden_lines(
@@ -281,9 +300,8 @@ def _reserve_shares(
     yield from selection.reserve(old_actions, int(tokens * OLD_ACTION_SHARE))
 
 
-def _build_extract(tracker: SalienceTracker, candidates: Sequence[ExtractCandidate]) -> Extract:
+def _build_extract(tracked: Mapping[str, TrackedLine], candidates: Sequence[ExtractCandidate]) -> Extract:
     names_in_lines = {name for candidate in candidates if candidate.is_line for name in candidate.names}
-    tracked = ChainMap(tracker.lines, tracker.old_actions)
     lines = {candidate.key: tracked[candidate.key] for candidate in candidates if candidate.is_line}
     extract_lines = [ExtractLine(line.position, line.order, shown_text(line), mark_of(line)) for line in lines.values()]
     extract_lines.sort(key=lambda line: (line.position, line.order))

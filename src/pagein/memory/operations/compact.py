@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pagein.context.compaction.apply import check_plan
+from pagein.context.compaction.apply import check_plan, plan_once
 from pagein.context.compaction.base import Plan
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View
@@ -29,7 +29,7 @@ def compact(run: RunState, *, wait: bool = False) -> Flow[Compaction | None]:
     view, budget = run.current_view(), run.usage.budget
     # Only the marks move: a policy grants the user's words a share of the limit, which stays the same.
     mark = min(1.0, view.tokens * budget.low_share / view.limit)
-    plan = run.policy(view, replace(budget, high=mark, low=mark, soft=None))
+    plan = plan_once(view, replace(budget, high=mark, low=mark, soft=None), run.policy)
     if plan is None or preview(view, check_plan(view, plan).replacements).tokens >= view.tokens:
         return None
     if wait and (yield from start_summary(run, view, plan.replacements)):

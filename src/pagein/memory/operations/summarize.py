@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from pagein.context.compaction.apply import check_plan
+from pagein.context.compaction.apply import check_plan, plan_once
 from pagein.context.compaction.base import Plan
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
@@ -52,7 +52,7 @@ def plan_ahead(run: RunState, view: View) -> Plan | None:
     budget, mark = run.usage.budget, run.usage.budget.soft_share
     if view.tokens < int(view.limit * mark):
         return None
-    plan = run.policy(view, replace(budget, high=mark, low=min(budget.low_share, mark), soft=None))
+    plan = plan_once(view, replace(budget, high=mark, low=min(budget.low_share, mark), soft=None), run.policy)
     return None if plan is None else check_plan(view, plan)
 
 

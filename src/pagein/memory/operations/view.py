@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from pagein.context.compaction.apply import filter_view, plan_to_fit
+from pagein.context.compaction.apply import filter_view, plan_once, plan_to_fit
 from pagein.context.compaction.base import Plan, Policy
 from pagein.context.ledger.block import reserve_tokens, with_ledger
 from pagein.context.page_in import question_room
@@ -69,7 +69,8 @@ def _notice_nearness(run: RunState) -> None:
         return
     run.was_near = True
     high = min(1.0, max(0.01, (view.tokens - 1) / view.limit))
-    plan = run.policy(view, replace(run.usage.budget, high=high, low=min(high, run.usage.budget.low_share), soft=None))
+    budget = replace(run.usage.budget, high=high, low=min(high, run.usage.budget.low_share), soft=None)
+    plan = plan_once(view, budget, run.policy)
     leaving = () if plan is None else tuple(range_handle(by.first, by.last) for by in plan.replacements)
     after = view.tokens if plan is None else preview(view, plan.replacements).tokens
     near = NearLimit(view.tokens, view.limit, view.tokens / view.limit, leaving, after)

@@ -62,4 +62,9 @@ def _stub_text(observation: Observation, handle: str) -> str:
     text = as_text(observation.content)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")[:80]
     names = ", ".join(dict.fromkeys(islice(identifiers(text[:SCANNED_CHARS]), 6)))
-    return f"[{len(text):,} characters masked: {handle}] {first}" + (f" | {names}" if names else "")
+    return f"{masked_line(text, handle)} {first}" + (f" | {names}" if names else "")
+
+
+def masked_line(text: str, handle: str, why: str = "") -> str:
+    """Return the line that says how long a masked text is, its handle, and why it left where there is more to say."""
+    return f"[{len(text):,} characters masked: {handle}{why and '; '}{why}]"
