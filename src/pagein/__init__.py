@@ -11,6 +11,7 @@ from pagein._common.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from pagein.context.compaction.base import Plan, Policy
+    from pagein.context.tool_rules import Tools
     from pagein.context.view.view import Report, View
     from pagein.errors import (
         BudgetError,
@@ -74,13 +75,14 @@ __all__ = [
     "LogUnreachable", "LogUnreadable", "LogUnwritable", "MemoryStep", "NearLimit", "NothingToUndo", "Observation",
     "Opaque", "OverBudget", "PageinError", "Plan", "PlanningStep", "Policy", "PrefixBreak", "Problem", "ProtocolError",
     "RecordResult", "Report", "RunStatus", "Step", "SummaryStep", "SystemPromptStep", "TaskStep", "Text",
-    "Timing", "TokenCounter", "ToolCall", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle", "Usage",
+    "Timing", "TokenCounter", "ToolCall", "Tools", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle", "Usage",
     "Verification", "View", "replay", "truncate_content",
 ]  # fmt: skip
 
 # Names load when they are first used, so that ``pagein --version`` and a server's start wait for nothing.
 _MODULES = {
     "pagein.context.compaction.base": ("Plan", "Policy"),
+    "pagein.context.tool_rules": ("Tools",),
     "pagein.context.view.view": ("Report", "View"),
     "pagein.errors": ("BudgetError", "ConfigurationError", "Conflict", "FormatError", "Illegal", "LogBusy", "LogClosed", "LogEncrypted", "LogErased", "LogError", "LogTooNew", "LogUncertain", "LogUnreachable", "LogUnreadable", "LogUnwritable", "NothingToUndo", "OverBudget", "PageinError", "ProtocolError", "UnknownBranch", "UnknownCheckpoint", "UnknownHandle"),
     "pagein.events.callbacks": ("CallbackRegistry", "NearLimit", "PrefixBreak"),

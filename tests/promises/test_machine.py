@@ -8,7 +8,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from pagein.backends.sqlite.log import SQLiteLog
 from pagein.context.compaction.registry import POLICIES
+from pagein.context.tool_rules import Tools
 from pagein.events.entries import Compaction
+from pagein.memory.options import Options
 from pagein.testing.machine import LOCAL, MemoryMachine, SummarizingMachine, chosen_profile, profile
 
 
@@ -38,6 +40,20 @@ def test_the_promises_hold_under_every_policy(name, quick):
 
     case = Named.TestCase
     case.settings = settings(chosen_profile(), max_examples=1 if quick else max(3, chosen_profile().max_examples // 8))
+    case().runTest()
+
+
+@pytest.mark.parametrize("name", ["ladder", "window"])
+def test_the_promises_hold_with_rules_for_tools(name):
+    class Ruled(MemoryMachine):
+        def policy(self):
+            return name
+
+        def options(self):
+            return super().options() | Options(tool_rules=Tools(keep=("read",), fold=("bash",), clip={"*": 40}))
+
+    case = Ruled.TestCase
+    case.settings = settings(chosen_profile(), max_examples=max(3, chosen_profile().max_examples // 8))
     case().runTest()
 
 

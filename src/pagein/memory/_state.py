@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pagein.context.compaction.base import Policy
 from pagein.context.ledger.block import with_ledger
 from pagein.context.page_in import PageIn, VisibleContentCache
+from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.fold import Fold
 from pagein.context.view.view import View, ViewEntry
 from pagein.context.worth import extract_worth
@@ -451,6 +452,8 @@ class RunState:
     """The accounts of the models that write; None where none does."""
     past: dict[tuple[str, int], Snapshot] = field(default_factory=dict)
     """By branch and position, past snapshots that a store without them would have; they were made for a request."""
+    tools: Tools = NO_RULES
+    """The rules for the results of tools."""
 
     @property
     def fold(self) -> Fold:
@@ -480,7 +483,7 @@ class RunState:
         # What a model writes stands for an extract, in its tokens: then the low mark says how many those are.
         is_priced = self.usage.budget.low is None and self.summaries.summarizer is None
         worth = self.page_in.extract_worth if is_priced else 0.0
-        return replace(self.fold.view(limit), extract_worth=worth)
+        return replace(self.fold.view(limit, self.tools), extract_worth=worth)
 
     def view_with_ledger(self) -> View:
         """The view as it stands, with the ledger's block where something left it."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
 
 from pagein._common.validation import is_number, is_whole_number
 from pagein.context.compaction.base import Policy, PolicyName
+from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.fold import Fold
 from pagein.errors import ConfigurationError
 from pagein.events.callbacks import CallbackRegistry
@@ -55,7 +56,7 @@ class Options(TypedDict, total=False):
     another model that writes them, or its name as ``openai:gpt-4o-mini``. ``prompts``: a folder or a mapping of
     prompts instead of the library's. ``page_in``: the share of the budget for what left the view and is likely needed
     again, 0 to 0.5; 0 turns it off. ``prices``: the provider's, a ``Prices`` or a name of ``pagein.tokens.prices``: what is
-    shown again must be worth them. ``embedder``: an ``Embedder`` for search by meaning, or a name as ``minilm``;
+    shown again must be worth them. ``tool_rules``: rules for the results of tools, a ``Tools``. ``embedder``: an ``Embedder`` for search by meaning, or a name as ``minilm``;
     without one search is by words. ``user``, ``project``, ``task``: the owners whose facts are extracted and shown;
     ``facts``: their ``Settings``, True, or False for none. ``counter``: a counter instead of the model's own.
     ``format``: the default format of ``to_messages``. ``checkpoints``: automatic ones, an ``AutoCheckpoint``; none by
@@ -76,6 +77,7 @@ class Options(TypedDict, total=False):
     prompts: str | os.PathLike[str] | Mapping[str, str] | None
     page_in: float
     prices: Prices | str
+    tool_rules: Tools
     embedder: Any
     user: str | None
     project: str | None
@@ -147,6 +149,8 @@ def check_options(options: Options) -> None:
         raise ConfigurationError(f"page_in is a share of the budget from 0 to {PAGE_IN_MAX_SHARE}, not {share!r}")
     _check_writers(options.get("spend", SPEND_SHARE), options.get("direct", False))
     prices_named(options.get("prices", "default"))
+    if not isinstance(options.get("tool_rules", NO_RULES), Tools):
+        raise ConfigurationError(f"tool_rules is a pagein.Tools, not {options['tool_rules']!r}")
     if not callable(options.get("clock", time.time)):
         raise ConfigurationError(f"clock gives seconds since the epoch when called, not {options['clock']!r}")
     if not isinstance(options.get("checkpoints", AutoCheckpoint()), AutoCheckpoint):
@@ -206,6 +210,7 @@ def build_state(options: Options) -> tuple[RunState, AnyModel | None]:
         page_in=PageInState(options.get("page_in", PAGE_IN_SHARE), prices_named(options.get("prices", "default"))),
         summaries=SummaryState(None if summary_model is None else _build_summarizer(summary_model, options)),
         writers=None if summary_model is None else _open_accounts(options),
+        tools=options.get("tool_rules", NO_RULES),
     )
     return state, summary_model
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
 from pagein.context.compaction.base import Plan, Policy, actions, make_plan, newest_user_position
+from pagein.context.compaction.clips import clip_results
 from pagein.context.compaction.episodes import may_fold_users
 from pagein.context.compaction.floor import floor
 from pagein.context.compaction.policies.chat import FoldUsers
@@ -17,7 +18,7 @@ from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import is_kept, make_entry, preview
 from pagein.context.view.view import View, ViewEntry, request_cost
 from pagein.errors import ConfigurationError, OverBudget
-from pagein.events.entries import Observed, Replacement
+from pagein.events.entries import Observed, Replacement, Stub
 from pagein.events.handles import range_handle
 from pagein.events.own_steps import SUMMARY, own_note
 from pagein.events.steps import ActionStep, FinalAnswerStep, PlanningStep, SummaryStep
@@ -64,6 +65,7 @@ def _next_plan(view: View, budget: Budget, policy: Policy) -> tuple[Plan, View] 
     is_over = view.tokens > view.limit
     policies: tuple[Callable[[View, Budget], Plan | None], ...] = (policy, _fold_talk, floor) if is_over else (policy,)
     policies = (_mask_unimportant, *policies) if view.unimportant else policies
+    policies = (_clip_read, *policies) if view.tools.clip else policies
     min_gain = 1 if is_over else max(1, int(view.limit * MIN_GAIN_SHARE))
     for make in policies:
         plan = plan_once(view, budget, make)
@@ -95,6 +97,23 @@ def _mask_unimportant(view: View, budget: Budget) -> Plan | None:
     old = (entry for entry in actions(view)[:-1] if entry.first in view.unimportant)
     masked = [Replacement(entry.first, entry.last, stubs) for entry in old if (stubs := mask_stubs(entry))]
     return make_plan(masked, "mask", "results of steps that are marked as unimportant")
+
+
+def _clip_read(view: View, budget: Budget) -> Plan | None:
+    """Plan clips of the results, behind which the model has spoken, that a rule of their tool makes shorter."""
+    del budget
+    read = actions(view)[:-1]
+    clips = (
+        Replacement(entry.first, entry.last, stubs) for entry in read if (stubs := tuple(_rule_clips(view, entry)))
+    )
+    return make_plan(clips, "clip", "results longer than their tools' rules allow")
+
+
+def _rule_clips(view: View, entry: ViewEntry) -> Iterator[Stub]:
+    for index, call in enumerate(entry.item.tool_calls if isinstance(entry.item, ActionStep) else ()):
+        tokens = view.tools.clip_tokens(call)
+        if tokens is not None:
+            yield from (stub for stub in clip_results(entry, tokens, view.counter) if stub.index == index)
 
 
 def _spare_important(view: View, plan: Plan) -> Plan | None:

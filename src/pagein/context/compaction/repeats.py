@@ -1,7 +1,7 @@
-"""Repeats: older results that a newer one in view repeats, each replaced by one line that points to it. Pure.
+"""Repeats: older results that a newer one in view repeats or replaces, each left as one line that points to it. Pure.
 
 The same file read again, the same command run again: nothing is lost, as the lines stand in the newer result, those that
-are gone since beside the line, and the older result behind its handle.
+are gone since beside the line, and the older result behind its handle. A newer screenshot replaces an older one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from itertools import islice
 from pagein.context.compaction.base import iter_observations
 from pagein.context.compaction.policies.mask import MASK_MIN_CHARS, masked_line
 from pagein.context.salience.lines import LineParser
+from pagein.context.tool_rules import Tools
 from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement, Stub
 from pagein.events.handles import observation_handle
@@ -57,19 +58,32 @@ class Result:
 def fold_repeats(view: View, start: int) -> Iterator[Replacement]:
     """Replace the results from ``start`` on that a newer one repeats, wholly or mostly, by a line with both handles."""
     newest_with: dict[str, list[Result]] = {}
+    newest_state: dict[str, Result] = {}
     folded = list[Replacement]()
     for entry in reversed(view.run[bisect_left(view.run, start, key=lambda entry: entry.first) :]):
         stubs = list[Stub]()
         for result in _results(entry, view.tracker.parser):
-            newer = None if entry.first in view.important else _find_repeat(result, newest_with)
-            if newer is not None:
-                stubs.append(Stub("observation", result.index, _repeat_text(result, newer), "mask"))
+            text = None if entry.first in view.important else _stub_text(result, newest_with, newest_state, view.tools)
+            if text is not None:
+                stubs.append(Stub("observation", result.index, text, "mask"))
                 continue
             for key in result.lines:
                 newest_with.setdefault(key, []).append(result)
         if stubs:
             folded.append(Replacement(entry.first, entry.last, tuple(stubs)))
     yield from reversed(folded)
+
+
+def _stub_text(
+    result: Result, newest_with: Mapping[str, list[Result]], newest_state: dict[str, Result], tools: Tools
+) -> str | None:
+    """Return what stands for a result that a newer one repeats or replaces, else None and remember the state it shows."""
+    repeat = _find_repeat(result, newest_with)
+    if repeat is not None:
+        return _repeat_text(result, repeat)
+    state = tools.state_of(result.call)
+    newer = newest_state.setdefault(state, result) if state else result
+    return None if newer is result else _masked_result(result, f"{newer.handle} is newer")
 
 
 def _results(entry: ViewEntry, parser: LineParser) -> Iterator[Result]:
@@ -79,10 +93,10 @@ def _results(entry: ViewEntry, parser: LineParser) -> Iterator[Result]:
         return
     for index, observation in reversed(list(iter_observations(entry))):
         text = as_text(observation.content)
-        if index in stubbed or len(text) <= MASK_MIN_CHARS:
+        images = tuple(part for part in as_parts(observation.content) if not isinstance(part, Text))
+        if index in stubbed or not (images or len(text) > MASK_MIN_CHARS):
             continue
         lines = {line.key: line.raw.strip() for line in parser.parse_text(text) if line.key}
-        images = tuple(part for part in as_parts(observation.content) if not isinstance(part, Text))
         yield Result(entry.first, index, entry.item.tool_calls[index], text, lines, images)
 
 
@@ -116,3 +130,10 @@ def _repeat_text(result: Result, newer: Result) -> str:
     )
     is_little = len(gone) <= SHOWN_LINES and sum(map(len, gone)) <= SHOWN_CHARS
     return "\n".join((head, *(MARK + line for line in gone))) if is_little else head
+
+
+def _masked_result(result: Result, why: str) -> str:
+    """Return the line that stands for a result and says why."""
+    if len(result.text) > MASK_MIN_CHARS:
+        return masked_line(result.text, result.handle, why)
+    return f"[{len(result.images)} images masked: {result.handle}; {why}]"

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self
 
 from pagein.context.salience.tracker import SalienceTracker
+from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.layout import ContextBlock, Item, messages_of, wire_ids, with_stubs
 from pagein.context.view.view import EntryTier, View, ViewEntry, request_cost
 from pagein.errors import LogUnreadable
@@ -206,7 +207,7 @@ class Fold:
         """Tokens of the entries at positions ``[first, last)``, as recorded."""
         return sum(self._costs.get(position, 0) for position in range(first, last))
 
-    def view(self, limit: int) -> View:
+    def view(self, limit: int, tools: Tools = NO_RULES) -> View:
         """Return the current view. ``limit`` is the number of tokens its caller compacts it to."""
         self._show_observations()
         systems, run = tuple(self._systems), tuple(self._body.run)
@@ -217,16 +218,20 @@ class Fold:
             systems, front, run, self.head, tokens, limit, self.counter, self.tracker,
             whole_limit=limit, user_tokens=earlier, replaced_texts=self._replaced_texts,
             changed_by_hand=frozenset(self.removed | self._edited),
-            important=self._important_positions(int(limit * IMPORTANT_SHARE)),
+            important=self._important_positions(int(limit * IMPORTANT_SHARE), tools), tools=tools,
             unimportant=frozenset(position for position, mark in self.marks.items() if mark == "low"),
         )  # fmt: skip
 
-    def _important_positions(self, tokens_left: int) -> frozenset[int]:
-        """The steps in view that are marked as important, the newest first, as many as fit into these tokens."""
+    def _important_positions(self, tokens_left: int, tools: Tools) -> frozenset[int]:
+        """The steps in view that are marked as important, then those that a tool's rule keeps, as many as fit in; newest first."""
         positions = set[int]()
         marked = {position for position, importance in self.marks.items() if importance == "high"}
-        for entry in reversed(self._body.run) if marked else ():
-            if entry.first in marked and entry.tier != "summary" and entry.tokens <= tokens_left:
+        entries = (
+            [entry for entry in reversed(self._body.run) if entry.tier != "summary"] if marked or tools.keep else []
+        )
+        by_rule = (entry for entry in entries if entry.first not in self.marks and _is_kept_by_rule(entry, tools))
+        for entry in (*(entry for entry in entries if entry.first in marked), *by_rule):
+            if entry.tokens <= tokens_left:
                 tokens_left -= entry.tokens
                 positions.add(entry.first)
         return frozenset(positions)
@@ -491,6 +496,10 @@ class Fold:
             self.ledger.remove_step(pin)
         for entries in (self._body.front, self._body.run):
             entries[:] = [entry for entry in entries if not (entry.first == pin and isinstance(entry.item, Pin))]
+
+
+def _is_kept_by_rule(entry: ViewEntry, tools: Tools) -> bool:
+    return isinstance(entry.item, ActionStep) and any(map(tools.keeps, entry.item.tool_calls))
 
 
 def _entry_state(entry: ViewEntry) -> list[Any]:

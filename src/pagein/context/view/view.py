@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from pagein.context.salience.tracker import SalienceTracker
+from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.layout import Item, lay_out, missing_ending, missing_opening
 from pagein.events.entries import Stub, Tier
 from pagein.events.handles import range_handle
@@ -133,6 +134,9 @@ class View:
     """Positions of the steps in view that are marked as important and stay whole, unless nothing else fits."""
     unimportant: frozenset[int] = field(default=frozenset(), compare=False)
     """Positions of the steps in view whose results leave first."""
+
+    tools: Tools = field(default=NO_RULES, compare=False)
+    """The rules for the results of tools."""
 
     @property
     def full_limit(self) -> int:

@@ -11,6 +11,7 @@ from pagein.context.compaction.base import Policy
 from pagein.context.compaction.ladder import RUNGS, Ladder
 from pagein.context.compaction.policies.tiers import Tiers
 from pagein.context.compaction.registry import POLICIES
+from pagein.context.tool_rules import Tools
 from pagein.errors import ConfigurationError, PageinError
 from pagein.facts.ranking import Weights
 from pagein.facts.retention import Capacity
@@ -35,6 +36,7 @@ def build_options(values: Values) -> dict[str, Any]:
         "budget": _build_budget(values),
         "policy": _build_policy(values),
         "facts": _build_facts(values),
+        "tool_rules": _build_tools(values),
         "checkpoints": _build_checkpoints(values),
     }
     return options | {name: section for name, section in sections.items() if section is not None}
@@ -124,6 +126,12 @@ def _build_facts(values: Values) -> Settings | bool | None:
             parameters["capacity"] = Capacity(**capacity)
         settings = Settings(**parameters) if parameters else None
     return False if enabled is False else settings or enabled
+
+
+def _build_tools(values: Values) -> Tools | None:
+    parameters = _section_values("tool_rules", values)
+    with _section_in_errors("tool_rules", values):
+        return Tools(**parameters) if parameters else None
 
 
 def _build_checkpoints(values: Values) -> AutoCheckpoint | None:

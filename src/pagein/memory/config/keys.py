@@ -16,6 +16,7 @@ from typing import Annotated, Any, get_args
 from pagein._common.validation import POSITIVE_TOKENS, SECONDS, Constraint, Option, option_from_hint, options_of
 from pagein.context.compaction.ladder import RUNGS
 from pagein.context.compaction.registry import POLICIES, policy_named
+from pagein.context.tool_rules import Tools
 from pagein.facts.ranking import Weights
 from pagein.facts.retention import Capacity
 from pagein.facts.settings import Settings
@@ -85,6 +86,7 @@ OWNERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         "summarizer.breaker": Breaker,
         "summarizer.spending": Spending,
         "summarizer.price": Price,
+        "tool_rules": Tools,
         "checkpoints": AutoCheckpoint,
     }
 )

@@ -76,6 +76,7 @@ _TITLES = {
     "policy": ("Policy", "`[policy.NAME]` configures the policy of that name, alone or as part of the ladder."),
     "facts": ("Facts", "Every key but `enabled = false` turns facts on."),
     "summarizer": ("Summarizer", "A spend limit applies to one memory. `price` requires `spending.money`."),
+    "tool_rules": ("Rules for tools", "`clip` is a table, `clip = { search = 500 }`; in the environment it is JSON."),
     "checkpoints": ("Checkpoints", ""),
     "server": (
         "Server",
