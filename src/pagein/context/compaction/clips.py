@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from pagein.context.compaction.abridge import abridge
 from pagein.context.compaction.base import iter_observations
 from pagein.context.view.layout import without_thinking
 from pagein.context.view.view import ViewEntry
@@ -16,6 +17,9 @@ from pagein.tokens import TokenCounter
 
 CHARS_PER_TOKEN = 4
 """A first guess for the length of a clip, which is then counted."""
+
+ABRIDGED_MIN_TOKENS = 48
+"""Tokens below which a result is clipped to head and tail, whatever its structure is."""
 
 MAX_CHARS_PER_TOKEN = 130
 """Characters of the longest token in any vocabulary: o200k_base has one of 128 spaces."""
@@ -127,11 +131,26 @@ def clip_results(entry: ViewEntry, tokens: int, counter: TokenCounter, tier: Tie
     if isinstance(entry.item, Observed):
         late = entry.item.observation.content
         if _content_tokens(late, counter) > tokens:
-            yield Stub("content", 0, clip_content(late, tokens, counter, step_handle(entry.first)), tier)
+            yield Stub("content", 0, _clip_result(late, tokens, counter, step_handle(entry.first)), tier)
     for index, observation in iter_observations(entry):
         if _content_tokens(observation.content, counter) > tokens:
             handle = observation_handle(entry.first, index)
-            yield Stub("observation", index, clip_content(observation.content, tokens, counter, handle), tier)
+            yield Stub("observation", index, _clip_result(observation.content, tokens, counter, handle), tier)
+
+
+def _clip_result(content: Content, tokens: int, counter: TokenCounter, handle: str) -> str:
+    """Abridge a result by its structure, where it has one; else clip it to head and tail."""
+    text = as_text(content)
+
+    def with_gap(form: str) -> str:
+        return form + _gap_line(max(0, len(text) - len(form)), handle)
+
+    def fits(form: str) -> bool:
+        return len(form) < min(len(text), tokens * MAX_CHARS_PER_TOKEN) and counter.text(with_gap(form)) <= tokens
+
+    is_text = not any(isinstance(part, Image) for part in as_parts(content))
+    abridged = abridge(text, fits) if is_text and tokens >= ABRIDGED_MIN_TOKENS else None
+    return clip_content(content, tokens, counter, handle) if abridged is None else with_gap(abridged)
 
 
 def clip_entry(entry: ViewEntry, tokens: int, counter: TokenCounter, tier: Tier) -> Iterator[Stub]:
