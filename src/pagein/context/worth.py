@@ -41,3 +41,13 @@ def pays_sooner(view: View, plan: Plan, page_ins: Sequence[ViewEntry]) -> bool:
     behind = sum(entry.tokens for entry in view.run if entry.first >= page_ins[0].first)
     written = sum(entry.tokens for entry in after.run if entry.first >= plan.replacements[0].first)
     return freed > 0 and behind * freed > written * sum(entry.tokens for entry in page_ins)
+
+
+def pays_where_lapsed(view: View, plan: Plan) -> bool:
+    """True if the plan pays now that the cache has lapsed: it is due soon, and costs nothing now.
+
+    The request is written anew in any case, so a compaction saves what it frees at once, and what the next one would
+    write again. It comes earlier by what the view still lacks to its limit: where that is less than it frees, it pays.
+    """
+    freed = view.tokens - preview(view, plan.replacements).tokens
+    return freed > view.limit - view.tokens

@@ -462,6 +462,11 @@ class MemoryRuntime:
         self._learn_usage()
         return self.requests.cost(self.state.page_in.prices)
 
+    def seconds_since_request(self) -> float | None:
+        """The seconds since the last request of the run; None where it is not known, or nothing may be written."""
+        at = None if self.log.readonly else self.requests.last_time()
+        return None if at is None else self.clock() - max(at, self.state.usage.answered_at)
+
     def known_cost(self) -> RunCost | None:
         """The cost of the run's requests, None where the earlier ones were not read yet."""
         return None if self.requests.account is None else self.requests.account.cost_with(self.requests.last)

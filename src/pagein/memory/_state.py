@@ -196,6 +196,8 @@ class UsageState:
     """Tokens that the last requests kept free, oldest first."""
     is_narrow: bool = False
     """True if the last view was made narrower than what is recorded, for one request alone."""
+    answered_at: float = 0.0
+    """The time of the last answer that was recorded in this process: its request came before."""
     reported: Usage | None = None
     """The last usage that was learned, until it is noted with its request."""
 
@@ -495,8 +497,10 @@ class RunState:
         self.log.apply(entries)
         for entry in entries:
             body = entry.body
-            if isinstance(body, ActionStep) and body.usage is not None:
-                self.usage.learn(body.usage)
+            if isinstance(body, ActionStep):
+                self.usage.answered_at = entry.at
+                if body.usage is not None:
+                    self.usage.learn(body.usage)
 
     def restart_from(self, log: FoldedLog) -> None:
         """Go on from a log that was folded anew."""

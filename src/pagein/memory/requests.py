@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ from pagein.context.costs import RunCost
 from pagein.context.page_in_sources import BlockSource
 from pagein.context.view.layout import ContextBlock
 from pagein.context.view.view import View, ViewEntry
-from pagein.errors import PageinError
+from pagein.errors import LogError, PageinError
 from pagein.events.callbacks import BreakCause
 from pagein.events.entries import EDIT, REMOVAL
 from pagein.events.handles import observation_handle, step_handle
@@ -272,6 +273,8 @@ class RequestsState:
     counter: str = ""
     policy: str = ""
     last: RequestRecord | None = None
+    last_at: float = 0.0
+    """The time at which the last request was rendered last."""
     last_entries: tuple[ViewEntry, ...] = ()
     is_changed: bool = False
     """True where the last record is to be written, or written again."""
@@ -307,7 +310,7 @@ class RequestsState:
             if last is not None and self.account is not None:
                 self.account.add(last)
             self.last, self.is_changed = record, True
-        self.last_entries = entries
+        self.last_entries, self.last_at = entries, record.at
 
     def change_last(self, record: RequestRecord) -> None:
         """Put a changed record in the place of the last one."""
@@ -321,6 +324,15 @@ class RequestsState:
     def last_number(self) -> int:
         """The number of the last request; 0 where there is none. Raises LogError."""
         return self.last.number if self.last is not None and self.last.number else self.table.last()
+
+    def last_time(self) -> float | None:
+        """The time of the last request; None where there is none, or the table cannot be read."""
+        if self.last is not None:
+            return self.last_at
+        with suppress(LogError):
+            rows = self.table.rows(self.table.last() - 1, 1)
+            return rows[0].at if rows else None
+        return None
 
     def write(self) -> None:
         """Write what changed. Raises LogError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -69,6 +70,8 @@ class WatchedMemory(RuleBasedStateMachine):
         """Beginnings of lines that tools forged, each with a word of its own."""
         self._smallest_limit = max(as_budget(limit).limit for limit in self.limits)
         self._last_request: tuple[int, tuple[Message, ...]] | None = None
+        self._waited = 0.0
+        """Seconds by which the run's clock is ahead."""
         self._forgot_page_ins = False
         """True after a crash: those of a run that was closed are kept in its snapshot, the others are looked for anew."""
 
@@ -118,7 +121,7 @@ class WatchedMemory(RuleBasedStateMachine):
         root = UnreliableLog(self.open_log(), disk)
         self._logs.append(root)
         branches = Branches(root)
-        arguments = Options(counter=self._counter, budget=self.budget) | options
+        arguments = Options(counter=self._counter, budget=self.budget, clock=self._clock) | options
         memory = AgentMemory(branches.select(), **arguments)
         runtime_of(memory).branches = branches
         return memory
@@ -128,6 +131,9 @@ class WatchedMemory(RuleBasedStateMachine):
             log.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _clock(self) -> float:
+        return time.time() + self._waited
 
     # The promises, after every move
 

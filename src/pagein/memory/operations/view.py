@@ -12,12 +12,12 @@ from pagein.context.ledger.block import reserve_tokens, with_ledger
 from pagein.context.page_in import question_room
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View, ViewEntry
-from pagein.context.worth import pays_sooner
+from pagein.context.worth import pays_sooner, pays_where_lapsed
 from pagein.errors import OverBudget
 from pagein.events.callbacks import NearLimit
 from pagein.events.handles import range_handle
 from pagein.log.base import Log
-from pagein.memory._effects import Flow
+from pagein.memory._effects import Call, Flow
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, AHEAD_OF_NEED_SHARE, RunState
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations import facts_block
@@ -207,7 +207,7 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
             view = run.view(limit)
     if plan is None:
         room = limit - sum(entry.tokens for entry in facts)  # the space for the user's question is theirs, too
-        plan = _plan_for_page_ins(run, view, room)
+        plan = _plan_for_page_ins(run, view, room) or (yield from _plan_where_lapsed(run, view, room))
     if plan is None:
         return view, facts
     _, view = yield from commit_plan(run, replace(view, limit=room), plan)
@@ -256,12 +256,32 @@ def _plan_for_page_ins(run: RunState, view: View, room: int) -> Plan | None:
     full = with_ledger(view, run.fold.ledger, run.fold.ledger_blocks).tokens + sum(entry.tokens for entry in page_ins)
     if full <= room:
         return None
+    plan = _plan_sooner(run, view, room)
+    return plan if plan is not None and pays_sooner(view, plan, page_ins) else None
+
+
+def _plan_where_lapsed(run: RunState, view: View, room: int) -> Flow[Plan | None]:
+    """Plan a compaction that will soon be due where the provider's cache has lapsed: it costs nothing now."""
+    prices, is_near = run.page_in.prices, 2 * view.tokens > room  # what it frees is less than the view
+    newest = max((entry.first for entry in view.run), default=-1)
+    if not is_near or prices.cached >= 1 or run.last_compaction > newest:
+        return None
+    seconds = yield from Call(lambda runtime: runtime.seconds_since_request())
+    if seconds is None or seconds < prices.lifetime:
+        return None
+    plan = _plan_sooner(run, view, room)
+    if plan is None or not pays_where_lapsed(replace(view, limit=room), plan):
+        return None
+    return replace(plan, reason=f"{plan.reason}; the cache had lapsed")
+
+
+def _plan_sooner(run: RunState, view: View, room: int) -> Plan | None:
+    """Plan a compaction of a view that is not above the high mark yet."""
     budget = run.usage.budget
     high = min(budget.high, (view.tokens - 1) / room)
     lowered = replace(budget, high=high, low=None if budget.low is None else min(budget.low, high), soft=None)
     with suppress(OverBudget):
-        plan = plan_to_fit(replace(view, limit=room), lowered, run.policy)
-        return plan if plan is not None and pays_sooner(view, plan, page_ins) else None
+        return plan_to_fit(replace(view, limit=room), lowered, run.policy)
     return None
 
 
