@@ -27,6 +27,7 @@ def build_app() -> App:
         clients.clients,
     ):
         benchmarks.command(command)
+    benchmarks.command(bench.all_figures, name="all")
     benchmarks.command(facts.measure, name="facts")
     benchmarks.command(durability.opening, name="open")
     group = App(name="recall", help="Measure the evidence that a search finds.")

@@ -128,6 +128,7 @@ def build_app() -> App:
     bench_app.command(bench.faults)
     bench_app.command(bench.savings)
     bench_app.command(bench.talk)
+    bench_app.command(bench.all_figures, name="all")
     bench_app.command(serve.bench_serve, name="serve")
     app.command(bench_app)
     app.register_install_completion_command(
