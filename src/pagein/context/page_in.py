@@ -109,27 +109,17 @@ class VisibleContentCache:
         self._contents = contents
         return VisibleContent.merge([content for _, content in contents.values()])
 
-    def hides(self, names: AbstractSet[str], view: View, but: ViewEntry) -> bool:
-        """True if one of the names is in no entry of the view but this one."""
+    def hidden_names(self, names: AbstractSet[str], view: View, but: ViewEntry) -> set[str]:
+        """Return those of the names that are in no entry of the view but this one."""
         hidden = set(names)
         for entry in (*view.entries, *view.tail):
             if hidden and entry is not but:
-                hidden -= self._parse_entry(entry, view.tracker.parser).names
-        return bool(hidden)
+                hidden -= self.names(entry, view)
+        return hidden
 
     def names(self, entry: ViewEntry, view: View) -> frozenset[str]:
         """Return the identifiers of an entry."""
         return self._parse_entry(entry, view.tracker.parser).names
-
-    def names_alone(
-        self, names: AbstractSet[str], view: View, newest: ViewEntry, page_ins: Sequence[ViewEntry]
-    ) -> set[str]:
-        """Return those of the names that stand in the page-ins, and in no entry of the view but the newest."""
-        alone = {name for entry in page_ins for name in names & self.names(entry, view)}
-        for entry in (*view.entries, *view.tail):
-            if alone and entry is not newest:
-                alone -= self.names(entry, view)
-        return alone
 
     def _parse_entry(self, entry: ViewEntry, parser: LineParser) -> VisibleContent:
         cached = self._contents.get(id(entry))
@@ -206,21 +196,30 @@ def _delimit_name(name: str) -> str:
     return f".{_NAME_SEPARATORS.sub('.', name)}."
 
 
-def find_fault(view: View, cache: VisibleContentCache) -> int:
-    """Return the position of the newest action if it names something that is out of view, else -1.
+@dataclass(frozen=True, slots=True)
+class NamedFault:
+    """The newest action names something that is out of view: its position, and the names; -1 and none where it does not."""
+
+    position: int = -1
+    names: frozenset[str] = frozenset()
+
+
+def find_fault(view: View, cache: VisibleContentCache) -> NamedFault:
+    """Find what the newest action names that is out of view.
 
     What it names for the first time, or what its own result has, is not out of view.
     """
     newest = next((entry for entry in reversed(view.run) if isinstance(entry.item, ActionStep)), None)
     if newest is None or not isinstance(newest.item, ActionStep):
-        return -1
+        return NamedFault()
     step = newest.item
     named = view.tracker.names_before(_names_of(step))
     if not named:
-        return -1
+        return NamedFault()
     results = [as_text(observation.content) for observation in step.observations if observation is not None]
     named.difference_update(name for text in results for name in identifiers(text))
-    return newest.first if cache.hides(named, view, newest) else -1
+    hidden = cache.hidden_names(named, view, newest)
+    return NamedFault(newest.first, frozenset(hidden)) if hidden else NamedFault()
 
 
 def find_used(view: View, page_ins: Sequence[ViewEntry], cache: VisibleContentCache) -> tuple[int, tuple[int, ...]]:
@@ -230,7 +229,8 @@ def find_used(view: View, page_ins: Sequence[ViewEntry], cache: VisibleContentCa
         return -1, ()
     earlier = [entry for entry in page_ins if entry.first <= newest.first]
     names = set(_names_of(newest.item)) if earlier else set()
-    alone = cache.names_alone(names, view, newest, earlier)
+    shown = {name for entry in earlier for name in names & cache.names(entry, view)}
+    alone = cache.hidden_names(shown, view, newest)
     return newest.first, tuple(entry.first for entry in earlier if alone & cache.names(entry, view))
 
 

@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import resources
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -23,7 +22,7 @@ from pagein._common.version import __version__
 from pagein.errors import ConfigurationError
 from pagein.evaluation.faults import PAGEIN, bench_faults, convert_to_openai
 from pagein.evaluation.planted import build_session
-from pagein.evaluation.runs import Run, read_runs
+from pagein.evaluation.runs import Run, demo_run, read_runs
 from pagein.evaluation.talk import PlantTally, TalkTally, demo_talk, play_planted, play_talk
 from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
@@ -107,12 +106,6 @@ def measure_figures(
     tick("time and disk")
     figures |= _machine_figures(demo_run(), samples=5 if is_quick else 15)
     return figures
-
-
-def demo_run() -> Run:
-    """The recorded run that is part of the package."""
-    with resources.as_file(resources.files("pagein.evaluation") / "recorded" / "demo.jsonl.gz") as path:
-        return next(iter(read_runs(path)))
 
 
 def _read_runs(path: Path, *, is_quick: bool) -> tuple[Run, ...]:
