@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -172,3 +172,31 @@ def _replace_in(value: Any) -> Any:
             return {_replace_in(key): _replace_in(item) for key, item in value.items()}
         case _:
             return value
+
+
+_URLSAFE = str.maketrans("-_", "+/")
+
+
+def with_bytes(value: Any, byte_keys: Collection[str], plain_keys: Collection[str], *, urlsafe: bool = False) -> Any:
+    """Return the value with bytes in place of base64 under ``byte_keys``; what is under ``plain_keys`` stays as it is.
+
+    With ``urlsafe`` the other alphabet of base64 is read, too.
+    """
+
+    def convert(key: str, item: Any) -> Any:
+        match item:
+            case _ if key in plain_keys:
+                return item
+            case str() if key in byte_keys:
+                try:
+                    return base64.b64decode(item.translate(_URLSAFE) if urlsafe else item, validate=True)
+                except ValueError:
+                    return item.encode()
+            case list():
+                return [convert("", element) for element in item]
+            case dict():
+                return {name: convert(name, element) for name, element in item.items()}
+            case _:
+                return item
+
+    return convert("", value)

@@ -7,7 +7,6 @@ the HTTP API does; ``keywords`` gives boto3 the bytes that it asks for.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -104,7 +103,7 @@ class Bedrock:
 
     def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the request for boto3's ``converse``, with bytes in place of base64."""
-        return {key: _with_bytes(value) for key, value in request.items()}
+        return dict(rendering.with_bytes(request, ("bytes", "redactedContent"), ("input", "json")))
 
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool as a ``toolSpec``; a request has them as ``toolConfig={"tools": [...]}``."""
@@ -351,25 +350,3 @@ def _result_block(message: Message) -> Block:
 def _wire_id(call_id: str) -> str:
     """Return the id if the API takes it, else a rewritten one."""
     return call_id if rules.ID.fullmatch(call_id) else wire_id(call_id, rules.ID_MAX_CHARS)
-
-
-def _with_bytes(value: Any) -> Any:
-    """Return the value with bytes in place of base64 where boto3 takes bytes."""
-    match value:
-        case list():
-            return [_with_bytes(item) for item in value]
-        case dict():
-            return {key: _field_with_bytes(key, item) for key, item in value.items()}
-        case _:
-            return value
-
-
-def _field_with_bytes(key: str, value: Any) -> Any:
-    if key in ("input", "json"):
-        return value
-    if key in ("bytes", "redactedContent") and isinstance(value, str):
-        try:
-            return base64.b64decode(value, validate=True)
-        except ValueError:
-            return value.encode()
-    return _with_bytes(value)

@@ -8,7 +8,6 @@ failed. Calls that came without an id go back without one, paired by their order
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -110,7 +109,11 @@ class Gemini:
 
     def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return ``contents`` and ``config`` for google-genai's ``generate_content``, with bytes where its types have them."""
-        keywords: dict[str, Any] = {"contents": _with_bytes(request["messages"])}
+        keywords: dict[str, Any] = {
+            "contents": rendering.with_bytes(
+                request["messages"], ("data", "thoughtSignature"), ("args", "response"), urlsafe=True
+            )
+        }
         if "systemInstruction" in request:
             keywords["config"] = {"system_instruction": request["systemInstruction"]}
         return keywords
@@ -388,25 +391,3 @@ def _wire_name(name: str) -> str:
         return name
     safe = wire_name(name, rules.NAME_MAX_CHARS)
     return safe if rules.NAME.fullmatch(safe) else f"_{safe}"[: rules.NAME_MAX_CHARS]
-
-
-def _with_bytes(value: Any) -> Any:
-    """Return the value with bytes in place of base64 where google-genai's types have bytes."""
-    match value:
-        case list():
-            return [_with_bytes(item) for item in value]
-        case dict():
-            return {key: _field_with_bytes(key, item) for key, item in value.items()}
-        case _:
-            return value
-
-
-def _field_with_bytes(key: str, value: Any) -> Any:
-    if key in ("args", "response"):
-        return value
-    if key in ("data", "thoughtSignature") and isinstance(value, str):
-        try:
-            return base64.b64decode(value.translate(str.maketrans("-_", "+/")), validate=True)
-        except ValueError:
-            return value.encode()
-    return _with_bytes(value)

@@ -86,15 +86,20 @@ def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom =
     """Make the view, or with a filter another one that records nothing. Raises OverBudget."""
     if filter == NO_FILTER:
         return (yield from make_view(run, room))
-    most = filter.max_tokens
-    budget = run.usage.budget if most is None else replace(Budget(most), bytes=run.usage.budget.bytes)
-    beside = run.usage.room_beside(room) if most is None else room.reserve + (room.tools or 0)
+    budget = _filter_budget(run, filter)
+    beside = run.usage.room_beside(room) if filter.max_tokens is None else room.reserve + (room.tools or 0)
     try:
         _check_room(budget, beside)
         run.usage.set_byte_limit(budget, room)
         return (yield from filtered_view(run, filter, run.usage.limit_beside(beside, budget)))
     except OverBudget as error:
         raise _over_budget(run, error, beside) from None
+
+
+def _filter_budget(run: RunState, filter: RequestFilter) -> Budget:
+    """The budget of a filtered view: the filter's tokens, if it has any, and the bytes of every request."""
+    budget = run.usage.budget
+    return budget if filter.max_tokens is None else replace(Budget(filter.max_tokens), bytes=budget.bytes)
 
 
 def _check_room(budget: Budget, beside: int) -> None:
@@ -105,7 +110,7 @@ def _check_room(budget: Budget, beside: int) -> None:
 
 def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | None = None) -> Flow[View]:
     """Filter the view within the limit; what left it comes back as far as the filter asks for it. Raises OverBudget."""
-    budget = run.usage.budget if filter.max_tokens is None else Budget(filter.max_tokens)
+    budget = _filter_budget(run, filter)
     view = run.view(limit)
     if (filter.keep_last_n or filter.max_tokens is not None) and view.has_replaced_entries:
         from pagein.memory.operations.widen import widen  # noqa: PLC0415 - loads where something left
