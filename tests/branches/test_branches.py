@@ -353,6 +353,7 @@ def test_the_command_line_shows_the_branches_and_hides_where_they_lie(tmp_path, 
             AgentMemory.open(db, session=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_any_walk_over_branches_keeps_each_as_it_was(tmp_path, seed):
     chance, path = random.Random(seed), tmp_path / "run.db"

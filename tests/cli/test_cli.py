@@ -64,6 +64,7 @@ def test_the_version_is_that_of_the_package(run):
     assert run("--version") == (0, f"pagein {__version__}\n", "")
 
 
+@pytest.mark.slow
 def test_demo_ends_in_a_table_and_in_commands_that_work(run, tmp_path):
     path = tmp_path / "demo.db"
     code, out, err = run("demo", "--db", path)

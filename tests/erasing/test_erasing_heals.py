@@ -89,6 +89,7 @@ def test_the_next_view_says_it_no_more_and_the_next_step_is_recorded(two):
     assert (found.ok, found.erased > 1) == (True, True)
 
 
+@pytest.mark.slow
 def test_a_step_is_recorded_behind_an_erasure_without_a_look(two):
     filled(two, 3)
     two.eraser.erase("s1")

@@ -12,6 +12,8 @@ from pagein.memory.erasure import plan
 from pagein.memory.erasure.repetitions import Repetitions
 from pagein.memory.erasure.texts import entry_texts
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 def test_what_was_erased_is_nowhere():

@@ -63,6 +63,7 @@ def test_only_steps_whose_history_exceeds_the_budget_count():
     }
 
 
+@pytest.mark.slow
 def test_page_in_can_be_turned_off_and_costs_prefix_where_it_is_on():
     found = {share: bench_faults([RUN], 2_000, COUNTER, page_in=share, baselines=False)["pagein"] for share in (0, 0.2)}
     assert found[0].prefix > found[0.2].prefix
@@ -98,6 +99,7 @@ def test_pagein_stays_within_budget_legal_and_retrievable_beside_the_baselines()
     assert all(each.requests == 60 and each.retrieval is None for each in found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("renders", ["openai", "anthropic"])
 def test_requests_can_be_measured_in_any_format(renders):
     with AgentMemory.open(":memory:", budget=3_000, counter=COUNTER) as memory:

@@ -50,6 +50,7 @@ def test_what_is_missed_is_counted_beside_what_is_saved():
     assert found["rounds"].needs.identifiers > 0
 
 
+@pytest.mark.slow
 def test_a_limit_above_the_run_saves_nothing():
     assert [each.share for each in bench_savings([made(100)], COUNTER, limit=200_000)] == [0, 0]
 

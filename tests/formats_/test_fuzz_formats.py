@@ -8,6 +8,8 @@ from pagein.formats.bedrock.wire import Bedrock
 from pagein.formats.openai_chat.wire import OpenAIChat
 from pagein.tokens.encodings import Encoding
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 def test_no_type_refuses_a_request_and_none_is_over_the_budget():

@@ -46,6 +46,7 @@ def test_the_bundled_run_gives_the_requests_it_gave(budget, format):
     assert trace(budget, format) == path(budget, format).read_text().splitlines()
 
 
+@pytest.mark.slow
 def test_the_requests_do_not_depend_on_the_hash_seed():
     code = f"import sys; sys.path.insert(0, {str(HERE)!r}); from test_golden import trace; print(trace(4000, 'openai'))"
     other = subprocess.run(

@@ -10,6 +10,8 @@ from pagein.backends.postgres.connection import address_of
 from tests._support.pgbouncer import pooler
 from tests._support.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(scope="module")
 def server():

@@ -154,6 +154,7 @@ def killed_at(statement, path):
     os._exit(0)
 
 
+@pytest.mark.slow
 @needs_kill
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # fork beside pytest's own threads, from Python 3.12
 def test_killed_before_any_statement_it_leaves_whole_batches(tmp_path):

@@ -163,6 +163,7 @@ def test_facts_in_a_request_are_named_by_their_ids(tmp_path):
         assert_same(memory, {1: first, 2: second})
 
 
+@pytest.mark.slow
 def test_filtered_views_branches_and_undo_are_rendered_again():
     run = demo_run()
     with AgentMemory.open(":memory:", budget=4_000) as memory:

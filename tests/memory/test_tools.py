@@ -281,6 +281,7 @@ def play_of_long_results(memory, draw, count):
     return asked
 
 
+@pytest.mark.slow
 def test_the_tool_finds_the_passages_that_the_call_finds():
     draw = random.Random(11)
     with AgentMemory.open(":memory:", budget=6_000, clock=lambda: 0.0) as memory:

@@ -248,5 +248,6 @@ def test_the_machine_finds(bug, monkeypatch):
         run_state_machine_as_test(machine, settings=profile(300))
 
 
+@pytest.mark.slow
 def test_no_tool_passes_for_the_library():
     run_state_machine_as_test(Forging, settings=profile(8))

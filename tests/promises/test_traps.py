@@ -67,6 +67,7 @@ def begin_run(budget=1_000, **options):
 # The traps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["ladder", "mask", "window", "prune", "projection"])
 def test_trap_1_no_result_is_orphaned_and_no_call_dangles_after_any_cut(policy):
     memory = begin_run(600, policy=policy)
@@ -318,6 +319,7 @@ def test_trap_21_a_result_larger_than_the_window_that_comes_late_is_clipped_too(
     assert OUTPUT * 50 in {str(memory.expand(handle)) for handle in promises.library_handles(view)}
 
 
+@pytest.mark.slow
 def test_trap_22_every_request_of_a_long_tool_loop_is_within_budget():
     memory = begin_run(1_200)
     for view in play_turns(memory, turns=40, calls=2):

@@ -329,6 +329,7 @@ def test_a_turn_of_which_nothing_fits_is_not_shown():
     assert [position for position, _, _ in chosen] == [5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [2_500, 4_000, 8_000])
 def test_what_nothing_asked_for_leaves_room_for_what_is_named(budget):
     with open_memory(budget=budget) as memory:

@@ -1,9 +1,13 @@
 """The fuzzer of hosting, at a size for every run of the tests; and that it sees what breaks."""
 
+import pytest
+
 from benchmarks.fuzz.__main__ import fuzz_hosting, main
 from benchmarks.fuzz.hosting import WAYS
 from pagein.events.protocol import fingerprint
 from pagein.memory.operations import ingest
+
+pytestmark = pytest.mark.slow
 
 
 def test_each_word_is_recorded_once_whatever_the_host_hands_over():

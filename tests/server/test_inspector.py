@@ -185,6 +185,7 @@ def test_a_run_that_is_being_written_is_followed(tmp_path):
             assert data.step("r", "s2")["text"] == "On."
 
 
+@pytest.mark.slow
 def test_an_exported_run_is_one_page_in_which_nothing_recorded_is_markup(store):
     with closing(InspectorData(str(store))) as data:
         page = export_page(data, "fix/helper").decode()

@@ -9,6 +9,7 @@ CALLS, SIZE = 14, 800
 WINDOW = 3_000  # holds some five calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "stream"),
     [

@@ -75,6 +75,7 @@ def test_each_client_is_told_by_its_own_environment_and_arguments():
         client_process("codex", url, (), {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL], ids=["term", "kill"])
 def test_a_server_that_ends_in_the_middle_of_a_stream_keeps_what_it_acknowledged(tmp_path, signal_number):
     provider = ScriptedProvider(ToolLoop(400), pause=0.002)
@@ -127,6 +128,7 @@ def _run_until_cut(url):
         run_agent(url, "messages", 800)
 
 
+@pytest.mark.slow
 def test_the_bench_compares_both_ways(capsys):
     assert main(["bench", "serve", "--calls", "6", "--size", "1200", "--window", "3000", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

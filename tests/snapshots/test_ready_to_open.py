@@ -52,6 +52,7 @@ def idle(monkeypatch):
     monkeypatch.undo()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [SNAPSHOT_MIN_ENTRIES, 200])
 def test_the_first_view_is_at_hand(path, idle, turns):
     with opened(path) as memory:

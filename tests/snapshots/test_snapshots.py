@@ -59,6 +59,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", DAMAGE)
 def test_a_snapshot_that_does_not_fit_is_passed_over(tmp_path, how):
     played(tmp_path / "run.db")

@@ -7,6 +7,8 @@ import pytest
 from pagein.cli import main
 from pagein.evaluation.talk import evidence_share
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def locomo(tmp_path):

@@ -43,6 +43,7 @@ def ask(memory, question):
     return "\n".join(message["content"] for message in request if message["content"] != question)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_the_turn_that_answers_comes_back_whole_under_every_policy(policy):
     with play(chat(60), budget=3_000, policy=policy) as memory:
