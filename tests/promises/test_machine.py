@@ -28,7 +28,7 @@ def test_the_promises_hold_in_memory(quick):
 @pytest.mark.slow
 def test_the_promises_hold_on_sqlite():
     case = OnSQLite.TestCase
-    case.settings = profile(4) if chosen_profile() is LOCAL else chosen_profile()
+    case.settings = profile(2) if chosen_profile() is LOCAL else chosen_profile()
     case().runTest()
 
 
@@ -39,7 +39,7 @@ def test_the_promises_hold_under_every_policy(name, quick):
             return name
 
     case = Named.TestCase
-    case.settings = settings(chosen_profile(), max_examples=1 if quick else max(3, chosen_profile().max_examples // 8))
+    case.settings = settings(chosen_profile(), max_examples=1 if quick else max(2, chosen_profile().max_examples // 8))
     case().runTest()
 
 
