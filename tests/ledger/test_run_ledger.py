@@ -56,7 +56,6 @@ def test_the_newest_form_replaces_the_old_one_in_other_words_too(old, new):
     assert f"s4 {new} (replaces s1)" in lines
     assert not any(line.startswith("s1 ") for line in lines)
     assert len(lines) == 3
-    assert ledger.superseded_positions() == {1}
     assert ledger.superseded_texts() == {1: (old,)}
     (item,) = ledger.superseded.values()
     assert item.replaced_by == 4
@@ -80,13 +79,13 @@ BOTH_STAND = (
 def test_without_evidence_nothing_is_replaced(one, other):
     ledger = fold(one, other)
     assert any(line.startswith("s1 ") for line in show(ledger))
-    assert ledger.superseded_positions() == set()
+    assert not ledger.superseded
 
 
 def test_of_ten_revisions_the_last_one_stands():
     ledger = fold(*(f"The deadline is {day} May." for day in range(1, 12)))
     assert show(ledger) == ["s11 The deadline is 11 May. (replaces s10)"]
-    assert ledger.superseded_positions() == set(range(1, 11))
+    assert {position for position, _ in ledger.superseded} == set(range(1, 11))
 
 
 def test_the_best_match_of_several_is_replaced():
@@ -207,13 +206,11 @@ def test_no_form_loses_a_number_or_a_word_of_force(text):
         }
 
 
-def test_an_item_can_be_removed_and_confirmed():
+def test_an_item_can_be_removed():
     ledger = fold("Never deploy on Fridays.", "I prefer window seats.", "I prefer green tea.")
     assert ledger.remove(1, 0)
     assert not ledger.remove(1, 0)
-    assert not ledger.confirm(1, 0)
-    assert ledger.confirm(2, 0)
-    assert show(ledger, tokens=30) == ["s2 I prefer window seats."]
+    assert show(ledger) == ["s2 I prefer window seats.", "s3 I prefer green tea."]
     assert ledger.superseded_texts() == {1: ("Never deploy on Fridays.",)}
 
 
@@ -226,7 +223,6 @@ def test_erased_steps_leave_no_trace():
 
 def test_a_state_comes_back_as_it_was_and_goes_on_the_same_way():
     ledger = fold(*SESSION, "The deadline moved to 9 May.", "Never answer in the language of the customer.")
-    ledger.confirm(1, 0)
     twin = RunLedger.from_state(json.loads(json.dumps(ledger.to_state())))
     assert twin.to_state() == ledger.to_state()
     assert (twin.items, twin.superseded) == (ledger.items, ledger.superseded)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, assert_never, get_args
+from typing import Any, Literal, assert_never
 
 from pagein.errors import ConfigurationError
 
 Client = Literal["claude", "codex", "opencode"]
-CLIENTS: tuple[str, ...] = get_args(Client)
 
 UPSTREAMS: Mapping[Client, Mapping[str, str]] = {
     "claude": {"default": "https://api.anthropic.com"},

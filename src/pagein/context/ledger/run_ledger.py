@@ -71,7 +71,7 @@ WORTH: Mapping[StatementKind, float] = MappingProxyType({
 })  # fmt: skip
 """The worth of an item by its kind; safety rules stand before all others."""
 
-CONFIRMED_FACTOR, WEAK_FACTOR = 2.0, 0.5
+WEAK_FACTOR = 0.5
 LINE_OVERHEAD_TOKENS = 1
 
 Form = Literal["full", "short", "tight"]
@@ -88,7 +88,6 @@ class LedgerItem:
     replaced: int | None = None
     """The position of the statement that it replaced."""
     replaced_by: int | None = None
-    is_confirmed: bool = False
     is_newer: bool = False
     """It contradicts an older one that stands, too."""
 
@@ -145,14 +144,6 @@ class RunLedger:
         for key in [key for key in self.items if key[0] == position]:
             self.remove(*key)
 
-    def confirm(self, position: int, number: int) -> bool:
-        """Mark an item as confirmed, so that it is kept and shown before its equals; False where there is none."""
-        item = self.items.get((position, number))
-        if item is None:
-            return False
-        self.items[item.key] = replace(item, is_confirmed=True)
-        return True
-
     def forget(self, is_erased: Callable[[int], bool]) -> None:
         """Drop every trace of the items whose steps were erased."""
         for items in (self.items, self.superseded):
@@ -160,10 +151,6 @@ class RunLedger:
                 if items is self.items:
                     self._stem_counts.subtract(set(items[key].statement.subject))
                 del items[key]
-
-    def superseded_positions(self) -> frozenset[int]:
-        """Return the positions of steps with a statement that was replaced."""
-        return frozenset(position for position, _ in self.superseded)
 
     def superseded_texts(self) -> Mapping[int, tuple[str, ...]]:
         """Return the replaced sentences by position; a sentence that was said again is not among them."""
@@ -228,7 +215,7 @@ class RunLedger:
             self._retire(old, item.position)
         origin = max(replaced, key=lambda old: old.key, default=None)
         if origin is not None and _is_restatement(item.statement, origin.statement):
-            item = replace(item, replaced=origin.replaced, is_confirmed=origin.is_confirmed)
+            item = replace(item, replaced=origin.replaced)
         elif origin is not None:
             item = replace(item, replaced=origin.position, statement=_inherit(item.statement, origin.statement))
         elif any(self._contradicts(item.statement, old.statement) for old in self.items.values()):
@@ -425,13 +412,12 @@ def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:
 
 
 def _worth(item: LedgerItem) -> float:
-    worth = WORTH[item.statement.kind] * (CONFIRMED_FACTOR if item.is_confirmed else 1)
-    worth *= (WEAK_FACTOR if item.statement.is_weak else 1) * item.statement.likelihood
+    worth = WORTH[item.statement.kind] * (WEAK_FACTOR if item.statement.is_weak else 1) * item.statement.likelihood
     return worth + (10 if item.statement.is_safety else 0)
 
 
 def _is_likely(item: LedgerItem) -> bool:
-    return item.statement.likelihood < 1 and not item.is_confirmed
+    return item.statement.likelihood < 1
 
 
 def _clip_statement(statement: BindingStatement) -> BindingStatement:
@@ -533,13 +519,13 @@ def _item_state(item: LedgerItem) -> list[Any]:
         item.speaker,
         item.replaced,
         item.replaced_by,
-        item.is_confirmed,
+        False,  # a field that is no more, in the snapshots that are stored
         item.is_newer,
         statement,
     ]
 
 
 def _item_from_state(row: Iterable[Any]) -> LedgerItem:
-    position, number, speaker, replaced, replaced_by, is_confirmed, is_newer, fields = row
+    position, number, speaker, replaced, replaced_by, _, is_newer, fields = row
     statement = BindingStatement(**{**fields, "subject": tuple(fields.get("subject", ()))})
-    return LedgerItem(position, number, statement, speaker, replaced, replaced_by, is_confirmed, is_newer)
+    return LedgerItem(position, number, statement, speaker, replaced, replaced_by, is_newer)

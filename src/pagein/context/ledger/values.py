@@ -58,14 +58,6 @@ _FIRST_NAME = re.compile(
     r"^(?:[Oo]k,? |[Aa]lso,? )?[A-Z][\w+#.-]+(?: [A-Z]\w+)?(?= (?:it is\b|has taken|takes? over|took over|instead\b|will (?:take|be|do)))"
 )
 _NOT_NAMES = frozenset("i i'm i'll i'd i've ok okay".split())  # noqa: SIM905 - easier to read
-_WORD_NUMBERS = MappingProxyType(
-    {
-        word: str(number)
-        for number, word in enumerate(
-            ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-        )
-    }
-)
 
 _CONCEPT_TEXT = """
 spend: budget spend spending spent expense expenses cost costs afford allowance money
