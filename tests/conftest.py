@@ -69,7 +69,8 @@ SAMPLE = 3
 def pytest_collection_modifyitems(config, items):
     """Mark every test that starts a server, so that ``-m "not server"`` leaves them out; sample for a quick run."""
     for item in items:
-        if SERVER_FIXTURES & set(getattr(item, "fixturenames", ())):
+        parameters = item.callspec.id.split("-") if hasattr(item, "callspec") else ()
+        if SERVER_FIXTURES & set(getattr(item, "fixturenames", ())) or "server" in parameters:
             item.add_marker("server")
     if is_quick(config):
         groups = defaultdict(list)

@@ -325,6 +325,7 @@ def test_a_summary_goes_on_from_the_one_before():
         assert (first.first, first.last < later.last) == (later.first, True)
 
 
+@pytest.mark.slow
 def test_recursive_only_where_the_direct_prompt_does_not_fit():
     def sources(direct, steps=70):
         """The handles of the steps that each request quotes, the first one's and the last one's, and if it has a record."""

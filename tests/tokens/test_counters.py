@@ -25,6 +25,7 @@ class TestCl100k(CounterTests):
         return Encoding("cl100k_base")
 
 
+@pytest.mark.slow
 class TestClaude(CounterTests):
     slack = 24  # a token at the seam may weigh three
 
@@ -33,12 +34,14 @@ class TestClaude(CounterTests):
         return CLAUDE_4_7
 
 
+@pytest.mark.slow
 class TestGemini(CounterTests):
     @pytest.fixture
     def counter(self) -> TokenCounter:
         return GEMINI_3_ESTIMATE
 
 
+@pytest.mark.slow
 class TestUnknown(CounterTests):
     slack = 24
 

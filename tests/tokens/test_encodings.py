@@ -55,6 +55,7 @@ def test_any_text_counts_as_in_a_second_tokenizer(name, text):
     assert Encoding(name).text(text) == SECOND[name]().count(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SECOND)
 def test_long_texts_count_as_in_a_second_tokenizer_although_they_are_cut(name):
     text = "\n".join(f"{i}: the answer to {random_texts(1, i)[0]} is here, see line {i * 7}" for i in range(9_000))
@@ -62,6 +63,7 @@ def test_long_texts_count_as_in_a_second_tokenizer_although_they_are_cut(name):
     assert Encoding(name).text(text) == SECOND[name]().count(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["-", " ", "ab", "天地", "aB3"])
 def test_a_run_without_a_safe_cut_is_wrong_by_less_than_half_a_percent(unit):
     text = unit * (600_000 // len(unit))

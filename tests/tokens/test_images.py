@@ -111,6 +111,7 @@ def test_garbage_never_raises_and_always_costs(data, head):
         assert image_tokens(image, rule) > 0
 
 
+@pytest.mark.slow
 def test_a_hostile_jpeg_is_read_in_one_pass():
     image_size(b"\xff\xd8\xff" + b"\xe0\0\2\xff" * 500_000)
     image_size(b"\xff\xd8\xff" + b"\xff" * 2_000_000)

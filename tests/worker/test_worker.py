@@ -133,6 +133,7 @@ for done in work(WorkQueue(sys.argv[1], tenant="acme"), once=True, lease=1.0):
 """
 
 
+@pytest.mark.slow
 def test_a_job_survives_the_death_of_its_worker(url):
     dying = subprocess.Popen(
         [sys.executable, "-c", DYING, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

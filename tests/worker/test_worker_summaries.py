@@ -15,6 +15,8 @@ from pagein.models import ModelUnavailable
 from pagein.testing.scripted_writer import ScriptedModel
 from pagein.worker import Job, WorkQueue, work
 
+pytestmark = pytest.mark.slow
+
 BUDGET = 2_000
 
 

@@ -14,6 +14,8 @@ from pagein.models.retrying import RetryingModel, RetryPolicy
 from pagein.models.writer_account import MAX_REFUSALS
 from pagein.tokens.encodings import Encoding
 
+pytestmark = pytest.mark.slow
+
 COUNTER = Encoding("o200k_base")
 
 

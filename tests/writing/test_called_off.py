@@ -12,6 +12,8 @@ from writing_runs import GOOD, records, served
 from pagein.models import ModelResponse, ModelUnavailable, RetryingModel, RetryPolicy
 from pagein.testing.scripted_writer import ScriptedModel
 
+pytestmark = pytest.mark.slow
+
 LATE = json.dumps(json.loads(GOOD) | {"state": {"text": "LATEWORD"}})
 
 

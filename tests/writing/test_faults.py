@@ -12,6 +12,8 @@ from pagein.models.openai_chat import OpenAIModel
 from pagein.testing.models import SECRET
 from tests._support.faulty_server import ECHO, Reaction, failure
 
+pytestmark = pytest.mark.slow
+
 LONG = json.dumps({"done": [{"text": f"did {number} things to {NAMES[0]} at once"} for number in range(290)]})
 FAULTS = {
     "500": (failure(500, f"internal; the key was {SECRET}"), "ModelUnavailable"),

@@ -37,6 +37,7 @@ def hostile(ask):
     return json.dumps(record)
 
 
+@pytest.mark.slow
 def test_a_hostile_summary_stays_data_through_ten_rounds(host):
     model = ScriptedModel([hostile] * 200)
     memory = host(summarizer=model)
@@ -101,6 +102,7 @@ def test_steps_that_come_meanwhile_are_kept_and_a_range_that_grew_uses_the_recor
     served(memory)
 
 
+@pytest.mark.slow
 def test_never_two_jobs_at_once(host):
     at_work, most, lock = [0], [0], threading.Lock()
 
@@ -121,6 +123,7 @@ def test_never_two_jobs_at_once(host):
     assert most[0] == 1
 
 
+@pytest.mark.slow
 def test_no_request_is_sent_twice(host):
     model = ScriptedModel(["no summary"] * 500)
     memory = host(summarizer=model, clock=itertools.count(0, 86_400).__next__)  # each rest is over at the next look
@@ -142,6 +145,7 @@ def test_compact_waits_for_the_model_when_it_is_told_to(host):
     assert "Record of s" in shown.item.content
 
 
+@pytest.mark.slow
 def test_what_a_compaction_keeps_is_built_on_after_reopening(host, tmp_path):
     where = tmp_path / "run.db"
     marked = json.loads(GOOD)
@@ -266,6 +270,7 @@ def test_every_request_is_legal_within_its_window_and_together_they_hold_all_tha
     assert RULE not in quoted, "the user's words stand by themselves"
 
 
+@pytest.mark.slow
 def test_the_runs_own_model_is_asked_behind_the_conversation_it_has_in_its_cache(host):
     model = ScriptedModel(good())
     memory = host(model=model, budget=3_000, policy="tiers")
