@@ -32,6 +32,7 @@ soak:
     PAGEIN_PROFILE=nightly pytest tests/promises tests/log
     pytest benchmarks/soak
     python -m benchmarks crash --kills 1000
+    python -m benchmarks server-crash --kills 300
 
 # Claude Code, Codex and opencode through the proxy: pinned versions from npm, skipped loudly where it is not reached.
 clients:

@@ -30,6 +30,7 @@ def build_app() -> App:
     benchmarks.command(bench.all_figures, name="all")
     benchmarks.command(facts.measure, name="facts")
     benchmarks.command(durability.opening, name="open")
+    benchmarks.command(durability.server_crash, name="server-crash")
     group = App(name="recall", help="Measure the evidence that a search finds.")
     group.command(recall.locomo)
     group.command(recall.longmemeval)

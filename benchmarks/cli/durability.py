@@ -53,6 +53,47 @@ def crash(
     return 0 if result.ok else 1
 
 
+def server_crash(
+    *,
+    kills: Annotated[int, Parameter(help="Number of kills.")] = 100,
+    seed: Annotated[int, Parameter(help="Seed of the moments of the kills.")] = 0,
+    json: AsJson = False,
+) -> int:
+    """Kill the proxy at random moments while an agent streams through it, mostly in the middle of an answer.
+
+    After each kill every answer that the agent had whole must be recorded once, and
+    verify must be clean. No request that reaches the provider may be illegal or
+    over its window. Progress is printed to stderr. Exit code 1 if anything is broken.
+
+    For example:
+
+      python -m benchmarks server-crash --kills 300
+    """
+    if kills < 1:
+        raise ConfigurationError(f"--kills must be 1 or more, not {kills}")
+    from benchmarks.server_crash import ServerCrashes, bench_server_crash  # noqa: PLC0415 - needs the extra serve
+
+    def tell(found: ServerCrashes) -> None:
+        if found.kills % 10 == 0:
+            line = (
+                f"{found.kills} kills, {found.acknowledged} answers, {len(found.faults)} faults, {found.seconds:.0f} s"
+            )
+            _output.print_error(line)
+
+    result = bench_server_crash(kills, seed=seed, tick=tell)
+    if json:
+        _output.print_json(result.as_dict() | {"ok": result.is_ok})
+        return 0 if result.is_ok else 1
+    table = _output.new_table(f"{kills} kills of the proxy", "", "n")
+    for label, value in result.as_dict().items():
+        shown = len(value) if isinstance(value, list | tuple) else value
+        _output.add_row(table, label.replace("_", " "), f"{shown:,.0f}")
+    _output.console().print(table)
+    for fault in (*result.faults, *result.illegal):
+        _output.print_error(fault)
+    return 0 if result.is_ok else 1
+
+
 def load(
     *,
     store: StoreName = "sqlite",

@@ -9,7 +9,8 @@ import pytest
 from pagein import AgentMemory
 from pagein.errors import ConfigurationError
 from pagein.evaluation.runs import demo_run
-from pagein.events.steps import ActionStep, TaskStep, ToolCall
+from pagein.events.handles import step_handle
+from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 
 testclient = pytest.importorskip("starlette.testclient")
 from pagein.server.inspector import InspectorApp, InspectorSettings  # noqa: E402
@@ -142,6 +143,37 @@ def test_another_host_needs_a_secret_and_so_does_who_asks(store):
         answer = client.get("/inspect?key=s3cret")
         assert (answer.status_code, "HttpOnly" in answer.headers["set-cookie"]) == (303, True)
         assert client.get("/inspect/api/runs").status_code == 200
+
+
+def test_what_was_asked_again_is_named_with_its_request(tmp_path, client):
+    rows = get(client, "runs/fix/asked")["asked"]
+    page_ins = [row for row in rows if row["what"] == "page-in"]
+    assert page_ins
+    assert all(row["handles"] and 1 <= row["request"] <= 24 and row["why"] for row in page_ins)
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, session="r", budget=1_200, page_in=0) as memory:
+        memory.record(TaskStep("Go."))
+        read = [ActionStep("", (ToolCall(f"c{number}", "read", f'{{"file": {number % 9}}}'),)) for number in range(10)]
+        for number, step in enumerate(read):
+            memory.to_messages()
+            memory.record(step, Observation(f"c{number}", f"value_{number} = {number}\n" * 60))
+        memory.to_messages()
+        memory.record(
+            ActionStep(
+                "", (ToolCall("e", "expand", '{"handle": "s3"}'), ToolCall("f", "recall", '{"query": "the port"}'))
+            )
+        )
+        with closing(InspectorData(str(path))) as data:
+            rows = data.asked("r")["asked"]
+            last = step_handle(data.marks("r")[0] - 1)
+            assert [(row["what"], row["handles"], row["request"]) for row in rows] == [
+                ("called again", ["s1"], 10), ("asked by expand", ["s3"], 11), ("asked by recall", [], 11)
+            ]  # fmt: skip
+            assert [row["by"] for row in rows[1:]] == [last, last]
+            assert rows[-1]["why"] == "the port"
+            memory.record(Observation("e", "x"), Observation("f", "y"))
+            memory.erase(last, reason="asked for")
+            assert "the port" not in json.dumps(data.asked("r"))
 
 
 def test_an_erased_step_is_said_to_be_erased(tmp_path):

@@ -5,10 +5,9 @@ Memories of the last runs asked about stay open. Every function may be called fr
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import accumulate
@@ -30,6 +29,7 @@ from pagein.memory.host_memory import HostMemory, runtime_of
 from pagein.memory.operations.requests import RenderedRequest
 from pagein.memory.requests import RequestRecord, decode_record
 from pagein.search.base import Hit
+from pagein.server.inspector.journal import Journal, asked_for, page_in_kinds
 from pagein.tokens import TokenCounter
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.windows import MODELS
@@ -39,9 +39,6 @@ MAX_TEXT_CHARACTERS = 20_000
 """Characters of a text that a page gets; the whole one has an address of its own."""
 
 SEARCH_LIMIT = 40
-ASKING_TOOLS = ("recall", "expand")
-"""The memory's tools by which a model asks for what left."""
-
 Json = dict[str, Any]
 
 
@@ -154,12 +151,17 @@ class InspectorData:
             memory = self._memory(run)
             memory.refresh()
             text = str(memory.expand(handle))
-            entries = list(memory.log().read())
-            records = memory.requests()
-        life = sorted(_life(entries, records, parsed.first, parsed.last), key=lambda event: event["at"])
-        body = entries[parsed.first].body if parsed.first < len(entries) else None
+            entries = list(memory.log().read(parsed.first, parsed.last))
+            journal = memory.journal()
+        life = sorted(_life(entries, journal, parsed.first, parsed.last), key=lambda event: event["at"])
+        body = entries[0].body if entries else None
         kind = kind_name(body) if isinstance(body, Step) else type(body).__name__.lower()
         return {"run": run, "handle": handle, "kind": kind, "life": life, **clipped(text)}
+
+    def asked(self, run: str) -> Json:
+        """What a run forgot, as far as it is known: what was asked for again, called again, or brought back."""
+        with self._lock:
+            return {"run": run, "asked": self._memory(run).journal().asked()}
 
     def text(self, run: str, handle: str) -> str:
         """The whole text of a step."""
@@ -212,6 +214,14 @@ class InspectedMemory(HostMemory):
     """A memory of a run that is looked at."""
 
     _costs: Sequence[int] = (0,)
+    _journal: Journal | None = None
+
+    def journal(self) -> Journal:
+        """What happened to the steps of the run. Raises LogError."""
+        if self._journal is None:
+            self._journal = Journal()
+        self._journal.read(self.log(), self._runtime.requests.table)
+        return self._journal
 
     def costs(self) -> Sequence[int]:
         """By number of entries, the tokens of the whole history as it was recorded."""
@@ -317,17 +327,14 @@ def _change(what: str, entry: ViewEntry, tokens: int) -> Json:
     }
 
 
-def _life(entries: Sequence[Entry], records: Sequence[RequestRecord], first: int, last: int) -> Iterator[Json]:
-    """The events in the life of the steps ``[first, last)``."""
+def _life(entries: Sequence[Entry], journal: Journal, first: int, last: int) -> Iterator[Json]:
+    """The events in the life of the steps ``[first, last)``, which ``entries`` are."""
     for entry in entries:
-        if first <= entry.position < last:
-            yield _event(entry.at, "recorded" if entry.erased is None else f"erased at {step_handle(entry.erased)}")
-        else:
-            yield from _later_events(entry, first, last)
-    for record in records:
-        blocks = (block for page_in in record.page_ins for block in page_in.blocks)
-        kinds = sorted({block.kind for block in blocks if first <= block.position < last})
-        if kinds:
+        yield _event(entry.at, "recorded" if entry.erased is None else f"erased at {step_handle(entry.erased)}")
+    for event in journal.events:
+        yield from _later_events(event, first, last)
+    for record, page_in in journal.page_ins:
+        if kinds := page_in_kinds(page_in, first, last):
             yield _event(record.at, "came back", ", ".join(kinds), record.number)
 
 
@@ -349,20 +356,10 @@ def _later_events(entry: Entry, first: int, last: int) -> Iterator[Json]:
                 yield _event(entry.at, "erased", reason)
         case ActionStep(tool_calls=calls):
             for call in calls:
-                if call.name in ASKING_TOOLS and _names(call.arguments, first, last):
+                if asked_for(call, first, last):
                     yield _event(entry.at, f"asked for by {call.name}", step_handle(entry.position))
         case _:
             pass
-
-
-def _names(arguments: str, first: int, last: int) -> bool:
-    with suppress(ValueError):
-        values: object = json.loads(arguments)
-        for value in values.values() if isinstance(values, Mapping) else ():
-            handle = parse_handle(value) if isinstance(value, str) else None
-            if handle is not None and handle.first < last and first < handle.last:
-                return True
-    return False
 
 
 def display_name(address: str) -> str:

@@ -23,6 +23,7 @@ def export_run(data: InspectorData, run: str) -> dict[str, Any]:
     answers: dict[str, Any] = {
         "runs": {"runs": [row for row in data.runs()["runs"] if row["run"] == run], "store": ""},
         f"runs/{run}/requests": requests,
+        f"runs/{run}/asked": data.asked(run),
     }
     before, handles = 0, set[str]()
     for row in requests["requests"]:
@@ -35,6 +36,8 @@ def export_run(data: InspectorData, run: str) -> dict[str, Any]:
         handles.update(block["handle"] for block in request["blocks"] if block["handle"])
         handles.update(item["handle"] for item in request["out"])
         handles.update(handle for handle, _ in request["record"]["reasons"])
+    for row in answers[f"runs/{run}/asked"]["asked"]:
+        handles.update(filter(None, (row["by"], *row["handles"])))
     for handle in sorted(handles):
         answers[f"runs/{run}/steps/{handle}"] = data.step(run, handle)
     return answers

@@ -134,6 +134,51 @@ export const TimelineView = ({ run, version }) => {
             visible(row.outcome || "–"),
             clock(row.at),
           ]}
+        />
+        <${Asked} run=${run} version=${version} />`;
+    }}<//>`;
+};
+
+// What was asked again
+
+const MAX_HANDLES = 4;
+
+const Handles = ({ run, handles }) => html`${handles.slice(0, MAX_HANDLES).map((handle, at) => html`${at ? " " : ""}<${Link} key=${handle} to=${href("run", run, "step", handle)}>${handle}<//>`)}
+  ${handles.length > MAX_HANDLES && html` <span class="dim">and ${count(handles.length - MAX_HANDLES)} more</span>`}`;
+
+const Asked = ({ run, version }) => {
+  const data = useData(runPath(run, "asked"), version);
+  const [chosen, setChosen] = useState(-1);
+  return html`<h2>What was asked again</h2>
+    <${Loaded} data=${data}>${({ asked }) => {
+      const sum = (isOne) => count(asked.filter(isOne).length);
+      const byModel = (row) => row.what !== "page-in";
+      return html`<p class="dim">
+          The model asked or called again for what had left its view: ${sum(byModel)}. Page-ins, which brought back what it seemed to
+          need: ${sum((row) => !byModel(row))}. What it missed and never asked for is not known.
+        </p>
+        <${List}
+          label="What was asked again"
+          rows=${asked}
+          selected=${chosen}
+          onSelect=${setChosen}
+          onOpen=${(at) => asked[at].request && go(href("run", run, "request", asked[at].request))}
+          most=${300}
+          empty="Nothing: whatever left was not asked for."
+          columns=${[
+            { name: "request", width: "minmax(4rem, .5fr)", class: "number" },
+            { name: "how", width: "minmax(7rem, 1fr)" },
+            { name: "what", width: "minmax(5rem, 1.6fr)" },
+            { name: "why", width: "minmax(7rem, 3fr)", class: "wide" },
+            { name: "by", width: "minmax(3.5rem, .5fr)", class: "wide" },
+          ]}
+          render=${(row) => [
+            row.request ? html`<${Link} to=${href("run", run, "request", row.request)}>${row.request}<//>` : "–",
+            row.what,
+            html`<${Handles} run=${run} handles=${row.handles} />`,
+            visible(row.why),
+            row.by ? html`<${Link} to=${href("run", run, "step", row.by)}>${row.by}<//>` : "–",
+          ]}
         />`;
     }}<//>`;
 };

@@ -1,0 +1,138 @@
+"""What happened to the steps of a run, read once from its log and then only what is new: lives, and what was asked again.
+
+A run forgot something where the model asked for it by a tool, called again for a result that had left its view, or a
+page-in brought it back. What it missed and never asked for is not known.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Any
+
+from pagein.events.entries import Compaction, Erased
+from pagein.events.handles import Handle, parse_handle, step_handle
+from pagein.events.steps import ActionStep, ToolCall
+from pagein.log.base import Entry, Log
+from pagein.log.requests import RequestTable
+from pagein.memory.requests import PageInRecord, RequestRecord, decode_record
+
+ASKING_TOOLS = ("recall", "expand")
+"""The memory's tools by which a model asks for what left."""
+
+MAX_QUERY_CHARACTERS = 200
+
+Json = dict[str, Any]
+
+
+class Journal:
+    """The compactions, erasures and questions of one run, and its page-ins."""
+
+    def __init__(self) -> None:
+        self.events: list[Entry] = []
+        """Entries that say something of other entries: compactions, erasures, and calls of the memory's tools."""
+        self.page_ins: list[tuple[RequestRecord, PageInRecord]] = []
+        """Each page-in with the first request that showed it."""
+        self._restart()
+        self._numbered = 0
+        self._request_heads: list[tuple[int, int]] = []
+
+    def _restart(self) -> None:
+        self._head, self._asked = 0, list[Json]()
+        self._calls: dict[bytes, int] = {}
+        self._out: set[int] = set()
+        self.events.clear()
+
+    def read(self, log: Log, table: RequestTable) -> None:
+        """Read what is new in a log and its table of requests. Raises LogError."""
+        entries = list(log.read(self._head))
+        if self._head and any(isinstance(entry.body, Erased) for entry in entries):
+            self._restart()  # it may have quoted what is gone
+            entries = list(log.read())
+        for entry in entries:
+            self._read_entry(entry)
+        self._head += len(entries)
+        for row in table.rows(self._numbered):
+            self._numbered = row.number
+            self._request_heads.append((row.head, row.number))
+            if b'"page_ins"' in row.body and (record := decode_record(row)) is not None:
+                known = {page_in.head for _, page_in in self.page_ins[-8:]}
+                self.page_ins += ((record, page_in) for page_in in record.page_ins if page_in.head not in known)
+
+    def _read_entry(self, entry: Entry) -> None:
+        match entry.body:
+            case Compaction(replacements=replacements):
+                for by in replacements:
+                    self._out.update(range(by.first, by.last))
+                self.events.append(entry)
+            case Erased():
+                self.events.append(entry)
+            case ActionStep(tool_calls=calls):
+                for call in calls:
+                    self._read_call(entry, call)
+            case _:
+                pass
+
+    def _read_call(self, entry: Entry, call: ToolCall) -> None:
+        if call.name in ASKING_TOOLS:
+            self.events.append(entry)
+            arguments = _read_arguments(call)
+            target = next(filter(None, map(parse_handle, arguments.values())), None)
+            why = "" if target else " ".join(arguments.values())[:MAX_QUERY_CHARACTERS]
+            self._ask(entry, f"asked by {call.name}", target, why)
+            return
+        digest = blake2b(f"{call.name}\n{call.arguments}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        before = self._calls.get(digest)
+        if before is not None and before in self._out:
+            self._ask(
+                entry, "called again", parse_handle(step_handle(before)), f"{call.name}, as in {step_handle(before)}"
+            )
+        self._calls[digest] = entry.position
+
+    def _ask(self, entry: Entry, what: str, target: Handle | None, why: str) -> None:
+        handles = [str(target)] if target else []
+        self._asked.append(
+            {"at": entry.at, "position": entry.position, "by": step_handle(entry.position), "what": what, "why": why,
+             "handles": handles}
+        )  # fmt: skip
+
+    def asked(self) -> list[Json]:
+        """What was asked again, oldest first, each with the request in which it was out of view, or came back."""
+        rows = [row | {"request": self._request_before(row["position"])} for row in self._asked]
+        for record, page_in in self.page_ins:
+            handles = list(dict.fromkeys(handle for handle, _ in page_in.reasons))
+            why = ", ".join(dict.fromkeys(reason for _, reason in page_in.reasons))
+            rows.append(
+                {"at": record.at, "position": page_in.head, "by": "", "what": "page-in", "why": why, "handles": handles,
+                 "request": record.number}
+            )  # fmt: skip
+        return sorted(rows, key=lambda row: (row["position"], row["at"]))
+
+    def _request_before(self, position: int) -> int:
+        """The number of the last request before a position; 0 for none."""
+        at = bisect_right(self._request_heads, (position, 1 << 62))
+        return self._request_heads[at - 1][1] if at else 0
+
+
+def asked_for(call: ToolCall, first: int, last: int) -> bool:
+    """True if a call of the memory's tools names a step in ``[first, last)``."""
+    handles = map(parse_handle, _read_arguments(call).values())
+    return call.name in ASKING_TOOLS and any(
+        handle and handle.first < last and first < handle.last for handle in handles
+    )
+
+
+def page_in_kinds(page_in: PageInRecord, first: int, last: int) -> Sequence[str]:
+    """The ways in which a page-in brought back a step in ``[first, last)``."""
+    return sorted({block.kind for block in page_in.blocks if first <= block.position < last})
+
+
+def _read_arguments(call: ToolCall) -> Mapping[str, str]:
+    with suppress(ValueError):
+        values: object = json.loads(call.arguments)
+        if isinstance(values, Mapping):
+            return {str(name): value for name, value in values.items() if isinstance(value, str)}
+    return {}
