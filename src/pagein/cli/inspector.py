@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import webbrowser
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from pagein.cli import _output, _stores
-from pagein.cli._options import SessionName
+from pagein.cli._options import AsJson, SessionName
 from pagein.cli._stores import ReadonlyStoreAddress, TenantName
 from pagein.errors import ConfigurationError
 from pagein.log.encryption import KEY_VARIABLE
@@ -86,6 +87,43 @@ def watch(
                 time.sleep(WATCH_SECONDS)
     finally:
         data.close()
+    return 0
+
+
+def bench_inspect(
+    *,
+    runs: Annotated[int, Parameter(help="Runs of the first store.")] = 1_000,
+    requests: Annotated[int, Parameter(help="Requests of the run in the second store.")] = 10_000,
+    json: AsJson = False,
+) -> int:
+    """Measure the inspector on a store of many runs and on a long run, and the table of requests.
+
+    Two stores are made, which takes some minutes. A view is measured over HTTP, as the
+    first one of a new inspector and later. Ratios are to the target in the column
+    before: 1 or less meets it. With Playwright and Chromium the pages are measured too.
+
+    For example:
+
+      pagein bench inspect --requests 1000
+      pagein bench inspect --json
+    """
+    if runs < 1 or requests < 10:
+        raise ConfigurationError("--runs must be 1 or more, and --requests 10 or more")
+    try:
+        from pagein.testing.inspecting import bench_inspector  # noqa: PLC0415 - needs extras
+
+        with _output.progress_bar("runs and requests", runs + requests) as advance:
+            measures = bench_inspector(runs, requests, advance)
+    except ImportError as error:
+        raise ConfigurationError(f"this bench needs {error.name}: pip install 'pagein[serve]'") from None
+    if json:
+        _output.print_json([asdict(measure) | {"ratio": measure.ratio} for measure in measures])
+        return 0
+    table = _output.new_table(f"{runs:,} runs; {requests:,} requests", "", "measured", "target", "ratio", "n")
+    for measure in measures:
+        cells = (f"{value:,.3f}" if value < 10 else f"{value:,.0f}" for value in (measure.value, measure.target))
+        _output.add_row(table, f"{measure.name}, {measure.unit}", *cells, f"{measure.ratio:.2f}", f"{measure.n:,}")
+    _output.console().print(table)
     return 0
 
 

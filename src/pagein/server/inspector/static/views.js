@@ -120,7 +120,7 @@ export const TimelineView = ({ run, version }) => {
             { name: "entries", ...NUMBER, class: "number wide" },
             { name: "cached", ...NUMBER, class: "number wide" },
             { name: "outcome", width: "minmax(4rem, .8fr)", class: "wide" },
-            { name: "at", width: "minmax(9rem, 1.2fr)", class: "number wide" },
+            { name: "at", width: "minmax(11rem, 1.2fr)", class: "number wide" },
           ]}
           render=${(row, index) => [
             html`<${Link} to=${href("run", run, "request", row.number)}>${row.number}<//>`,
@@ -175,7 +175,7 @@ const Asked = ({ run, version }) => {
           render=${(row) => [
             row.request ? html`<${Link} to=${href("run", run, "request", row.request)}>${row.request}<//>` : "–",
             row.what,
-            html`<${Handles} run=${run} handles=${row.handles} />`,
+            html`<span class="handles"><${Handles} run=${run} handles=${row.handles} /></span>`,
             visible(row.why),
             row.by ? html`<${Link} to=${href("run", run, "step", row.by)}>${row.by}<//>` : "–",
           ]}

@@ -1,0 +1,212 @@
+"""Measures of the inspector and of the table of requests: a store of many runs, and one run of many requests."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pagein.backends.open import open_store
+from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskStep, ToolCall
+from pagein.memory.host_memory import HostMemory
+from pagein.testing.provider.agent import file_text
+from pagein.testing.provider.serving import serve_app
+
+RUN = "long"
+BUDGET, RESULT_CHARACTERS = 16_000, 900
+SAMPLES = 20
+"""Requests that are asked for at random, in the later half of the run."""
+
+MAX_SECONDS, MAX_ROW_BYTES, MAX_SHARE, MAX_NODES, MAX_GZIPPED = 1.0, 2_048, 0.03, 2_000, 60_000
+
+Tick = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measured value, what it may be at most, and of how many it is the highest, or the median."""
+
+    name: str
+    value: float
+    target: float
+    unit: str
+    n: int = 1
+
+    @property
+    def ratio(self) -> float:
+        """The value in parts of its target: at most 1 where that is met."""
+        return self.value / self.target
+
+
+def bench_inspector(runs: int, requests: int, tick: Tick = lambda: None) -> list[Measure]:
+    """Measure a store of so many runs and a run of so many requests. Raises ImportError without the extra serve."""
+    with tempfile.TemporaryDirectory() as folder:
+        many, long = str(Path(folder) / "many.db"), str(Path(folder) / "long.db")
+        make_runs(many, runs, tick)
+        share = make_run(long, requests, tick)
+        return [
+            *_measure_first_view(many, runs),
+            *_measure_views(long, requests),
+            Measure("the table of requests, of a turn", share, MAX_SHARE, "share", requests),
+            Measure("its bytes a request", _row_bytes(long), MAX_ROW_BYTES, "bytes", requests),
+            Measure("the pages, gzipped", _page_bytes(), MAX_GZIPPED, "bytes"),
+            *_measure_pages(long, requests),
+        ]
+
+
+class _TimedMemory(HostMemory):
+    """A memory that takes the time of its table of requests."""
+
+    seconds = 0.0
+
+    def take_times(self) -> None:
+        """Time what notes a request and what writes it, from now on."""
+        for name in ("_note_request", "write_requests"):
+            setattr(self._runtime, name, self._timed(getattr(self._runtime, name)))
+
+    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return function(*args)
+            finally:
+                self.seconds += time.perf_counter() - started
+
+        return call
+
+
+def make_runs(store: str, runs: int, tick: Tick = lambda: None) -> None:
+    """Make a store of runs, each with one request."""
+    for number in range(runs):
+        with HostMemory.open(store, session=f"run-{number:05}", budget=4_000, synchronous="OFF") as memory:
+            memory.record(TaskStep(f"Look at file {number}."))
+            memory.to_messages()
+        tick()
+
+
+def make_run(store: str, requests: int, tick: Tick = lambda: None) -> float:
+    """Make a run of an agent that reads a file between two requests; return the share of its time for the table of them."""
+    with _TimedMemory.open(store, session=RUN, budget=BUDGET, synchronous="OFF") as memory:
+        memory.record(SystemPromptStep("You read files."), TaskStep("Read every file, one at a time."))
+        memory.take_times()
+        started = time.perf_counter()
+        for number in range(requests):
+            memory.to_messages()
+            id = f"c{number}"
+            memory.record(ActionStep(f"Now file {number}.", (ToolCall(id, "read", f'{{"number": {number % 997}}}'),)))
+            memory.record(Observation(id, file_text(number % 997, RESULT_CHARACTERS)))
+            tick()
+        return memory.seconds / (time.perf_counter() - started)
+
+
+def _measure_first_view(store: str, runs: int) -> Iterator[Measure]:
+    with _client(store) as ask:
+        seconds = ask("") + sum(ask(f"/static/{name}") for name in _page_files()) + ask("/api/runs")
+    yield Measure(f"first view of {runs:,} runs", seconds, MAX_SECONDS, "s")
+
+
+def _measure_views(store: str, requests: int) -> Iterator[Measure]:
+    """Each view as the first one of a new inspector, then some at random."""
+    path, late = f"/api/runs/{RUN}", max(1, requests - 3)
+    addresses = {
+        "timeline, cost": f"{path}/requests",
+        "what was asked again": f"{path}/asked",
+        "a late request, out of view, budget": f"{path}/requests/{late}",
+        "changes to a late request": f"{path}/requests/{late}/diff/{max(1, late - 1)}",
+        "an early step": f"{path}/steps/s2",
+        "search": f"/api/search?q=handler_7&run={RUN}",
+    }
+    for name, address in addresses.items():
+        with _client(store) as ask:
+            yield Measure(f"{name}, first", ask(address), MAX_SECONDS, "s")
+    chance = random.Random(0)
+    with _client(store) as ask:
+        for address in addresses.values():
+            ask(address)
+        for name, address in addresses.items():
+            yield Measure(f"{name}, later", median(ask(address) for _ in range(3)), MAX_SECONDS, "s", 3)
+        numbers = [chance.randint(max(2, requests // 2), requests) for _ in range(SAMPLES)]
+        seconds = [ask(f"{path}/requests/{number}") for number in numbers]
+        yield Measure("any late request, median", median(seconds), MAX_SECONDS, "s", SAMPLES)
+        yield Measure("any late request, highest", max(seconds), MAX_SECONDS, "s", SAMPLES)
+        seconds = [ask(f"{path}/requests/{number}/diff/{number - 1}") for number in numbers]
+        yield Measure("any changes, highest", max(seconds), MAX_SECONDS, "s", SAMPLES)
+
+
+@contextmanager
+def _client(store: str) -> Iterator[Callable[[str], float]]:
+    """Give a function that asks a new inspector for an address and returns the seconds until the answer was whole."""
+    import httpx2  # noqa: PLC0415 - an extra
+
+    from pagein.server.inspector import InspectorApp, InspectorSettings  # noqa: PLC0415 - an extra
+
+    with (
+        closing(InspectorApp(InspectorSettings(store))) as app,
+        serve_app(app) as url,
+        httpx2.Client(base_url=f"{url}/inspect", timeout=600) as client,
+    ):
+
+        def ask(address: str) -> float:
+            started = time.perf_counter()
+            answer = client.get(address)
+            answer.raise_for_status()
+            return time.perf_counter() - started
+
+        yield ask
+
+
+def _row_bytes(store: str) -> float:
+    with closing(open_store(store, readonly=True)) as opened:
+        rows = opened.request_table(RUN).rows(0)
+        return max(len(row.body) for row in rows)
+
+
+def _page_files() -> Sequence[str]:
+    static = files("pagein.server.inspector") / "static"
+    own = (entry.name for entry in static.iterdir() if entry.name.endswith((".js", ".css", ".svg")))
+    return [*own, *(f"vendor/{name}.js" for name in ("preact", "hooks", "htm"))]
+
+
+def _page_bytes() -> int:
+    static = files("pagein.server.inspector") / "static"
+    return sum(len(gzip.compress((static / name).read_bytes())) for name in (*_page_files(), "index.html"))
+
+
+def _measure_pages(store: str, requests: int) -> Iterator[Measure]:
+    """Seconds and nodes of the pages in Chromium; nothing where Playwright or Chromium is not there."""
+    import shutil  # noqa: PLC0415
+
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    try:
+        sync_playwright = import_module("playwright.sync_api").sync_playwright  # a user may have it
+    except ImportError:
+        return
+    if chromium is None:
+        return
+    from pagein.server.inspector import InspectorApp, InspectorSettings  # noqa: PLC0415 - an extra
+
+    views = ("", f"/run/{RUN}", f"/run/{RUN}/request/{requests}", f"/run/{RUN}/cost", f"/run/{RUN}/budget/{requests}",
+             f"/run/{RUN}/diff/{requests - 1}/{requests}", f"/run/{RUN}/out/{requests}", f"/run/{RUN}/step/s2")  # fmt: skip
+    seconds, nodes = [], []
+    with closing(InspectorApp(InspectorSettings(store))) as app, serve_app(app) as url, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1600, "height": 900})
+        for view in views:
+            started = time.perf_counter()
+            page.goto(f"{url}/inspect{view}")
+            page.locator("main h1").wait_for()
+            page.get_by_text("Reading …").first.wait_for(state="detached")
+            seconds.append(time.perf_counter() - started)
+            nodes.append(page.locator("*").count())
+        browser.close()
+    yield Measure("a page in Chromium, highest", max(seconds), MAX_SECONDS, "s", len(views))
+    yield Measure("its nodes, highest", max(nodes), MAX_NODES, "nodes", len(views))
