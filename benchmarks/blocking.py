@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from benchmarks.fidelity import turns_of
+from pagein.evaluation.fidelity import turns_of
 from pagein.evaluation.requests import Scale, canonical_json, prefix_share
 from pagein.evaluation.runs import Run
 from pagein.formats import format_named

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +10,13 @@ from cyclopts import Parameter
 
 from benchmarks.blocking import NOBODY, Timed, bench_blocking
 from benchmarks.cli._summarizer import BenchmarkSummarizer, open_summarizer
-from benchmarks.fidelity import BUDGET, ROUNDS, STRATEGIES, Setting, SurvivalCounts, bench_fidelity, make_run
+from benchmarks.fidelity import make_run
 from pagein.cli import _output
 from pagein.cli._options import AsJson, check_budget, resolve_counter
+from pagein.cli.bench import check_fidelity_options, print_fidelity
 from pagein.context.compaction.registry import policy_named
-from pagein.errors import ConfigurationError
+from pagein.evaluation.fidelity import BUDGET, ROUNDS, STRATEGIES, Setting, bench_fidelity
 from pagein.evaluation.runs import Run, demo_run, read_runs
-from pagein.summaries.key_items import KINDS
 
 Several = Parameter(consume_multiple=True)
 Runs = Annotated[
@@ -55,43 +55,19 @@ def fidelity(
       python -m benchmarks fidelity runs.jsonl.gz --limit-runs 10 --model openai:gpt-4o-mini
       python -m benchmarks fidelity --local --policies tiers --rounds 1 3
     """
-    check_budget(budget)
-    for policy in policies:
-        policy_named(policy)
-    if not rounds or min(rounds) < 1:
-        raise ConfigurationError("--rounds are numbers of compactions, 1 or more")
+    check_fidelity_options(policies, rounds, budget)
     runs = (make_run(),) if file is None else read_runs(file, limit=limit_runs)
     name = "local" if local else model
     with open_summarizer(name) as author, _output.progress_bar("runs", len(runs) * len(policies)) as advance:
         setting = Setting(resolve_counter(None), budget, author, tuple(sorted(set(rounds))))
-        result = bench_fidelity(runs, policies, setting, advance)
+        survival = bench_fidelity(runs, policies, setting, advance)
     if json:
-        rows = {each: {count: kept.as_dict() for count, kept in of.items()} for each, of in result.items()}
+        rows = {policy: {count: kept.as_dict() for count, kept in of.items()} for policy, of in survival.items()}
         _output.print_json({"budget": budget, "model": name, "runs": len(runs), "policies": rows})
     else:
-        _print_fidelity(result, f"in sight at {budget:,} tokens, {name or 'extracts'}")
-    whole = (kept.share(kind) for of in result.values() for kept in of.values() for kind in ("constraint", "pin"))
-    return 0 if all(each in (None, 1.0) for each in whole) else 1
-
-
-_KINDS = ("constraint", "pin", *(each for each in KINDS if each != "constraint"))
-_HEADS = {"constraint": "rules", "identifier": "names", "number": "nums", "decision": "decided"}
-
-
-def _print_fidelity(found: Mapping[str, Mapping[int, SurvivalCounts]], title: str) -> None:
-    heads = (_HEADS.get(each, f"{each}s") for each in _KINDS)
-    table = _output.new_table(title, "policy, times", "runs", *heads)
-    for name, of in found.items():
-        for count, kept in of.items():
-            shares = (_percent(kept.share(kind)) if kept.runs else "-" for kind in _KINDS)
-            _output.add_row(table, f"{name} {count}", f"{kept.runs}", *shares)
-        table.add_section()
-    _output.console().print(table)
-
-
-def _percent(value: float | None) -> str:
-    """Format a share in whole percent, rounded down, so that 100 % is all."""
-    return "-" if value is None else f"{int(value * 100)}%"
+        print_fidelity(survival, f"in sight at {budget:,} tokens, {name or 'extracts'}")
+    shares = (kept.share(kind) for of in survival.values() for kept in of.values() for kind in ("constraint", "pin"))
+    return 0 if all(share in (None, 1.0) for share in shares) else 1
 
 
 def blocking(

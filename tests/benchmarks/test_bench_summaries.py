@@ -6,10 +6,11 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.blocking import DECENT, NOBODY, SLOW, bench_blocking
-from benchmarks.fidelity import Setting, bench_fidelity, make_run
+from benchmarks.fidelity import make_run
 from pagein.cli import main as pagein
 from pagein.context.compaction.base import Plan
 from pagein.context.compaction.registry import policy_named
+from pagein.evaluation.fidelity import Setting, bench_fidelity
 from pagein.evaluation.runs import demo_run
 from pagein.testing.scripted_writer import ScriptedModel
 from pagein.tokens.encodings import Encoding
@@ -122,7 +123,7 @@ def test_what_is_no_use_is_one_line(run, arguments):
 def test_replay_takes_a_summarizer(capsys, tmp_path):
     file = tmp_path / "run.json"
     file.write_text(json.dumps(list(make_run(40).messages)))
-    assert pagein(["replay", str(file), "--budget", "3000", "--policy", "tiers", "--summarizer", "scripted"]) == 0
+    assert pagein(["replay", str(file), "--budget", "2500", "--policy", "tiers", "--summarizer", "scripted"]) == 0
     out = capsys.readouterr().out
     assert "by scripted" in out
     assert "0 over budget, 0 with orphans, 0 illegal; 0 raised" in out

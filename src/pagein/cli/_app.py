@@ -129,6 +129,7 @@ def build_app() -> App:
     bench_app.command(bench.savings)
     bench_app.command(bench.talk)
     bench_app.command(bench.all_figures, name="all")
+    bench_app.command(bench.fidelity)
     bench_app.command(serve.bench_serve, name="serve")
     bench_app.command(inspector.bench_inspect, name="inspect")
     app.command(bench_app)

@@ -25,6 +25,7 @@ from pagein.cli._options import (
 from pagein.context.compaction.registry import policy_named
 from pagein.errors import ConfigurationError
 from pagein.evaluation.faults import bench_faults, request_points
+from pagein.evaluation.fidelity import BUDGET, STRATEGIES, Setting, Survival, bench_fidelity
 from pagein.evaluation.figures import (
     Change,
     Figure,
@@ -51,7 +52,10 @@ from pagein.evaluation.talk import (
 )
 from pagein.evaluation.tally import NeedCounts, Tally
 from pagein.memory.options import PAGE_IN_SHARE
+from pagein.summaries.key_items import KINDS
 from pagein.tokens import TokenCounter
+
+SEVERAL = Parameter(consume_multiple=True)
 
 
 def faults(
@@ -277,6 +281,87 @@ def savings(
             _output.add_row(fault_table, policy_name, *map(_output.format_share, rates.values()))
         _output.console().print(fault_table)
     return 0
+
+
+def fidelity(
+    *files: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
+    policies: Annotated[tuple[str, ...], SEVERAL, Parameter(help="Policies to compare.")] = STRATEGIES,
+    rounds: Annotated[tuple[int, ...], SEVERAL, Parameter(help="Numbers of compactions after which to measure.")] = (
+        1,
+        5,
+        10,
+    ),
+    budget: Annotated[int, Parameter(help="Maximum tokens of a request.")] = BUDGET,
+    model: ModelName = None,
+    limit_runs: LimitRuns = None,
+    json: AsJson = False,
+) -> int:
+    """Measure what a request still shows after 1, 5 and 10 compactions, by kind.
+
+    After so many compactions, the request is searched for the rules of the user and
+    the application, and for the errors, decisions, paths, identifiers and numbers of
+    the steps that left the view; also for two pins. Every step can be retrieved by
+    its handle; this measures what needs no retrieval. A run with fewer compactions
+    does not count in a row.
+
+    An error is the line with which a result says what failed, such as "TypeError:
+    no"; at most three of a result. One that came again, or was solved later, is one
+    error. It is in sight where the first 80 characters of its line are, without
+    addresses, line numbers and times.
+
+    For example:
+
+      pagein bench fidelity runs.jsonl.gz
+      pagein bench fidelity *.jsonl.gz --policies ladder tiers --rounds 10 --limit-runs 20 --json
+    """
+    check_fidelity_options(policies, rounds, budget)
+    counter = resolve_counter(model)
+    if not files:
+        raise ConfigurationError("give at least one file of recorded runs")
+    rows = {}
+    for path in files:
+        runs = read_runs(path, limit=limit_runs)
+        setting = Setting(counter, budget, rounds=tuple(sorted(set(rounds))))
+        with _output.progress_bar(path.name, len(runs) * len(policies)) as advance:
+            survival = bench_fidelity(runs, policies, setting, advance)
+        rows[str(path)] = {
+            policy: {count: kept.as_dict() for count, kept in of.items()} for policy, of in survival.items()
+        }
+        if not json:
+            print_fidelity(survival, f"{path.name}, in sight at {budget:,} tokens")
+    if json:
+        _output.print_json({"budget": budget, "counter": counter.name, "files": rows})
+    return 0
+
+
+def check_fidelity_options(policies: Sequence[str], rounds: Sequence[int], budget: int) -> None:
+    """Raise ConfigurationError for a policy that there is not, or numbers that are too small."""
+    check_budget(budget)
+    for policy in policies:
+        policy_named(policy)
+    if not rounds or min(rounds) < 1:
+        raise ConfigurationError("--rounds are numbers of compactions, 1 or more")
+
+
+_KINDS = ("constraint", "pin", *(kind for kind in KINDS if kind != "constraint"))
+_HEADS = {"constraint": "rules", "identifier": "names", "number": "nums", "decision": "decided"}
+
+
+def print_fidelity(survival: Survival, title: str) -> None:
+    """Print the shares in sight, by policy and number of compactions."""
+    heads = (_HEADS.get(kind, f"{kind}s") for kind in _KINDS)
+    table = _output.new_table(title, "policy, times", "runs", *heads)
+    for name, of in survival.items():
+        for count, kept in of.items():
+            shares = (_percent(kept.share(kind)) if kept.runs else "-" for kind in _KINDS)
+            _output.add_row(table, f"{name} {count}", f"{kept.runs}", *shares)
+        table.add_section()
+    _output.console().print(table)
+
+
+def _percent(value: float | None) -> str:
+    """Format a share in whole percent, rounded down, so that 100 % is all."""
+    return "-" if value is None else f"{int(value * 100)}%"
 
 
 def talk(

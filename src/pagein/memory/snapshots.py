@@ -24,7 +24,7 @@ from pagein.errors import FormatError, LogUnreadable
 from pagein.memory._state import FoldedLog, PageInOccasion, PageInState
 from pagein.tokens import TokenCounter
 
-VERSION = 8
+VERSION = 9
 """Raised with every change to what a fold derives, or to how it is encoded."""
 
 _FINGERPRINT_BYTES = 17
@@ -104,7 +104,7 @@ def restore(value: Mapping[str, Any], counter: TokenCounter, bodies: Mapping[int
     fold = Fold.from_state(counter, value["fold"], bodies)
     fold.counter.add_counts(value["ends"])
     for keys, tokens, *block in value["blocks"]:
-        fold.ledger_blocks[tuple((position, number) for position, number in keys), tokens] = LedgerBlock(*block)
+        fold.ledger_blocks[tuple(map(tuple, keys)), tokens] = LedgerBlock(*block)
     data = b64decode(value["heard"])
     starts = range(0, len(data), _FINGERPRINT_BYTES)
     fingerprints = [data[at : at + _FINGERPRINT_BYTES] for at in starts]

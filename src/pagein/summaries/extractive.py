@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pagein.context.ledger.error_lines import find_errors
 from pagein.context.salience.lines import has_context
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.events.identifiers import argument_text
-from pagein.summaries.key_items import KeyItem, error_lines, find_key_items, split_sentences
+from pagein.summaries.key_items import KeyItem, find_key_items, split_sentences
 from pagein.summaries.sanitize import normalize_text, one_line
 from pagein.summaries.spans import QuotedText, Span
 from pagein.summaries.summary import Summary, SummaryItem, TaskItem, TaskStatus
@@ -105,8 +106,8 @@ def _dead_ends(span: Span) -> Iterator[SummaryItem]:
     last_results = {result.about: result for result in _results(span)}
     for about, result in last_results.items():
         if result.failed:
-            messages = error_lines(result)
-            yield SummaryItem(one_line(about), messages[-1] if messages else "", (result.handle,))
+            errors = find_errors(result.text, failed=True)
+            yield SummaryItem(one_line(about), one_line(errors[-1]) if errors else "", (result.handle,))
 
 
 def _results(span: Span) -> Iterator[QuotedText]:

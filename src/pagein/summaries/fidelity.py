@@ -1,7 +1,8 @@
 """Fidelity of a summary: the share of a span's key items that survive in it; repair of missing ones from the source.
 
-A key item is *in sight* if it is in the summary's text or in a pin: rules and errors word for word, identifiers whole,
-a decision by most of its words on one line. It is *reachable* if the text names its step's own handle.
+A key item is *in sight* if it is in the summary's text or in a pin: rules word for word, identifiers whole, a decision by
+most of its words on one line, an error by the first ``ERROR_SEEN_CHARS`` characters of its line, which have its type and
+the beginning of its message. An error that came several times, or was solved later, is one error. It is *reachable* if the text names its step's own handle.
 Rules must be in sight; for the rest this is a measure.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from pagein.context.ledger.error_lines import error_key
 from pagein.context.salience.lines import LineParser
 from pagein.events.entries import RetentionScore
 from pagein.events.handles import Handle, parse_handle
@@ -42,6 +44,9 @@ KIND_WEIGHTS: dict[KeyItemKind, int] = {
     "number": 1,
 }
 """Weight of one key item of a kind in the score."""
+
+ERROR_SEEN_CHARS = 80
+"""Characters of an error that must be in sight, without addresses, places and times."""
 
 DECISION_WORD_SHARE = 0.6
 """Share of a decision's words that one line must contain."""
@@ -116,13 +121,19 @@ class _VisibleText:
         return self.text.casefold()
 
     @cached_property
+    def errors(self) -> str:
+        return error_key(self.text)
+
+    @cached_property
     def line_words(self) -> tuple[frozenset[str], ...]:
         return tuple(frozenset(_words(line)) for line in self._lines)
 
     def shows(self, item: KeyItem) -> bool:
         match item.kind:
-            case "constraint" | "error":
+            case "constraint":
                 return normalize_text(item.text) in self.casefold_text
+            case "error":
+                return error_key(item.text)[:ERROR_SEEN_CHARS] in self.errors
             case "decision":
                 words = frozenset(_words(item.text))
                 return any(len(words & line) >= DECISION_WORD_SHARE * len(words) for line in self.line_words)

@@ -11,10 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal, get_args
 
-from pagein.context.salience.lines import LineParser, ParsedLine, is_decision, matches_pattern
+from pagein.context.ledger.error_lines import error_key, find_errors
+from pagein.context.salience.lines import LineParser, ParsedLine, is_decision
 from pagein.events.identifiers import argument_text
 from pagein.summaries.sanitize import normalize_text, one_line
 from pagein.summaries.spans import QuotedText, Span
@@ -29,14 +29,11 @@ SHORT_RESULT_CHARS = 1_500
 SCANNED_CHARS = 40_000
 """Characters at each end of a text that are searched for identifiers."""
 
-ERROR_MAX_CHARS = 300
-"""Characters of an error or a decision that must survive."""
+DECISION_MAX_CHARS = 300
+"""Characters of a decision that must survive."""
 
 MAX_NAMES_PER_LINE = 200
 """Maximum identifiers of one line."""
-
-MAX_ERRORS_PER_RESULT = 3
-"""Maximum errors of one result, its last ones: a traceback ends with its reason."""
 
 _RULE = re.compile(
     r"""
@@ -57,21 +54,6 @@ _RULE = re.compile(
 )
 """Words of a rule in English, German, French, Spanish, Italian, Portuguese, Russian, Chinese, Japanese, Korean."""
 
-_FAILURE = re.compile(
-    r"\b(?:\w*error|\w*exception|traceback|fail(?:ed|ure)|fatal|denied|refused|no such|not found)\b", re.IGNORECASE
-)
-_FAILURE_WORDS = (
-    "error", "exception", "traceback", "failed", "failure", "fatal", "denied", "refused", "no such", "not found"
-)  # fmt: skip
-"""Every ASCII line that ``_FAILURE`` matches contains one of these."""
-
-_NOISE = re.compile(
-    r"\s*(?:</?[^<>]{1,40}>\s*)*|\s*(?:Traceback \(most|During handling of|The above exception|raise\b).*",
-    re.IGNORECASE,
-)
-"""Lines around an error without information."""
-
-_NO_ERROR = re.compile(r"\b(?:0|no) (?:errors?|failures?|failed)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])|(?<=[\u3002\uff01\uff1f])|\n+")
 _BULLET = re.compile(r"^(?:[-*\u2022]|\d{1,3}[.)])\s+")
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -99,7 +81,7 @@ def find_key_items(span: Span, parser: LineParser | None = None) -> tuple[KeyIte
     newest: dict[tuple[KeyItemKind, str], KeyItem | tuple[str, ParsedLine]] = {}
     for quoted, lines in parsed:
         for item in _sentence_items(quoted):
-            key = item.kind, item.text if item.kind == "error" else normalize_text(item.text)
+            key = item.kind, error_key(item.text) if item.kind == "error" else normalize_text(item.text)
             # Rules keep their first wording; for the rest the newest line says most.
             if key not in newest or item.kind != "constraint":
                 newest.pop(key, None)
@@ -128,10 +110,10 @@ def _sentence_items(quoted: QuotedText) -> Iterator[KeyItem]:
     elif quoted.speaker in ("model", "plan", "answer"):
         for sentence in split_sentences(quoted.text):
             if is_decision(sentence):
-                yield KeyItem("decision", one_line(sentence, ERROR_MAX_CHARS), quoted.handle)
+                yield KeyItem("decision", one_line(sentence, DECISION_MAX_CHARS), quoted.handle)
     elif quoted.speaker == "result":
-        for line in error_lines(quoted):
-            yield KeyItem("error", line, quoted.handle)
+        for line in find_errors(quoted.text, failed=quoted.failed):
+            yield KeyItem("error", one_line(line), quoted.handle)
 
 
 def split_sentences(text: str) -> Iterator[str]:
@@ -143,27 +125,6 @@ def split_sentences(text: str) -> Iterator[str]:
     for raw in _SENTENCE.split(text):
         if sentence := _BULLET.sub("", (raw or "").strip()):
             yield sentence
-
-
-def error_lines(quoted: QuotedText) -> tuple[str, ...]:
-    """The last lines of a result that report a failure, verbatim; without any, the last line of a failed result."""
-    lines = _both_ends(quoted.text).splitlines()
-    failing = islice((line for line in reversed(lines) if _is_error(line, quoted.failed)), MAX_ERRORS_PER_RESULT)
-    lines_shown = list(failing)[::-1]
-    if quoted.failed and not lines_shown:
-        lines_shown = [line for line in lines if not _NOISE.fullmatch(line)][-1:]
-    return tuple(one_line(line, ERROR_MAX_CHARS) for line in lines_shown)
-
-
-def _is_error(line: str, failed: bool) -> bool:
-    if not _mentions_failure(line) or _NO_ERROR.search(line) or _NOISE.fullmatch(line):
-        return False
-    # A successful result may quote the word: only lines that begin with it are errors.
-    return failed or _FAILURE.match(line.strip().lstrip("E> ")) is not None
-
-
-def _mentions_failure(line: str) -> bool:
-    return matches_pattern(line, _FAILURE, _FAILURE_WORDS)
 
 
 def _repeated_names(texts: Iterable[Sequence[ParsedLine]]) -> frozenset[str]:
@@ -178,7 +139,7 @@ def _name_items(
     """Identifiers and figures with their lines: all, or from a long result those that another text names too."""
     is_whole = quoted.speaker != "result" or len(quoted.text) <= SHORT_RESULT_CHARS
     for line in lines:
-        all_names = is_whole or (quoted.failed and _mentions_failure(line.raw))
+        all_names = is_whole or (quoted.failed and line.is_failure)
         for name in line.names[:MAX_NAMES_PER_LINE]:
             if all_names or name in repeated:
                 kind: KeyItemKind = "path" if "/" in name else "number" if name.isdigit() else "identifier"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from pagein.context.ledger.error_lines import has_failed
 from pagein.context.view.layout import Item
 from pagein.events.entries import Observed, Pin
 from pagein.events.handles import observation_handle, range_handle, step_handle
@@ -102,12 +102,7 @@ def _action_texts(position: int, step: ActionStep) -> Iterator[QuotedText]:
 
 
 def _result_text(handle: str, about: str, observation: Observation) -> QuotedText:
-    text = as_text(observation.content)
-    is_failure = observation.status == "error" or _EXIT_CODE.search(text[:200]) is not None
-    return QuotedText(handle, "result", text, about, is_failure)
-
-
-_EXIT_CODE = re.compile(r"<returncode>\s*[1-9]|\bexit(?:ed)?[ _-](?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
+    return QuotedText(handle, "result", as_text(observation.content), about, has_failed(observation))
 
 
 def describe_call(call: ToolCall) -> str:

@@ -210,8 +210,8 @@ def _check_slot(
 
 
 def is_ledger(message: Message) -> bool:
-    """Return True for the ledger's block."""
-    return as_text(message.content).startswith('<memory kind="ledger">')
+    """Return True for the ledger's blocks: what holds, and what failed."""
+    return as_text(message.content).startswith(('<memory kind="ledger">', '<memory kind="failed">'))
 
 
 def is_page_in(message: Message) -> bool:
@@ -221,7 +221,7 @@ def is_page_in(message: Message) -> bool:
 
 
 def ledger_lines(messages: Iterable[Message]) -> frozenset[str]:
-    """Return the lines of the ledger's block in a request."""
+    """Return the lines of the ledger's blocks in a request."""
     return frozenset(
         line for message in messages if is_ledger(message) for line in as_text(message.content).split("\n")
     )

@@ -1,4 +1,4 @@
-"""The ledger's block in a view: the statements that hold and whose steps are not shown as recorded. Pure."""
+"""The ledger's block in a view: what was said and holds, and what failed, in steps that are not shown as recorded. Pure."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pagein.context.view.view import View, ViewEntry, request_cost
 from pagein.events.entries import Pin
 
 if TYPE_CHECKING:
+    from pagein.context.ledger.failures import FailureLine
     from pagein.context.ledger.run_ledger import RunLedger
 
 LEDGER_SHARES, SMALL_SHARES, SMALL_TOKENS = (0.25, 0.06), (0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3), 1_000
@@ -24,18 +25,24 @@ HEAD = "What holds, said in steps that are out of view. The newest wording count
 SHORT_HEAD, SHORT_HEAD_MAX_TOKENS = "Holds now:", 400
 """The heading where the ledger has little room, and the tokens up to which it is used."""
 
-WHY = "it was said, and still holds"
+FAILED_SHARE = 0.4
+"""The largest share of the ledger's tokens for what failed."""
+
+WHY = "it was said and still holds, or it failed"
 """The reason given in a view's report."""
 
 NO_POSITION = -1
 """The position of the block's entry, which is no step."""
 
 
-MAX_BLOCKS = 12
-"""Rendered blocks that are remembered: the one in view, and those that compactions are planned with."""
+MAX_BLOCKS = 24
+"""Rendered blocks that are remembered: the two in view, and those that compactions are planned with."""
 
-BlockKey = tuple[tuple[tuple[int, int], ...], int]
-"""The places of a block's items, and the tokens that it may have."""
+DueItems = tuple[tuple[int, ...], ...]
+"""The places of statements, and of errors with their counts."""
+
+BlockKey = tuple[DueItems, int]
+"""What is due in a block, and the tokens that it may have."""
 
 
 class LedgerBlock(NamedTuple):
@@ -62,59 +69,81 @@ def ledger_sizes(limit: int) -> tuple[int, ...]:
 
 
 def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> tuple[int, ...]:
-    """Return the tokens to leave for the block after a compaction of this view, with all that may leave it; most first."""
+    """Return the tokens to leave for the blocks after a compaction of this view, with all that may leave it; most first."""
     staying = protected_positions(view) & view.verbatim_positions
-    sizes = ledger_sizes(view.full_limit)
-    entries = (build_block(view, ledger, blocks, lambda position: position not in staying, size) for size in sizes)
-    return tuple(dict.fromkeys(entry.tokens for entry in entries if entry is not None)) or (0,)
+    sizes = (
+        build_blocks(view, ledger, blocks, lambda position: position not in staying, size)
+        for size in ledger_sizes(view.full_limit)
+    )
+    sums = (sum(entry.tokens for entry in entries) for entries in sizes)
+    return tuple(dict.fromkeys(tokens for tokens in sums if tokens)) or (0,)
 
 
 def with_ledger(view: View, ledger: RunLedger, blocks: Blocks) -> View:
-    """Return the view with the block of what holds and is not shown, behind the pins; the same view if nothing is."""
+    """Return the view with the blocks of what holds and what failed, and is not shown; the same view if nothing is."""
     shown = view.verbatim_positions
-    # The sizes depend on the limit alone, so that the block stays the same while the run grows.
+    # The sizes depend on the limit alone, so that the blocks stay the same while the run grows.
     for size in ledger_sizes(view.limit):
-        entry = build_block(view, ledger, blocks, lambda position: position not in shown, size)
-        if entry is not None and entry.tokens <= view.limit - view.tokens:
-            front = (*view.front, entry)
-            return replace(view, front=front, tokens=request_cost((*view.systems, *front, *view.run), view.counter))
+        entries = build_blocks(view, ledger, blocks, lambda position: position not in shown, size)
+        if entries and sum(entry.tokens for entry in entries) <= view.limit - view.tokens:
+            view = replace(view, front=(*view.front, *entries))
+            return replace(view, tokens=request_cost(view.request_entries, view.counter))
     return view
 
 
-def build_block(
+def build_blocks(
     view: View, ledger: RunLedger, blocks: Blocks, is_hidden: Callable[[int], bool], tokens: int
-) -> ViewEntry | None:
-    """Build the entry of the block in at most ``tokens`` tokens; None if it would be empty."""
-    due = _due_items(view, ledger, is_hidden)
-    if not due:
-        return None
-    key = (due, tokens)
+) -> tuple[ViewEntry, ...]:
+    """Build the entries of what holds and of what failed in at most ``tokens`` tokens together; none that is empty."""
+    statements, failures = _due_statements(view, ledger, is_hidden), ledger.failures.due(is_hidden)
+    failed, held = LedgerBlock("", 0), LedgerBlock("", 0)
+    if failures:
+        room = int(tokens * FAILED_SHARE)
+        key: BlockKey = tuple(line.key for line in failures), room
+        failed = _remember(blocks, key, lambda: _render_failures(view, failures, room))
+    if statements:
+        rest = tokens - failed.tokens
+        held = _remember(
+            blocks, (statements, rest), lambda: _render_statements(view, ledger, frozenset(statements), rest)
+        )
+    return tuple(
+        ViewEntry(NO_POSITION, NO_POSITION, item, "ledger", WHY, messages_of(item), block.tokens)
+        for kind, block in (("ledger", held), ("failed", failed))
+        if block.text and (item := ContextBlock(kind, block.text))
+    )
+
+
+def _remember(blocks: Blocks, key: BlockKey, render: Callable[[], LedgerBlock]) -> LedgerBlock:
     block = blocks.get(key)
     if block is None:
-        block = blocks[key] = _render_block(view, ledger, frozenset(due), tokens)
+        block = blocks[key] = render()
         while len(blocks) > MAX_BLOCKS:
             del blocks[next(iter(blocks))]
-    if not block.text:
-        return None
-    item = ContextBlock("ledger", block.text)
-    return ViewEntry(NO_POSITION, NO_POSITION, item, "ledger", WHY, messages_of(item), block.tokens)
+    return block
 
 
-def _render_block(view: View, ledger: RunLedger, due: frozenset[tuple[int, int]], tokens: int) -> LedgerBlock:
+def _render_statements(view: View, ledger: RunLedger, due: frozenset[tuple[int, int]], tokens: int) -> LedgerBlock:
     from pagein.context.ledger.run_ledger import render  # noqa: PLC0415 - its patterns load where it shows
 
     head = SHORT_HEAD if tokens <= SHORT_HEAD_MAX_TOKENS else HEAD
-    frame = _count(f"{head}\n", view)
+    frame = _count("ledger", f"{head}\n", view)
     lines = ledger.select({position for position, _ in due}.__contains__, tokens - frame, view.counter)
     text = f"{head}\n{render(lines)}" if lines else ""
-    return LedgerBlock(text, _count(text, view) if text else 0)
+    return LedgerBlock(text, _count("ledger", text, view) if text else 0)
 
 
-def _count(text: str, view: View) -> int:
-    return make_entry(ContextBlock("ledger", text), 0, 0, view.counter, tier="ledger", why=WHY).tokens
+def _render_failures(view: View, failures: tuple[FailureLine, ...], tokens: int) -> LedgerBlock:
+    from pagein.context.ledger.failures import select_failures  # noqa: PLC0415 - loads where it shows
+
+    text = select_failures(failures, tokens - _count("failed", "", view), view.counter)
+    return LedgerBlock(text, _count("failed", text, view) if text else 0)
 
 
-def _due_items(view: View, ledger: RunLedger, is_hidden: Callable[[int], bool]) -> tuple[tuple[int, int], ...]:
+def _count(kind: str, text: str, view: View) -> int:
+    return make_entry(ContextBlock(kind, text), 0, 0, view.counter, tier="ledger", why=WHY).tokens
+
+
+def _due_statements(view: View, ledger: RunLedger, is_hidden: Callable[[int], bool]) -> tuple[tuple[int, int], ...]:
     """Return the places of the statements whose step is hidden, and which no pin says word for word."""
     pinned = "\n".join(entry.item.text for entry in view.entries if isinstance(entry.item, Pin))
     newest = newest_user_position(view)

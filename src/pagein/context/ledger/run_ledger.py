@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from pagein.context.ledger.english import VALUE_CONCEPTS
+from pagein.context.ledger.failures import FailureLedger
 from pagein.context.ledger.shortening import shorten, tighten
 from pagein.context.ledger.statements import BindingStatement, Speaker, StatementKind, find_statements
 from pagein.context.ledger.values import is_same_type, is_specific, is_when
@@ -114,6 +115,8 @@ class RunLedger:
         """The current items, by place, oldest first."""
         self.superseded: dict[tuple[int, int], LedgerItem] = {}
         """Items that were replaced or removed, oldest first; at most ``MAX_REPLACED``."""
+        self.failures = FailureLedger()
+        """The errors of the run."""
         self._stem_counts: Counter[str] = Counter()
 
     def learn(self, position: int, text: str, speaker: Speaker) -> tuple[LedgerItem, ...]:
@@ -187,6 +190,7 @@ class RunLedger:
         return {
             "items": [_item_state(item) for item in self.items.values()],
             "superseded": [_item_state(item) for item in self.superseded.values()],
+            "failures": self.failures.to_state(),
         }
 
     @classmethod
@@ -200,6 +204,7 @@ class RunLedger:
         for row in state["superseded"]:
             item = _item_from_state(row)
             ledger.superseded[item.key] = item
+        ledger.failures = FailureLedger.from_state(state["failures"])
         return ledger
 
     def copy(self) -> RunLedger:

@@ -24,11 +24,11 @@ from pagein.tokens import TokenCounter
 NAME_ALONE_SHARE = 0.7
 """Worth of an identifier alone, relative to one in a line with context."""
 
-REQUEST_SHARE, ACTION_SHARE, FAILURE_SHARE, DECISION_SHARE = 0.5, 0.2, 0.05, 0.1
-"""Shares of an extract reserved for the newest requests, actions, failures and decisions.
+REQUEST_SHARE, ACTION_SHARE, DECISION_SHARE = 0.5, 0.2, 0.1
+"""Shares of an extract reserved for the newest requests, actions and decisions. What failed has a block of its own.
 
 Requests have a share only in the extract of a range: elsewhere they are verbatim or clipped beside it. With .15 for
-actions and .1 for failures, agents repeated what had failed (``python -m benchmarks degrade``: .2 times a run).
+actions, agents repeated what had failed (``python -m benchmarks degrade``: .2 times a run).
 """
 
 OLD_ACTION_SHARE = 0.15
@@ -291,7 +291,6 @@ def _reserve_shares(
     kinds = (
         ([pair for pair in lines if requests and pair[1].is_request], REQUEST_SHARE),
         ([pair for pair in lines if pair[1].is_action], ACTION_SHARE),
-        ([pair for pair in lines if pair[1].is_failure], FAILURE_SHARE),
         ([pair for pair in lines if pair[1].is_decision], DECISION_SHARE),
     )
     for pairs, share in kinds:

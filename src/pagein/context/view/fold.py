@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self
 
+from pagein.context.ledger.heard import HeardResult, HeardText, restore_heard
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.layout import ContextBlock, Item, messages_of, wire_ids, with_stubs
@@ -50,7 +51,6 @@ from pagein.tokens.counter import CachingCounter, message_tokens
 if TYPE_CHECKING:
     from pagein.context.ledger.block import Blocks
     from pagein.context.ledger.run_ledger import RunLedger
-    from pagein.context.ledger.statements import Speaker
 
 IMPORTANT_SHARE = 0.3
 """Share of the limit for steps that are marked as important. The newest have it; older ones leave as others do."""
@@ -158,8 +158,8 @@ class Fold:
         self._ledger: RunLedger | None = None
         self.ledger_blocks: Blocks = {}
         """The last rendered blocks of the ledger."""
-        self._heard: list[tuple[int, str, Speaker]] = []
-        """Texts that the ledger has not learned from yet: a run of which nothing leaves pays nothing."""
+        self._heard: list[HeardText | HeardResult] = []
+        """What the ledger has not learned from yet: a run of which nothing leaves pays nothing."""
         self._costs: dict[int, int] = {}
         """By position, tokens of the step as recorded, before any compaction."""
         self._recorded_tokens = 0
@@ -243,8 +243,8 @@ class Fold:
 
         if self._ledger is None:
             self._ledger = RunLedger()
-        for position, text, speaker in self._heard:
-            self._ledger.learn(position, text, speaker)
+        for heard in self._heard:
+            heard.teach(self._ledger)
         self._heard.clear()
         return self._ledger
 
@@ -303,7 +303,7 @@ class Fold:
             "shown": [list(map(_entry_state, part)) for part in (self._systems, self._body.front, self._body.run)],
             "memo": self.tracker.to_state(),
             "ledger": self.ledger.to_state() if self.compactions else None,
-            "heard": [[position, speaker] for position, _, speaker in self._heard],
+            "heard": [heard.to_state() for heard in self._heard],
         }
 
     @staticmethod
@@ -315,7 +315,7 @@ class Fold:
             frozenset(verbatim)
             .union(at for at in state["known"][:1] if at is not None)
             .union(at for action, at in zip(actions, places, strict=True) if action in verbatim)
-            .union(position for position, _ in state["heard"])
+            .union(position for heard in state["heard"] for position in heard[:-1])
         )
 
     @classmethod
@@ -354,7 +354,7 @@ class Fold:
             from pagein.context.ledger.run_ledger import RunLedger  # noqa: PLC0415 - loads where something left
 
             self._ledger = RunLedger.from_state(state["ledger"])
-        self._heard = [(position, as_text(recorded[position].content), speaker) for position, speaker in state["heard"]]
+        self._heard = [restore_heard(recorded, *heard) for heard in state["heard"]]
 
     def _restore_entry(self, state: Sequence[Any], recorded: Mapping[int, Any]) -> ViewEntry:
         first, last, tier, why, tokens, ids, stub_values, summary_values = state
@@ -397,12 +397,16 @@ class Fold:
             self._hear(position, step)
 
     def _hear(self, position: int, step: Item) -> None:
-        """Queue for the ledger what the user says, and answers that call no tool."""
+        """Queue for the ledger what the user says, answers that call no tool, and results that came with their step."""
         match step:
             case TaskStep(content=content):
-                self._heard.append((position, as_text(content), "user"))
+                self._heard.append(HeardText(position, as_text(content), "user"))
             case ActionStep(content=content, tool_calls=(), observations=()) | FinalAnswerStep(content=content):
-                self._heard.append((position, as_text(content), "assistant"))
+                self._heard.append(HeardText(position, as_text(content), "assistant"))
+            case ActionStep(tool_calls=calls, observations=observations):
+                for index, (call, observation) in enumerate(zip(calls, observations, strict=False)):
+                    if observation is not None:
+                        self._heard.append(HeardResult(position, position, index, call, observation))
             case _:
                 pass
 
@@ -439,7 +443,18 @@ class Fold:
         if body.observation.status == "unknown":
             self.abandoned.setdefault(call.id, []).append(call)
         self._new_observations.setdefault(body.action, {})[body.index] = body.observation
+        if (action := self._action_at(body.action)) is not None:
+            self._heard.append(
+                HeardResult(position, body.action, body.index, action.tool_calls[body.index], body.observation)
+            )
         self.tracker.learn_observation(body.action, body.observation)
+
+    def _action_at(self, position: int) -> ActionStep | None:
+        """The action in the run that begins at the position."""
+        run = self._body.run
+        where = bisect_left(run, position, key=lambda entry: entry.first)
+        item = run[where].item if where < len(run) and run[where].first == position else None
+        return item if isinstance(item, ActionStep) else None
 
     def _drop_abandoned(self, late: Observed) -> None:
         """Remove the abandoned call that this late result answers."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.context.tool_rules import NO_RULES, Tools
-from pagein.context.view.layout import Item, lay_out, missing_ending, missing_opening
+from pagein.context.view.layout import ContextBlock, Item, lay_out, missing_ending, missing_opening
 from pagein.events.entries import Stub, Tier
 from pagein.events.handles import range_handle
 from pagein.events.messages import Message
@@ -43,6 +43,11 @@ class ViewEntry:
     def handle(self) -> str:
         """The handle of the original."""
         return range_handle(self.first, self.last)
+
+    @property
+    def shows_failures(self) -> bool:
+        """True for the block of what failed in steps out of view."""
+        return isinstance(self.item, ContextBlock) and self.item.kind == "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +155,21 @@ class View:
 
     @property
     def request_entries(self) -> tuple[ViewEntry, ...]:
-        """All entries of the request in its order, the tail's included."""
+        """All entries of the request in its order, the tail's included.
+
+        What failed stands behind the newest summary: it changes where a compaction writes that anew.
+        """
         run = list(self.run)
         for entry in reversed(self.tail):
             run.insert(bisect_left(run, entry.first, key=lambda other: other.first), entry)
-        return (*self.systems, *self.front, *run)
+        front: list[ViewEntry] = []
+        failed: list[ViewEntry] = []
+        for entry in self.front:
+            (failed if entry.shows_failures else front).append(entry)
+        if failed:
+            at = _end_of_summaries(run)
+            run[at:at] = failed
+        return (*self.systems, *front, *run)
 
     @property
     def has_replaced_entries(self) -> bool:
@@ -194,6 +209,13 @@ class View:
         """Return the view with this tail, its tokens counted."""
         view = replace(self, tail=tuple(tail))
         return replace(view, tokens=request_cost(view.request_entries, self.counter))
+
+
+def _end_of_summaries(run: Sequence[ViewEntry]) -> int:
+    """Return the index behind the newest summary; without one, that of the first entry with a stub."""
+    summaries = (at + 1 for at, entry in enumerate(run) if isinstance(entry.item, SummaryStep) and entry.item.content)
+    stubbed = (at for at, entry in enumerate(run) if entry.stubs)
+    return max(summaries, default=0) or next(stubbed, 0)
 
 
 def _out_of_view(entries: Iterable[ViewEntry]) -> Iterable[OutOfView]:

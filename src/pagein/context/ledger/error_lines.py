@@ -1,0 +1,115 @@
+"""The errors in a tool's result: the lines by which a program says what failed, not the traceback around them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pagein.events.quoting import unquote_lines
+from pagein.events.steps import Observation, as_text
+
+MAX_ERRORS_PER_RESULT = 3
+"""Errors of one result, its last ones: a traceback ends with its reason, a test run with its list."""
+
+SCANNED_CHARS = 40_000
+"""Characters at each end of a result that are searched."""
+
+ERROR_MAX_CHARS = 300
+"""Characters of an error."""
+
+_EXIT_CODE = re.compile(r"<returncode>\s*[1-9]|\bexit(?:ed)?[ _-](?:code|status)\W{1,3}[1-9]", re.IGNORECASE)
+_FAILURE_WORD = re.compile(
+    r"\b(?:\w*error|\w*exception|fail(?:ed|ure)?|fatal|denied|refused|no such|not found|cannot)\b", re.IGNORECASE
+)
+_FAILURE_PARTS = ("error", "exception", "fail", "fatal", "denied", "refused", "no such", "not found", "cannot", "panic")
+"""Every line that is an error of a result that did not fail has one of these in lower case."""
+
+_PREFIX = re.compile(r"(?:E {2,}|> |- E\d{3} |\[\d+\] )")
+"""Marks that pytest, quotes and linters put before an error."""
+
+_ERROR = re.compile(
+    r"""
+    (?!(?:print|raise|echo|log\w*|return)\b|[-+\#*@]|/[/*])(?:
+      [^:\s][^:]{0,60}\b(?:error|exception|failed|failure|fatal|panic)\b[^:]{0,24}:\ +(?!(?:null|none|false|0|\[\]|\{\})\W*$)\S
+    | (?:[\w$]+\.)*\w*(?:error|exception)(?::\s*(?=\S)|$)
+    | \[?(?:error|fatal|failure)\]?:?\s+\S
+    | (?:FAILED|FAIL:|ERROR:)\s+[^\s(]
+    | npm\ err!\s+\S
+    | [^:\s]+:\d+(?::\d+)?:\ (?:fatal\ )?error:?\ \S
+    | [^:\s]{1,80}:\ .{0,160}\b(?:not\ found|no\ such\ file\ or\ directory|permission\ denied|connection\ refused|is\ a\ directory)$
+    | [^:\s]{1,40}:\ (?:cannot|can't|unable\ to|unrecognized|unknown|invalid)\ \S
+    | file\ \S+\ not\ found
+    | segmentation\ fault
+    | thread\ '.{1,40}'\ panicked\ at
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""The beginning of a line that is an error, whatever the result is."""
+
+_NOISE = re.compile(
+    r"\s*(?:</?[^<>]{1,40}>\s*)*(?:\d{1,3}\s*(?:</[^<>]{1,40}>)?)?|Traceback \(most.*|During handling of.*|The above exception.*"
+    r"|={3,}.*={3,}|-{3,}.*|\S+:\d+: \w+|.*\b(?:0|no) (?:errors?|failures?|failed)\b.*|(?:FAILED|ERROR) \(\w+=\d.*",
+    re.IGNORECASE,
+)
+"""Lines around an error that say nothing of their own: marks, rules, counts, places."""
+
+_VARYING = re.compile(
+    r"0x[0-9a-f]+|\bline \d+|:\d+(?=[:)\s]|$)|\b\d+(?:\.\d+)?\s?(?:ms|s|seconds?|minutes?)\b"
+    r"|\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?|/tmp/[\w.-]+",
+    re.IGNORECASE,
+)
+"""What differs between two runs of the same command with the same error."""
+
+
+def has_failed(observation: Observation) -> bool:
+    """True for a result with the status of an error, and for one that begins with an exit code other than 0."""
+    return observation.status == "error" or _EXIT_CODE.search(as_text(observation.content)[:200]) is not None
+
+
+def find_errors(text: str, *, failed: bool) -> tuple[str, ...]:
+    r"""Find the last distinct errors of a result, each on one line.
+
+    A failed result without a line that is an error has its last line that reads like one, or else its last line.
+
+    >>> find_errors("Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'id'", failed=False)
+    ("KeyError: 'id'",)
+    >>> find_errors("E       TypeError: no\n=== 1 failed in 2s ===", failed=True)
+    ('TypeError: no',)
+    """
+    errors: dict[str, str] = {}
+    lines = unquote_lines(_both_ends(text)).splitlines()
+    for error in _find_lines(lines):
+        # One exception behind another, or a program that prints what it caught, says the same twice.
+        errors.setdefault(error_key(error.partition(": ")[2] or error), error)
+        if len(errors) == MAX_ERRORS_PER_RESULT:
+            break
+    if not errors and failed:
+        said = [line.strip() for line in lines if not _NOISE.fullmatch(line.strip())]
+        last = next((line for line in reversed(said) if _FAILURE_WORD.search(line)), "")
+        return tuple(line[:ERROR_MAX_CHARS] for line in [last or said[-1]]) if said else ()
+    return tuple(reversed(errors.values()))
+
+
+def error_key(error: str) -> str:
+    """Return what two occurrences of the same error share: its words, without addresses, places, times and dates.
+
+    >>> error_key("bash: line 12: mvn: command not found") == error_key("bash: line 9: mvn: command not found")
+    True
+    """
+    return " ".join(_VARYING.sub("#", error).casefold().split())
+
+
+def _find_lines(lines: list[str]) -> Iterator[str]:
+    """Yield the lines that are errors, the last first."""
+    for line in reversed(lines):
+        lowered = line.lower()
+        if not any(part in lowered for part in _FAILURE_PARTS):
+            continue
+        prefix = _PREFIX.match(line)
+        bare = (line[prefix.end() :] if prefix else line).rstrip()
+        if _ERROR.match(bare) and not _NOISE.fullmatch(bare):
+            yield " ".join(bare[:ERROR_MAX_CHARS].split())
+
+
+def _both_ends(text: str) -> str:
+    return text if len(text) <= 2 * SCANNED_CHARS else f"{text[:SCANNED_CHARS]}\n{text[-SCANNED_CHARS:]}"

@@ -1,0 +1,142 @@
+"""What failed in a run: each distinct error once, with its newest call, and how often it came. Pure and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, dataclass
+from itertools import groupby
+from typing import Any
+
+from pagein.context.ledger.error_lines import error_key, find_errors, has_failed
+from pagein.events.handles import observation_handle, step_handle
+from pagein.events.identifiers import format_call
+from pagein.events.steps import Observation, ToolCall, as_text
+from pagein.tokens import TokenCounter
+
+MAX_FAILURES = 200
+"""Distinct errors that are remembered; beyond it the one that came longest ago is dropped."""
+
+MAX_RESULTS = 64
+"""Results remembered for one error."""
+
+GONE_HEAD = "Gone when called again:"
+"""The heading of the errors that the same call did not give later."""
+
+CALL_MAX_CHARS, ERROR_MAX_CHARS = 28, 100
+"""Characters of a call, and of an error, in a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """A result of a call that failed: its place, the call in one line, and the error; "" where it went without it."""
+
+    position: int
+    index: int
+    call: str
+    error: str
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The position of the step, and the number of its call."""
+        return self.position, self.index
+
+
+@dataclass(frozen=True, slots=True)
+class FailureLine:
+    """An error to show: the newest result with it, how many there are, and if the same call went without it later on."""
+
+    result: CallResult
+    count: int
+    is_gone: bool
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The place of the result, and all else that may change in the line."""
+        return (*self.result.place, self.count, self.is_gone)
+
+
+class FailureLedger:
+    """The distinct errors of one run, the one that came longest ago first. The same results give the same ledger."""
+
+    def __init__(self) -> None:
+        self._results: dict[str, list[CallResult]] = {}
+        """By what is the same in an error each time: its results, and later ones of its newest call without it."""
+
+    def learn(self, position: int, index: int, call: ToolCall, observation: Observation) -> None:
+        """Fold the result of a call of the step at this position."""
+        errors = find_errors(as_text(observation.content), failed=has_failed(observation))
+        if not errors and not self._results:
+            return
+        by_key, shown = {error_key(error): error for error in errors}, _shown_call(call)
+        for key, results in self._results.items():
+            if key not in by_key and results[-1].call == shown:
+                _append(results, CallResult(position, index, shown, ""))
+        for key, error in by_key.items():
+            results = self._results[key] = self._results.pop(key, [])
+            _append(results, CallResult(position, index, shown, _clip(error, ERROR_MAX_CHARS)))
+        while len(self._results) > MAX_FAILURES:
+            del self._results[next(iter(self._results))]
+
+    def due(self, hidden: Callable[[int], bool]) -> tuple[FailureLine, ...]:
+        """Return the errors of hidden results in order. Results in view change nothing, so a block stays as it is."""
+        lines = []
+        for results in self._results.values():
+            left = [result for result in results if hidden(result.position)]
+            errors = [result for result in left if result.error]
+            if errors:
+                lines.append(FailureLine(errors[-1], len(errors), is_gone=not left[-1].error))
+        return tuple(sorted(lines, key=lambda line: line.result.place))
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the ledger as JSON-safe values."""
+        return {key: list(map(astuple, results)) for key, results in self._results.items()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> FailureLedger:
+        """Restore a ledger from ``to_state``."""
+        ledger = cls()
+        ledger._results = {key: [CallResult(*row) for row in rows] for key, rows in state.items()}
+        return ledger
+
+
+def select_failures(lines: Iterable[FailureLine], tokens: int, counter: TokenCounter) -> str:
+    """Return the text of the lines that fit: those that are not gone, then those that are; of both, the newest fit first."""
+    sections: list[str] = []
+    by_state = sorted(lines, key=lambda line: line.is_gone)
+    for is_gone, group in groupby(by_state, key=lambda line: line.is_gone):
+        room, chosen = tokens - (counter.text(GONE_HEAD) + 1) * is_gone, list[FailureLine]()
+        for line in reversed(tuple(group)):
+            cost = counter.text(_render(line, None)) + 1
+            if cost <= room:
+                room -= cost
+                chosen.insert(0, line)
+        if chosen:
+            tokens = room
+            above = (None, *(line.result for line in chosen))
+            sections += [*[GONE_HEAD] * is_gone, *map(_render, chosen, above)]
+    return "\n".join(sections)
+
+
+def _render(line: FailureLine, above: CallResult | None) -> str:
+    """Return the line of an error, without the handle and the call that the line above has, too."""
+    result, count = line.result, f" ({line.count} times)" if line.count > 1 else ""
+    handle = observation_handle(*result.place) if result.index else step_handle(result.position)
+    if above is not None and above.place == result.place:
+        return f"! {result.error}{count}"
+    call = "" if above is not None and above.call == result.call else f" {result.call}"
+    return f"[{handle}]{call} ! {result.error}{count}"
+
+
+def _append(results: list[CallResult], result: CallResult) -> None:
+    results.append(result)
+    del results[:-MAX_RESULTS]
+
+
+def _shown_call(call: ToolCall) -> str:
+    line = format_call(call.name, call.arguments)
+    return _clip(line.alone or line.text, CALL_MAX_CHARS)
+
+
+def _clip(text: str, characters: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= characters else f"{line[: characters - 1]}\u2026"

@@ -1,0 +1,60 @@
+"""Texts and results that a run's ledger has not learned from yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pagein.events.entries import Observed
+from pagein.events.steps import Observation, ToolCall, as_text
+
+if TYPE_CHECKING:
+    from pagein.context.ledger.run_ledger import RunLedger
+    from pagein.context.ledger.statements import Speaker
+
+
+@dataclass(frozen=True, slots=True)
+class HeardText:
+    """A text of the user or the model, and the position of its step."""
+
+    position: int
+    text: str
+    speaker: Speaker
+
+    def teach(self, ledger: RunLedger) -> None:
+        """Have the ledger learn from it."""
+        ledger.learn(self.position, self.text, self.speaker)
+
+    def to_state(self) -> list[Any]:
+        """Return it as JSON-safe values, behind the positions of the entries that have its text."""
+        return [self.position, self.speaker]
+
+
+@dataclass(frozen=True, slots=True)
+class HeardResult:
+    """A result and the position of its entry; the call that it answers, and the position of its step."""
+
+    position: int
+    action: int
+    index: int
+    call: ToolCall
+    observation: Observation
+
+    def teach(self, ledger: RunLedger) -> None:
+        """Have the ledger learn from it."""
+        ledger.failures.learn(self.action, self.index, self.call, self.observation)
+
+    def to_state(self) -> list[Any]:
+        """Return it as JSON-safe values, behind the positions of the entries that have its text and its call."""
+        return [self.position, self.action, self.index]
+
+
+def restore_heard(recorded: Mapping[int, Any], position: int, *about: Any) -> HeardText | HeardResult:
+    """Restore a text or a result from ``to_state``; ``recorded`` has the bodies of the entries at its positions."""
+    body = recorded[position]
+    if len(about) == 1:
+        return HeardText(position, as_text(body.content), *about)
+    action, index = about
+    observation = body.observation if isinstance(body, Observed) else body.observations[index]
+    return HeardResult(position, action, index, recorded[action].tool_calls[index], observation)

@@ -1,0 +1,202 @@
+"""What failed: which lines are errors, how they fold, and that every view shows those whose steps are out of it."""
+
+import json
+
+import pytest
+
+from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
+from pagein.backends.memory import InMemoryLog
+from pagein.context.compaction.registry import POLICIES
+from pagein.context.ledger.error_lines import error_key, find_errors
+from pagein.context.ledger.failures import GONE_HEAD, FailureLedger, select_failures
+from pagein.events.entries import Compaction
+
+TRACEBACK = (
+    "Traceback (most recent call last):\n  File 'a.py', line 3, in <module>\n    raise KeyError('id')\nKeyError: 'id'"
+)
+PYTEST = """\
+    def test_limit():
+>       assert limit() == 3
+E       TypeError: limit() takes no arguments
+
+tests/test_a.py:7: TypeError
+=========== short test summary info ===========
+FAILED tests/test_a.py::test_limit - TypeError: li...
+========= 1 failed, 68 passed in 2.84s ========="""
+
+
+@pytest.mark.parametrize(
+    ("text", "failed", "errors"),
+    [
+        (TRACEBACK, False, ("KeyError: 'id'",)),
+        (
+            PYTEST,
+            True,
+            ("TypeError: limit() takes no arguments", "FAILED tests/test_a.py::test_limit - TypeError: li..."),
+        ),
+        ("FAIL: test_x (m.T)\nFAILED (failures=1, skipped=2)", True, ("FAIL: test_x (m.T)",)),
+        ("Error: not enough seats on flight HAT229", False, ("Error: not enough seats on flight HAT229",)),
+        ("/bin/bash: line 7: mvn: command not found", False, ("/bin/bash: line 7: mvn: command not found",)),
+        (
+            "rm: cannot remove 'a': No such file or directory",
+            False,
+            ("rm: cannot remove 'a': No such file or directory",),
+        ),
+        ("[ERROR] COMPILATION ERROR", False, ("[ERROR] COMPILATION ERROR",)),
+        ("src/A.java:12: error: cannot find symbol", False, ("src/A.java:12: error: cannot find symbol",)),
+        ('{"error": "no such user"}', False, ('{"error": "no such user"}',)),
+        (
+            "a.OperationalError: no table t\nb.utils.OperationalError: no table t",
+            True,
+            ("b.utils.OperationalError: no table t",),
+        ),
+        ("The answer was late.\nIt gave up.", True, ("It gave up.",)),
+        ("<returncode>1</returncode>\n<output>\n</output>", True, ()),
+        ('{"error": null}', False, ()),
+        ("97:    throw new IllegalArgumentException(1);\n    except KeyError:\nclass BadError(ValueError):", False, ()),
+        ('print("Error: x")\n+raise ValueError("Error: y")', False, ()),
+        ("0 errors, 12 passed\nFound 3 errors in docs/errors.md", False, ()),
+    ],
+)
+def test_an_error_is_the_line_that_says_what_failed(text, failed, errors):
+    assert find_errors(text, failed=failed) == errors
+
+
+def test_of_many_errors_of_one_result_the_last_three_count():
+    text = "\n".join(f"ValueError: number {name}" for name in "abcde")
+    assert find_errors(text, failed=False) == ("ValueError: number c", "ValueError: number d", "ValueError: number e")
+
+
+def test_an_error_is_the_same_at_another_place_and_time():
+    assert error_key("E at 0x7f01, line 3, 2.5s") == error_key("e at 0x7f99,  line 40, 0.1s")
+    assert error_key("limit 3 is too low") != error_key("limit 4 is too low")
+
+
+class Words:
+    """A counter whose tokens are words."""
+
+    name, margin = "words", 0.0
+
+    def text(self, text):
+        return len(text.split())
+
+    def image(self, image):
+        return 1
+
+
+def learn(*results):
+    ledger = FailureLedger()
+    for position, (command, output) in enumerate(results):
+        call = ToolCall(f"c{position}", "bash", json.dumps({"command": command}))
+        ledger.learn(position, 0, call, Observation(call.id, output))
+    return ledger
+
+
+def show(ledger, tokens=1_000, hidden=lambda position: True):
+    return select_failures(ledger.due(hidden), tokens, Words()).splitlines()
+
+
+RESULTS = (
+    ("python a.py", "KeyError: 'id'"),
+    ("pytest", "KeyError: 'id'"),
+    ("python b.py", "ValueError: no"),
+    ("python b.py", "fine"),
+    ("ls x", "ls: cannot access 'x': No such file or directory\nls: cannot access 'y': No such file or directory"),
+)
+
+
+def test_an_error_stands_once_with_its_newest_call_its_count_and_what_came_of_it():
+    assert show(learn(*RESULTS)) == [
+        "[s1] pytest ! KeyError: 'id' (2 times)",
+        "[s4] ls x ! ls: cannot access 'x': No such file or directory",
+        "! ls: cannot access 'y': No such file or directory",
+        GONE_HEAD,
+        "[s2] python b.py ! ValueError: no",
+    ]
+
+
+def test_results_in_view_change_nothing():
+    ledger = learn(*RESULTS)
+    assert show(ledger, hidden={0, 2}.__contains__) == [
+        "[s0] python a.py ! KeyError: 'id'",
+        "[s2] python b.py ! ValueError: no",
+    ]
+    assert show(ledger, hidden={3}.__contains__) == []
+
+
+def test_where_not_all_fit_those_that_are_gone_leave_first_and_then_the_oldest():
+    errors = [
+        "[s4] ls x ! ls: cannot access 'x': No such file or directory",
+        "! ls: cannot access 'y': No such file or directory",
+    ]
+    assert show(learn(*RESULTS), tokens=36) == ["[s1] pytest ! KeyError: 'id' (2 times)", *errors]
+    assert show(learn(*RESULTS), tokens=28) == errors
+    assert show(learn(*RESULTS), tokens=3) == []
+
+
+def test_a_ledger_comes_back_from_its_state():
+    ledger = learn(*RESULTS)
+    again = FailureLedger.from_state(json.loads(json.dumps(ledger.to_state())))
+    assert again.to_state() == ledger.to_state()
+    assert show(again) == show(ledger)
+
+
+ERRORS = ("KeyError: 'harbour'", "AssertionError: 3 is not 4", "error: linker command gave up on crane.o")
+
+
+def record_run(memory, turns=90):
+    """Record a run whose first results fail, each in its own way; make a view before each turn."""
+    memory.record(TaskStep("Mend the crane."))
+    for number in range(turns):
+        call = ToolCall(f"c{number}", "bash", json.dumps({"command": f"make step{number}"}))
+        output = ERRORS[number] if number < len(ERRORS) else "All is well with the crane of the port. " * 12
+        memory.record(ActionStep(f"Step {number}.", (call,), (Observation(call.id, output),)))
+        memory.view()
+
+
+def text_of(memory):
+    return "\n".join(str(message["content"]) for message in memory.to_messages())
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_errors_are_in_every_view_after_ten_compactions_under_every_policy(policy):
+    log = InMemoryLog()
+    with AgentMemory(log, budget=1_500, policy=policy) as memory:
+        record_run(memory)
+        assert sum(isinstance(entry.body, Compaction) for entry in log.read()) >= 10
+        text = text_of(memory)
+        assert all(error in text for error in ERRORS)
+        assert str(memory.expand("s1")).endswith(ERRORS[0])
+
+
+def test_the_block_is_the_same_on_reopening_and_goes_with_what_is_erased_or_undone(tmp_path):
+    address = str(tmp_path / "run.db")
+    with AgentMemory.open(address, budget=1_500) as memory:
+        record_run(memory, 12)
+        view = memory.view()
+        assert any(entry.shows_failures and ERRORS[0] in entry.item.text for entry in view.front)
+    with AgentMemory.open(address, budget=1_500) as memory:
+        assert memory.view().messages() == view.messages()
+        memory.erase("s1")
+        assert ERRORS[0] not in text_of(memory)
+        assert ERRORS[2] in text_of(memory)
+        memory.undo()
+        assert "ledger" not in memory.report().by_tier()
+
+
+def test_what_failed_stands_behind_the_newest_summary_and_stays_between_compactions():
+    with AgentMemory.open(":memory:", budget=1_500, page_in=0) as memory:
+        record_run(memory, 12)
+        tiers = [entry.tier for entry in memory.view().request_entries]
+        assert tiers[tiers.index("ledger") - 1] == "summary"
+        compactions, kept = len(memory.view().report.out), 0
+        for number in range(30):
+            before = memory.view()
+            call = ToolCall(f"d{number}", "bash", '{"command": "make it"}')
+            memory.record(ActionStep("Again.", (call,), (Observation(call.id, ERRORS[0]),)))
+            after = memory.view()
+            if after.report.out == before.report.out:
+                kept += 1
+                assert after.messages()[: len(before.messages())] == before.messages()
+        assert compactions
+        assert kept > 5
