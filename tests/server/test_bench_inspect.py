@@ -18,6 +18,7 @@ def test_the_bench_measures_every_view(capsys, monkeypatch):
     for row in rows.values():
         assert row["value"] > 0
         assert row["ratio"] == pytest.approx(row["value"] / row["target"])
+    assert rows["search, first"]["processor"] > 0
     assert rows["the pages, gzipped"]["ratio"] <= 1
     assert rows["its bytes a request"]["ratio"] <= 1
     assert rows["the table of requests, of a turn"]["value"] < 1
