@@ -148,6 +148,22 @@ def test_the_cost_is_the_same_from_the_table_of_another_process(tmp_path, clock)
         assert str(cost) in str(memory.report())
 
 
+def test_a_run_that_is_opened_for_each_request_is_cached_as_one_that_stays_open(tmp_path, clock):
+    costs = []
+    for name, sizes in (("open.db", [8]), ("opened.db", [1] * 8)):
+        start = 0
+        for size in sizes:
+            with AgentMemory.open(tmp_path / name, budget=2_000, clock=clock, prices=PRICES) as memory:
+                if start == 0:
+                    memory.record(TaskStep("Find it."))
+                work(memory, range(start, start + size))
+                start += size
+                cost = memory.cost()
+        costs.append((cost.requests, cost.tokens, cost.cached, cost.price))
+    assert costs[0] == costs[1]
+    assert costs[0][2] > 0.7 * costs[0][1]
+
+
 def test_the_providers_usage_stands_beside_it_and_a_cache_that_tells_otherwise_is_warned_of(run):
     for number in range(5):
         work(run, [number])

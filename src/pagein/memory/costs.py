@@ -103,7 +103,7 @@ class CostAccount:
     def add(self, record: RequestRecord) -> None:
         """Add the next request."""
         seconds = 0.0 if self._last is None else max(0.0, record.at - self._last.at)
-        cached = self.prices.cached_tokens(record.prefix, seconds)
+        cached = self.prices.cached_tokens(self._prefix(record), seconds)
         before = self._last_whole if _is_whole(record) else None
         before = before if before is not None and before.branch == record.branch else None
         whole = _whole_tokens(record)
@@ -128,6 +128,20 @@ class CostAccount:
         if record.usage is not None:
             self._add_usage(record.usage, cached)
         self._last = record
+
+    def _prefix(self, record: RequestRecord) -> int:
+        """The tokens that a request begins with as the one before did.
+
+        The first one after opening was compared with none. Between two compactions it begins with the whole one before.
+        """
+        last = self._last
+        if last is None or record.prefix or record.broke:
+            return record.prefix
+        heads = {page_in.head for page_in in record.page_ins}
+        goes_on = (last.branch, last.format, last.compactions) == (record.branch, record.format, record.compactions)
+        if not goes_on or not all(map(_is_whole, (last, record))) or any(by.head not in heads for by in last.page_ins):
+            return 0
+        return min(record.tokens, last.tokens - last.tiers.get("request", 0))
 
     def _compare(self, record: RequestRecord, before: RequestRecord | None, seconds: float) -> None:
         """Begin the line of a compaction, and end those of page-ins that left, compared with the request before."""
