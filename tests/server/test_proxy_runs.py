@@ -36,7 +36,8 @@ def test_a_run_longer_than_the_window_ends_as_if_there_were_none(stack, protocol
     # The last request alone says where in the cycle of compactions the run ends, not how much of the window is used.
     filled = [request.reading.tokens for request in provider.received[-CALLS // 2 :]]
     assert max(filled) > WINDOW * 2 / 3, "the window is used"
-    assert min(filled) > WINDOW / 4, "a compaction leaves something"
+    # The calls differ in one number, so what is left of the older ones is one line.
+    assert min(filled) > WINDOW / 5, "a compaction leaves something"
     assert not made.app.metrics.counts["failures", "FormatError"]
     assert made.count("answers", "recorded") == CALLS + 1
     with made.memory("a run") as memory:
