@@ -19,6 +19,7 @@ def build_app() -> App:
         speed.speed,
         degrade.degrade,
         summaries.fidelity,
+        summaries.checkpoints,
         summaries.blocking,
         durability.crash,
         durability.load,

@@ -1,4 +1,4 @@
-"""``python -m benchmarks fidelity`` and ``blocking``: what summaries keep, and whether a turn waits for them."""
+"""``python -m benchmarks fidelity``, ``checkpoints`` and ``blocking``: what summaries and checkpoints keep, and whether a turn waits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from benchmarks.blocking import NOBODY, Timed, bench_blocking
+from benchmarks.checkpoints import bench_checkpoints
 from benchmarks.cli._summarizer import BenchmarkSummarizer, open_summarizer
 from benchmarks.fidelity import make_run
 from pagein.cli import _output
@@ -68,6 +69,40 @@ def fidelity(
         print_fidelity(survival, f"in sight at {budget:,} tokens, {name or 'extracts'}")
     shares = (kept.share(kind) for of in survival.values() for kept in of.values() for kind in ("constraint", "pin"))
     return 0 if all(share in (None, 1.0) for share in shares) else 1
+
+
+def checkpoints(
+    folder: Annotated[Path, Parameter(help="The folder of the recorded runs that the lists are about.")],
+    /,
+    *,
+    held_back: Annotated[bool, Parameter(help="The runs that nothing was tuned on.")] = False,
+    told: Annotated[
+        bool, Parameter(help="Print every item of the checkpoints, to judge by reading if it is true.")
+    ] = False,
+) -> int:
+    """Measure what a checkpoint tells against lists written by reading the runs.
+
+    The lists are in benchmarks/checkpoint_lists.json: what is open, decided, ruled
+    out and next at a point of each run. The table has the share of their items that
+    the checkpoint tells, and the number of its own items.
+
+    For example:
+
+      python -m benchmarks checkpoints data/trajectories
+      python -m benchmarks checkpoints data/trajectories --held-back --told
+    """
+    scores = tuple(bench_checkpoints(folder, held_back=held_back))
+    table = _output.new_table("told by a checkpoint", "list", "of written", "written", "told")
+    for name in dict.fromkeys(score.name for score in scores):
+        of = [score for score in scores if score.name == name]
+        written, matched = sum(len(score.written) for score in of), sum(len(score.matched) for score in of)
+        items = sum(len(score.told) for score in of)
+        _output.add_row(table, name, _output.format_share(matched / max(1, written)), f"{written}", f"{items}")
+    _output.console().print(table)
+    for score in scores if told else ():
+        for text in score.told:
+            _output.console().print(f"{score.run}, {score.name}: {text}", markup=False, highlight=False)
+    return 0
 
 
 def blocking(

@@ -15,6 +15,7 @@ from pagein.context.salience.lines import has_context
 from pagein.context.salience.tracker import SalienceTracker
 from pagein.events.identifiers import argument_text
 from pagein.summaries.key_items import KeyItem, find_key_items, split_sentences
+from pagein.summaries.progress import find_decisions, find_next_steps, find_refuted
 from pagein.summaries.sanitize import normalize_text, one_line
 from pagein.summaries.spans import QuotedText, Span
 from pagein.summaries.summary import Summary, SummaryItem, TaskItem, TaskStatus
@@ -51,12 +52,13 @@ def extract_summary(span: Span, tracker: SalienceTracker | None = None) -> Summa
         state=_quote(statements[-1], STATE_MAX_CHARS) if statements else None,
         constraints=_items_of_kind(key_items, "constraint"),
         tasks=tuple(_tasks(span)),
-        dead_ends=tuple(_dead_ends(span)),
+        dead_ends=(*_dead_ends(span), *find_refuted(span)),
         artifacts=_artifacts(key_items, tracker),
         errors=_items_of_kind(key_items, "error"),
-        decisions=_items_of_kind(key_items, "decision"),
+        decisions=find_decisions(span),
         questions=tuple(_questions(statements)),
         done=tuple(_actions_done(span)),
+        next_steps=find_next_steps(span),
         hints=tuple(_hints(span)),
     )
 
