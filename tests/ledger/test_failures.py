@@ -93,7 +93,7 @@ def learn(*results):
 
 
 def show(ledger, tokens=1_000, hidden=lambda position: True):
-    return select_failures(ledger.due(hidden), tokens, Words()).splitlines()
+    return select_failures(ledger.find_hidden(hidden), tokens, Words()).splitlines()
 
 
 RESULTS = (

@@ -1,4 +1,4 @@
-"""What the run says of itself: what was decided, what was ruled out, and what the model means to do next.
+"""The decisions of a run, what it ruled out, and the next steps, in the words that were said.
 
 Found by fixed rules in the model's statements and the user's messages, sentence by sentence. Pure.
 """

@@ -95,7 +95,7 @@ def build_blocks(
     view: View, ledger: RunLedger, blocks: Blocks, is_hidden: Callable[[int], bool], tokens: int
 ) -> tuple[ViewEntry, ...]:
     """Build the entries of what holds and of what failed in at most ``tokens`` tokens together; none that is empty."""
-    statements, failures = _due_statements(view, ledger, is_hidden), ledger.failures.due(is_hidden)
+    statements, failures = _due_statements(view, ledger, is_hidden), ledger.failures.find_hidden(is_hidden)
     failed, held = LedgerBlock("", 0), LedgerBlock("", 0)
     if failures:
         room = int(tokens * FAILED_SHARE)

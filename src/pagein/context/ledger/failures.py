@@ -1,4 +1,4 @@
-"""What failed in a run: each distinct error once, with its newest call, and how often it came. Pure and bounded."""
+"""The errors of a run: each distinct one once, with its newest call, and how often it came. Pure and bounded."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class FailureLedger:
         while len(self._results) > MAX_FAILURES:
             del self._results[next(iter(self._results))]
 
-    def due(self, hidden: Callable[[int], bool]) -> tuple[FailureLine, ...]:
+    def find_hidden(self, hidden: Callable[[int], bool]) -> tuple[FailureLine, ...]:
         """Return the errors of hidden results in order. Results in view change nothing, so a block stays as it is."""
         lines = []
         for results in self._results.values():
