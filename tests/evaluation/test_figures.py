@@ -17,6 +17,8 @@ from pagein.evaluation.figures import (
     write_figures,
 )
 
+pytestmark = pytest.mark.slow
+
 STORED = Path(__file__).parents[2] / "benchmarks" / "figures.json"
 
 FIGURES = {
