@@ -63,7 +63,7 @@ class Noise:
 
 
 _SAME = "two runs of one release give the same; the rest is for a choice that gains elsewhere"
-_TIMES = "10 runs on a machine with ten times more to do than cores were within it of their median"
+_TIMES = "7 runs on a machine with ten times more to do than cores were within it of their median"
 
 NOISE: Mapping[str, Noise] = {
     "identifiers missing": Noise(_SAME, absolute=0.01),
