@@ -160,7 +160,7 @@ class Runs:
         view, window, beside = self._make_view(memory, request)
         format = request.protocol.format
         rows = memory.render(view, format, request.model)["messages"]
-        prepared = PreparedView(place, view.tokens, beside, view.full_limit, window, memory.last_request)
+        prepared = PreparedView(place, view.tokens, beside, view.limit, window, memory.last_request)
         if _is_whole(view) and not must_render and request.size <= (memory.budget.bytes or request.size):
             return prepared
         stable = memory.render_without_tail(view, format) if view.tail else rows
