@@ -118,6 +118,7 @@ def counted_folds(monkeypatch):
         yield folded
 
 
+@pytest.mark.slow
 def test_a_late_request_is_rendered_from_the_last_past_snapshot_before_it(tmp_path, monkeypatch, frequent_snapshots):
     run = demo_run()
     with AgentMemory.open(tmp_path / "run.db", budget=6_000) as memory:
@@ -134,6 +135,7 @@ def test_a_late_request_is_rendered_from_the_last_past_snapshot_before_it(tmp_pa
         assert_same(memory, sent)
 
 
+@pytest.mark.slow
 def test_a_store_without_past_snapshots_folds_its_log_once_for_many_requests(tmp_path, monkeypatch, frequent_snapshots):
     run = demo_run()
     with AgentMemory.open(tmp_path / "run.db", budget=6_000) as memory:

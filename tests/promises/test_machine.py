@@ -43,6 +43,7 @@ def test_the_promises_hold_under_every_policy(name, quick):
     case().runTest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ladder", "window"])
 def test_the_promises_hold_with_rules_for_tools(name):
     class Ruled(MemoryMachine):
@@ -57,6 +58,7 @@ def test_the_promises_hold_with_rules_for_tools(name):
     case().runTest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tiers", "rounds"])
 def test_the_promises_hold_with_an_author_that_writes_well_badly_or_late(name):
     authors = []

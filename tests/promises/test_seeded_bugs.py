@@ -240,6 +240,7 @@ MACHINES = {
 """Machines that find a rare bug in any history; the plain one finds the others."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_the_machine_finds(bug, monkeypatch):
     bug(monkeypatch)

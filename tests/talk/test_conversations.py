@@ -53,6 +53,7 @@ def test_the_turn_that_answers_comes_back_whole_under_every_policy(policy):
         assert memory.report().tokens <= 3_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_one_notice_stands_for_all_that_left_and_the_newest_exchange_is_whole(policy):
     with play(chat(60), budget=3_000, policy=policy, page_in=0) as memory:
@@ -88,6 +89,7 @@ def test_a_question_that_says_little_is_read_with_the_exchange_before():
         assert trip(3) in ask(memory, "Yes, do.")
 
 
+@pytest.mark.slow
 def test_a_model_is_asked_for_summaries_of_talk():
     model = ScriptedModel()
     with play(chat(60), budget=3_000, summarizer=model) as memory:
