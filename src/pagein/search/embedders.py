@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -80,7 +81,8 @@ class MiniLM:
 def _load_tokenizer() -> Any:
     from tokenizers import BertWordPieceTokenizer  # noqa: PLC0415 - loaded when it is asked for
 
-    lines = resources.files("pagein.search").joinpath("minilm", "vocab.txt").read_text("utf-8").splitlines()
+    packed = resources.files("pagein.search").joinpath("minilm", "vocab.txt.bz2").read_bytes()
+    lines = bz2.decompress(packed).decode().splitlines()
     tokenizer = BertWordPieceTokenizer({word: index for index, word in enumerate(lines)}, lowercase=True)
     tokenizer.enable_truncation(_MAX_TOKENS)
     tokenizer.enable_padding()
