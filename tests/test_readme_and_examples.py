@@ -16,7 +16,7 @@ from tests._support.scripts import run_script
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-WHEEL_SUFFIXES = {"", ".css", ".gz", ".html", ".js", ".json", ".md", ".py", ".svg", ".txt", ".typed"}
+WHEEL_SUFFIXES = {"", ".bz2", ".css", ".gz", ".html", ".js", ".json", ".md", ".py", ".svg", ".txt", ".typed"}
 """Suffixes of the package's files; "" is a licence."""
 LOOP = ROOT / "examples" / "openai_loop.py"
 

@@ -28,7 +28,7 @@ def reads_and_answers(half, query):
         shown = json.dumps(asked["messages"])
         tool = asked["tools"][0]["function"]
         (key,) = tool["parameters"]["properties"]
-        read = re.findall(rf'{key}[\\"=:]+\s?(\d+)', shown)
+        read = re.findall(rf'{key}[\\"=:]+\s?(?:\d+\.\.)?(\d+)', shown)
         page = max(map(int, read), default=0) + 1
         last = 12 if half in shown and "Read on" not in shown else 24
         if page <= last:

@@ -179,7 +179,7 @@ def a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork(patch):
     patch.setattr(
         branching.BranchLog,
         "snapshot_slot",
-        lambda self: (self._pieces[0].log if self._pieces else self._own).snapshot_slot(),
+        lambda self, before=None: (self._pieces[0].log if self._pieces else self._own).snapshot_slot(before),
     )
     patch.setattr(load, "_matches_log", lambda snapshot, run, last: True)
 

@@ -164,7 +164,7 @@ def test_what_was_asked_again_is_named_with_its_request(tmp_path, client):
             )
         )
         with closing(InspectorData(str(path))) as data:
-            rows = data.asked("r")["asked"]
+            rows = data.list_asked_again("r")["asked"]
             last = step_handle(data.marks("r")[0] - 1)
             assert [(row["what"], row["handles"], row["request"]) for row in rows] == [
                 ("called again", ["s1"], 10), ("asked by expand", ["s3"], 11), ("asked by recall", [], 11)
@@ -173,7 +173,7 @@ def test_what_was_asked_again_is_named_with_its_request(tmp_path, client):
             assert rows[-1]["why"] == "the port"
             memory.record(Observation("e", "x"), Observation("f", "y"))
             memory.erase(last, reason="asked for")
-            assert "the port" not in json.dumps(data.asked("r"))
+            assert "the port" not in json.dumps(data.list_asked_again("r"))
 
 
 def test_an_erased_step_is_said_to_be_erased(tmp_path):

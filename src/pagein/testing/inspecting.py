@@ -91,9 +91,9 @@ class _TimedMemory(HostMemory):
     def take_times(self) -> None:
         """Time what notes a request and what writes it, from now on."""
         for name in ("_note_request", "write_requests"):
-            setattr(self._runtime, name, self._timed(getattr(self._runtime, name)))
+            setattr(self._runtime, name, self._measure(getattr(self._runtime, name)))
 
-    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _measure(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
             started = time.perf_counter()
             try:

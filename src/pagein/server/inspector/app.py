@@ -77,7 +77,7 @@ class InspectorApp:
                 Route(api + "/search", self._answer(self._search)),
                 Route(api + "/events", self._events),
                 Route(api + "/runs/{run:path}/requests", self._answer(self._requests)),
-                Route(api + "/runs/{run:path}/asked", self._answer(self._asked)),
+                Route(api + "/runs/{run:path}/asked", self._answer(self._list_asked_again)),
                 Route(api + "/runs/{run:path}/requests/{number:int}", self._answer(self._request)),
                 Route(api + "/runs/{run:path}/requests/{number:int}/raw", self._answer(self._raw)),
                 Route(api + "/runs/{run:path}/requests/{number:int}/diff/{other:int}", self._answer(self._diff)),
@@ -151,8 +151,8 @@ class InspectorApp:
     def _requests(self, request: Request) -> Any:
         return self.data.requests(request.path_params["run"], _whole(request, "after"))
 
-    def _asked(self, request: Request) -> Any:
-        return self.data.asked(request.path_params["run"])
+    def _list_asked_again(self, request: Request) -> Any:
+        return self.data.list_asked_again(request.path_params["run"])
 
     def _request(self, request: Request) -> Any:
         return self.data.request(request.path_params["run"], request.path_params["number"])

@@ -158,10 +158,10 @@ class InspectorData:
         kind = kind_name(body) if isinstance(body, Step) else type(body).__name__.lower()
         return {"run": run, "handle": handle, "kind": kind, "life": life, **clipped(text)}
 
-    def asked(self, run: str) -> Json:
+    def list_asked_again(self, run: str) -> Json:
         """What a run forgot, as far as it is known: what was asked for again, called again, or brought back."""
         with self._lock:
-            return {"run": run, "asked": self._memory(run).journal().asked()}
+            return {"run": run, "asked": self._memory(run).journal().list_asked_again()}
 
     def text(self, run: str, handle: str) -> str:
         """The whole text of a step."""

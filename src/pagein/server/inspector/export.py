@@ -23,7 +23,7 @@ def export_run(data: InspectorData, run: str) -> dict[str, Any]:
     answers: dict[str, Any] = {
         "runs": {"runs": [row for row in data.runs()["runs"] if row["run"] == run], "store": ""},
         f"runs/{run}/requests": requests,
-        f"runs/{run}/asked": data.asked(run),
+        f"runs/{run}/asked": data.list_asked_again(run),
     }
     before, handles = 0, set[str]()
     for row in requests["requests"]:

@@ -99,7 +99,7 @@ class Journal:
              "handles": handles}
         )  # fmt: skip
 
-    def asked(self) -> list[Json]:
+    def list_asked_again(self) -> list[Json]:
         """What was asked again, oldest first, each with the request in which it was out of view, or came back."""
         rows = [row | {"request": self._request_before(row["position"])} for row in self._asked]
         for record, page_in in self.page_ins:
