@@ -452,10 +452,10 @@ def test_a_handle_of_nothing_is_refused_by_name(handle):
 
 
 @pytest.mark.slow
-def test_ten_thousand_parallel_calls_are_answered_in_linear_time():
+def test_thousands_of_parallel_calls_are_answered_in_linear_time():
     started = time.process_time()
     memory = begin_run(10_000_000)
-    count = 10_000
+    count = 3_000 if chosen_profile() is LOCAL else 10_000
     memory.record(ActionStep(None, tuple(ToolCall(f"c{n}", "cat") for n in range(count))))
     for n in range(count - 200, count):
         memory.record(Observation(f"c{n}", f"result {n}"))
