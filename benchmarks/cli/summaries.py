@@ -14,7 +14,7 @@ from benchmarks.cli._summarizer import BenchmarkSummarizer, open_summarizer
 from benchmarks.fidelity import make_run
 from pagein.cli import _output
 from pagein.cli._options import AsJson, check_budget, resolve_counter
-from pagein.cli.bench import check_fidelity_options, print_fidelity
+from pagein.cli.bench import check_fidelity_options, fidelity_rows, print_fidelity
 from pagein.context.compaction.registry import policy_named
 from pagein.evaluation.fidelity import BUDGET, ROUNDS, STRATEGIES, Setting, bench_fidelity
 from pagein.evaluation.runs import Run, demo_run, read_runs
@@ -63,8 +63,7 @@ def fidelity(
         setting = Setting(resolve_counter(None), budget, author, tuple(sorted(set(rounds))))
         survival = bench_fidelity(runs, policies, setting, advance)
     if json:
-        rows = {policy: {count: kept.as_dict() for count, kept in of.items()} for policy, of in survival.items()}
-        _output.print_json({"budget": budget, "model": name, "runs": len(runs), "policies": rows})
+        _output.print_json({"budget": budget, "model": name, "runs": len(runs), "policies": fidelity_rows(survival)})
     else:
         print_fidelity(survival, f"in sight at {budget:,} tokens, {name or 'extracts'}")
     shares = (kept.share(kind) for of in survival.values() for kept in of.values() for kind in ("constraint", "pin"))

@@ -327,6 +327,11 @@ def test_trap_22_every_request_of_a_long_tool_loop_is_within_budget():
         assert view.limit == 1_200
 
 
+def as_text(messages):
+    """Return messages as a provider's cache compares them."""
+    return "\n".join(json.dumps(message, sort_keys=True) for message in messages)
+
+
 def without_tail(request):
     """Return the request as text, without the recalled block."""
     head, tail, _ = request.partition('<memory kind=\\"recalled')
@@ -341,11 +346,11 @@ def test_trap_23_the_head_of_the_request_stays_byte_for_byte_between_compactions
     for _ in play_turns(memory, turns=30, output="\n".join(OUTPUT.splitlines()[:8])):
         now = memory.to_messages(name)
         if len(compactions(log)) == count:
-            assert promises.as_json(now).startswith(without_tail(promises.as_json(earlier)))
+            assert as_text(now).startswith(without_tail(as_text(earlier)))
             unchanged += 1
         earlier, count = now, len(compactions(log))
     assert unchanged > len(compactions(log))
-    assert promises.as_json(now).count("cache_control") <= 4
+    assert as_text(now).count("cache_control") <= 4
 
 
 def test_trap_24_of_two_writers_one_wins_and_a_crash_leaves_the_call_unknown(tmp_path):
@@ -465,7 +470,7 @@ def test_thousands_of_parallel_calls_are_answered_in_linear_time():
     assert [observation.content for observation in memory.steps[2].observations] == [
         f"result {n}" for n in range(count)
     ]
-    assert promises.as_json(memory.to_messages(max_tokens=1_000)).count("tool_call_id") == 0
+    assert as_text(memory.to_messages(max_tokens=1_000)).count("tool_call_id") == 0
     assert time.process_time() - started < 60
 
 

@@ -37,7 +37,7 @@ from pagein.evaluation.figures import (
     write_figures,
 )
 from pagein.evaluation.planted import build_session
-from pagein.evaluation.runs import read_runs
+from pagein.evaluation.runs import Run, read_runs
 from pagein.evaluation.savings import averages, bench_missing_needs, bench_savings
 from pagein.evaluation.talk import (
     PLANTED_SHARES,
@@ -56,10 +56,11 @@ from pagein.summaries.key_items import KINDS
 from pagein.tokens import TokenCounter
 
 SEVERAL = Parameter(consume_multiple=True)
+RunFile = Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")]
 
 
 def faults(
-    *files: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
+    *files: RunFile,
     budget: BudgetTokens,
     policy: PolicyName = "ladder",
     page_in: PageIn = PAGE_IN_SHARE,
@@ -98,13 +99,8 @@ def faults(
     check_page_in(page_in)
     policy_named(policy)
     counter = resolve_counter(model)
-    if not files:
-        raise ConfigurationError("give at least one file of recorded runs")
-    if limit_runs is not None and limit_runs < 1:
-        raise ConfigurationError(f"--limit-runs must be 1 or more, not {limit_runs}")
     results: dict[str, dict[str, Tally]] = {}
-    runs_by_file = {str(path): read_runs(path, limit=limit_runs) for path in files}
-    for name, runs in runs_by_file.items():
+    for name, runs in _read_files(files, limit_runs).items():
         with _output.progress_bar(Path(name).name, sum(map(request_points, runs))) as advance:
             results[name] = bench_faults(runs, budget, counter, policy=policy, page_in=page_in, tick=advance)
         if not json:
@@ -118,6 +114,15 @@ def faults(
             {"budget": budget, "policy": policy, "page_in": page_in, "counter": counter.name, "files": rows}
         )
     return 0
+
+
+def _read_files(files: Sequence[Path], limit_runs: int | None) -> dict[str, tuple[Run, ...]]:
+    """Read the runs of each file; raise ConfigurationError where there is none to read."""
+    if not files:
+        raise ConfigurationError("give at least one file of recorded runs")
+    if limit_runs is not None and limit_runs < 1:
+        raise ConfigurationError(f"--limit-runs must be 1 or more, not {limit_runs}")
+    return {str(path): read_runs(path, limit=limit_runs) for path in files}
 
 
 _ROWS: Mapping[str, Callable[[Tally], str]] = {
@@ -231,7 +236,7 @@ def _format_figure(figure: Figure | None) -> str:
 
 
 def savings(
-    *files: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
+    *files: RunFile,
     policy: PolicyName = "rounds",
     budget: Annotated[
         int | None, Parameter(help="Limit in tokens. Default: 0.4 of the tokens of a run of 100 calls.")
@@ -256,14 +261,11 @@ def savings(
         check_budget(budget)
     policy_named(policy)
     counter = resolve_counter(model)
-    if not files:
-        raise ConfigurationError("give at least one file of recorded runs")
     results, faults_by_file = {}, {}
-    for path in files:
-        runs = tuple(read_runs(path, limit=limit_runs))
-        results[str(path)] = averages(bench_savings(runs, counter, policy=policy, limit=budget))
+    for file, runs in _read_files(files, limit_runs).items():
+        results[file] = averages(bench_savings(runs, counter, policy=policy, limit=budget))
         tallies = bench_missing_needs(runs, counter, policies=dict.fromkeys((policy, "ladder")), limit=budget)
-        faults_by_file[str(path)] = {name: tally.needs.rates() for name, tally in tallies.items()}
+        faults_by_file[file] = {name: tally.needs.rates() for name, tally in tallies.items()}
     if json:
         _output.print_json({"policy": policy, "counter": counter.name, "files": results, "missed": faults_by_file})
         return 0
@@ -284,13 +286,9 @@ def savings(
 
 
 def fidelity(
-    *files: Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list, or either gzipped.")],
+    *files: RunFile,
     policies: Annotated[tuple[str, ...], SEVERAL, Parameter(help="Policies to compare.")] = STRATEGIES,
-    rounds: Annotated[tuple[int, ...], SEVERAL, Parameter(help="Numbers of compactions after which to measure.")] = (
-        1,
-        5,
-        10,
-    ),
+    rounds: Annotated[tuple[int, ...], SEVERAL, Parameter(help="Compactions after which to measure.")] = (1, 5, 10),
     budget: Annotated[int, Parameter(help="Maximum tokens of a request.")] = BUDGET,
     model: ModelName = None,
     limit_runs: LimitRuns = None,
@@ -316,22 +314,22 @@ def fidelity(
     """
     check_fidelity_options(policies, rounds, budget)
     counter = resolve_counter(model)
-    if not files:
-        raise ConfigurationError("give at least one file of recorded runs")
-    rows = {}
-    for path in files:
-        runs = read_runs(path, limit=limit_runs)
-        setting = Setting(counter, budget, rounds=tuple(sorted(set(rounds))))
-        with _output.progress_bar(path.name, len(runs) * len(policies)) as advance:
+    rows, setting = {}, Setting(counter, budget, rounds=tuple(sorted(set(rounds))))
+    for file, runs in _read_files(files, limit_runs).items():
+        name = Path(file).name
+        with _output.progress_bar(name, len(runs) * len(policies)) as advance:
             survival = bench_fidelity(runs, policies, setting, advance)
-        rows[str(path)] = {
-            policy: {count: kept.as_dict() for count, kept in of.items()} for policy, of in survival.items()
-        }
+        rows[file] = fidelity_rows(survival)
         if not json:
-            print_fidelity(survival, f"{path.name}, in sight at {budget:,} tokens")
+            print_fidelity(survival, f"{name}, in sight at {budget:,} tokens")
     if json:
         _output.print_json({"budget": budget, "counter": counter.name, "files": rows})
     return 0
+
+
+def fidelity_rows(survival: Survival) -> dict[str, dict[int, dict[str, Any]]]:
+    """Return the counts by policy and number of compactions, for JSON."""
+    return {policy: {count: kept.as_dict() for count, kept in of.items()} for policy, of in survival.items()}
 
 
 def check_fidelity_options(policies: Sequence[str], rounds: Sequence[int], budget: int) -> None:

@@ -32,7 +32,7 @@ from pagein.evaluation.compare import Comparison, replaying
 from pagein.evaluation.compare import compare as compare_agent
 from pagein.evaluation.faults import Lane, measure_run, request_points
 from pagein.evaluation.requests import Scale, Wire
-from pagein.evaluation.runs import Run, demo_run, number_duplicates, read_runs
+from pagein.evaluation.runs import Run, demo_run, number_duplicates, read_runs, replay_clock
 from pagein.evaluation.strategies import PageinStrategy
 from pagein.evaluation.talk import MESSAGE_TOKENS, demo_talk, evidence_share, newest_messages, play_talk
 from pagein.evaluation.tally import Tally
@@ -249,7 +249,8 @@ def compare(
     runs = read_runs(file, limit=limit_runs)
     with _output.progress_bar(file.name, len(runs)) as advance:
         for run, name in zip(runs, number_duplicates(run.id for run in runs), strict=True):
-            with compare_agent(replaying(run, settings.format), **options) as rows[name]:
+            played: Options = {**options, "clock": replay_clock()}
+            with compare_agent(replaying(run, settings.format), **played) as rows[name]:
                 advance()
     if json:
         both = {name: {"whole": asdict(row.whole), "view": asdict(row.view)} for name, row in rows.items()}

@@ -24,7 +24,7 @@ from pagein.evaluation.requests import (
     request_tokens,
 )
 from pagein.evaluation.retrieval import check_retrieval
-from pagein.evaluation.runs import Run
+from pagein.evaluation.runs import Run, replay_clock
 from pagein.evaluation.strategies import BASELINES, Baseline, PageinStrategy, Strategy, recency_start
 from pagein.evaluation.tally import Tally
 from pagein.formats import Format, format_named
@@ -181,8 +181,9 @@ def bench_faults(
         converted = convert_to_openai(run, form)
         scale = Scale(counter, form)
         with AgentMemory.open(
-            ":memory:", budget=budget, policy=policy_named(policy), counter=counter, page_in=page_in
-        ) as memory:
+            ":memory:", budget=budget, policy=policy_named(policy), counter=counter, page_in=page_in,
+            clock=replay_clock(),
+        ) as memory:  # fmt: skip
             lanes = {PAGEIN: Lane(PageinStrategy(memory), scale)}
             if baselines:
                 for name, shape in BASELINES.items():

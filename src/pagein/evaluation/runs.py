@@ -9,11 +9,11 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,6 +67,14 @@ def read_runs(path: str | Path, *, limit: int | None = None) -> tuple[Run, ...]:
     if not runs and limit != 0:
         raise FormatError("the file has no runs", path=str(where))
     return runs
+
+
+def replay_clock() -> Callable[[], float]:
+    """Return a clock for a recorded run: a second passes with each look, so that two replays have the same times.
+
+    A search weighs how old a step is, so the times of a real clock would change what a page-in shows.
+    """
+    return count(1.0).__next__
 
 
 def demo_run() -> Run:
@@ -162,10 +170,10 @@ def number_duplicates(names: Iterable[str]) -> tuple[str, ...]:
     used: set[str] = set()
     result = []
     for name in names:
-        unique, count = name, 1
+        unique, number = name, 1
         while unique in used:
-            count += 1
-            unique = f"{name}-{count}"
+            number += 1
+            unique = f"{name}-{number}"
         used.add(unique)
         result.append(unique)
     return tuple(result)

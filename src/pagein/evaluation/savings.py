@@ -16,7 +16,7 @@ from pagein.context.compaction.registry import policy_named
 from pagein.errors import ConfigurationError
 from pagein.evaluation.faults import Lane, convert_to_openai, measure_run
 from pagein.evaluation.requests import MeasuredMessage, Scale, request_tokens
-from pagein.evaluation.runs import Run
+from pagein.evaluation.runs import Run, replay_clock
 from pagein.evaluation.strategies import PageinStrategy
 from pagein.evaluation.tally import Tally
 from pagein.formats import format_named
@@ -87,7 +87,9 @@ def _measure_run(run: Run, number: int, counter: TokenCounter, policy: str, limi
     messages = scale.measure_request(run.wire)
     ends = [_end_of_calls(messages, calls) for calls in CALLS]
     budget = limit or _scaled_limit(messages)
-    with AgentMemory.open(":memory:", budget=budget, policy=policy_named(policy), counter=counter) as memory:
+    with AgentMemory.open(
+        ":memory:", budget=budget, policy=policy_named(policy), counter=counter, clock=replay_clock()
+    ) as memory:
         strategy, delivered = PageinStrategy(memory), 0
         for at, message in enumerate(messages[: ends[-1] + 1]):
             is_end = at in ends
@@ -117,7 +119,9 @@ def bench_missing_needs(
         with ExitStack() as stack:
             lanes = {}
             for name in tallies:
-                memory = AgentMemory.open(":memory:", budget=budget, policy=policy_named(name), counter=counter)
+                memory = AgentMemory.open(
+                    ":memory:", budget=budget, policy=policy_named(name), counter=counter, clock=replay_clock()
+                )
                 lanes[name] = Lane(PageinStrategy(stack.enter_context(memory)), scale)
             measure_run(run, tuple(lanes.values()), budget, counter, lambda: None)
         for name, lane in lanes.items():

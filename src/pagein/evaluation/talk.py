@@ -29,6 +29,7 @@ from pagein.evaluation.conversations import (
     read_pool,
 )
 from pagein.evaluation.planted import PlantedSession, Survival, count_survivors
+from pagein.evaluation.runs import replay_clock
 from pagein.memory.agent_memory import AgentMemory
 from pagein.search.tokenizer import STOP_WORDS
 from pagein.tokens import TokenCounter
@@ -327,7 +328,8 @@ def play_planted(
     The budget is the share's characters at four a token. Raises what the memory raises.
     """
     budget = int(sum(len(message["content"]) for message in session.messages) * share / CHARS_PER_TOKEN)
-    with AgentMemory.open(":memory:", budget=max(1, budget), counter=counter, **options) as memory:
+    settings = {"budget": max(1, budget), "counter": counter, "clock": replay_clock(), **options}
+    with AgentMemory.open(":memory:", **settings) as memory:
         for message in session.messages:
             if message["role"] == "assistant":
                 memory.to_messages()

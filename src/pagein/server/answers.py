@@ -6,36 +6,38 @@ An answer that has something unknown in it is left to its echo: the client's nex
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 
 from pagein.server.events import StreamEvent
 from pagein.server.wire import Json, ProtocolName
 
 
-class AnswerReader(Protocol):
+@dataclass(slots=True)
+class AnswerReader(ABC):
     """Reads the events of one answer.
 
     ``rows`` are the answer as messages once ``is_whole``, None where it cannot be assembled. ``is_begun`` says that the
     model said something: before that, a failed request may be sent again. ``is_ending`` says that only the end is to come.
     """
 
-    is_whole: bool
-    is_begun: bool
-    is_ending: bool
-    error: str
-    usage: Json | None
-    response_id: str
+    is_whole: bool = False
+    is_begun: bool = False
+    is_ending: bool = False
+    error: str = ""
+    usage: Json | None = None
+    response_id: str = ""
 
     @property
+    @abstractmethod
     def rows(self) -> list[Json] | None:
         """The answer as messages of its format."""
-        ...
 
+    @abstractmethod
     def add(self, event: StreamEvent) -> None:
         """Read one event."""
-        ...
 
 
 def new_reader(protocol: ProtocolName) -> AnswerReader:
@@ -88,15 +90,9 @@ def _spoken_items(response: Mapping[str, Any]) -> list[Json] | None:
 
 
 @dataclass(slots=True)
-class MessageReader:
+class MessageReader(AnswerReader):
     """Reads a stream of Anthropic's messages."""
 
-    is_whole: bool = False
-    is_begun: bool = False
-    is_ending: bool = False
-    error: str = ""
-    usage: Json | None = None
-    response_id: str = ""
     _blocks: dict[int, Json] = field(default_factory=dict)
     _inputs: dict[int, list[str]] = field(default_factory=dict)
     _is_unknown: bool = False
@@ -161,15 +157,9 @@ class MessageReader:
 
 
 @dataclass(slots=True)
-class CompletionReader:
+class CompletionReader(AnswerReader):
     """Reads a stream of chat completions."""
 
-    is_whole: bool = False
-    is_begun: bool = False
-    is_ending: bool = False
-    error: str = ""
-    usage: Json | None = None
-    response_id: str = ""
     _message: Json = field(default_factory=dict)
     _calls: dict[int, Json] = field(default_factory=dict)
     _is_unknown: bool = False
@@ -220,15 +210,9 @@ class CompletionReader:
 
 
 @dataclass(slots=True)
-class ResponseReader:
+class ResponseReader(AnswerReader):
     """Reads a stream of the Responses API, whose last event has the whole answer."""
 
-    is_whole: bool = False
-    is_begun: bool = False
-    is_ending: bool = False
-    error: str = ""
-    usage: Json | None = None
-    response_id: str = ""
     _rows: list[Json] | None = None
     _items: list[Json] = field(default_factory=list)
 

@@ -385,11 +385,6 @@ def _texts(content: Any) -> Iterator[str]:
             yield part["text"]
 
 
-def as_json(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return messages as a provider's cache compares them."""
-    return "\n".join(json.dumps(message, sort_keys=True, ensure_ascii=True) for message in messages)
-
-
 def check_opaque_content(view: View, formats: Iterable[str] = FORMATS) -> None:
     """Check that opaque content of a provider is in no other provider's request."""
     bodies = [

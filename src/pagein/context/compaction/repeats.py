@@ -108,13 +108,13 @@ def _find_repeat(result: Result, newest_with: Mapping[str, list[Result]]) -> Res
         for newer in islice(newest_with.get(key, ()), COMPARED_RESULTS):
             candidates[id(newer)] = newer
             shares[id(newer)] += len(key)
-    whole = sum(map(len, result.lines))
-    for number, share in shares.most_common(1):
-        newer = candidates[number]
-        least = SAME_CALL_SHARE if newer.is_same_call(result) else OTHER_CALL_SHARE
-        if share >= whole * least and result.images == newer.images:
-            return newer
-    return None
+    if not shares:
+        return None
+    ((number, share),) = shares.most_common(1)
+    newer = candidates[number]
+    least = SAME_CALL_SHARE if newer.is_same_call(result) else OTHER_CALL_SHARE
+    is_repeat = share >= sum(map(len, result.lines)) * least and result.images == newer.images
+    return newer if is_repeat else None
 
 
 def _repeat_text(result: Result, newer: Result) -> str:
