@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 SECRET = "the colour of the door is vermilion_42"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a process takes one provider, the first; the workers do not run a module in one go
 def sdk():
     spans, reader, provider = InMemorySpanExporter(), InMemoryMetricReader(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
