@@ -141,6 +141,34 @@ def test_what_was_erased_is_not_brought_back_by_a_list_after_reopening(tmp_path)
         assert texts(memory) == ["Hi.", "Yes?", "[erased]", "Done.", "Next."]
 
 
+REFUSED_REASONING = {
+    "openai-responses": [{"type": "reasoning", "summary": []}, {"role": "assistant", "content": "Yes?"}],
+    "openai-responses at the end": [{"type": "reasoning", "id": "rs_1", "summary": []}],
+    "anthropic": [
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes?"}]}
+    ],
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_REASONING)
+def test_reasoning_that_no_request_can_have_is_told(case):
+    reply, form = REFUSED_REASONING[case], case.split()[0]
+    memory = open_memory(format=form)
+    written = memory.record_messages([TALK[0], *reply])
+    assert [line.split(" is ")[0] for line in written.repairs] == [
+        f"s1: its {'thinking' if form == 'anthropic' else 'reasoning'}"
+    ]
+    assert not {"Hm.", "summary"} & set(str(memory.to_request()).split("'"))
+    assert memory.repairs == written.repairs
+
+
+def test_reasoning_that_goes_back_is_not_told():
+    memory = open_memory(format="openai-responses")
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    assert memory.record_messages([TALK[0], reasoning, said("assistant", "Yes?")]).repairs == ()
+    assert reasoning in memory.to_messages()
+
+
 def test_a_reply_without_its_reasoning_is_the_same_reply():
     memory = open_memory()
     reply = {"role": "assistant", "content": "Yes?\n", "reasoning_content": "Hm.", "annotations": [{"type": "x"}]}

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
+from pagein.context.view.layout import messages_of
 from pagein.errors import ProtocolError
 from pagein.events.entries import Body, Importance, Mark, Observed
 from pagein.events.handles import observation_handle, step_handle
@@ -28,8 +29,9 @@ from pagein.events.protocol import (
     open_calls,
     unknown_observation,
 )
-from pagein.events.steps import ActionStep, MemoryStep, Observation, Step, SystemPromptStep, Usage, is_content
-from pagein.formats import Item
+from pagein.events.steps import ActionStep, MemoryStep, Observation, Step, SystemPromptStep, TaskStep, Usage, is_content
+from pagein.formats import Format, Item
+from pagein.formats.unsent import unsent_kinds
 from pagein.log.base import Entry
 from pagein.memory._effects import Append, Call, ExtractFacts, Flow
 from pagein.memory._state import KnownList, RunState
@@ -96,6 +98,8 @@ def record(
         if run.facts_block.is_on:
             yield from ExtractFacts()
     notes = selection.notes
+    if isinstance(items, Transcript):
+        notes = (*notes, *_note_unsent(items.request.form, admission.bodies, first))
     if branch is not None:
         notes = (*notes, f"the list was edited at {step_handle(selection.fork_at or 0)}: it goes on in {branch!r}")
     repairs = (*notes, *admission.repairs)
@@ -105,6 +109,16 @@ def record(
         run.usage.learn(usage)
     run.run_callbacks(entries)
     return RecordResult(first, first + len(admission.bodies), repairs, branch)
+
+
+def _note_unsent(form: Format, bodies: Sequence[Body], first: int) -> Iterator[str]:
+    """Name the provider's own parts of the new steps that no request can have as they came."""
+    for position, body in enumerate(bodies, first):
+        if isinstance(body, TaskStep | ActionStep):
+            messages = messages_of(body, [call.id for call in body.tool_calls] if isinstance(body, ActionStep) else ())
+            if kinds := unsent_kinds(form, body, messages):
+                names = ", ".join(dict.fromkeys(kinds))
+                yield f"{step_handle(position)}: its {names} is recorded, and in no request: the provider refuses it as it came"
 
 
 def _marks_of(bodies: Sequence[Body], head: int, importance: Importance) -> Iterator[Mark]:
