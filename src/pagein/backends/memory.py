@@ -10,20 +10,10 @@ from typing import TYPE_CHECKING
 from pagein.backends.base import memory_index
 from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.events.entries import Body
+from pagein.log import hash_chain
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import Record, blob_names, encode
 from pagein.log.erasure import TRACE_KIND, Cut, Removal, apply_cut, removal_note
-from pagein.log.hash_chain import (
-    ChainVerifier,
-    chain_rows,
-    check_name,
-    check_time,
-    decode_row,
-    make_entries,
-    origin,
-    rechain_rows,
-    refuse_erased,
-)
 from pagein.log.raw_rows import Row, Tip
 from pagein.log.requests import InMemoryRequests
 from pagein.log.snapshots import Snapshot, SnapshotSlot
@@ -51,10 +41,10 @@ class _SessionEntries:
             previous = rows[-1].digest if rows else first
             for row in changes.rows:
                 rows[row.position] = row
-            rows += chain_rows((changes.note,), after=len(rows), at=at, previous=previous)
+            rows += hash_chain.chain_rows((changes.note,), after=len(rows), at=at, previous=previous)
         elif rows and not (cut.trace and [row.kind for row in rows] == [TRACE_KIND]):
             note = encode(removal_note(cut, len(rows)))
-            rows = list(chain_rows((note,), after=0, at=at, previous=first)) if cut.trace else []
+            rows = list(hash_chain.chain_rows((note,), after=0, at=at, previous=first)) if cut.trace else []
         names = {name for row in rows for name in blob_names(row.body)}
         return rows, {name: data for name, data in blobs.items() if name in names}
 
@@ -69,7 +59,7 @@ class InMemoryLog:
     readonly = False
 
     def __init__(self, *, session: str = "default", tenant: str = "") -> None:
-        self.session = check_name("session", session)
+        self.session = hash_chain.check_name("session", session)
         self._closed = False
         self._tip: Tip | None = None
         self.attach(InMemoryStore(tenant=tenant))
@@ -91,7 +81,7 @@ class InMemoryLog:
         Raises Conflict when the head is no longer ``after``, LogError for a body that could not be read back.
         """
         records = [encode(body) for body in bodies]
-        at = check_time(at)
+        at = hash_chain.check_time(at)
         with self._lock:
             return self._write(records, after, at)
 
@@ -100,7 +90,7 @@ class InMemoryLog:
 
         Raises LogClosed after close().
         """
-        return (decode_row(row, self.blob) for row in self.rows(start, stop))
+        return (hash_chain.decode_row(row, self.blob) for row in self.rows(start, stop))
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """The same entries as they are stored."""
@@ -115,7 +105,7 @@ class InMemoryLog:
             if self._rows:
                 raise Conflict(0, len(self._rows))
             self._blobs.update(blobs)
-            self._rows += rechain_rows(rows, origin(self.tenant, self.session))
+            self._rows += hash_chain.rechain_rows(rows, hash_chain.origin(self.tenant, self.session))
 
     def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
         """A slot in which nothing may be kept: entries in memory are read at once."""
@@ -137,7 +127,7 @@ class InMemoryLog:
     def verify(self) -> Verification:
         """Derive every hash again, and report each fault with its position. Raises LogClosed after close()."""
         self._check_open()
-        audit = ChainVerifier(self.tenant, self.session, self._blobs.get)
+        audit = hash_chain.ChainVerifier(self.tenant, self.session, self._blobs.get)
         for row in tuple(self._rows):
             audit.add_row(row)
         return audit.result()
@@ -148,16 +138,16 @@ class InMemoryLog:
 
     def _write(self, records: Sequence[Record], after: int, at: float) -> tuple[Entry, ...]:
         self._check_open()
-        previous = self._rows[-1].digest if self._rows else origin(self.tenant, self.session)
-        refuse_erased(self._tip, Tip(len(self._rows), previous), after)
+        previous = self._rows[-1].digest if self._rows else hash_chain.origin(self.tenant, self.session)
+        hash_chain.refuse_erased(self._tip, Tip(len(self._rows), previous), after)
         if after != len(self._rows):
             raise Conflict(after, len(self._rows))
-        rows = chain_rows(records, after=after, at=at, previous=previous)
+        rows = hash_chain.chain_rows(records, after=after, at=at, previous=previous)
         for record in records:
             self._blobs.update((blob.name, blob.data) for blob in record.blobs)
         self._rows += rows
         self._tip = Tip(len(self._rows), self._rows[-1].digest if self._rows else previous)
-        return make_entries(rows, records)
+        return hash_chain.make_entries(rows, records)
 
     def blob(self, name: str) -> bytes:
         """The bytes stored under their hash. Raises LogUnreadable where there are none."""
@@ -179,7 +169,7 @@ class InMemoryStore:
     can_erase = True
 
     def __init__(self, *, tenant: str = "") -> None:
-        self.tenant = check_name("tenant", tenant)
+        self.tenant = hash_chain.check_name("tenant", tenant)
         self.lock = threading.Lock()
         """Held while a log of the store is written to."""
         self._sessions: dict[str, _SessionEntries] = {}
@@ -216,10 +206,10 @@ class InMemoryStore:
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """See ``LogStore``."""
-        at = check_time(at)
+        at = hash_chain.check_time(at)
         with self.lock:
             remaining = {
-                cut.session: self.entries(cut.session).without(cut, at, origin(self.tenant, cut.session))
+                cut.session: self.entries(cut.session).without(cut, at, hash_chain.origin(self.tenant, cut.session))
                 for cut in cuts
             }
             for session, (rows, blobs) in remaining.items():

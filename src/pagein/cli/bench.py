@@ -10,18 +10,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.cli import _output
-from pagein.cli._options import (
-    AsJson,
-    BudgetTokens,
-    LimitRuns,
-    ModelName,
-    PageIn,
-    PolicyName,
-    check_budget,
-    check_page_in,
-    resolve_counter,
-)
+from pagein.cli import _options, _output
 from pagein.context.compaction.registry import policy_named
 from pagein.errors import ConfigurationError
 from pagein.evaluation.faults import bench_faults, request_points
@@ -61,12 +50,12 @@ RunFile = Annotated[Path, Parameter(help="Recorded runs: JSON lines, a JSON list
 
 def faults(
     *files: RunFile,
-    budget: BudgetTokens,
-    policy: PolicyName = "ladder",
-    page_in: PageIn = PAGE_IN_SHARE,
-    model: ModelName = None,
-    limit_runs: LimitRuns = None,
-    json: AsJson = False,
+    budget: _options.BudgetTokens,
+    policy: _options.PolicyName = "ladder",
+    page_in: _options.PageIn = PAGE_IN_SHARE,
+    model: _options.ModelName = None,
+    limit_runs: _options.LimitRuns = None,
+    json: _options.AsJson = False,
 ) -> int:
     """Count the text that the model would have missed, with pagein and with baselines.
 
@@ -95,10 +84,10 @@ def faults(
       pagein bench faults runs.jsonl.gz --budget 4000 --page-in 0
       pagein bench faults *.jsonl.gz --budget 8000 --limit-runs 20 --json
     """
-    check_budget(budget)
-    check_page_in(page_in)
+    _options.check_budget(budget)
+    _options.check_page_in(page_in)
     policy_named(policy)
-    counter = resolve_counter(model)
+    counter = _options.resolve_counter(model)
     results: dict[str, dict[str, Tally]] = {}
     for name, runs in _read_files(files, limit_runs).items():
         with _output.progress_bar(Path(name).name, sum(map(request_points, runs))) as advance:
@@ -179,7 +168,7 @@ def all_figures(
     ] = False,
     against: Annotated[Path | None, Parameter(help="Compare with the figures in this file.")] = None,
     write: Annotated[Path | None, Parameter(help="Store the figures in this file.")] = None,
-    json: AsJson = False,
+    json: _options.AsJson = False,
 ) -> int:
     """Measure everything on the data of the package, and compare it with stored figures.
 
@@ -237,13 +226,13 @@ def _format_figure(figure: Figure | None) -> str:
 
 def savings(
     *files: RunFile,
-    policy: PolicyName = "rounds",
+    policy: _options.PolicyName = "rounds",
     budget: Annotated[
         int | None, Parameter(help="Limit in tokens. Default: 0.4 of the tokens of a run of 100 calls.")
     ] = None,
-    model: ModelName = None,
-    limit_runs: LimitRuns = None,
-    json: AsJson = False,
+    model: _options.ModelName = None,
+    limit_runs: _options.LimitRuns = None,
+    json: _options.AsJson = False,
 ) -> int:
     """Count the tokens that a policy saves in a request after 50 and 100 tool calls.
 
@@ -258,9 +247,9 @@ def savings(
       pagein bench savings runs.jsonl.gz --policy ladder --json
     """
     if budget is not None:
-        check_budget(budget)
+        _options.check_budget(budget)
     policy_named(policy)
-    counter = resolve_counter(model)
+    counter = _options.resolve_counter(model)
     results, faults_by_file = {}, {}
     for file, runs in _read_files(files, limit_runs).items():
         results[file] = averages(bench_savings(runs, counter, policy=policy, limit=budget))
@@ -290,9 +279,9 @@ def fidelity(
     policies: Annotated[tuple[str, ...], SEVERAL, Parameter(help="Policies to compare.")] = STRATEGIES,
     rounds: Annotated[tuple[int, ...], SEVERAL, Parameter(help="Compactions after which to measure.")] = (1, 5, 10),
     budget: Annotated[int, Parameter(help="Maximum tokens of a request.")] = BUDGET,
-    model: ModelName = None,
-    limit_runs: LimitRuns = None,
-    json: AsJson = False,
+    model: _options.ModelName = None,
+    limit_runs: _options.LimitRuns = None,
+    json: _options.AsJson = False,
 ) -> int:
     """Measure what a request still shows after 1, 5 and 10 compactions, by kind.
 
@@ -313,7 +302,7 @@ def fidelity(
       pagein bench fidelity *.jsonl.gz --policies ladder tiers --rounds 10 --limit-runs 20 --json
     """
     check_fidelity_options(policies, rounds, budget)
-    counter = resolve_counter(model)
+    counter = _options.resolve_counter(model)
     rows, setting = {}, Setting(counter, budget, rounds=tuple(sorted(set(rounds))))
     for file, runs in _read_files(files, limit_runs).items():
         name = Path(file).name
@@ -334,7 +323,7 @@ def fidelity_rows(survival: Survival) -> dict[str, dict[int, dict[str, Any]]]:
 
 def check_fidelity_options(policies: Sequence[str], rounds: Sequence[int], budget: int) -> None:
     """Raise ConfigurationError for a policy that there is not, or numbers that are too small."""
-    check_budget(budget)
+    _options.check_budget(budget)
     for policy in policies:
         policy_named(policy)
     if not rounds or min(rounds) < 1:
@@ -364,15 +353,15 @@ def _percent(value: float | None) -> str:
 
 def talk(
     *files: Annotated[Path, Parameter(help="LoCoMo- or LongMemEval-shaped files, also gzipped. None: planted only.")],
-    budget: BudgetTokens = 8_000,
-    policy: PolicyName = "ladder",
-    page_in: PageIn = PAGE_IN_SHARE,
+    budget: _options.BudgetTokens = 8_000,
+    policy: _options.PolicyName = "ladder",
+    page_in: _options.PageIn = PAGE_IN_SHARE,
     questions: Annotated[int, Parameter(help="Questions asked of each conversation.")] = 30,
     pool: Annotated[Path | None, Parameter(help="More sessions, to fill LongMemEval's chats with.")] = None,
     length: Annotated[int, Parameter(help="Tokens of a chat that is filled from the pool.")] = 24_000,
     planted: Annotated[int, Parameter(help="Sessions with planted statements; 0 leaves them out.")] = 12,
-    model: ModelName = None,
-    json: AsJson = False,
+    model: _options.ModelName = None,
+    json: _options.AsJson = False,
 ) -> int:
     """Measure what is in view where people talk: evidence of questions, and statements that hold.
 
@@ -392,10 +381,10 @@ def talk(
       pagein bench talk locomo.json --budget 8000 --policy tiers
       pagein bench talk longmemeval.json.gz --pool pool.json.gz --length 31000 --budget 4000 --json
     """
-    check_budget(budget)
-    check_page_in(page_in)
+    _options.check_budget(budget)
+    _options.check_page_in(page_in)
     policy_named(policy)
-    counter = resolve_counter(model)
+    counter = _options.resolve_counter(model)
     for name, number in (("--questions", questions), ("--length", length)):
         if number < 1:
             raise ConfigurationError(f"{name} must be 1 or more, not {number}")

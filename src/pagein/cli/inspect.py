@@ -12,19 +12,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.cli import _output, _stores, checkpoint
+from pagein.cli import _output, _settings, _stores, checkpoint
 from pagein.cli._options import AsJson, ModelName, SessionName
-from pagein.cli._settings import (
-    ConfigFile,
-    ConfiguredBudget,
-    ConfiguredFormat,
-    ConfiguredPolicy,
-    ConfiguredTenant,
-    load_view_settings,
-    option_or_setting,
-    resolve_session,
-    resolve_tenant,
-)
 from pagein.cli._stores import ReadonlyStoreAddress
 from pagein.cli.recall import Day, parse_time, rebuild_search_index
 from pagein.context.view.view import Report
@@ -65,7 +54,7 @@ def log(
     /,
     *,
     session: SessionName = None,
-    tenant: ConfiguredTenant = None,
+    tenant: _settings.ConfiguredTenant = None,
     user: Annotated[str | None, Parameter(help="List the facts of this user, as recorded, instead of a run.")] = None,
     limit: Annotated[int | None, Parameter(help="Show only the newest entries, this many.")] = None,
     since: Day = None,
@@ -86,7 +75,7 @@ def log(
       pagein log run.db --user alice
       pagein log postgresql://localhost/agents --tenant acme
     """
-    tenant = resolve_tenant(tenant)
+    tenant = _settings.resolve_tenant(tenant)
     names = _stores.list_sessions(db, tenant)
     if user is not None:
         session = _facts_session(db, tenant, user)
@@ -126,14 +115,14 @@ def view(
     db: ReadonlyStoreAddress,
     /,
     *,
-    budget: ConfiguredBudget = None,
+    budget: _settings.ConfiguredBudget = None,
     session: SessionName = None,
-    tenant: ConfiguredTenant = None,
+    tenant: _settings.ConfiguredTenant = None,
     user: Annotated[str | None, Parameter(help="User whose facts the view has. Default: the configuration's.")] = None,
-    policy: ConfiguredPolicy = None,
-    format: ConfiguredFormat = None,
+    policy: _settings.ConfiguredPolicy = None,
+    format: _settings.ConfiguredFormat = None,
     model: ModelName = None,
-    config: ConfigFile = None,
+    config: _settings.ConfigFile = None,
     request: Annotated[int | None, Parameter(help="Show this request of the run, as it was sent.")] = None,
     messages: Annotated[bool, Parameter(help="Print the request, message by message.", show_default=False)] = False,
     json: AsJson = False,
@@ -157,15 +146,15 @@ def view(
       pagein view run.db --budget 8000 --user alice --messages
       pagein view run.db --budget 8000 --format anthropic --messages --json
     """
-    session, tenant = resolve_session(config, session, tenant)
+    session, tenant = _settings.resolve_session(config, session, tenant)
     if budget is None:
         sent = _find_sent_request(db, session, tenant, request)
         if sent is not None:
             return _print_sent_request(sent, messages=messages, json=json)
-    settings = load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
+    settings = _settings.load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
     with AgentMemory.open(
         db, session=_stores.choose_session(db, _stores.list_sessions(db, tenant), session), tenant=tenant,
-        user=option_or_setting(load(config), "user", user), readonly=True, budget=settings.budget,
+        user=_settings.option_or_setting(load(config), "user", user), readonly=True, budget=settings.budget,
         policy=settings.policy, counter=settings.counter, format=settings.format, page_in=settings.page_in,
     ) as memory:  # fmt: skip
         rendered = memory.to_request()
@@ -214,7 +203,7 @@ def expand(
     /,
     *,
     session: SessionName = None,
-    tenant: ConfiguredTenant = None,
+    tenant: _settings.ConfiguredTenant = None,
     json: AsJson = False,
 ) -> int:
     """Print the whole original of a handle.
@@ -226,7 +215,7 @@ def expand(
       pagein expand run.db s12.0
       pagein expand run.db s3-18 > before.txt
     """
-    tenant = resolve_tenant(tenant)
+    tenant = _settings.resolve_tenant(tenant)
     name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
     with AgentMemory.open(db, session=name, tenant=tenant, readonly=True) as memory:
         original = memory.expand(handle)
@@ -244,7 +233,7 @@ def verify(
     /,
     *,
     session: SessionName = None,
-    tenant: ConfiguredTenant = None,
+    tenant: _settings.ConfiguredTenant = None,
     rebuild_index: Annotated[
         bool, Parameter(help="Rebuild the search index from the record.", show_default=False)
     ] = False,
@@ -260,7 +249,7 @@ def verify(
       pagein verify run.db
       pagein verify run.db --rebuild-index
     """
-    tenant = resolve_tenant(tenant)
+    tenant = _settings.resolve_tenant(tenant)
     names = _stores.list_sessions(db, tenant, is_left_out=lambda _: False)
     selected = names if session is None else (_stores.choose_session(db, names, session),)
     results = {}

@@ -14,17 +14,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from pagein.backends.sqlite.log import SQLiteLog
-from pagein.cli import _output
-from pagein.cli._options import (
-    AsJson,
-    BudgetTokens,
-    LimitRuns,
-    ModelName,
-    SummarizerName,
-    check_budget,
-    resolve_counter,
-    resolve_summarizer,
-)
+from pagein.cli import _options, _output
 from pagein.cli._settings import ConfigFile, ConfiguredBudget, ConfiguredFormat, ConfiguredPolicy, load_view_settings
 from pagein.context.compaction.base import Policy, PolicyName
 from pagein.errors import ConfigurationError
@@ -108,13 +98,13 @@ class _WaitingStrategy(PageinStrategy):
 
 def demo(
     *,
-    budget: BudgetTokens = 6_000,
+    budget: _options.BudgetTokens = 6_000,
     db: Annotated[
         Path | None, Parameter(help="SQLite file to record the run in. Default: a new temporary file.")
     ] = None,
     talk: Annotated[bool, Parameter(negative="", help="Show a real chat instead of a coding run.")] = False,
     inspect: Annotated[bool, Parameter(negative="", help="Then show the run in a browser.")] = False,
-    json: AsJson = False,
+    json: _options.AsJson = False,
 ) -> int:
     """Replay a real agent run with a small budget, and show that nothing is lost.
 
@@ -134,13 +124,13 @@ def demo(
       pagein demo --inspect
       pagein demo --budget 4000 --db demo.db
     """
-    check_budget(budget)
+    _options.check_budget(budget)
     if talk:
         return _demo_talk(budget, json=json)
     run = demo_run()
     if db is None:
         db = Path(tempfile.mkdtemp(prefix="pagein-")) / "demo.db"
-    player = Player(budget, "ladder", "openai", resolve_counter(None), db)
+    player = Player(budget, "ladder", "openai", _options.resolve_counter(None), db)
     _check_is_new(db, (run.id,))
     with _output.progress_bar(run.id, request_points(run)) as advance:
         tally = player.play(run, run.id, advance)
@@ -168,11 +158,11 @@ def replay(
     budget: ConfiguredBudget = None,
     policy: ConfiguredPolicy = None,
     format: ConfiguredFormat = None,
-    model: ModelName = None,
-    summarizer: SummarizerName = None,
+    model: _options.ModelName = None,
+    summarizer: _options.SummarizerName = None,
     db: NewDatabase = None,
     config: ConfigFile = None,
-    json: AsJson = False,
+    json: _options.AsJson = False,
 ) -> int:
     """Replay every run of a file with a budget: one row a run, then the totals.
 
@@ -198,7 +188,7 @@ def replay(
     rows: list[tuple[str, Tally]] = []
     player = Player(
         settings.budget, settings.policy, settings.format, settings.counter, db,
-        resolve_summarizer(summarizer), settings.page_in,
+        _options.resolve_summarizer(summarizer), settings.page_in,
     )  # fmt: skip
     with _output.progress_bar(file.name, sum(map(request_points, runs))) as advance:
         for run, session in zip(runs, sessions, strict=True):
@@ -225,10 +215,10 @@ def compare(
     budget: ConfiguredBudget = None,
     policy: ConfiguredPolicy = None,
     format: ConfiguredFormat = None,
-    model: ModelName = None,
-    limit_runs: LimitRuns = None,
+    model: _options.ModelName = None,
+    limit_runs: _options.LimitRuns = None,
     config: ConfigFile = None,
-    json: AsJson = False,
+    json: _options.AsJson = False,
 ) -> int:
     """Play each run of a file twice, with its whole history and with a view of it.
 
@@ -309,7 +299,7 @@ def _format_retrieval(tally: Tally) -> str:
 
 def _demo_talk(budget: int, *, json: bool) -> int:
     """Play the bundled chat, and show what answers its questions, beside the newest messages."""
-    counter, conversation = resolve_counter(None), demo_talk()
+    counter, conversation = _options.resolve_counter(None), demo_talk()
     whole = sum(counter.text(message["content"]) + MESSAGE_TOKENS for message in conversation.messages)
     with _output.progress_bar(conversation.id, len(conversation.questions)) as advance:
         answers = []

@@ -22,24 +22,9 @@ from types import MappingProxyType
 from typing import assert_never
 
 from pagein.errors import ProtocolError
+from pagein.events import steps
 from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Mark, Observed, Pin, Undo, Unpin
 from pagein.events.normal_form import normal_arguments, normal_fields
-from pagein.events.steps import (
-    TEXT_OBSERVATION,
-    ActionStep,
-    FinalAnswerStep,
-    Image,
-    Observation,
-    Opaque,
-    Part,
-    PlanningStep,
-    Step,
-    SummaryStep,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    as_parts,
-)
 
 
 class RunPhase(Enum):
@@ -97,7 +82,7 @@ def advance(phase: RunPhase, kind: EventKind) -> RunPhase:
 
 def check_item(item: object) -> None:
     """Raise ProtocolError if the item is neither a step nor an observation; the message says what to pass instead."""
-    if isinstance(item, Step | Observation):
+    if isinstance(item, steps.Step | steps.Observation):
         return
     if isinstance(item, str):
         cure = f"pass TaskStep({item[:20]!r}) for what the user said, ActionStep for what the model said"
@@ -108,35 +93,35 @@ def check_item(item: object) -> None:
     raise ProtocolError(f"record() takes steps and observations, not {type(item).__name__}: {cure}")
 
 
-def event_kind(step: Step) -> EventKind:
+def event_kind(step: steps.Step) -> EventKind:
     """Return the event of a step. Raises ProtocolError for a summary, which only a compaction may write."""
     match step:
-        case SystemPromptStep():
+        case steps.SystemPromptStep():
             return EventKind.SYSTEM
-        case TaskStep():
+        case steps.TaskStep():
             return EventKind.TASK
-        case PlanningStep():
+        case steps.PlanningStep():
             return EventKind.PLAN
-        case ActionStep():
+        case steps.ActionStep():
             return EventKind.CALLED if open_calls(step, 0) else EventKind.SAID
-        case FinalAnswerStep():
+        case steps.FinalAnswerStep():
             return EventKind.ANSWER
-        case SummaryStep():
+        case steps.SummaryStep():
             # A summary from outside could replace the recorded past with any text.
             raise ProtocolError("a SummaryStep is written by a compaction, not recorded; use pin() or a TaskStep")
         case _:
             assert_never(step)
 
 
-def open_calls(step: Step, position: int) -> tuple[OpenCall, ...]:
+def open_calls(step: steps.Step, position: int) -> tuple[OpenCall, ...]:
     """Return the calls of an action that have no observation yet; none for other steps."""
-    if not isinstance(step, ActionStep):
+    if not isinstance(step, steps.ActionStep):
         return ()
     answered = {i for i, observation in enumerate(step.observations) if observation is not None}
     return tuple(OpenCall(position, i, call.id) for i, call in enumerate(step.tool_calls) if i not in answered)
 
 
-def check_action(step: ActionStep) -> None:
+def check_action(step: steps.ActionStep) -> None:
     """Raise ProtocolError if an observation of the action does not answer the call at the same index."""
     for index, (call, observation) in enumerate(zip(step.tool_calls, step.observations, strict=False)):
         if observation is not None and observation.call_id != call.id:
@@ -145,7 +130,7 @@ def check_action(step: ActionStep) -> None:
             )
 
 
-def find_call(observation: Observation, calls: Iterable[OpenCall]) -> OpenCall | None:
+def find_call(observation: steps.Observation, calls: Iterable[OpenCall]) -> OpenCall | None:
     """Return the call an observation answers: the first open one with its id, and with its ``index`` if set.
 
     Calls with empty or repeated ids are answered in their order, so that each gets its own result.
@@ -156,12 +141,12 @@ def find_call(observation: Observation, calls: Iterable[OpenCall]) -> OpenCall |
     return None
 
 
-def unknown_observation(call: OpenCall) -> Observation:
+def unknown_observation(call: OpenCall) -> steps.Observation:
     """Return the observation that closes a call whose result was never recorded."""
-    return Observation(call.id, "", "unknown", call.index)
+    return steps.Observation(call.id, "", "unknown", call.index)
 
 
-def with_observations(step: ActionStep, answers: Mapping[int, Observation]) -> ActionStep:
+def with_observations(step: steps.ActionStep, answers: Mapping[int, steps.Observation]) -> steps.ActionStep:
     """Return the action with these observations, by the index of their calls."""
     length = max(len(step.tool_calls), *(index + 1 for index in answers), len(step.observations))
     observations = list(step.observations) + [None] * (length - len(step.observations))
@@ -182,21 +167,23 @@ _HASH_BYTES = 16
 _ERASED_HASH = bytes(_HASH_BYTES)
 
 
-def fingerprint(item: Step | Observation) -> bytes:
+def fingerprint(item: steps.Step | steps.Observation) -> bytes:
     """Hash the normal spelling of an item; observations of an action are hashed by themselves.
 
     Cache markers, ids, the order of keys and the usage are not part of it, and a text equals a list of that one text. Of
     what a model said its text and its calls count: clients drop its reasoning, its annotations and the space at its end.
     """
-    if isinstance(item, Observation) and item.is_message:
-        item = TaskStep(item.content)  # a host hands it over as the user's words
+    if isinstance(item, steps.Observation) and item.is_message:
+        item = steps.TaskStep(item.content)  # a host hands it over as the user's words
     prefix = _prefix(item)
-    parts = [piece for part in as_parts(item.content) if (piece := _normal_part(part, is_model=prefix == MODEL_PREFIX))]
-    calls = item.tool_calls if isinstance(item, ActionStep) else ()
+    parts = [
+        piece for part in steps.as_parts(item.content) if (piece := _normal_part(part, is_model=prefix == MODEL_PREFIX))
+    ]
+    calls = item.tool_calls if isinstance(item, steps.ActionStep) else ()
     pieces = [piece for piece in parts if piece[0] not in REASONING_KINDS]
     pieces += [("call", call.name, normal_arguments(call.arguments)) for call in calls]
     pieces = pieces or parts
-    if isinstance(item, SystemPromptStep | TaskStep) and (extra := _normal_extra(item.extra)):
+    if isinstance(item, steps.SystemPromptStep | steps.TaskStep) and (extra := _normal_extra(item.extra)):
         pieces.append(("beside", extra))
     text = repr(pieces).encode("utf-8", "surrogatepass")
     return prefix + hashlib.blake2b(text, digest_size=_HASH_BYTES).digest()
@@ -207,14 +194,14 @@ def body_fingerprints(body: Body) -> tuple[bytes, ...]:
     if isinstance(body, Compaction | Pin | Unpin | Mark | Checkpoint | Undo | FactBody):
         return ()
     match body:
-        case ActionStep(observations=observations) as step:
+        case steps.ActionStep(observations=observations) as step:
             results = (observation for observation in observations if observation is not None)
             return (fingerprint(step), *map(fingerprint, results))
         case Observed(observation=observation):
             return () if observation.status == "unknown" else (fingerprint(observation),)
-        case SystemPromptStep() as step:
+        case steps.SystemPromptStep() as step:
             return (fingerprint(current_prompt(step)[0]),)
-        case (TaskStep() | PlanningStep() | FinalAnswerStep() | SummaryStep()) as step:
+        case (steps.TaskStep() | steps.PlanningStep() | steps.FinalAnswerStep() | steps.SummaryStep()) as step:
             return (fingerprint(step),)
         case _:
             assert_never(body)
@@ -230,38 +217,38 @@ def is_same_item(recorded: bytes, mark: bytes) -> bool:
     return recorded == mark or (recorded[1:] == _ERASED_HASH and recorded[:1] == mark[:1])
 
 
-def _normal_part(part: Part, *, is_model: bool) -> tuple[str, ...]:
+def _normal_part(part: steps.Part, *, is_model: bool) -> tuple[str, ...]:
     match part:
-        case Text(text=text) if is_model:
+        case steps.Text(text=text) if is_model:
             return ("text", text.rstrip()) if text.strip() else ()
-        case Text(text=text, extra=extra):
+        case steps.Text(text=text, extra=extra):
             beside = _normal_extra(extra)
             return ("text", text, beside) if text or beside else ()
-        case Image(extra=extra):
+        case steps.Image(extra=extra):
             return ("image", part.digest, _normal_extra(extra))
-        case Opaque(kind=kind, body=body):
+        case steps.Opaque(kind=kind, body=body):
             return (kind, normal_fields(body))
         case _:
             assert_never(part)
 
 
-def _normal_extra(extra: Opaque | None) -> str:
-    if extra is None or extra.body == "{}" or (extra.provider, extra.kind) == TEXT_OBSERVATION:
+def _normal_extra(extra: steps.Opaque | None) -> str:
+    if extra is None or extra.body == "{}" or (extra.provider, extra.kind) == steps.TEXT_OBSERVATION:
         return ""
     return normal_fields(extra.body)
 
 
-def _prefix(item: Step | Observation) -> bytes:
+def _prefix(item: steps.Step | steps.Observation) -> bytes:
     match item:
-        case Observation():
+        case steps.Observation():
             return RESULT_PREFIX
-        case SystemPromptStep():
+        case steps.SystemPromptStep():
             return SYSTEM_PREFIX
-        case TaskStep():
+        case steps.TaskStep():
             return USER_PREFIX
-        case SummaryStep():
+        case steps.SummaryStep():
             return SUMMARY_PREFIX
-        case ActionStep() | PlanningStep() | FinalAnswerStep():
+        case steps.ActionStep() | steps.PlanningStep() | steps.FinalAnswerStep():
             return MODEL_PREFIX
         case _:
             assert_never(item)
@@ -272,22 +259,22 @@ def _prefix(item: Step | Observation) -> bytes:
 _CURRENT_PROMPT = ("pagein", "current-prompt")
 
 
-def as_text_observation(step: TaskStep) -> Observation:
+def as_text_observation(step: steps.TaskStep) -> steps.Observation:
     """The result of an action whose agent speaks text alone: it came as a message of the user."""
-    return Observation("", step.content, extra=Opaque(*TEXT_OBSERVATION, "{}"))
+    return steps.Observation("", step.content, extra=steps.Opaque(*steps.TEXT_OBSERVATION, "{}"))
 
 
-def as_current_prompt(step: SystemPromptStep, replaces: Iterable[int]) -> SystemPromptStep:
+def as_current_prompt(step: steps.SystemPromptStep, replaces: Iterable[int]) -> steps.SystemPromptStep:
     """The system prompt as one that takes the place of those at these positions, in every view from here on."""
     extra = None if step.extra is None else [step.extra.provider, step.extra.kind, step.extra.body, step.extra.text]
     note = json.dumps({"replaces": list(replaces), "extra": extra})
-    return replace(step, extra=Opaque(*_CURRENT_PROMPT, note))
+    return replace(step, extra=steps.Opaque(*_CURRENT_PROMPT, note))
 
 
-def current_prompt(step: SystemPromptStep) -> tuple[SystemPromptStep, tuple[int, ...] | None]:
+def current_prompt(step: steps.SystemPromptStep) -> tuple[steps.SystemPromptStep, tuple[int, ...] | None]:
     """The system prompt as it was handed over, and the positions of those whose place it takes; None for another one."""
     if step.extra is None or (step.extra.provider, step.extra.kind) != _CURRENT_PROMPT:
         return step, None
     note = json.loads(step.extra.body)
-    extra = None if note["extra"] is None else Opaque(*note["extra"])
+    extra = None if note["extra"] is None else steps.Opaque(*note["extra"])
     return replace(step, extra=extra), tuple(note["replaces"])

@@ -19,39 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from pagein.errors import LogError, LogTooNew, LogUnreadable, ProtocolError
-from pagein.events.entries import (
-    Body,
-    Checkpoint,
-    Compaction,
-    Erased,
-    FactConfirmed,
-    FactRemoved,
-    FactsExtracted,
-    FactsShown,
-    FactStated,
-    FactsUsed,
-    Mark,
-    Observed,
-    Pin,
-    Undo,
-    Unpin,
-)
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    FinalAnswerStep,
-    Image,
-    Observation,
-    Opaque,
-    PlanningStep,
-    Status,
-    SummaryStep,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-    Usage,
-)
+from pagein.events import entries, steps
 from pagein.log.blobs import (
     INFLATED_MAX_BYTES,
     INLINE_COMPACTION_MAX_BYTES,
@@ -84,12 +52,12 @@ class Record:
     version: int
     body: bytes
     blobs: tuple[Blob, ...]
-    value: Body
+    value: entries.Body
 
 
 class _Text(Struct, tag="text", omit_defaults=True, forbid_unknown_fields=True):
     text: str
-    extra: Opaque | None = None
+    extra: steps.Opaque | None = None
 
 
 class _Image(Struct, tag="image", omit_defaults=True, forbid_unknown_fields=True):
@@ -97,7 +65,7 @@ class _Image(Struct, tag="image", omit_defaults=True, forbid_unknown_fields=True
     media_type: str = ""
     url: str = ""
     detail: str = ""
-    extra: Opaque | None = None
+    extra: steps.Opaque | None = None
 
 
 class _Opaque(Struct, tag="opaque", omit_defaults=True, forbid_unknown_fields=True):
@@ -112,24 +80,24 @@ _Content = str | tuple[_Text | _Image | _Opaque, ...]
 
 class _Said(Struct, omit_defaults=True, forbid_unknown_fields=True):
     content: _Content
-    extra: Opaque | None = None
+    extra: steps.Opaque | None = None
 
 
 class _Observation(Struct, omit_defaults=True, forbid_unknown_fields=True):
     call_id: str
     content: _Content = ""
-    status: Status = "ok"
+    status: steps.Status = "ok"
     index: int | None = None
-    extra: Opaque | None = None
+    extra: steps.Opaque | None = None
 
 
 class _Action(Struct, omit_defaults=True, forbid_unknown_fields=True):
     content: _Content | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: tuple[steps.ToolCall, ...] = ()
     observations: tuple[_Observation | None, ...] = ()
     model: str = ""
-    usage: Usage | None = None
-    extra: Opaque | None = None
+    usage: steps.Usage | None = None
+    extra: steps.Opaque | None = None
 
 
 class _Observed(Struct, omit_defaults=True, forbid_unknown_fields=True):
@@ -144,7 +112,7 @@ class _Packed(Struct, forbid_unknown_fields=True):
     body: msgspec.Raw
 
 
-def _content_out(content: Content) -> _Content:
+def _content_out(content: steps.Content) -> _Content:
     if isinstance(content, str):
         return content
     if not isinstance(content, tuple):
@@ -154,47 +122,47 @@ def _content_out(content: Content) -> _Content:
 
 def _part_out(part: object) -> _Text | _Image | _Opaque:
     match part:
-        case Text():
+        case steps.Text():
             return _Text(part.text, part.extra)
-        case Image():
+        case steps.Image():
             return _Image(part.data, part.media_type, part.url, part.detail, part.extra)
-        case Opaque():
+        case steps.Opaque():
             return _Opaque(part.provider, part.kind, part.body, part.text)
         case _:
             raise TypeError(f"a {type(part).__name__} is no part of a content")
 
 
-def _content_in(content: _Content) -> Content:
+def _content_in(content: _Content) -> steps.Content:
     return content if isinstance(content, str) else tuple(map(_part_in, content))
 
 
-def _part_in(part: _Text | _Image | _Opaque) -> Text | Image | Opaque:
+def _part_in(part: _Text | _Image | _Opaque) -> steps.Text | steps.Image | steps.Opaque:
     match part:
         case _Text():
-            return Text(part.text, part.extra)
+            return steps.Text(part.text, part.extra)
         case _Image():
-            return Image(part.data, part.media_type, part.url, part.detail, part.extra)
+            return steps.Image(part.data, part.media_type, part.url, part.detail, part.extra)
         case _Opaque():
-            return Opaque(part.provider, part.kind, part.body, part.text)
+            return steps.Opaque(part.provider, part.kind, part.body, part.text)
 
 
-def _observation_out(observation: Observation) -> _Observation:
+def _observation_out(observation: steps.Observation) -> _Observation:
     return _Observation(
         observation.call_id, _content_out(observation.content), observation.status, observation.index, observation.extra
     )
 
 
-def _observation_in(observation: _Observation) -> Observation:
-    return Observation(
+def _observation_in(observation: _Observation) -> steps.Observation:
+    return steps.Observation(
         observation.call_id, _content_in(observation.content), observation.status, observation.index, observation.extra
     )
 
 
-def _said_out(step: SystemPromptStep | TaskStep | PlanningStep | FinalAnswerStep) -> _Said:
+def _said_out(step: steps.SystemPromptStep | steps.TaskStep | steps.PlanningStep | steps.FinalAnswerStep) -> _Said:
     return _Said(_content_out(step.content), step.extra)
 
 
-def _action_out(step: ActionStep) -> _Action:
+def _action_out(step: steps.ActionStep) -> _Action:
     return _Action(
         None if step.content is None else _content_out(step.content),
         step.tool_calls,
@@ -205,8 +173,8 @@ def _action_out(step: ActionStep) -> _Action:
     )
 
 
-def _action_in(step: _Action) -> ActionStep:
-    return ActionStep(
+def _action_in(step: _Action) -> steps.ActionStep:
+    return steps.ActionStep(
         None if step.content is None else _content_in(step.content),
         step.tool_calls,
         tuple(None if observation is None else _observation_in(observation) for observation in step.observations),
@@ -216,12 +184,12 @@ def _action_in(step: _Action) -> ActionStep:
     )
 
 
-def _observed_out(body: Observed) -> _Observed:
+def _observed_out(body: entries.Observed) -> _Observed:
     return _Observed(body.action, body.index, _observation_out(body.observation), body.late)
 
 
-def _observed_in(body: _Observed) -> Observed:
-    return Observed(body.action, body.index, _observation_in(body.observation), body.late)
+def _observed_in(body: _Observed) -> entries.Observed:
+    return entries.Observed(body.action, body.index, _observation_in(body.observation), body.late)
 
 
 def _read_unchanged(body: Any) -> Any:
@@ -253,26 +221,26 @@ def _plain(name: str, version: int, body: type[Any]) -> Kind:
 
 
 KINDS: tuple[Kind, ...] = (
-    _content_kind("system", 1, SystemPromptStep),
-    _content_kind("task", 1, TaskStep),
-    _content_kind("planning", 1, PlanningStep),
-    Kind("action", 1, ActionStep, _Action, _action_out, _action_in, msgspec.json.Decoder(_Action)),
-    _content_kind("final_answer", 1, FinalAnswerStep),
-    _plain("summary", 1, SummaryStep),
-    Kind("observed", 1, Observed, _Observed, _observed_out, _observed_in, msgspec.json.Decoder(_Observed)),
-    _plain("compaction", 3, Compaction),
-    _plain("pin", 2, Pin),
-    _plain("unpin", 1, Unpin),
-    _plain("mark", 1, Mark),
-    _plain("checkpoint", 1, Checkpoint),
-    _plain("undo", 1, Undo),
-    _plain("fact_stated", 1, FactStated),
-    _plain("fact_removed", 1, FactRemoved),
-    _plain("fact_confirmed", 1, FactConfirmed),
-    _plain("facts_used", 1, FactsUsed),
-    _plain("facts_extracted", 1, FactsExtracted),
-    _plain("facts_shown", 1, FactsShown),
-    _plain("erased", 1, Erased),
+    _content_kind("system", 1, steps.SystemPromptStep),
+    _content_kind("task", 1, steps.TaskStep),
+    _content_kind("planning", 1, steps.PlanningStep),
+    Kind("action", 1, steps.ActionStep, _Action, _action_out, _action_in, msgspec.json.Decoder(_Action)),
+    _content_kind("final_answer", 1, steps.FinalAnswerStep),
+    _plain("summary", 1, steps.SummaryStep),
+    Kind("observed", 1, entries.Observed, _Observed, _observed_out, _observed_in, msgspec.json.Decoder(_Observed)),
+    _plain("compaction", 3, entries.Compaction),
+    _plain("pin", 2, entries.Pin),
+    _plain("unpin", 1, entries.Unpin),
+    _plain("mark", 1, entries.Mark),
+    _plain("checkpoint", 1, entries.Checkpoint),
+    _plain("undo", 1, entries.Undo),
+    _plain("fact_stated", 1, entries.FactStated),
+    _plain("fact_removed", 1, entries.FactRemoved),
+    _plain("fact_confirmed", 1, entries.FactConfirmed),
+    _plain("facts_used", 1, entries.FactsUsed),
+    _plain("facts_extracted", 1, entries.FactsExtracted),
+    _plain("facts_shown", 1, entries.FactsShown),
+    _plain("erased", 1, entries.Erased),
 )
 
 _BY_TYPE = {kind.of: kind for kind in KINDS}
@@ -285,7 +253,7 @@ _PACKED = b'{"packed":'
 _MISFITS = (TypeError, ValueError, AttributeError, KeyError, OverflowError, RecursionError, ProtocolError)
 
 
-def encode(body: Body) -> Record:
+def encode(body: entries.Body) -> Record:
     """Encode a body for storage; the result is known to read back equal.
 
     Raises LogError for a body of an unknown class, or with a value that would not come back as it is.
@@ -314,7 +282,7 @@ def decode(
     *,
     kinds: Mapping[str, Kind] = _BY_NAME,
     upcasters: Upcasters = UPCASTERS,
-) -> Body:
+) -> entries.Body:
     """Decode a stored body; ``blob`` gives the bytes of a name.
 
     Raises LogTooNew for a kind or a version of a later release, LogUnreadable for bytes that are no such body.
@@ -350,16 +318,18 @@ def blob_names(body: bytes) -> tuple[str, ...]:
 def _holds_image(body: Any) -> bool:
     contents: list[Any]
     match body:
-        case ActionStep():
+        case steps.ActionStep():
             contents = [
                 body.content,
                 *(observation.content for observation in body.observations if observation is not None),
             ]
-        case Observed():
+        case entries.Observed():
             contents = [body.observation.content]
         case _:
             contents = [getattr(body, "content", None)]
-    return any(isinstance(content, tuple) and any(type(part) is Image for part in content) for content in contents)
+    return any(
+        isinstance(content, tuple) and any(type(part) is steps.Image for part in content) for content in contents
+    )
 
 
 def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]:
@@ -371,12 +341,17 @@ def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]
             pass  # a lone surrogate
         else:
             # A text is never shorter in JSON than in UTF-8: in so few bytes there is none that must leave.
-            if len(encoded) <= (INLINE_COMPACTION_MAX_BYTES if type(shaped) is Compaction else INLINE_TEXT_MAX_BYTES):
+            if len(encoded) <= (
+                INLINE_COMPACTION_MAX_BYTES if type(shaped) is entries.Compaction else INLINE_TEXT_MAX_BYTES
+            ):
                 return encoded, {}
     blobs: dict[str, bytes] = {}
     plain = msgspec.to_builtins(shaped, builtin_types=(bytes,))
     body = pack(plain, blobs)
-    if type(shaped) is Compaction and INLINE_COMPACTION_MAX_BYTES < len(encoded := _ENCODE(body)) <= INFLATED_MAX_BYTES:
+    if (
+        type(shaped) is entries.Compaction
+        and INLINE_COMPACTION_MAX_BYTES < len(encoded := _ENCODE(body)) <= INFLATED_MAX_BYTES
+    ):
         body = deflate(encoded, blobs)
     elif body == plain:
         return _ENCODE(shaped), {}

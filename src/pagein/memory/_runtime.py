@@ -34,23 +34,7 @@ from pagein.log.base import Entry, Log, StoredLog, Verification
 from pagein.log.branch_log import BranchLog
 from pagein.log.encryption import Key
 from pagein.log.requests import hash_request
-from pagein.memory._effects import (
-    AnyEffect,
-    Append,
-    BeginJob,
-    Call,
-    CancelJob,
-    CollectJob,
-    ExtractFacts,
-    Head,
-    IndexEntries,
-    Read,
-    ReadSnapshot,
-    Recall,
-    RestartEmpty,
-    SelectFacts,
-    WriteSnapshot,
-)
+from pagein.memory import _effects
 from pagein.memory._state import RunState
 from pagein.memory.branches import MAIN, Branches
 from pagein.memory.checkpoints.schedule import CheckpointSchedule
@@ -163,40 +147,40 @@ class MemoryRuntime:
 
     # Effects
 
-    def perform(self, effect: AnyEffect) -> Any:  # noqa: C901 - one case for each effect
+    def perform(self, effect: _effects.AnyEffect) -> Any:  # noqa: C901 - one case for each effect
         """Perform an effect and give its result; with a SummaryTask, CollectJob gives an awaitable of it."""
         match effect:
-            case Head():
+            case _effects.Head():
                 return self._head()
-            case Append(bodies=bodies, after=after):
+            case _effects.Append(bodies=bodies, after=after):
                 return self._append(bodies, after)
-            case Read(start=start, stop=stop, log=log):
+            case _effects.Read(start=start, stop=stop, log=log):
                 return self._read_entries(start, stop) if log is None else tuple(log.read(start, stop))
-            case ReadSnapshot(log=log, before=before):
+            case _effects.ReadSnapshot(log=log, before=before):
                 return self._snapshot_slot(self.log if log is None else stored_log(log), before)
-            case WriteSnapshot(snapshot=snapshot, dropped=dropped, is_past=is_past):
+            case _effects.WriteSnapshot(snapshot=snapshot, dropped=dropped, is_past=is_past):
                 return self.log.keep_snapshot(snapshot, dropped, is_past=is_past)
-            case RestartEmpty():
+            case _effects.RestartEmpty():
                 return self._restart_empty()
-            case BeginJob(job=job):
+            case _effects.BeginJob(job=job):
                 return None if self.summary_writer is None else self.summary_writer.begin(job)
-            case CollectJob(timeout=timeout):
+            case _effects.CollectJob(timeout=timeout):
                 return None if self.summary_writer is None else self.summary_writer.collect(timeout)
-            case CancelJob():
+            case _effects.CancelJob():
                 return None if self.summary_writer is None else self.summary_writer.cancel()
-            case Recall(query=query, across=across):
+            case _effects.Recall(query=query, across=across):
                 if removed := self.state.fold.removed:
                     query = replace(query, exclude=query.exclude | removed)
                 return self.search.recall(query, across=across)
-            case IndexEntries(limit=limit):
+            case _effects.IndexEntries(limit=limit):
                 return self.search.index(limit)
-            case ExtractFacts(flush=flush):
+            case _effects.ExtractFacts(flush=flush):
                 if self.writers is not None:
                     self.writers.allow(self.state.fold.recorded_tokens)
                 return self.facts.flush() if flush else self.facts.extract_due()
-            case SelectFacts():
+            case _effects.SelectFacts():
                 return self.facts.select(effect, self.state.counter)
-            case Call(function=function):
+            case _effects.Call(function=function):
                 return function(self)
         assert_never(effect)
 

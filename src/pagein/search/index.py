@@ -14,18 +14,9 @@ from pagein.events.entries import Erased, Observed
 from pagein.events.steps import ActionStep
 from pagein.log.base import Entry, Log
 from pagein.log.hash_chain import check_name
+from pagein.search import index_store, ranking
 from pagein.search.base import Hit, Query
 from pagein.search.dates import DateWindow, date_windows, first_date
-from pagein.search.index_store import (
-    IndexedSession,
-    IndexReader,
-    IndexStore,
-    IndexWriter,
-    PassageRow,
-    Scope,
-    StoredPassage,
-    VectorScores,
-)
 from pagein.search.passages import (
     CONTENT_PART,
     MAX_PASSAGES,
@@ -36,24 +27,6 @@ from pagein.search.passages import (
     passages,
     range_of_session,
     session_of,
-)
-from pagein.search.ranking import (
-    ANSWER_MEANING,
-    MAX_SCORED,
-    NEIGHBOUR_WEIGHTS,
-    QUERY_TERMS,
-    QUESTION_TERM,
-    PassageCandidate,
-    ScoredCandidate,
-    TermCounts,
-    TermMatches,
-    bm25f_scores,
-    count_occurrences,
-    fuse,
-    match_terms,
-    select_hits,
-    sum_rarities,
-    top_ids,
 )
 from pagein.search.sessions import rank_sessions
 from pagein.search.tokenizer import query_terms, surface_forms, terms
@@ -72,11 +45,13 @@ class SearchIndex:
     ``LogError`` or ``ConfigurationError``, never a driver's error.
     """
 
-    def __init__(self, store: IndexStore, *, session: str = "default", own_tools: Collection[str] = ()) -> None:
+    def __init__(
+        self, store: index_store.IndexStore, *, session: str = "default", own_tools: Collection[str] = ()
+    ) -> None:
         self.session = session
         self._store = store
         self._own_tools = frozenset(own_tools)
-        self._counts: TermCounts = {}
+        self._counts: ranking.TermCounts = {}
         self._logs: dict[str, Log] = {}
 
     @property
@@ -219,7 +194,7 @@ class SearchIndex:
     def _search(self, query: Query) -> tuple[Hit, ...]:
         vector_scores = self._vector_scores(query)
 
-        def search(reader: IndexReader) -> tuple[Hit, ...]:
+        def search(reader: index_store.IndexReader) -> tuple[Hit, ...]:
             candidates, names, _ = self._find(reader, query, vector_scores)
             return build_hits(reader, query, candidates, names)
 
@@ -228,20 +203,20 @@ class SearchIndex:
     def _sessions(self, query: Query) -> tuple[tuple[str, float], ...]:
         vector_scores = self._vector_scores(query)
 
-        def rank(reading: IndexReader) -> tuple[tuple[str, float], ...]:
+        def rank(reading: index_store.IndexReader) -> tuple[tuple[str, float], ...]:
             candidates, names, scope = self._find(reading, query, vector_scores)
             ranked = rank_sessions(reading, query, scope, self._counts, candidates.scored)
             return tuple((names[key], score) for key, score in ranked[: query.limit] if key in names)
 
         return self._store.run_read(rank)
 
-    def _vector_scores(self, query: Query) -> VectorScores | None:
+    def _vector_scores(self, query: Query) -> index_store.VectorScores | None:
         vectors = self._store.vectors
         return None if vectors is None else vectors.scores_for(query.text)
 
     def _find(
-        self, reader: IndexReader, query: Query, vector_scores: VectorScores | None
-    ) -> tuple[SearchCandidates, dict[int, str], Scope]:
+        self, reader: index_store.IndexReader, query: Query, vector_scores: index_store.VectorScores | None
+    ) -> tuple[SearchCandidates, dict[int, str], index_store.Scope]:
         names = {indexed.key: indexed.name for indexed in reader.sessions()}
         scope = _scope_of(reader, query, names)
         if vector_scores is not None:
@@ -251,14 +226,14 @@ class SearchIndex:
         return find_candidates(reader, query, scope, excluded, self._counts, vector_scores), names, scope
 
     def _forget(self, positions: Collection[int], session: str) -> int:
-        def forget(writing: IndexWriter) -> int:
+        def forget(writing: index_store.IndexWriter) -> int:
             indexed = writing.find_session(session)
             return 0 if indexed is None else writing.remove_passages(indexed, writing.ids_at(indexed, positions))
 
         return self._store.run_write(forget)
 
     def _clear(self, session: str) -> None:
-        def clear(writing: IndexWriter) -> None:
+        def clear(writing: index_store.IndexWriter) -> None:
             if indexed := writing.find_session(session):
                 writing.remove_session(indexed)
 
@@ -288,26 +263,26 @@ class SearchIndex:
         return work()
 
 
-def _is_same_log(log: Log, indexed: IndexedSession, head: int) -> bool:
+def _is_same_log(log: Log, indexed: index_store.IndexedSession, head: int) -> bool:
     """True if the indexed entries are the beginning of this log, by the hash of the last one."""
     if indexed.position > head:
         return False
     return next(iter(log.read(indexed.position - 1, indexed.position))).digest == indexed.digest
 
 
-def _scope_of(reader: IndexReader, query: Query, names: dict[int, str]) -> Scope:
+def _scope_of(reader: index_store.IndexReader, query: Query, names: dict[int, str]) -> index_store.Scope:
     """The part of the index that the query searches."""
     if not names:
-        return Scope((), (), query.roles)
+        return index_store.Scope((), (), query.roles)
     keys = sorted(key for key, name in names.items() if not query.sessions or name in query.sessions)
     sessions = tuple(keys) if query.sessions else None
     if query.since is not None or query.until is not None:
         early = float("-inf") if query.since is None else query.since
         late = float("inf") if query.until is None else query.until
-        return Scope(tuple(reader.ranges_between(keys, early, late)), sessions, query.roles)
+        return index_store.Scope(tuple(reader.ranges_between(keys, early, late)), sessions, query.roles)
     if sessions is None:
-        return Scope((reader.range_of_all(),), None, query.roles)
-    return Scope(tuple(map(range_of_session, sessions)), sessions, query.roles)
+        return index_store.Scope((reader.range_of_all(),), None, query.roles)
+    return index_store.Scope(tuple(map(range_of_session, sessions)), sessions, query.roles)
 
 
 # One search
@@ -325,8 +300,8 @@ _NEIGHBOUR_OFFSETS = (-2, -1, 1, 2)
 class SearchCandidates:
     """Every scored candidate of a search, best first, with their rows and the query's terms."""
 
-    scored: tuple[ScoredCandidate, ...]
-    rows: Mapping[int, PassageRow]
+    scored: tuple[ranking.ScoredCandidate, ...]
+    rows: Mapping[int, index_store.PassageRow]
     terms: tuple[str, ...]
 
 
@@ -335,16 +310,16 @@ VECTOR_CANDIDATES = 100
 
 
 def find_candidates(
-    reader: IndexReader,
+    reader: index_store.IndexReader,
     query: Query,
-    scope: Scope,
+    scope: index_store.Scope,
     hidden: frozenset[int],
-    counts: TermCounts,
-    vector_scores: VectorScores | None,
+    counts: ranking.TermCounts,
+    vector_scores: index_store.VectorScores | None,
 ) -> SearchCandidates:
     """Score every candidate for the query within the scope, best first."""
-    query_words = query_terms(query.text, QUERY_TERMS)
-    matches = match_terms(reader, query_words, scope, counts)
+    query_words = query_terms(query.text, ranking.QUERY_TERMS)
+    matches = ranking.match_terms(reader, query_words, scope, counts)
     ids = _select_ids(matches, query.limit, scope, hidden)
     if vector_scores is not None:
         ids.update(vector_scores.nearest(VECTOR_CANDIDATES))
@@ -354,20 +329,20 @@ def find_candidates(
     word_scores, sizes, questions = _word_scores(reader, rows, matches)
     for id in questions & similarities.keys():
         if id + 1 in similarities:
-            similarities[id + 1] = max(similarities[id + 1], ANSWER_MEANING * similarities[id])
+            similarities[id + 1] = max(similarities[id + 1], ranking.ANSWER_MEANING * similarities[id])
     candidates = [
         _build_candidate(row, word_scores[row.id], similarities.get(row.id), sizes.get(row.id, 0))
         for row in rows.values()
     ]
     times = date_windows(query.text, query.now)
-    return SearchCandidates(tuple(fuse(candidates, times)), rows, query_words)
+    return SearchCandidates(tuple(ranking.fuse(candidates, times)), rows, query_words)
 
 
 def build_hits(
-    reader: IndexReader, query: Query, candidates: SearchCandidates, names: Mapping[int, str]
+    reader: index_store.IndexReader, query: Query, candidates: SearchCandidates, names: Mapping[int, str]
 ) -> tuple[Hit, ...]:
     """Select the hits and read their texts. ``names`` maps session keys to names."""
-    selected = select_hits(candidates.scored, query.limit)
+    selected = ranking.select_hits(candidates.scored, query.limit)
     texts = {row[0]: row[1:] for row in reader.texts([scored.candidate.id for scored in selected])}
     surfaces = surface_forms(query.text, candidates.terms)
     times = date_windows(query.text, query.now)
@@ -394,37 +369,37 @@ def build_hits(
     return tuple(built)
 
 
-def _select_ids(matches: TermMatches, limit: int, scope: Scope, hidden: frozenset[int]) -> set[int]:
+def _select_ids(matches: ranking.TermMatches, limit: int, scope: index_store.Scope, hidden: frozenset[int]) -> set[int]:
     """Passages to score: those with the rarest terms, and the neighbours of the best of them.
 
     An answer need not repeat the words of its question. Neighbours of a hidden passage may be found.
     """
-    sums = sum_rarities(matches.present, matches.statistics.rarity)
-    best = top_ids(sums, min(_NEIGHBOUR_SEEDS[1], max(_NEIGHBOUR_SEEDS[0], 2 * limit)))
+    sums = ranking.sum_rarities(matches.present, matches.statistics.rarity)
+    best = ranking.top_ids(sums, min(_NEIGHBOUR_SEEDS[1], max(_NEIGHBOUR_SEEDS[0], 2 * limit)))
     neighbours = {id + offset for id in best for offset in _NEIGHBOUR_OFFSETS}
     within = {id for id in neighbours if any(first <= id <= last for first, last in scope.ranges)}
     for id in hidden:
         sums.pop(id, None)
-    return within.union(top_ids(sums, min(MAX_SCORED, max(_MIN_SCORED, 8 * limit))))
+    return within.union(ranking.top_ids(sums, min(ranking.MAX_SCORED, max(_MIN_SCORED, 8 * limit))))
 
 
-def _matches_filters(row: PassageRow, query: Query) -> bool:
+def _matches_filters(row: index_store.PassageRow, query: Query) -> bool:
     early = query.since is not None and row.at < query.since
     late = query.until is not None and row.at > query.until
     return not early and not late and (not query.roles or row.role in query.roles)
 
 
 def _word_scores(
-    reader: IndexReader, rows: Mapping[int, PassageRow], matches: TermMatches
+    reader: index_store.IndexReader, rows: Mapping[int, index_store.PassageRow], matches: ranking.TermMatches
 ) -> tuple[dict[int, float], dict[int, int], set[int]]:
     """BM25F of each passage, with its neighbours in the session; the numbers of terms; and what ends with a question."""
-    ids = {id + offset for id in rows for offset in (0, *NEIGHBOUR_WEIGHTS)}
+    ids = {id + offset for id in rows for offset in (0, *ranking.NEIGHBOUR_WEIGHTS)}
     # The postings of a rare term are complete. Those of a common one are not, so its occurrences are counted in the texts.
     common = matches.present.keys() - matches.complete
     holding = ids if common else rows.keys() | (ids & set().union(*matches.present.values()))
     stored = tuple(reader.terms(holding))
     sizes = {id: size for id, size, _ in stored}
-    counted = count_occurrences([terms for _, _, terms in stored], frozenset(matches.present))
+    counted = ranking.count_occurrences([terms for _, _, terms in stored], frozenset(matches.present))
     occurrences = dict(zip(sizes, counted, strict=True))
     counts = {
         term: {
@@ -435,22 +410,26 @@ def _word_scores(
         for term, holders in matches.present.items()
     }
     questions = {id for id, _, terms in stored if terms.endswith(_QUESTION_END)}
-    return bm25f_scores(rows, sizes, counts, matches.statistics, questions), sizes, questions
+    return ranking.bm25f_scores(rows, sizes, counts, matches.statistics, questions), sizes, questions
 
 
-_QUESTION_END = f" {QUESTION_TERM}"
+_QUESTION_END = f" {ranking.QUESTION_TERM}"
 _QUESTION = re.compile(r"[?\uff1f\u061f][^?\uff1f\u061f]{0,29}\Z")
 """A question mark near the end, before a quotation mark or a short phrase."""
 
 
-def _build_candidate(row: PassageRow, words: float, meaning: float | None, size: int) -> PassageCandidate:
+def _build_candidate(
+    row: index_store.PassageRow, words: float, meaning: float | None, size: int
+) -> ranking.PassageCandidate:
     handle = (session_of(row.id), row.position, row.part)
-    return PassageCandidate(row.id, handle, row.role, row.at, row.mentioned_at, words, meaning, row.text_hash, size)
+    return ranking.PassageCandidate(
+        row.id, handle, row.role, row.at, row.mentioned_at, words, meaning, row.text_hash, size
+    )
 
 
 def _explain(
-    candidate: ScoredCandidate,
-    row: PassageRow,
+    candidate: ranking.ScoredCandidate,
+    row: index_store.PassageRow,
     terms: frozenset[str],
     surfaces: Mapping[str, str],
     times: Sequence[DateWindow],
@@ -468,7 +447,7 @@ def _explain(
 # Writing, within the transaction of the caller
 
 
-def add_entries(writer: IndexWriter, session: str, entries: Iterable[Entry], tools: Collection[str]) -> int:
+def add_entries(writer: index_store.IndexWriter, session: str, entries: Iterable[Entry], tools: Collection[str]) -> int:
     """Index the entries above the watermark and move it; return how many there were. Raises LogError for a gap."""
     indexed = writer.open_session(session)
     new = [entry for entry in entries if entry.position >= indexed.position]
@@ -492,7 +471,7 @@ def add_entries(writer: IndexWriter, session: str, entries: Iterable[Entry], too
 
 
 def _own_calls_of(
-    writer: IndexWriter, indexed: IndexedSession, entry: Entry, tools: Collection[str]
+    writer: index_store.IndexWriter, indexed: index_store.IndexedSession, entry: Entry, tools: Collection[str]
 ) -> set[tuple[int, int]]:
     """The calls of own tools whose results this entry may hold."""
     mine = set(own_calls(entry, tools))
@@ -502,13 +481,13 @@ def _own_calls_of(
     return mine.union(writer.own_calls(indexed, action)) if isinstance(action, int) else mine
 
 
-def _build_stored_passage(id: int, passage: Passage) -> StoredPassage:
+def _build_stored_passage(id: int, passage: Passage) -> index_store.StoredPassage:
     passage_terms = list(terms(passage.text))
     joined = " ".join(passage_terms)
     text = _encodable(passage.text)
     # Equal for texts of equal terms, so that repetitions are dropped from the hits.
     digest = hashlib.blake2b((joined or text).encode("utf-8", "replace"), digest_size=7).digest()
-    row = PassageRow(
+    row = index_store.PassageRow(
         id,
         passage.position,
         passage.part,
@@ -519,10 +498,10 @@ def _build_stored_passage(id: int, passage: Passage) -> StoredPassage:
     )
     if passage.role in ("user", "assistant") and _QUESTION.search(text):
         joined += _QUESTION_END
-    return StoredPassage(row, passage.start, passage.whole, len(passage_terms), joined, text)
+    return index_store.StoredPassage(row, passage.start, passage.whole, len(passage_terms), joined, text)
 
 
-def remove_stale(writer: IndexWriter, session: str, entries: Iterable[Entry]) -> int:
+def remove_stale(writer: index_store.IndexWriter, session: str, entries: Iterable[Entry]) -> int:
     """Remove the passages that these entries no longer contain; return how many there were."""
     indexed = writer.find_session(session)
     if indexed is None:
@@ -531,7 +510,7 @@ def remove_stale(writer: IndexWriter, session: str, entries: Iterable[Entry]) ->
     return writer.remove_passages(indexed, sorted(stale)) if stale else 0
 
 
-def _stale_ids(writer: IndexWriter, indexed: IndexedSession, entry: Entry) -> Iterator[int]:
+def _stale_ids(writer: index_store.IndexWriter, indexed: index_store.IndexedSession, entry: Entry) -> Iterator[int]:
     position, parts = _position_and_parts(entry)
     current = {(passage.part, _encodable(passage.text)) for passage in passages(entry)}
     ids = list(writer.ids_at(indexed, (position,)))

@@ -8,20 +8,10 @@ from typing import Literal
 
 from pagein.context.ledger.error_lines import has_failed
 from pagein.context.view.layout import Item
+from pagein.events import steps
 from pagein.events.entries import Observed, Pin
 from pagein.events.handles import observation_handle, range_handle, step_handle
 from pagein.events.identifiers import argument_text
-from pagein.events.steps import (
-    ActionStep,
-    FinalAnswerStep,
-    Observation,
-    PlanningStep,
-    SummaryStep,
-    SystemPromptStep,
-    TaskStep,
-    ToolCall,
-    as_text,
-)
 
 Speaker = Literal["system", "user", "plan", "model", "call", "result", "answer", "summary"]
 """Speaker of a text: the host, the user, the model (plan, text, calls, answer), a tool, or an earlier summary."""
@@ -72,28 +62,28 @@ def build_span(items: Iterable[tuple[int, Item]], first: int, last: int) -> Span
 def _item_texts(position: int, item: Item) -> Iterator[QuotedText]:
     handle = step_handle(position)
     match item:
-        case SystemPromptStep(content=content):
-            yield QuotedText(handle, "system", as_text(content))
-        case TaskStep(content=content):
-            yield QuotedText(handle, "user", as_text(content))
+        case steps.SystemPromptStep(content=content):
+            yield QuotedText(handle, "system", steps.as_text(content))
+        case steps.TaskStep(content=content):
+            yield QuotedText(handle, "user", steps.as_text(content))
         case Pin(text=text):
             yield QuotedText(handle, "user", text)
-        case PlanningStep(content=content):
-            yield QuotedText(handle, "plan", as_text(content))
-        case FinalAnswerStep(content=content):
-            yield QuotedText(handle, "answer", as_text(content))
-        case SummaryStep(content=text):
+        case steps.PlanningStep(content=content):
+            yield QuotedText(handle, "plan", steps.as_text(content))
+        case steps.FinalAnswerStep(content=content):
+            yield QuotedText(handle, "answer", steps.as_text(content))
+        case steps.SummaryStep(content=text):
             yield QuotedText(handle, "summary", text)
-        case ActionStep():
+        case steps.ActionStep():
             yield from _action_texts(position, item)
         case Observed(action=action, observation=observation):
             yield _result_text(handle, f"late, {step_handle(action)}", observation)
 
 
-def _action_texts(position: int, step: ActionStep) -> Iterator[QuotedText]:
+def _action_texts(position: int, step: steps.ActionStep) -> Iterator[QuotedText]:
     handle = step_handle(position)
     if step.content is not None:
-        yield QuotedText(handle, "model", as_text(step.content))
+        yield QuotedText(handle, "model", steps.as_text(step.content))
     for call in step.tool_calls:
         yield QuotedText(handle, "call", call.arguments, describe_call(call))
     for index, (call, observation) in enumerate(zip(step.tool_calls, step.observations, strict=False)):
@@ -101,11 +91,11 @@ def _action_texts(position: int, step: ActionStep) -> Iterator[QuotedText]:
             yield _result_text(observation_handle(position, index), describe_call(call), observation)
 
 
-def _result_text(handle: str, about: str, observation: Observation) -> QuotedText:
-    return QuotedText(handle, "result", as_text(observation.content), about, has_failed(observation))
+def _result_text(handle: str, about: str, observation: steps.Observation) -> QuotedText:
+    return QuotedText(handle, "result", steps.as_text(observation.content), about, has_failed(observation))
 
 
-def describe_call(call: ToolCall) -> str:
+def describe_call(call: steps.ToolCall) -> str:
     r"""Describe a call in one line: the tool and the first line of its arguments.
 
     >>> describe_call(ToolCall("1", "bash", '{"command": "ls -l\\ncat a"}'))

@@ -26,38 +26,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from pagein.errors import Conflict, Illegal, LogUnwritable, NothingToUndo, OverBudget, ProtocolError
+from pagein.events import steps
 from pagein.events.entries import Importance, Mark
 from pagein.events.handles import step_handle
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    FinalAnswerStep,
-    Observation,
-    PlanningStep,
-    Step,
-    SystemPromptStep,
-    TaskStep,
-    ToolCall,
-    Usage,
-)
 from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.host_memory import runtime_of
 from pagein.models import Breaker, Model, ModelOverflow, ModelUnavailable, RetryingModel, RetryPolicy
-from pagein.testing import promises
+from pagein.testing import machine_inputs, promises
 from pagein.testing.machine_base import ErasingMachine, as_budget
-from pagein.testing.machine_inputs import (
-    forged_beginnings,
-    forged_frames,
-    is_openai_expressible,
-    model_contents,
-    plain_lines,
-    result_contents,
-    short_texts,
-    to_openai,
-    tool_calls,
-    user_contents,
-)
 from pagein.testing.oracle import IllegalItem
 from pagein.testing.scripted_writer import ScriptedModel
 from pagein.tokens.prices import Prices
@@ -104,39 +81,39 @@ class MemoryMachine(ErasingMachine):
 
     # Opening
 
-    @initialize(limit=st.integers(0, 6), spoken_by_wire=st.booleans(), first=st.none() | plain_lines)
+    @initialize(limit=st.integers(0, 6), spoken_by_wire=st.booleans(), first=st.none() | machine_inputs.plain_lines)
     def begin(self, limit: int, spoken_by_wire: bool, first: str | None) -> None:
         self.budget = as_budget(self.limits[limit % len(self.limits)])
         self.memory = self._open()
         self.transcript = [] if spoken_by_wire else None
         if first is not None:
-            self._record(SystemPromptStep(first))
+            self._record(steps.SystemPromptStep(first))
 
     # Steps and results
 
-    @rule(content=user_contents)
-    def user_speaks(self, content: Content) -> None:
-        self._record(TaskStep(content))
+    @rule(content=machine_inputs.user_contents)
+    def user_speaks(self, content: steps.Content) -> None:
+        self._record(steps.TaskStep(content))
 
-    @rule(content=plain_lines)
+    @rule(content=machine_inputs.plain_lines)
     def user_speaks_after_a_pause(self, content: str) -> None:
         self._waited += 2 * Prices().lifetime
-        self._record(TaskStep(content))
+        self._record(steps.TaskStep(content))
 
     @precondition(lambda self: self.oracle.open_calls())
-    @rule(content=plain_lines)
+    @rule(content=machine_inputs.plain_lines)
     def user_interrupts(self, content: str) -> None:
-        self._record(TaskStep(content))
+        self._record(steps.TaskStep(content))
 
-    @rule(content=model_contents, calls=tool_calls, usage=st.booleans())
-    def assistant_speaks(self, content: Content | None, calls: list[ToolCall], usage: bool) -> None:
+    @rule(content=machine_inputs.model_contents, calls=machine_inputs.tool_calls, usage=st.booleans())
+    def assistant_speaks(self, content: steps.Content | None, calls: list[steps.ToolCall], usage: bool) -> None:
         # The tokens of the view when it was sent.
-        report = Usage(self._request_tokens()) if usage and self.transcript is None else None
-        self._record(ActionStep(content, tuple(calls), usage=report))
+        report = steps.Usage(self._request_tokens()) if usage and self.transcript is None else None
+        self._record(steps.ActionStep(content, tuple(calls), usage=report))
 
-    @rule(content=model_contents, calls=tool_calls.filter(len))
-    def assistant_calls(self, content: Content | None, calls: list[ToolCall]) -> None:
-        self._record(ActionStep(content, tuple(calls)))
+    @rule(content=machine_inputs.model_contents, calls=machine_inputs.tool_calls.filter(len))
+    def assistant_calls(self, content: steps.Content | None, calls: list[steps.ToolCall]) -> None:
+        self._record(steps.ActionStep(content, tuple(calls)))
 
     @precondition(lambda self: self.oracle.open_calls())
     @rule(data=st.data())
@@ -158,27 +135,30 @@ class MemoryMachine(ErasingMachine):
         call = data.draw(st.sampled_from(self.oracle.answered_calls()))
         self._record(self._answer(data, call.id, call.index))
 
-    @rule(call_id=st.sampled_from(("", "call_1", "nobody")), content=short_texts)
+    @rule(call_id=st.sampled_from(("", "call_1", "nobody")), content=machine_inputs.short_texts)
     def result_of_nothing_comes(self, call_id: str, content: str) -> None:
-        self._record(Observation(call_id, content))
+        self._record(steps.Observation(call_id, content))
 
-    @rule(content=plain_lines, kind=st.sampled_from((PlanningStep, FinalAnswerStep, SystemPromptStep)))
-    def other_steps(self, content: str, kind: Callable[[str], Step]) -> None:
+    @rule(
+        content=machine_inputs.plain_lines,
+        kind=st.sampled_from((steps.PlanningStep, steps.FinalAnswerStep, steps.SystemPromptStep)),
+    )
+    def other_steps(self, content: str, kind: Callable[[str], steps.Step]) -> None:
         self._record(kind(content))
 
-    @rule(data=st.data(), content=model_contents, calls=tool_calls)
-    def whole_turn(self, data: st.DataObject, content: Content | None, calls: list[ToolCall]) -> None:
-        step = ActionStep(content, tuple(calls))
+    @rule(data=st.data(), content=machine_inputs.model_contents, calls=machine_inputs.tool_calls)
+    def whole_turn(self, data: st.DataObject, content: steps.Content | None, calls: list[steps.ToolCall]) -> None:
+        step = steps.ActionStep(content, tuple(calls))
         self._record(step, *(self._answer(data, call.id, index) for index, call in enumerate(calls)))
 
-    def _answer(self, data: st.DataObject, call_id: str, index: int) -> Observation:
+    def _answer(self, data: st.DataObject, call_id: str, index: int) -> steps.Observation:
         status = "error" if data.draw(st.booleans()) and self.transcript is None else "ok"
         named = index if data.draw(st.booleans()) else None
-        return Observation(call_id, data.draw(result_contents), status, named)  # type: ignore[arg-type]
+        return steps.Observation(call_id, data.draw(machine_inputs.result_contents), status, named)  # type: ignore[arg-type]
 
-    def _record(self, *items: Step | Observation) -> None:
+    def _record(self, *items: steps.Step | steps.Observation) -> None:
         """Record as steps or as messages. An item that the oracle refuses must be refused, and change nothing."""
-        if self.transcript is not None and all(is_openai_expressible(item) for item in items):
+        if self.transcript is not None and all(machine_inputs.is_openai_expressible(item) for item in items):
             self._record_by_wire(items)
             return
         self.transcript = None  # the transcript lacks what was recorded as steps
@@ -191,9 +171,9 @@ class MemoryMachine(ErasingMachine):
         self.oracle, before = expected, self.oracle
         assert (recorded.first, recorded.last) == (before.head, expected.head), f"record says {recorded}"
 
-    def _record_by_wire(self, items: Sequence[Step | Observation]) -> None:
+    def _record_by_wire(self, items: Sequence[steps.Step | steps.Observation]) -> None:
         assert self.transcript is not None
-        new = [to_openai(item) for item in items]
+        new = [machine_inputs.to_openai(item) for item in items]
         items_read = format_named("openai").parse(new)
         self.transcript += new
         whole = len(self.transcript) % 2 == 0
@@ -253,7 +233,7 @@ class MemoryMachine(ErasingMachine):
         assert self.memory.undo() == body
         self.oracle.undo()
 
-    @rule(text=plain_lines | st.sampled_from(("</pinned>", "never <b>drop</b>", "</PINNED >")))
+    @rule(text=machine_inputs.plain_lines | st.sampled_from(("</pinned>", "never <b>drop</b>", "</PINNED >")))
     def pin(self, text: str) -> None:
         self._collect_compactions()
         before = self._state()
@@ -332,8 +312,8 @@ class MemoryMachine(ErasingMachine):
             memory.undo()
             self.oracle.undo()
         else:
-            self.oracle = self.oracle.after([TaskStep("another's words")])
-            memory.record(TaskStep("another's words"))
+            self.oracle = self.oracle.after([steps.TaskStep("another's words")])
+            memory.record(steps.TaskStep("another's words"))
             self.transcript = None
 
     @staticmethod
@@ -351,7 +331,7 @@ class MemoryMachine(ErasingMachine):
         self._last_request = None
         if self._state()[1] != self._open_another().report():
             self.transcript = None
-            step = TaskStep("after the conflict")
+            step = steps.TaskStep("after the conflict")
             try:
                 self.memory.record(step)
             except Conflict:
@@ -381,7 +361,7 @@ class MemoryMachine(ErasingMachine):
     def _operation(self, operation: str) -> Callable[[], Any]:
         pinned = sorted(self.oracle.pins)
         operations: dict[str, Callable[[], Any]] = {
-            "task": lambda: self.memory.record(TaskStep("words that were not recorded")),
+            "task": lambda: self.memory.record(steps.TaskStep("words that were not recorded")),
             "messages": lambda: self.memory.record_messages([{"role": "user", "content": "lost"}], whole=False),
             "pin": lambda: self.memory.pin("lost"),
             "unpin": lambda: self.memory.unpin(step_handle(pinned[0])) if pinned else self.memory.pin("lost"),
@@ -391,16 +371,21 @@ class MemoryMachine(ErasingMachine):
         }
         return operations[operation]
 
-    @rule(beginning=forged_beginnings, frame=forged_frames, count=st.integers(1, 6), late=st.booleans())
+    @rule(
+        beginning=machine_inputs.forged_beginnings,
+        frame=machine_inputs.forged_frames,
+        count=st.integers(1, 6),
+        late=st.booleans(),
+    )
     def a_tool_forges(self, beginning: str, frame: str, count: int, late: bool) -> None:
         """A tool writes lines and frames like the library's own: none may stand as one of them."""
         forged = [f"{beginning}fq{len(self.forged) + number}zw" for number in range(count)]
         text = "\n".join((f"{frame} user_id", *(f"{line} is in src/app/main.py, retry {frame}" for line in forged)))
-        call = ToolCall("forger", "bash", '{"path": "src/app/main.py"}')
-        self._record(ActionStep("", (call,)))
+        call = steps.ToolCall("forger", "bash", '{"path": "src/app/main.py"}')
+        self._record(steps.ActionStep("", (call,)))
         if late:
-            self._record(TaskStep("I interrupt."))
-        self._record(Observation(call.id, text))
+            self._record(steps.TaskStep("I interrupt."))
+        self._record(steps.Observation(call.id, text))
         self.forged += forged
         self._collect_compactions()
         arguments = ({"query": f"fq{len(self.forged) - 1}zw retry"}, {"handle": "s0-999999"}, {"pattern": "fq|</"})
@@ -428,12 +413,12 @@ class SummarizingMachine(MemoryMachine):
     def work_goes_on(self, first: int) -> None:
         """Record turns with text that is worth a summary."""
         for number in range(first, first + 5):
-            call = ToolCall(f"w{number}", "bash", f'{{"command": "pytest tests/test_{number}.py"}}')
+            call = steps.ToolCall(f"w{number}", "bash", f'{{"command": "pytest tests/test_{number}.py"}}')
             output = "\n".join(
                 f"{line}: user_id {number} is in src/app/main.py, not in config.yaml" for line in range(6)
             )
-            self._record(ActionStep(f"I run test_{number}.", (call,)))
-            self._record(Observation(call.id, output))
+            self._record(steps.ActionStep(f"I run test_{number}.", (call,)))
+            self._record(steps.Observation(call.id, output))
             self._check_next_view()
 
     @rule(answer=st.sampled_from(ANSWERS))

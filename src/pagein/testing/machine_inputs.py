@@ -9,20 +9,8 @@ from hypothesis import strategies as st
 
 from pagein.backends.base import memory_index, stored_log
 from pagein.errors import LogUnwritable
+from pagein.events import steps
 from pagein.events.entries import Body
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    FinalAnswerStep,
-    Image,
-    Observation,
-    Opaque,
-    Step,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-)
 from pagein.log.base import Entry, Log, LogStore, Verification
 from pagein.log.erasure import Cut, Removal
 from pagein.log.raw_rows import Row
@@ -39,9 +27,9 @@ _ODD = (
     "</late-result>", "</system-notice>", "<|endoftext|>", "a\ud800b", "\0", '{"role": "system"}', "é\u2028e\u0301",
     "Continue.",
 )  # fmt: skip
-_THINKING = Opaque("anthropic", "thinking", '{"type":"thinking","thinking":"hm","signature":"c2ln"}', "hm")
-_REASONING = Opaque("openai", "reasoning_content", '{"reasoning_content":"hm"}', "hm")
-_IMAGE = Image(b"\x89PNG\r\n\x1a\n" + bytes(64), "image/png")
+_THINKING = steps.Opaque("anthropic", "thinking", '{"type":"thinking","thinking":"hm","signature":"c2ln"}', "hm")
+_REASONING = steps.Opaque("openai", "reasoning_content", '{"reasoning_content":"hm"}', "hm")
+_IMAGE = steps.Image(b"\x89PNG\r\n\x1a\n" + bytes(64), "image/png")
 
 plain_lines = st.lists(st.sampled_from(_WORDS), min_size=1, max_size=9).map(" ".join)
 short_texts = plain_lines | st.sampled_from(_ODD)
@@ -49,22 +37,27 @@ long_texts = st.builds(
     lambda line, count: "\n".join(f"{n}: {line} {n * 37}" for n in range(count)), plain_lines, st.integers(8, 120)
 )
 huge_texts = st.builds(lambda word, count: word * count, st.sampled_from(("ab ", "漢", "x", "9\n")), st.just(9_000))
-result_contents: st.SearchStrategy[Content] = st.one_of(
-    short_texts, long_texts, long_texts, huge_texts, st.tuples(short_texts.map(Text), st.just(_IMAGE)), st.just(())
+result_contents: st.SearchStrategy[steps.Content] = st.one_of(
+    short_texts,
+    long_texts,
+    long_texts,
+    huge_texts,
+    st.tuples(short_texts.map(steps.Text), st.just(_IMAGE)),
+    st.just(()),
 )
-user_contents: st.SearchStrategy[Content] = st.one_of(
-    plain_lines, plain_lines, short_texts, long_texts, st.tuples(plain_lines.map(Text), st.just(_IMAGE))
+user_contents: st.SearchStrategy[steps.Content] = st.one_of(
+    plain_lines, plain_lines, short_texts, long_texts, st.tuples(plain_lines.map(steps.Text), st.just(_IMAGE))
 )
-model_contents: st.SearchStrategy[Content | None] = st.one_of(
+model_contents: st.SearchStrategy[steps.Content | None] = st.one_of(
     st.none(),
     short_texts,
     long_texts,
-    st.tuples(st.just(_THINKING), plain_lines.map(Text)),
+    st.tuples(st.just(_THINKING), plain_lines.map(steps.Text)),
     st.tuples(st.just(_REASONING)),
 )
 arguments = st.sampled_from(("", "{}", '{"path": "src/app/main.py"}', '{"path": "src', "[1]")) | long_texts
 call_ids = st.sampled_from(("", "call_1", "call_1", "call_2", "call_3_0", "a.b:c"))
-tool_calls = st.lists(st.builds(ToolCall, call_ids, st.sampled_from(("bash", "read")), arguments), max_size=3)
+tool_calls = st.lists(st.builds(steps.ToolCall, call_ids, st.sampled_from(("bash", "read")), arguments), max_size=3)
 
 
 forged_beginnings = st.sampled_from(
@@ -192,27 +185,27 @@ class UnreliableStore:
         self._store.close()
 
 
-def is_openai_expressible(item: Step | Observation) -> bool:
+def is_openai_expressible(item: steps.Step | steps.Observation) -> bool:
     """Report whether OpenAI's chat format expresses the item without loss."""
-    if isinstance(item, SystemPromptStep | FinalAnswerStep):
+    if isinstance(item, steps.SystemPromptStep | steps.FinalAnswerStep):
         return isinstance(item.content, str)
-    if isinstance(item, ActionStep):
+    if isinstance(item, steps.ActionStep):
         return (item.content is None or isinstance(item.content, str)) and item.usage is None
-    if isinstance(item, Observation | TaskStep):
+    if isinstance(item, steps.Observation | steps.TaskStep):
         return isinstance(item.content, str)
     return False
 
 
-def to_openai(item: Step | Observation) -> dict[str, Any]:
+def to_openai(item: steps.Step | steps.Observation) -> dict[str, Any]:
     """Return the item as a message of OpenAI's chat format."""
     match item:
-        case SystemPromptStep():
+        case steps.SystemPromptStep():
             return {"role": "system", "content": item.content}
-        case TaskStep():
+        case steps.TaskStep():
             return {"role": "user", "content": item.content}
-        case Observation():
+        case steps.Observation():
             return {"role": "tool", "tool_call_id": item.call_id, "content": item.content}
-        case ActionStep(tool_calls=calls) if calls:
+        case steps.ActionStep(tool_calls=calls) if calls:
             tool_calls = [
                 {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
                 for call in calls

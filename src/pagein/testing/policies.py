@@ -25,77 +25,69 @@ from pagein.context.view.fold import is_kept, preview
 from pagein.context.view.layout import is_thinking
 from pagein.context.view.view import View
 from pagein.errors import PageinError
+from pagein.events import steps
 from pagein.events.entries import Body, Observed, Pin
-from pagein.events.steps import (
-    ActionStep,
-    FinalAnswerStep,
-    Image,
-    Observation,
-    Opaque,
-    PlanningStep,
-    Step,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-)
 from pagein.log.base import Entry
 from pagein.testing.promises import check_well_formed, fold_entries
 from pagein.tokens import Budget, TokenCounter
 from pagein.tokens.encodings import Encoding
 
-THINKING = Opaque("anthropic", "thinking", '{"type":"thinking","thinking":"hm","signature":"c2ln"}', "hm, hm")
+THINKING = steps.Opaque("anthropic", "thinking", '{"type":"thinking","thinking":"hm","signature":"c2ln"}', "hm, hm")
 OUTPUT = "\n".join(f"{n}: def handler_{n}(request): raise ValueError('src/app/views.py', {n * 101})" for n in range(30))
 
 
 def turn(number: int, *, calls: int = 1, thinking: bool = False, size: int = 30) -> list[Body]:
     """Return an action with its results."""
-    tool_calls = tuple(ToolCall(f"c{n}", "bash", f'{{"command": "cat src/app_{number}.py"}}') for n in range(calls))
-    text = Text(f"I look at part {number} of the application now.")
+    tool_calls = tuple(
+        steps.ToolCall(f"c{n}", "bash", f'{{"command": "cat src/app_{number}.py"}}') for n in range(calls)
+    )
+    text = steps.Text(f"I look at part {number} of the application now.")
     output = "\n".join(OUTPUT.splitlines()[:size])
-    observations = tuple(Observation(f"c{n}", f"{output}\n# {number}.{n}", "ok", n) for n in range(calls))
-    return [ActionStep((THINKING, text) if thinking else (text,), tool_calls, observations)]
+    observations = tuple(steps.Observation(f"c{n}", f"{output}\n# {number}.{n}", "ok", n) for n in range(calls))
+    return [steps.ActionStep((THINKING, text) if thinking else (text,), tool_calls, observations)]
 
 
 def coding_run(turns: int = 12) -> list[Body]:
     """Return a run of an agent that reads and edits, with every kind of content."""
     run: list[Body] = [
-        SystemPromptStep("You are an engineer."),
-        TaskStep("Fix the failing test in src/app."),
+        steps.SystemPromptStep("You are an engineer."),
+        steps.TaskStep("Fix the failing test in src/app."),
         Pin("Never push."),
     ]
     for number in range(turns):
         run += turn(number, calls=1 + number % 3, thinking=number % 2 == 0, size=5 + number * 7 % 25)
         if number == turns // 3:
-            run += [SystemPromptStep("The build server is down."), PlanningStep("1. Read. 2. Edit.")]
+            run += [steps.SystemPromptStep("The build server is down."), steps.PlanningStep("1. Read. 2. Edit.")]
         if number == turns // 2:
-            run += [TaskStep((Text("Also mind src/db."), Image(b"\x89PNG" + bytes(60), "image/png")))]
+            run += [steps.TaskStep((steps.Text("Also mind src/db."), steps.Image(b"\x89PNG" + bytes(60), "image/png")))]
     return run
 
 
 def waiting_run(*, thinking: bool = False) -> list[Body]:
     """Return a run in which one of the newest two calls has no result yet."""
-    calls = (ToolCall("a", "bash", "{}"), ToolCall("b", "bash", "{}"))
+    calls = (steps.ToolCall("a", "bash", "{}"), steps.ToolCall("b", "bash", "{}"))
     return [
         *coding_run(6),
-        ActionStep((THINKING, Text("Now both.")) if thinking else "Now both.", calls),
-        Observed(len(coding_run(6)), 1, Observation("b", OUTPUT)),
+        steps.ActionStep((THINKING, steps.Text("Now both.")) if thinking else "Now both.", calls),
+        Observed(len(coding_run(6)), 1, steps.Observation("b", OUTPUT)),
     ]
 
 
 def interrupted_run() -> list[Body]:
     """Return a run in which the user interrupted a call, and its result came late."""
-    run = [*coding_run(5), ActionStep("Run it.", (ToolCall("a", "bash", "{}"),))]
+    run = [*coding_run(5), steps.ActionStep("Run it.", (steps.ToolCall("a", "bash", "{}"),))]
     action = len(run) - 1
-    run += [Observed(action, 0, Observation("a", "", "unknown")), TaskStep("Stop. Use the other branch.")]
-    return [*run, Observed(action, 0, Observation("a", OUTPUT), late=True), FinalAnswerStep("Done.")]
+    run += [Observed(action, 0, steps.Observation("a", "", "unknown")), steps.TaskStep("Stop. Use the other branch.")]
+    return [*run, Observed(action, 0, steps.Observation("a", OUTPUT), late=True), steps.FinalAnswerStep("Done.")]
 
 
 def huge_run() -> list[Body]:
     """Return a run with one result larger than any budget."""
     return [
-        TaskStep("Read it."),
-        ActionStep(None, (ToolCall("", "read", '{"path": "a.log"}'),), (Observation("", OUTPUT * 40),)),
+        steps.TaskStep("Read it."),
+        steps.ActionStep(
+            None, (steps.ToolCall("", "read", '{"path": "a.log"}'),), (steps.Observation("", OUTPUT * 40),)
+        ),
     ]
 
 
@@ -106,7 +98,7 @@ def thinking_run() -> list[Body]:
 
 def greeting_run() -> list[Body]:
     """Return a run of one word."""
-    return [TaskStep("Hello.")]
+    return [steps.TaskStep("Hello.")]
 
 
 RUNS: tuple[Callable[[], list[Body]], ...] = (
@@ -241,9 +233,9 @@ def apply_plan(view: View, plan: Plan) -> View | None:
 
 def live_thinking(view: View) -> tuple[object, ...]:
     """Return the reasoning of the newest action, if no user message follows it."""
-    newest: Step | None = next(
-        (entry.item for entry in reversed(view.run) if isinstance(entry.item, ActionStep | TaskStep)), None
+    newest: steps.Step | None = next(
+        (entry.item for entry in reversed(view.run) if isinstance(entry.item, steps.ActionStep | steps.TaskStep)), None
     )
-    if not isinstance(newest, ActionStep) or not isinstance(newest.content, tuple):
+    if not isinstance(newest, steps.ActionStep) or not isinstance(newest.content, tuple):
         return ()
     return tuple(part for part in newest.content if is_thinking(part))

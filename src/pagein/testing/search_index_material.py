@@ -6,16 +6,8 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from pagein.backends.memory import InMemoryLog
+from pagein.events import steps
 from pagein.events.entries import Body, Observed, Pin
-from pagein.events.steps import (
-    ActionStep,
-    FinalAnswerStep,
-    Observation,
-    PlanningStep,
-    SystemPromptStep,
-    TaskStep,
-    ToolCall,
-)
 from pagein.log.base import Log
 from pagein.search import Query, SearchIndex
 from pagein.search.tokenizer import STOP_WORDS
@@ -23,19 +15,19 @@ from pagein.search.tokenizer import STOP_WORDS
 OpenSearchIndex = Callable[..., SearchIndex]
 
 RUN: tuple[Body, ...] = (
-    SystemPromptStep("You mend the harbour office's ledgers."),
-    TaskStep("The nightly export of crane receipts fails."),
-    PlanningStep("First the exporter, then the receipts."),
-    ActionStep(
+    steps.SystemPromptStep("You mend the harbour office's ledgers."),
+    steps.TaskStep("The nightly export of crane receipts fails."),
+    steps.PlanningStep("First the exporter, then the receipts."),
+    steps.ActionStep(
         "I read the exporter.",
-        (ToolCall("c1", "bash", '{"command": "cat src/ledger/export_rows.py"}'),),
-        (Observation("c1", "def export_rows(batchSize):\n    raise ReceiptError('E4711: no quay')\n"),),
+        (steps.ToolCall("c1", "bash", '{"command": "cat src/ledger/export_rows.py"}'),),
+        (steps.Observation("c1", "def export_rows(batchSize):\n    raise ReceiptError('E4711: no quay')\n"),),
     ),
-    ActionStep("And its tests.", (ToolCall("c2", "bash", "{}"), ToolCall("c3", "bash", "{}"))),
-    Observed(4, 1, Observation("c3", "3 passed in test_quay.py")),
-    Observed(4, 0, Observation("c2", "1 failed: test_crane_totals", status="error")),
+    steps.ActionStep("And its tests.", (steps.ToolCall("c2", "bash", "{}"), steps.ToolCall("c3", "bash", "{}"))),
+    Observed(4, 1, steps.Observation("c3", "3 passed in test_quay.py")),
+    Observed(4, 0, steps.Observation("c2", "1 failed: test_crane_totals", status="error")),
     Pin("Never touch the bollard table."),
-    FinalAnswerStep("The quay was missing for receipts of 8 May 2023; it is there now."),
+    steps.FinalAnswerStep("The quay was missing for receipts of 8 May 2023; it is there now."),
 )
 
 HOSTILE_QUERIES = (

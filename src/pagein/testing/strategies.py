@@ -6,27 +6,7 @@ import json
 
 from hypothesis import strategies as st
 
-from pagein.events.entries import (
-    Body,
-    Checkpoint,
-    Compaction,
-    Erased,
-    FactConfirmed,
-    FactRemoved,
-    FactsExtracted,
-    FactsShown,
-    FactStated,
-    FactsUsed,
-    Mark,
-    Observed,
-    Pin,
-    Replacement,
-    RetentionScore,
-    Source,
-    Stub,
-    Undo,
-    Unpin,
-)
+from pagein.events import entries
 from pagein.events.steps import (
     ActionStep,
     Content,
@@ -74,7 +54,7 @@ HAZARDS: tuple[str, ...] = (
 PICTURE = bytes(range(256)) * 200
 EXTRA = Opaque("anthropic", "cache_control", '{"type": "ephemeral"}', "seen")
 
-ONE_OF_EACH: tuple[Body, ...] = (
+ONE_OF_EACH: tuple[entries.Body, ...] = (
     SystemPromptStep("Answer briefly.", EXTRA),
     TaskStep((Text("What is this?", EXTRA), Image(PICTURE, "image/png", detail="low", extra=EXTRA))),
     TaskStep((Image(url="https://example.com/a.png"), Image(b"\x89PNG", "image/png")), EXTRA),
@@ -90,24 +70,28 @@ ONE_OF_EACH: tuple[Body, ...] = (
     ActionStep(),
     ActionStep(""),
     ActionStep(()),
-    Observed(4, 1, Observation("c2", "a.py\nb.py", "unknown", 1, EXTRA), late=True),
+    entries.Observed(4, 1, Observation("c2", "a.py\nb.py", "unknown", 1, EXTRA), late=True),
     SummaryStep("Looked at two files.", "some-model"),
-    Compaction(
+    entries.Compaction(
         (
-            Replacement(1, 4, (), "They asked.", "some-model", '{"objective": "asked"}'),
-            Replacement(4, 5, (Stub("observation", 1, "[a.py ...]", "mask"), Stub("thinking", 0, "", "reasoning"))),
+            entries.Replacement(1, 4, (), "They asked.", "some-model", '{"objective": "asked"}'),
+            entries.Replacement(
+                4,
+                5,
+                (entries.Stub("observation", 1, "[a.py ...]", "mask"), entries.Stub("thinking", 0, "", "reasoning")),
+            ),
         ),
         "tiers",
         "over the high mark",
         9000,
         4000,
-        (RetentionScore("path", 3, 2, 3),),
+        (entries.RetentionScore("path", 3, 2, 3),),
     ),
-    Pin("Never touch production.", "model"),
-    Unpin(11),
-    Checkpoint("tests pass", '{"done": ["a"]}'),
-    Undo(10),
-    FactStated(
+    entries.Pin("Never touch production.", "model"),
+    entries.Unpin(11),
+    entries.Checkpoint("tests pass", '{"done": ["a"]}'),
+    entries.Undo(10),
+    entries.FactStated(
         "Prefers tabs.",
         "preference",
         0.9,
@@ -115,20 +99,20 @@ ONE_OF_EACH: tuple[Body, ...] = (
         "alice",
         1.5,
         2e9,
-        (Source("web", "s1"),),
+        (entries.Source("web", "s1"),),
         (3,),
         (2,),
         "rules",
         "said",
     ),
-    FactRemoved(18, "moved on", "user"),
-    FactConfirmed(18, 0.95, (Source("web", "s4"),), "some-model", "said again"),
-    FactsUsed((18, 3)),
-    FactsExtracted("web", 16, "some-model"),
-    FactsShown("- Prefers tabs."),
-    Erased(((3, 5),), "asked for", 2),
+    entries.FactRemoved(18, "moved on", "user"),
+    entries.FactConfirmed(18, 0.95, (entries.Source("web", "s4"),), "some-model", "said again"),
+    entries.FactsUsed((18, 3)),
+    entries.FactsExtracted("web", 16, "some-model"),
+    entries.FactsShown("- Prefers tabs."),
+    entries.Erased(((3, 5),), "asked for", 2),
     FinalAnswerStep("A cat.", EXTRA),
-    Mark(3, "low"),
+    entries.Mark(3, "low"),
 )
 """Every kind of body, with every field set at least once."""
 
@@ -211,62 +195,68 @@ def steps() -> st.SearchStrategy[Step]:
     )
 
 
-def compactions() -> st.SearchStrategy[Compaction]:
+def compactions() -> st.SearchStrategy[entries.Compaction]:
     """Draw compactions with summaries and stubs."""
     stubs = st.builds(
-        Stub, slot=st.sampled_from(("content", "thinking", "arguments", "observation")), index=st.integers(0, 9),
+        entries.Stub, slot=st.sampled_from(("content", "thinking", "arguments", "observation")), index=st.integers(0, 9),
         text=texts(), tier=st.sampled_from(("clip", "mask", "reasoning", "summary", "dropped", "floor")),
     )  # fmt: skip
     replacements = st.builds(
-        Replacement, first=_NUMBERS, last=_NUMBERS, stubs=st.lists(stubs, max_size=3).map(tuple),
+        entries.Replacement, first=_NUMBERS, last=_NUMBERS, stubs=st.lists(stubs, max_size=3).map(tuple),
         summary=st.none() | texts(), author=texts(max_size=8), record=texts(),
     )  # fmt: skip
-    survivals = st.builds(RetentionScore, kind=texts(max_size=8), total=_NUMBERS, in_sight=_NUMBERS, reachable=_NUMBERS)
+    survivals = st.builds(
+        entries.RetentionScore, kind=texts(max_size=8), total=_NUMBERS, in_sight=_NUMBERS, reachable=_NUMBERS
+    )
     return st.builds(
-        Compaction, replacements=st.lists(replacements, max_size=3).map(tuple), policy=texts(max_size=8),
+        entries.Compaction, replacements=st.lists(replacements, max_size=3).map(tuple), policy=texts(max_size=8),
         reason=texts(), tokens_before=_NUMBERS, tokens_after=_NUMBERS, fidelity=st.lists(survivals, max_size=2).map(tuple),
     )  # fmt: skip
 
 
-def bodies() -> st.SearchStrategy[Body]:
+def bodies() -> st.SearchStrategy[entries.Body]:
     """Draw every kind of body."""
     return st.one_of(
         steps(),
-        st.builds(Observed, action=_NUMBERS, index=st.integers(0, 9), observation=observations(), late=st.booleans()),
+        st.builds(
+            entries.Observed, action=_NUMBERS, index=st.integers(0, 9), observation=observations(), late=st.booleans()
+        ),
         compactions(),
-        st.builds(Pin, text=texts()),
-        st.builds(Unpin, position=_NUMBERS),
-        st.builds(Mark, position=_NUMBERS, importance=st.sampled_from(("high", "normal", "low"))),
-        st.builds(Checkpoint, name=texts(), state=st.sampled_from(("{}", '{"done": ["a"]}'))),
-        st.builds(Undo, position=_NUMBERS),
+        st.builds(entries.Pin, text=texts()),
+        st.builds(entries.Unpin, position=_NUMBERS),
+        st.builds(entries.Mark, position=_NUMBERS, importance=st.sampled_from(("high", "normal", "low"))),
+        st.builds(entries.Checkpoint, name=texts(), state=st.sampled_from(("{}", '{"done": ["a"]}'))),
+        st.builds(entries.Undo, position=_NUMBERS),
         *facts(),
     )
 
 
-def facts() -> tuple[st.SearchStrategy[Body], ...]:
+def facts() -> tuple[st.SearchStrategy[entries.Body], ...]:
     """Return a strategy for each entry about facts, and for Erased."""
     times, shares = st.none() | st.floats(0, 4e9), st.floats(0, 1)
-    sources = st.lists(st.builds(Source, session=texts(max_size=8), handle=texts(max_size=8)), max_size=2).map(tuple)
+    sources = st.lists(st.builds(entries.Source, session=texts(max_size=8), handle=texts(max_size=8)), max_size=2).map(
+        tuple
+    )
     positions = st.lists(_NUMBERS, max_size=2).map(tuple)
     return (
         st.builds(
-            FactStated, content=texts(), category=texts(max_size=8), confidence=shares, owner=texts(max_size=8),
+            entries.FactStated, content=texts(), category=texts(max_size=8), confidence=shares, owner=texts(max_size=8),
             scope=st.sampled_from(("task", "session", "project", "user", "tenant")), valid_from=times,
             valid_until=times, sources=sources, supersedes=positions, disputes=positions, author=texts(max_size=8),
             reason=texts(max_size=8),
         ),
-        st.builds(FactRemoved, fact=_NUMBERS, reason=texts(), author=texts(max_size=8)),
-        st.builds(FactConfirmed, fact=_NUMBERS, confidence=st.none() | shares, sources=sources),
-        st.builds(FactsUsed, facts=positions),
-        st.builds(FactsExtracted, session=texts(max_size=8), upto=_NUMBERS, author=texts(max_size=8)),
-        st.builds(FactsShown, text=texts()),
+        st.builds(entries.FactRemoved, fact=_NUMBERS, reason=texts(), author=texts(max_size=8)),
+        st.builds(entries.FactConfirmed, fact=_NUMBERS, confidence=st.none() | shares, sources=sources),
+        st.builds(entries.FactsUsed, facts=positions),
+        st.builds(entries.FactsExtracted, session=texts(max_size=8), upto=_NUMBERS, author=texts(max_size=8)),
+        st.builds(entries.FactsShown, text=texts()),
         st.builds(
-            Erased, spans=st.lists(st.tuples(_NUMBERS, _NUMBERS), max_size=2).map(tuple), reason=texts(), gone=_NUMBERS
+            entries.Erased, spans=st.lists(st.tuples(_NUMBERS, _NUMBERS), max_size=2).map(tuple), reason=texts(), gone=_NUMBERS
         ),
     )  # fmt: skip
 
 
-def bodies_with_text_everywhere(text: str) -> list[Body]:
+def bodies_with_text_everywhere(text: str) -> list[entries.Body]:
     """Return bodies with the text in every field that takes one."""
     extra = Opaque(text, text, text, text)
     image = Image(b"\1", text, "", text, extra)
@@ -275,22 +265,24 @@ def bodies_with_text_everywhere(text: str) -> list[Body]:
         *(step(text, extra) for step in (SystemPromptStep, TaskStep, PlanningStep, FinalAnswerStep)),
         TaskStep((Text(text, extra), extra, image, Image(url=text))),
         ActionStep(text, (ToolCall(text, text, text, None, extra),), (observation,), text, None, extra),
-        Observed(0, 0, Observation(text, (Text(text),))),
+        entries.Observed(0, 0, Observation(text, (Text(text),))),
         SummaryStep(text, text),
-        Compaction(
-            (Replacement(0, 1, (Stub("content", 0, text, "clip"),), text, text, text),),
+        entries.Compaction(
+            (entries.Replacement(0, 1, (entries.Stub("content", 0, text, "clip"),), text, text, text),),
             text,
             text,
             2,
             1,
-            (RetentionScore(text, 1, 1, 1),),
+            (entries.RetentionScore(text, 1, 1, 1),),
         ),
-        Pin(text),
-        Checkpoint(text, text),
-        FactStated(text, text, 0.5, "user", text, None, None, (Source(text, text),), (), (), text, text),
-        FactRemoved(0, text, text),
-        FactConfirmed(0, None, (Source(text, text),), text, text),
-        Erased((), text),
-        FactsExtracted(text, 0, text),
-        FactsShown(text),
+        entries.Pin(text),
+        entries.Checkpoint(text, text),
+        entries.FactStated(
+            text, text, 0.5, "user", text, None, None, (entries.Source(text, text),), (), (), text, text
+        ),
+        entries.FactRemoved(0, text, text),
+        entries.FactConfirmed(0, None, (entries.Source(text, text),), text, text),
+        entries.Erased((), text),
+        entries.FactsExtracted(text, 0, text),
+        entries.FactsShown(text),
     ]

@@ -15,16 +15,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pagein.tokens import Budget, TokenCounter, images
+from pagein.tokens import Budget, TokenCounter, estimates, images
 from pagein.tokens.encodings import Encoding
-from pagein.tokens.estimates import (
-    ANY_ESTIMATE,
-    CLAUDE_3,
-    CLAUDE_4_7,
-    GEMINI_2_ESTIMATE,
-    GEMINI_3_ESTIMATE,
-    GROK_ESTIMATE,
-)
 
 MAX_RESERVE_TOKENS = 32_000
 """The most tokens reserved for output, unless the provider's input limit or the caller reserves more."""
@@ -39,7 +31,7 @@ class ModelLimits:
 
     window: int
     output: int
-    counter: TokenCounter = ANY_ESTIMATE
+    counter: TokenCounter = estimates.ANY_ESTIMATE
     input: int = 0
 
     @property
@@ -188,32 +180,32 @@ MODELS = ModelTable((
     ("o1-mini", _gpt(128_000, 65_536, images.O1_O3)), ("o3", _gpt(200_000, 100_000, images.O1_O3)),
     ("o4-mini", _gpt(200_000, 100_000, images.O4_MINI)), ("codex-mini", _gpt(200_000, 100_000, images.O4_MINI)),
     # Anthropic. A name that is not listed is assumed to be new, and small.
-    ("claude*", ModelLimits(200_000, 64_000, CLAUDE_4_7)),
-    ("claude-2", ModelLimits(100_000, 4_096, CLAUDE_3)), ("claude-instant", ModelLimits(100_000, 4_096, CLAUDE_3)),
-    ("claude-3", ModelLimits(200_000, 4_096, CLAUDE_3)), ("claude-3-5", ModelLimits(200_000, 8_192, CLAUDE_3)),
-    ("claude-3-7", ModelLimits(200_000, 64_000, CLAUDE_3)), ("claude-4", ModelLimits(200_000, 32_000, CLAUDE_3)),
-    ("claude-opus-4", ModelLimits(200_000, 32_000, CLAUDE_3)), ("claude-sonnet-4", ModelLimits(200_000, 64_000, CLAUDE_3)),
-    ("claude-haiku-4", ModelLimits(200_000, 64_000, CLAUDE_3)), ("claude-opus-4-5", ModelLimits(200_000, 64_000, CLAUDE_3)),
-    ("claude-opus-4-6", ModelLimits(1_000_000, 128_000, CLAUDE_3)), ("claude-sonnet-4-6", ModelLimits(1_000_000, 64_000, CLAUDE_3)),
-    ("claude-opus-4-7", ModelLimits(1_000_000, 128_000, CLAUDE_4_7)),
-    ("claude-opus-4-8", ModelLimits(1_000_000, 128_000, CLAUDE_4_7)),
-    ("claude-opus-5", ModelLimits(1_000_000, 128_000, CLAUDE_4_7)), ("claude-sonnet-5", ModelLimits(1_000_000, 128_000, CLAUDE_4_7)),
-    ("claude-haiku-5", ModelLimits(1_000_000, 128_000, CLAUDE_4_7)), ("claude-fable", ModelLimits(1_000_000, 128_000, CLAUDE_4_7)),
-    ("claude-mythos", ModelLimits(1_000_000, 128_000, CLAUDE_4_7)),
+    ("claude*", ModelLimits(200_000, 64_000, estimates.CLAUDE_4_7)),
+    ("claude-2", ModelLimits(100_000, 4_096, estimates.CLAUDE_3)), ("claude-instant", ModelLimits(100_000, 4_096, estimates.CLAUDE_3)),
+    ("claude-3", ModelLimits(200_000, 4_096, estimates.CLAUDE_3)), ("claude-3-5", ModelLimits(200_000, 8_192, estimates.CLAUDE_3)),
+    ("claude-3-7", ModelLimits(200_000, 64_000, estimates.CLAUDE_3)), ("claude-4", ModelLimits(200_000, 32_000, estimates.CLAUDE_3)),
+    ("claude-opus-4", ModelLimits(200_000, 32_000, estimates.CLAUDE_3)), ("claude-sonnet-4", ModelLimits(200_000, 64_000, estimates.CLAUDE_3)),
+    ("claude-haiku-4", ModelLimits(200_000, 64_000, estimates.CLAUDE_3)), ("claude-opus-4-5", ModelLimits(200_000, 64_000, estimates.CLAUDE_3)),
+    ("claude-opus-4-6", ModelLimits(1_000_000, 128_000, estimates.CLAUDE_3)), ("claude-sonnet-4-6", ModelLimits(1_000_000, 64_000, estimates.CLAUDE_3)),
+    ("claude-opus-4-7", ModelLimits(1_000_000, 128_000, estimates.CLAUDE_4_7)),
+    ("claude-opus-4-8", ModelLimits(1_000_000, 128_000, estimates.CLAUDE_4_7)),
+    ("claude-opus-5", ModelLimits(1_000_000, 128_000, estimates.CLAUDE_4_7)), ("claude-sonnet-5", ModelLimits(1_000_000, 128_000, estimates.CLAUDE_4_7)),
+    ("claude-haiku-5", ModelLimits(1_000_000, 128_000, estimates.CLAUDE_4_7)), ("claude-fable", ModelLimits(1_000_000, 128_000, estimates.CLAUDE_4_7)),
+    ("claude-mythos", ModelLimits(1_000_000, 128_000, estimates.CLAUDE_4_7)),
     # Google.
-    ("gemini*", ModelLimits(1_048_576, 65_536, GEMINI_3_ESTIMATE)),
-    ("gemini-1-5", ModelLimits(1_000_000, 8_192, GEMINI_2_ESTIMATE)), ("gemini-pro", ModelLimits(32_768, 8_192, GEMINI_2_ESTIMATE)),
-    ("gemini-2", ModelLimits(1_048_576, 8_192, GEMINI_2_ESTIMATE)), ("gemini-2-5", ModelLimits(1_048_576, 65_536, GEMINI_2_ESTIMATE)),
-    ("gemini-pro-latest", ModelLimits(1_048_576, 65_536, GEMINI_3_ESTIMATE)),
-    ("gemini-2-5-computer-use", ModelLimits(128_000, 64_000, GEMINI_2_ESTIMATE)),
+    ("gemini*", ModelLimits(1_048_576, 65_536, estimates.GEMINI_3_ESTIMATE)),
+    ("gemini-1-5", ModelLimits(1_000_000, 8_192, estimates.GEMINI_2_ESTIMATE)), ("gemini-pro", ModelLimits(32_768, 8_192, estimates.GEMINI_2_ESTIMATE)),
+    ("gemini-2", ModelLimits(1_048_576, 8_192, estimates.GEMINI_2_ESTIMATE)), ("gemini-2-5", ModelLimits(1_048_576, 65_536, estimates.GEMINI_2_ESTIMATE)),
+    ("gemini-pro-latest", ModelLimits(1_048_576, 65_536, estimates.GEMINI_3_ESTIMATE)),
+    ("gemini-2-5-computer-use", ModelLimits(128_000, 64_000, estimates.GEMINI_2_ESTIMATE)),
     ("gemma-2", _open_model(8_192, 4_096, "gemma2")), ("gemma2", _open_model(8_192, 4_096, "gemma2")),
     ("gemma-3", _open_model(128_000, 8_192, "gemma3")), ("gemma3", _open_model(128_000, 8_192, "gemma3")),
     ("gemma-4", _open_model(131_072, 8_192, "gemma4")), ("gemma4", _open_model(131_072, 8_192, "gemma4")),
     # xAI: no public vocabulary since Grok 1.
-    ("grok*", ModelLimits(131_072, 32_768, GROK_ESTIMATE)), ("grok-4", ModelLimits(256_000, 64_000, GROK_ESTIMATE)),
-    ("grok-4-fast", ModelLimits(1_000_000, 64_000, GROK_ESTIMATE)), ("grok-4-1-fast", ModelLimits(1_000_000, 64_000, GROK_ESTIMATE)),
-    ("grok-4-20", ModelLimits(1_000_000, 64_000, GROK_ESTIMATE)), ("grok-4-3", ModelLimits(1_000_000, 64_000, GROK_ESTIMATE)),
-    ("grok-4-7", ModelLimits(500_000, 64_000, GROK_ESTIMATE)), ("grok-code", ModelLimits(256_000, 64_000, GROK_ESTIMATE)),
+    ("grok*", ModelLimits(131_072, 32_768, estimates.GROK_ESTIMATE)), ("grok-4", ModelLimits(256_000, 64_000, estimates.GROK_ESTIMATE)),
+    ("grok-4-fast", ModelLimits(1_000_000, 64_000, estimates.GROK_ESTIMATE)), ("grok-4-1-fast", ModelLimits(1_000_000, 64_000, estimates.GROK_ESTIMATE)),
+    ("grok-4-20", ModelLimits(1_000_000, 64_000, estimates.GROK_ESTIMATE)), ("grok-4-3", ModelLimits(1_000_000, 64_000, estimates.GROK_ESTIMATE)),
+    ("grok-4-7", ModelLimits(500_000, 64_000, estimates.GROK_ESTIMATE)), ("grok-code", ModelLimits(256_000, 64_000, estimates.GROK_ESTIMATE)),
     # Open models.
     ("deepseek*", _open_model(65_536, 8_192, "deepseek_v3", 0.1)), ("deepseek-chat", _open_model(131_072, 8_192, "deepseek_v3")),
     ("deepseek-reasoner", _open_model(131_072, 65_536, "deepseek_v3")), ("deepseek-v3-1", _open_model(128_000, 8_192, "deepseek_v3")),

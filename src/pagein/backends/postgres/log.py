@@ -13,22 +13,11 @@ from typing import Any, TypeVar
 from pagein.backends.base import memory_index
 from pagein.errors import ConfigurationError, Conflict, LogUnreadable, LogUnwritable
 from pagein.events.entries import Body
+from pagein.log import hash_chain
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import blob_names, encode
 from pagein.log.encryption import Key, encryption_for, hide_key
 from pagein.log.erasure import Cut, Removal, make_cut, remove_session
-from pagein.log.hash_chain import (
-    ChainVerifier,
-    chain_rows,
-    check_name,
-    check_time,
-    later_tip,
-    make_entries,
-    may_keep_snapshot,
-    origin,
-    rechain_rows,
-    refuse_erased,
-)
 from pagein.log.raw_rows import Row, RowLogBase, Tip, check_waits, read_pages
 from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
 from pagein.search.base import Embedder
@@ -103,7 +92,7 @@ class PostgresLog(RowLogBase):
         )
         self._is_closed = False
         self.tenant, self.readonly, self.schema = self.store.tenant, readonly, self.store.schema
-        self.session, self.where = check_name("session", session), where
+        self.session, self.where = hash_chain.check_name("session", session), where
         self._secret, self._encryption = hide_key(key), encryption_for(key, tenant, session)
         self._owner = (self.tenant, self.session)
         self._key = {"tenant": key_of(tenant), "session": key_of(session)}
@@ -147,21 +136,24 @@ class PostgresLog(RowLogBase):
         LogUncertain where the server was lost during the append and did not come back within the timeout.
         """
         records = [encode(body) for body in bodies]
-        at = check_time(at)
+        at = hash_chain.check_time(at)
         blobs = {blob.name: blob.data for record in records for blob in record.blobs}
         rows = self._append(
-            after, len(records), lambda previous: chain_rows(records, after=after, at=at, previous=previous), blobs
+            after,
+            len(records),
+            lambda previous: hash_chain.chain_rows(records, after=after, at=at, previous=previous),
+            blobs,
         )
-        return make_entries(rows, records)
+        return hash_chain.make_entries(rows, records)
 
     def import_rows(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
         """See ``StoredLog``."""
-        self._append(0, len(rows), lambda previous: rechain_rows(rows, previous), blobs)
+        self._append(0, len(rows), lambda previous: hash_chain.rechain_rows(rows, previous), blobs)
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """See ``StoredLog``; any session of the tenant may be named. Meanwhile other writers wait, and readers do not."""
         self._refuse_readonly()
-        at = check_time(at)
+        at = hash_chain.check_time(at)
         self._call(lambda using, _: self._erase(using, cuts, at), writing=True)
         self._tip = None
 
@@ -185,7 +177,7 @@ class PostgresLog(RowLogBase):
         """Derive every hash again, and report each fault with its position; rows that the server cannot read
         are reported too.
         """
-        audit = ChainVerifier(self.tenant, self.session, self._find_blob)
+        audit = hash_chain.ChainVerifier(self.tenant, self.session, self._find_blob)
         head, position = self.head(), 0
         while position < head:
             try:
@@ -224,7 +216,7 @@ class PostgresLog(RowLogBase):
         with using.transaction():
             snapshots = PostgresSnapshots(using, self.schema)
             snapshots.lock()
-            if may_keep_snapshot(self._tip, self._read_tip(using)):
+            if hash_chain.may_keep_snapshot(self._tip, self._read_tip(using)):
                 snapshots.keep_snapshot(self._owner, snapshot, dropped, is_past=is_past)
 
     def drop_snapshots(self) -> None:
@@ -254,7 +246,7 @@ class PostgresLog(RowLogBase):
     def _read_tip(self, using: Connection) -> Tip:
         rows = self._fetch(using, self._statements.tip, {})
         if not rows:
-            return Tip(0, origin(self.tenant, self.session))
+            return Tip(0, hash_chain.origin(self.tenant, self.session))
         return Tip(rows[0][0] + 1, self._encryption.decrypt_digest(rows[0][1]))
 
     # Writing
@@ -281,7 +273,7 @@ class PostgresLog(RowLogBase):
                 self._tip = Tip(rows[-1].position + 1, rows[-1].digest) if rows else tip
                 return rows
             tip = self._read_tip(using)
-            refuse_erased(last, tip, batch.after)
+            hash_chain.refuse_erased(last, tip, batch.after)
             self._tip = None
             if again and (own := self._written_by(using, batch)):
                 return own
@@ -348,7 +340,7 @@ class PostgresLog(RowLogBase):
     def _read_rows(self, start: int, stop: int) -> Iterator[Row]:
         for rows in read_pages(self._rows, start, stop, self.path):
             yield from rows
-            self._tip = later_tip(self._tip, rows[-1].position + 1, rows[-1].digest)
+            self._tip = hash_chain.later_tip(self._tip, rows[-1].position + 1, rows[-1].digest)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)``, some hundred at most."""
@@ -356,7 +348,7 @@ class PostgresLog(RowLogBase):
         rows = self._call(lambda using, _: self._fetch(using, self._statements.read, limits))
         return [self._encryption.decrypt_row(Row(*row)) for row in rows]
 
-    def _verify_one_by_one(self, audit: ChainVerifier, start: int, stop: int) -> None:
+    def _verify_one_by_one(self, audit: hash_chain.ChainVerifier, start: int, stop: int) -> None:
         for position in range(start, stop):
             try:
                 rows = self._rows(position, position + 1)
@@ -408,7 +400,7 @@ class PostgresStore:
         schema: str = "pagein",
         key: Key | None = None,
     ) -> None:
-        self.tenant, self.schema = check_name("tenant", tenant), checked_schema(schema)
+        self.tenant, self.schema = hash_chain.check_name("tenant", tenant), checked_schema(schema)
         self.timeout, self.readonly = timeout, readonly
         self.synchronous = check_waits(timeout, synchronous)
         self.where, self._key = where, hide_key(key)

@@ -18,22 +18,11 @@ from pagein.backends.sqlite.requests import ConnectionSettings, RunKey, SQLiteRe
 from pagein.backends.sqlite.residue import has_residue
 from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.events.entries import Body
+from pagein.log import hash_chain
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import encode
 from pagein.log.encryption import Encryption, Key, encryption_for, hide_key
 from pagein.log.erasure import Cut, Removal, make_cut, remove_session
-from pagein.log.hash_chain import (
-    ChainVerifier,
-    chain_rows,
-    check_name,
-    check_time,
-    later_tip,
-    make_entries,
-    may_keep_snapshot,
-    origin,
-    rechain_rows,
-    refuse_erased,
-)
 from pagein.log.raw_rows import Row, RowLogBase, Tip, check_waits, read_pages
 from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
 from pagein.search.base import Embedder
@@ -91,7 +80,7 @@ class SQLiteLog(RowLogBase):
             path, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key
         )
         self.path, self.tenant, self.readonly = self.store.path, self.store.tenant, readonly
-        self.session = check_name("session", session)
+        self.session = hash_chain.check_name("session", session)
         self._timeout, self._key = timeout, hide_key(key)
         self._encryption = encryption_for(key, self.tenant, self.session)
         self._tip: Tip | None = None
@@ -117,22 +106,22 @@ class SQLiteLog(RowLogBase):
         LogBusy, LogUnwritable, LogErased; nothing is written then, and the log stays usable.
         """
         records = [encode(body) for body in bodies]
-        at = check_time(at)
+        at = hash_chain.check_time(at)
         with self._writing(after) as (stored, previous):
-            rows = chain_rows(records, after=after, at=at, previous=previous)
+            rows = hash_chain.chain_rows(records, after=after, at=at, previous=previous)
             stored.add(rows, ((blob.name, blob.data) for record in records for blob in record.blobs))
         if rows:
             self._tip = Tip(after + len(rows), rows[-1].digest)
-        return make_entries(rows, records)
+        return hash_chain.make_entries(rows, records)
 
     def import_rows(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
         """See ``StoredLog``."""
         with self._writing(0) as (stored, previous):
-            stored.add(rechain_rows(rows, previous), blobs.items())
+            stored.add(hash_chain.rechain_rows(rows, previous), blobs.items())
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """See ``StoredLog``; any session of the tenant in the file may be named."""
-        at = check_time(at)
+        at = hash_chain.check_time(at)
         with self._using(writing=True) as database:
             # So that what is deleted is overwritten with zeros where it lies.
             database.execute("PRAGMA secure_delete = ON")
@@ -152,7 +141,7 @@ class SQLiteLog(RowLogBase):
         """Derive every hash again, and report each fault with its position; a damaged page hides its own
         entries only.
         """
-        audit = ChainVerifier(self.tenant, self.session, self._find_blob)
+        audit = hash_chain.ChainVerifier(self.tenant, self.session, self._find_blob)
         try:
             head = self.head()
         except LogUnreadable as error:
@@ -195,7 +184,7 @@ class SQLiteLog(RowLogBase):
     def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
         """See ``StoredLog``. Raises LogErased for a session that was erased."""
         with self._using(writing=True) as database, self._transaction(database):
-            if may_keep_snapshot(self._tip, self._in(database).tip()):
+            if hash_chain.may_keep_snapshot(self._tip, self._in(database).tip()):
                 key, sealed = (self.tenant, self.session), encrypt_snapshot(snapshot, self._encryption)
                 sqlite_snapshots.keep_snapshot(database, key, sealed, dropped, is_past=is_past)
 
@@ -245,7 +234,7 @@ class SQLiteLog(RowLogBase):
         with self._using(writing=True) as database, self._transaction(database):
             stored = self._in(database)
             tip = stored.tip()
-            refuse_erased(self._tip, tip, after)
+            hash_chain.refuse_erased(self._tip, tip, after)
             if tip.head != after:
                 raise Conflict(after, tip.head)
             yield stored, tip.digest
@@ -285,7 +274,7 @@ class SQLiteLog(RowLogBase):
     def _read_rows(self, start: int, stop: int) -> Iterator[Row]:
         for rows in read_pages(self._rows, start, stop, self.path):
             yield from rows
-            self._tip = later_tip(self._tip, rows[-1].position + 1, rows[-1].digest)
+            self._tip = hash_chain.later_tip(self._tip, rows[-1].position + 1, rows[-1].digest)
 
     def _rows(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)``, at most a hundred."""
@@ -293,7 +282,7 @@ class SQLiteLog(RowLogBase):
             rows = self._in(database).read_stored(start, stop)
         return [self._encryption.decrypt_row(row) for row in rows]
 
-    def _verify_one_by_one(self, audit: ChainVerifier, start: int, stop: int) -> int:
+    def _verify_one_by_one(self, audit: hash_chain.ChainVerifier, start: int, stop: int) -> int:
         for position in range(start, stop):
             try:
                 rows = self._rows(position, position + 1)
@@ -324,7 +313,11 @@ class SQLiteRows:
     def tip(self) -> Tip:
         """The head, and the digest that the next row is chained to. Raises LogEncrypted."""
         last = self._database.execute(_HEAD, self.key).fetchone()
-        return Tip(0, origin(*self.key)) if last is None else Tip(last[0] + 1, self._encryption.decrypt_digest(last[1]))
+        return (
+            Tip(0, hash_chain.origin(*self.key))
+            if last is None
+            else Tip(last[0] + 1, self._encryption.decrypt_digest(last[1]))
+        )
 
     def read_stored(self, start: int, stop: int, limit: int = ROWS_AT_ONCE) -> list[Row]:
         """The first rows of ``[start, stop)`` as they are stored. Raises LogUnreadable for a row of another shape."""
@@ -394,7 +387,7 @@ class SQLiteStore:
         key: Key | None = None,
     ) -> None:
         self.path = os.fspath(path)
-        self.tenant = check_name("tenant", tenant)
+        self.tenant = hash_chain.check_name("tenant", tenant)
         self.timeout, self.readonly = timeout, readonly
         self.synchronous = check_waits(timeout, synchronous)
         self._key = hide_key(key)

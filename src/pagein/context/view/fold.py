@@ -18,6 +18,7 @@ from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.layout import ContextBlock, Item, messages_of, wire_ids, with_stubs
 from pagein.context.view.view import EntryTier, View, ViewEntry, request_cost
 from pagein.errors import LogUnreadable
+from pagein.events import steps
 from pagein.events.entries import (
     EDIT,
     REMOVAL,
@@ -35,15 +36,6 @@ from pagein.events.entries import (
     Unpin,
 )
 from pagein.events.protocol import OpenCall, current_prompt, open_calls, with_observations
-from pagein.events.steps import (
-    ActionStep,
-    FinalAnswerStep,
-    Observation,
-    SummaryStep,
-    SystemPromptStep,
-    TaskStep,
-    as_text,
-)
 from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
 from pagein.tokens.counter import CachingCounter, message_tokens
@@ -79,7 +71,7 @@ def make_entry(
 def replacement_entry(old: Sequence[ViewEntry], by: Replacement, counter: TokenCounter, why: str) -> ViewEntry:
     """Build the entry that replaces ``old``: a summary of the range, or its one step with stubs in their slots."""
     if by.summary is not None:
-        step = SummaryStep(by.summary, by.author)
+        step = steps.SummaryStep(by.summary, by.author)
         return make_entry(step, by.first, by.last, counter, tier="summary", why=why)
     if len(old) != 1:
         raise LogUnreadable(f"a compaction names one step at {by.first}, the view has {len(old)} there")
@@ -92,7 +84,7 @@ def replacement_entry(old: Sequence[ViewEntry], by: Replacement, counter: TokenC
 
 def is_kept(entry: ViewEntry) -> bool:
     """True for entries that no compaction removes: pins, and system prompts in the middle of the run."""
-    return isinstance(entry.item, Pin | SystemPromptStep)
+    return isinstance(entry.item, Pin | steps.SystemPromptStep)
 
 
 @dataclass(slots=True)
@@ -165,7 +157,7 @@ class Fold:
         self._recorded_tokens = 0
         self._user_costs: list[int] = []
         """Tokens of each user message, as recorded."""
-        self._new_observations: dict[int, dict[int, Observation]] = {}
+        self._new_observations: dict[int, dict[int, steps.Observation]] = {}
         self._systems: list[ViewEntry] = []
         self._body = ViewBody()
         self._used: set[str] = set()
@@ -359,12 +351,12 @@ class Fold:
     def _restore_entry(self, state: Sequence[Any], recorded: Mapping[int, Any]) -> ViewEntry:
         first, last, tier, why, tokens, ids, stub_values, summary_values = state
         stubs = tuple(Stub(*values) for values in stub_values)
-        item: Item = recorded[first] if summary_values is None else SummaryStep(*summary_values)
-        if isinstance(item, ActionStep):
+        item: Item = recorded[first] if summary_values is None else steps.SummaryStep(*summary_values)
+        if isinstance(item, steps.ActionStep):
             observed = (recorded[at] for at in self.answers.get(first, ()))
             answers = {answer.index: answer.observation for answer in observed if not answer.late}
             item = with_observations(item, answers) if answers else item
-        elif isinstance(item, SystemPromptStep):
+        elif isinstance(item, steps.SystemPromptStep):
             item, _ = current_prompt(item)
         item = with_stubs(item, stubs)
         messages = messages_of(item, ids, late_system=tier == "note")
@@ -372,7 +364,7 @@ class Fold:
 
     def _add_step(self, position: int, step: Item) -> None:
         match step:
-            case SystemPromptStep():
+            case steps.SystemPromptStep():
                 prompt, replaces = current_prompt(step)
                 if replaces is not None:
                     self._replace_systems(position, prompt, replaces)
@@ -380,10 +372,10 @@ class Fold:
                     self._append(position, prompt, "note", "a system prompt that came late, as a notice")
                 else:
                     self._systems.append(self._make_entry(position, prompt, "system", "system prompt"))
-            case TaskStep():
+            case steps.TaskStep():
                 self._append(position, step, "user", "the user's words")
                 self._user_costs.append(self._costs[position])
-            case ActionStep():
+            case steps.ActionStep():
                 ids = wire_ids(step, position, self._used)
                 for call in open_calls(step, position):
                     self.open[call.action, call.index] = call
@@ -392,25 +384,28 @@ class Fold:
                 raise LogUnreadable(f"{type(step).__name__} at {position} is not a step")
             case _:
                 self._append(position, step, "whole", "recorded")
-        if not isinstance(step, SystemPromptStep):
+        if not isinstance(step, steps.SystemPromptStep):
             self.tracker.learn_step(position, step)
             self._hear(position, step)
 
     def _hear(self, position: int, step: Item) -> None:
         """Queue for the ledger what the user says, answers that call no tool, and results that came with their step."""
         match step:
-            case TaskStep(content=content):
-                self._heard.append(HeardText(position, as_text(content), "user"))
-            case ActionStep(content=content, tool_calls=(), observations=()) | FinalAnswerStep(content=content):
-                self._heard.append(HeardText(position, as_text(content), "assistant"))
-            case ActionStep(tool_calls=calls, observations=observations):
+            case steps.TaskStep(content=content):
+                self._heard.append(HeardText(position, steps.as_text(content), "user"))
+            case (
+                steps.ActionStep(content=content, tool_calls=(), observations=())
+                | steps.FinalAnswerStep(content=content)
+            ):
+                self._heard.append(HeardText(position, steps.as_text(content), "assistant"))
+            case steps.ActionStep(tool_calls=calls, observations=observations):
                 for index, (call, observation) in enumerate(zip(calls, observations, strict=False)):
                     if observation is not None:
                         self._heard.append(HeardResult(position, position, index, call, observation))
             case _:
                 pass
 
-    def _replace_systems(self, position: int, prompt: SystemPromptStep, replaces: tuple[int, ...]) -> None:
+    def _replace_systems(self, position: int, prompt: steps.SystemPromptStep, replaces: tuple[int, ...]) -> None:
         """Show a changed system prompt in the place of those that the host no longer hands over."""
         entry = self._make_entry(position, prompt, "system", "system prompt, as it was changed")
         at = next((at for at, old in enumerate(self._systems) if old.first in replaces), len(self._systems))
@@ -449,12 +444,12 @@ class Fold:
             )
         self.tracker.learn_observation(body.action, body.observation)
 
-    def _action_at(self, position: int) -> ActionStep | None:
+    def _action_at(self, position: int) -> steps.ActionStep | None:
         """The action in the run that begins at the position."""
         run = self._body.run
         where = bisect_left(run, position, key=lambda entry: entry.first)
         item = run[where].item if where < len(run) and run[where].first == position else None
-        return item if isinstance(item, ActionStep) else None
+        return item if isinstance(item, steps.ActionStep) else None
 
     def _drop_abandoned(self, late: Observed) -> None:
         """Remove the abandoned call that this late result answers."""
@@ -471,7 +466,7 @@ class Fold:
         for action, answers in self._new_observations.items():
             where = bisect_left(run, action, key=lambda entry: entry.first)
             old = run[where] if where < len(run) else None
-            if old is None or old.first != action or not isinstance(old.item, ActionStep):
+            if old is None or old.first != action or not isinstance(old.item, steps.ActionStep):
                 raise LogUnreadable(f"an observation names {action}, and the view has no action there")
             run[where] = make_entry(
                 with_observations(old.item, answers), old.first, old.last, self.counter,
@@ -514,13 +509,13 @@ class Fold:
 
 
 def _is_kept_by_rule(entry: ViewEntry, tools: Tools) -> bool:
-    return isinstance(entry.item, ActionStep) and any(map(tools.keeps, entry.item.tool_calls))
+    return isinstance(entry.item, steps.ActionStep) and any(map(tools.keeps, entry.item.tool_calls))
 
 
 def _entry_state(entry: ViewEntry) -> list[Any]:
     """Return an entry as JSON-safe values; a recorded step by its position, a summary with its text."""
     item, stubs = entry.item, [[stub.slot, stub.index, stub.text, stub.tier] for stub in entry.stubs]
-    summary = [item.content, item.author] if isinstance(item, SummaryStep) else None
+    summary = [item.content, item.author] if isinstance(item, steps.SummaryStep) else None
     return [entry.first, entry.last, entry.tier, entry.why, entry.tokens, entry.ids, stubs, summary]
 
 

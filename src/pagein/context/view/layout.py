@@ -12,24 +12,10 @@ from html import escape
 from typing import assert_never
 
 from pagein.errors import LogUnreadable
+from pagein.events import steps
 from pagein.events.entries import Observed, Pin, Stub
 from pagein.events.messages import Message
 from pagein.events.quoting import escape_frames, escape_parts, quote_lines
-from pagein.events.steps import (
-    PROCEED,
-    ActionStep,
-    Content,
-    FinalAnswerStep,
-    Observation,
-    Opaque,
-    PlanningStep,
-    Step,
-    SummaryStep,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    as_parts,
-)
 
 NO_RESULT = "(No result was recorded for this call. It may have run.)"
 
@@ -48,7 +34,7 @@ class ContextBlock:
     text: str
 
 
-Item = Step | Pin | Observed | ContextBlock
+Item = steps.Step | Pin | Observed | ContextBlock
 """An item of a view: a step, a pin, an observation too late to stand behind its call, or a context block."""
 
 
@@ -70,22 +56,22 @@ def _frame_tags(tag: str, attributes: Mapping[str, str]) -> tuple[str, str]:
 def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = False) -> tuple[Message, ...]:
     """Render an item as messages. ``ids`` are the wire ids of an action's calls, unique in the run."""
     match item:
-        case SystemPromptStep(content=content, extra=extra):
+        case steps.SystemPromptStep(content=content, extra=extra):
             prompt = Message("system", content, extra=extra)
             # Strict providers refuse a system message behind the first user message; the others get the prompt itself.
             notice = Message("user", _frame_content("system-notice", content), as_system=prompt)
             return (notice,) if late_system else (prompt,)
-        case TaskStep(content=content, extra=extra):
+        case steps.TaskStep(content=content, extra=extra):
             return (Message("user", content, extra=extra),)
-        case PlanningStep(content=content, extra=extra):
-            return (Message("assistant", content, extra=extra), Message("user", PROCEED))
-        case ActionStep():
+        case steps.PlanningStep(content=content, extra=extra):
+            return (Message("assistant", content, extra=extra), Message("user", steps.PROCEED))
+        case steps.ActionStep():
             return _action_messages(item, ids)
-        case FinalAnswerStep(content=content, extra=extra):
+        case steps.FinalAnswerStep(content=content, extra=extra):
             return (Message("assistant", content, extra=extra),)
-        case SummaryStep(content=""):
+        case steps.SummaryStep(content=""):
             return ()  # the notice of another summary stands for its range, too
-        case SummaryStep() | ContextBlock() | Pin():
+        case steps.SummaryStep() | ContextBlock() | Pin():
             return (Message("user", _block_text(item)),)
         case Observed(observation=late) if late.is_message:
             return (Message("user", late.content),) if late.content else ()
@@ -95,9 +81,9 @@ def messages_of(item: Item, ids: Sequence[str] = (), *, late_system: bool = Fals
             assert_never(item)
 
 
-def _block_text(item: SummaryStep | ContextBlock | Pin) -> str:
+def _block_text(item: steps.SummaryStep | ContextBlock | Pin) -> str:
     match item:
-        case SummaryStep(content=content, author=author):
+        case steps.SummaryStep(content=content, author=author):
             return as_data("memory", content, kind="summary", author=author)
         case ContextBlock(kind=kind, text=text):
             return as_data("memory", text, kind=kind)
@@ -107,22 +93,24 @@ def _block_text(item: SummaryStep | ContextBlock | Pin) -> str:
             assert_never(item)
 
 
-def _frame_content(tag: str, content: Content, **attributes: str) -> Content:
+def _frame_content(tag: str, content: steps.Content, **attributes: str) -> steps.Content:
     """Wrap content like ``as_data``; images stay images."""
     if isinstance(content, str):
         return as_data(tag, content, **attributes)
     head, tail = _frame_tags(tag, attributes)
-    return (Text(head), *escape_parts(content), Text(tail))
+    return (steps.Text(head), *escape_parts(content), steps.Text(tail))
 
 
-def _quote_parts(content: Content) -> Content:
+def _quote_parts(content: steps.Content) -> steps.Content:
     """Quote the lines of a tool's words in a message that is the user's."""
     if isinstance(content, str):
         return quote_lines(content)
-    return tuple(replace(part, text=quote_lines(part.text)) if isinstance(part, Text) else part for part in content)
+    return tuple(
+        replace(part, text=quote_lines(part.text)) if isinstance(part, steps.Text) else part for part in content
+    )
 
 
-def _action_messages(step: ActionStep, ids: Sequence[str]) -> tuple[Message, ...]:
+def _action_messages(step: steps.ActionStep, ids: Sequence[str]) -> tuple[Message, ...]:
     calls = tuple(replace(call, id=wire) for call, wire in zip(step.tool_calls, ids, strict=True))
     message = Message("assistant", step.content, calls, extra=step.extra)
     observations = list(step.observations) + [None] * (len(calls) - len(step.observations))
@@ -132,7 +120,7 @@ def _action_messages(step: ActionStep, ids: Sequence[str]) -> tuple[Message, ...
     )
 
 
-def _result_message(call_id: str, observation: Observation | None) -> Message:
+def _result_message(call_id: str, observation: steps.Observation | None) -> Message:
     if observation is None or observation.status == "unknown":
         return Message("tool", NO_RESULT, call_id=call_id, is_error=True)
     return Message(
@@ -166,7 +154,7 @@ def missing_ending(messages: Sequence[Message]) -> tuple[Message, ...]:
     return ()
 
 
-def wire_ids(step: ActionStep, position: int, used: set[str]) -> tuple[str, ...]:
+def wire_ids(step: steps.ActionStep, position: int, used: set[str]) -> tuple[str, ...]:
     """Return the ids of an action's calls in a request: the model's own if new in this run, else derived.
 
     Empty, repeated and reused ids are replaced by the position and the call's number, so equal runs give equal requests.
@@ -191,24 +179,24 @@ def with_stubs(item: Item, stubs: Iterable[Stub]) -> Item:
 
 def _with_stub(item: Item, stub: Stub) -> Item:
     match item:
-        case ActionStep():
+        case steps.ActionStep():
             return _with_action_stub(item, stub)
-        case TaskStep() | PlanningStep() | FinalAnswerStep():
+        case steps.TaskStep() | steps.PlanningStep() | steps.FinalAnswerStep():
             return replace(item, content=stub.text)
         case Observed(observation=late):
             return replace(item, observation=replace(late, content=stub.text))
-        case SystemPromptStep() | SummaryStep() | Pin() | ContextBlock():
+        case steps.SystemPromptStep() | steps.SummaryStep() | Pin() | ContextBlock():
             raise LogUnreadable(f"a {type(item).__name__} has no slot for a stub")
         case _:
             assert_never(item)
 
 
-def _with_action_stub(step: ActionStep, stub: Stub) -> ActionStep:
+def _with_action_stub(step: steps.ActionStep, stub: Stub) -> steps.ActionStep:
     match stub.slot:
         case "content":
             # Signed thinking is sent unchanged or not at all, so a stub replaces the prose only.
-            thinking = tuple(part for part in as_parts(step.content) if is_thinking(part))
-            return replace(step, content=(*thinking, *as_parts(stub.text)) if thinking else stub.text)
+            thinking = tuple(part for part in steps.as_parts(step.content) if is_thinking(part))
+            return replace(step, content=(*thinking, *steps.as_parts(stub.text)) if thinking else stub.text)
         case "thinking":
             return replace(step, content=without_thinking(step.content), extra=None)
         case "arguments":
@@ -217,7 +205,7 @@ def _with_action_stub(step: ActionStep, stub: Stub) -> ActionStep:
             return replace(step, tool_calls=tuple(calls))
         case "observation":
             observations = list(step.observations)
-            old = observations[stub.index] or Observation(step.tool_calls[stub.index].id)
+            old = observations[stub.index] or steps.Observation(step.tool_calls[stub.index].id)
             observations[stub.index] = replace(old, content=stub.text)
             return replace(step, observations=tuple(observations))
         case _:
@@ -226,10 +214,10 @@ def _with_action_stub(step: ActionStep, stub: Stub) -> ActionStep:
 
 def is_thinking(part: object) -> bool:
     """True for a model's reasoning, signed or not."""
-    return isinstance(part, Opaque) and part.kind in THINKING
+    return isinstance(part, steps.Opaque) and part.kind in THINKING
 
 
-def without_thinking(content: Content | None) -> Content | None:
+def without_thinking(content: steps.Content | None) -> steps.Content | None:
     """Return the content without any of the model's reasoning; None if nothing else is in it."""
     if content is None or isinstance(content, str):
         return content

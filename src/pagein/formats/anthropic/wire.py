@@ -12,38 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pagein.errors import FormatError
+from pagein.events import steps
 from pagein.events.messages import Message
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    Image,
-    Observation,
-    Opaque,
-    Part,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-    Usage,
-    as_parts,
-)
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
-from pagein.formats import rendering
+from pagein.formats import parsing, rendering
 from pagein.formats.anthropic import rules
 from pagein.formats.anthropic.limits import limit_images
 from pagein.formats.base import FormatName, Item
-from pagein.formats.parsing import (
-    Fields,
-    action_step,
-    compact_json,
-    decode_exact_base64,
-    opaque_extra,
-    opaque_part,
-    part_types,
-    request_fields,
-    token_count,
-    type_name,
-)
 
 NAME: Final = "anthropic"
 _CONTENT = "text or a list of blocks"
@@ -83,12 +58,12 @@ class Anthropic:
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse system and messages, in order. Raises FormatError with the path of the fault."""
-        fields = request_fields(request, ("system", "messages"))
+        fields = parsing.request_fields(request, ("system", "messages"))
         items: list[Item] = []
         if "system" in fields:
-            items.append(SystemPromptStep(_content(Fields({"system": fields["system"]}, ""), "system")))
+            items.append(steps.SystemPromptStep(_content(parsing.Fields({"system": fields["system"]}, ""), "system")))
         for index, row in enumerate(fields["messages"]):
-            items += _items(Fields(row, f"messages[{index}]"))
+            items += _items(parsing.Fields(row, f"messages[{index}]"))
         return tuple(items)
 
     def render(self, messages: Sequence[Message]) -> dict[str, Any]:
@@ -137,13 +112,13 @@ _SIGN_BLOCKS = (
 
 
 def _sign_count(row: Block) -> int:
-    return any(key in row for key in _SIGN_FIELDS) + sum(kind in _SIGN_BLOCKS for kind in part_types(row))
+    return any(key in row for key in _SIGN_FIELDS) + sum(kind in _SIGN_BLOCKS for kind in parsing.part_types(row))
 
 
 # -- parsing
 
 
-def _items(message: Fields) -> Iterator[Item]:
+def _items(message: parsing.Fields) -> Iterator[Item]:
     role = message.text("role")
     match role:
         case "user":
@@ -152,66 +127,66 @@ def _items(message: Fields) -> Iterator[Item]:
             yield _action(message)
         case "system":
             content = _content(message, "content")
-            yield SystemPromptStep(content, opaque_extra(NAME, "message", message.rest()))
+            yield steps.SystemPromptStep(content, parsing.opaque_extra(NAME, "message", message.rest()))
         case _:
             raise message.error("role", f"unknown role {role!r}")
 
 
-def _content(message: Fields, key: str) -> Content:
+def _content(message: parsing.Fields, key: str) -> steps.Content:
     rows = message.text_or_rows(key, _CONTENT)
     return rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
 
 
-def _user_items(message: Fields) -> Iterator[Item]:
+def _user_items(message: parsing.Fields) -> Iterator[Item]:
     """Parse a user's message: each result is an item, then one item of the other blocks."""
     rows = message.text_or_rows("content", _CONTENT)
-    beside = opaque_extra(NAME, "message", message.rest())
+    beside = parsing.opaque_extra(NAME, "message", message.rest())
     if isinstance(rows, str):
-        yield TaskStep(rows, beside)
+        yield steps.TaskStep(rows, beside)
         return
-    parts: list[Part] = []
+    parts: list[steps.Part] = []
     results = 0
     for row, path in rows:
         if isinstance(row, dict) and row.get("type") == "tool_result":
             results += 1
-            yield _observation(Fields(row, path))
+            yield _observation(parsing.Fields(row, path))
         else:
             parts.append(_part(row, path))
     if parts or not results:
-        yield TaskStep(tuple(parts), beside)
+        yield steps.TaskStep(tuple(parts), beside)
 
 
-def _observation(block: Fields) -> Observation:
+def _observation(block: parsing.Fields) -> steps.Observation:
     block.take("type")
     call_id = block.text_or_empty("tool_use_id")
     failed = block.take("is_error")
     if failed is not None and not isinstance(failed, bool):
-        raise block.error("is_error", f"expected true or false, not {type_name(failed)}")
+        raise block.error("is_error", f"expected true or false, not {parsing.type_name(failed)}")
     value = block.take("content")
-    content = "" if value is None else _content(Fields({"content": value}, block.path), "content")
-    return Observation(
-        call_id, content, "error" if failed else "ok", extra=opaque_extra(NAME, "tool_result", block.rest())
+    content = "" if value is None else _content(parsing.Fields({"content": value}, block.path), "content")
+    return steps.Observation(
+        call_id, content, "error" if failed else "ok", extra=parsing.opaque_extra(NAME, "tool_result", block.rest())
     )
 
 
-def _action(message: Fields) -> ActionStep:
+def _action(message: parsing.Fields) -> steps.ActionStep:
     rows = message.text_or_rows("content", _CONTENT)
     usage, model = _usage(message.take("usage")), message.take("model")
     model = model if isinstance(model, str) else ""
-    beside = opaque_extra(
+    beside = parsing.opaque_extra(
         NAME, "message", {key: value for key, value in message.rest().items() if key not in _RESPONSE_KEYS}
     )
     if isinstance(rows, str):
-        return ActionStep(rows, model=model, usage=usage, extra=beside)
-    parts: list[Part] = []
-    calls: list[ToolCall] = []
+        return steps.ActionStep(rows, model=model, usage=usage, extra=beside)
+    parts: list[steps.Part] = []
+    calls: list[steps.ToolCall] = []
     _refuse_late_thinking(rows)
     for row, path in rows:
         if isinstance(row, dict) and row.get("type") == "tool_use":
-            calls.append(_call(Fields(row, path), len(parts)))
+            calls.append(_call(parsing.Fields(row, path), len(parts)))
         else:
             parts.append(_part(row, path))
-    return action_step(parts, calls, model=model, usage=usage, extra=beside)
+    return parsing.action_step(parts, calls, model=model, usage=usage, extra=beside)
 
 
 def _refuse_late_thinking(rows: list[tuple[Any, str]]) -> None:
@@ -235,59 +210,63 @@ def _is_returned(row: Block) -> bool:
     return True
 
 
-def _usage(value: Any) -> Usage | None:
+def _usage(value: Any) -> steps.Usage | None:
     """Parse a response's usage. Its ``input_tokens`` excludes tokens read from and written to the cache."""
     if not isinstance(value, dict):
         return None
-    cached = token_count(value, "cache_read_input_tokens")
-    read = token_count(value, "input_tokens") + token_count(value, "cache_creation_input_tokens") + cached
-    return Usage(read, token_count(value, "output_tokens"), cached)
+    cached = parsing.token_count(value, "cache_read_input_tokens")
+    read = (
+        parsing.token_count(value, "input_tokens") + parsing.token_count(value, "cache_creation_input_tokens") + cached
+    )
+    return steps.Usage(read, parsing.token_count(value, "output_tokens"), cached)
 
 
-def _call(block: Fields, at: int) -> ToolCall:
+def _call(block: parsing.Fields, at: int) -> steps.ToolCall:
     block.take("type")
     call_id, name = block.text_or_empty("id"), block.text("name")
     arguments = block.take("input")
     if not isinstance(arguments, dict):
-        raise block.error("input", f"expected an object, not {type_name(arguments)}")
-    return ToolCall(call_id, name, compact_json(arguments), at, opaque_extra(NAME, "tool_use", block.rest()))
+        raise block.error("input", f"expected an object, not {parsing.type_name(arguments)}")
+    return steps.ToolCall(
+        call_id, name, parsing.compact_json(arguments), at, parsing.opaque_extra(NAME, "tool_use", block.rest())
+    )
 
 
-def _part(row: Any, path: str) -> Part:
-    block = Fields(row, path)
+def _part(row: Any, path: str) -> steps.Part:
+    block = parsing.Fields(row, path)
     kind = block.text("type")
     match kind:
         case "text":
-            return Text(block.text("text"), opaque_extra(NAME, kind, block.rest()))
+            return steps.Text(block.text("text"), parsing.opaque_extra(NAME, kind, block.rest()))
         case "image":
             return _image(block) or _unread_image(row, path)
         case "thinking" | "redacted_thinking":
             if _is_returned(row):
                 block.raise_first(rules.thinking_problems(row, kind), "give it back as it came, or leave it out")
-            return opaque_part(NAME, kind, row)
+            return parsing.opaque_part(NAME, kind, row)
         case _:
-            return opaque_part(NAME, kind, row)
+            return parsing.opaque_part(NAME, kind, row)
 
 
-def _unread_image(row: Block, path: str) -> Opaque:
+def _unread_image(row: Block, path: str) -> steps.Opaque:
     """Keep an image block unread. It goes back unchanged, so raise FormatError for one that the API refuses."""
     cure = "send the picture's bytes in base64 or its https URL, or leave the block out"
-    Fields(row, path).raise_first((f".source{fault}" for fault in rules.image_problems(row["source"])), cure)
-    return opaque_part(NAME, "image", row)
+    parsing.Fields(row, path).raise_first((f".source{fault}" for fault in rules.image_problems(row["source"])), cure)
+    return parsing.opaque_part(NAME, "image", row)
 
 
-def _image(block: Fields) -> Image | None:
+def _image(block: parsing.Fields) -> steps.Image | None:
     """Parse an image; None where rendering would not give back the same block."""
     source = block.fields("source")
     kind = source.text("type")
-    beside = opaque_extra(NAME, "image", block.rest())
+    beside = parsing.opaque_extra(NAME, "image", block.rest())
     if kind == "url":
         url = source.text_or_empty("url")
-        return Image(url=url, extra=beside) if url and not source.rest() else None
+        return steps.Image(url=url, extra=beside) if url and not source.rest() else None
     if kind != "base64":
         return None
-    media_type, data = source.text("media_type"), decode_exact_base64(source.text("data"))
-    return Image(data, media_type, extra=beside) if data and not source.rest() else None
+    media_type, data = source.text("media_type"), parsing.decode_exact_base64(source.text("data"))
+    return steps.Image(data, media_type, extra=beside) if data and not source.rest() else None
 
 
 # -- rendering
@@ -297,9 +276,9 @@ def _message_blocks(message: Message, used: set[str]) -> Iterator[Block]:
     """Render one message. ``used`` has the ids of earlier calls to server tools; those of this message are added."""
     match message.role:
         case "system":
-            yield from _content_blocks(as_parts(message.content), "system")
+            yield from _content_blocks(steps.as_parts(message.content), "system")
         case "user":
-            blocks = list(_without_orphan_results(_content_blocks(as_parts(message.content), "user"), used))
+            blocks = list(_without_orphan_results(_content_blocks(steps.as_parts(message.content), "user"), used))
             yield from blocks or [_text_block(rendering.NO_CONTENT)]
         case "tool":
             yield _result_block(message)
@@ -313,7 +292,7 @@ def _message_blocks(message: Message, used: set[str]) -> Iterator[Block]:
 
 def _assistant_blocks(message: Message) -> Iterator[Block]:
     """Render the parts with each call at its place; calls keep their order."""
-    parts = as_parts(message.content)
+    parts = steps.as_parts(message.content)
     reached = 0
     for call in message.tool_calls:
         at = len(parts) if call.at is None else min(max(call.at, reached), len(parts))
@@ -323,18 +302,18 @@ def _assistant_blocks(message: Message) -> Iterator[Block]:
     yield from _content_blocks(parts[reached:], "assistant")
 
 
-def _content_blocks(parts: Sequence[Part], place: str) -> Iterator[Block]:
+def _content_blocks(parts: Sequence[steps.Part], place: str) -> Iterator[Block]:
     for part in parts:
         block = _part_block(part, place)
         if block is not None and (block["type"] != "text" or str(block.get("text", "")).strip()):
             yield block
 
 
-def _part_block(part: Part, place: str) -> Block | None:
+def _part_block(part: steps.Part, place: str) -> Block | None:
     match part:
-        case Text():
+        case steps.Text():
             return {**(rendering.own_fields(part.extra, NAME) or {}), "type": "text", "text": part.text}
-        case Image():
+        case steps.Image():
             return _image_block(part, place)
     block = rendering.own_fields(part, NAME)
     if block is None:
@@ -346,7 +325,7 @@ def _part_block(part: Part, place: str) -> Block | None:
         block.pop("cache_control", None)  # refused on thinking, and not signed
         return None if any(rules.thinking_problems(block, kind)) else block
     if kind == "image" and any(rules.image_problems(block.get("source"))):
-        return _text_block(rendering.image_placeholder(Image(url=part.body)))
+        return _text_block(rendering.image_placeholder(steps.Image(url=part.body)))
     return block
 
 
@@ -354,7 +333,7 @@ def _text_block(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
-def _image_block(image: Image, place: str) -> Block:
+def _image_block(image: steps.Image, place: str) -> Block:
     beside = rendering.own_fields(image.extra, NAME) or {}
     source: dict[str, Any] | None = None
     if image.url.startswith("https://"):
@@ -366,7 +345,7 @@ def _image_block(image: Image, place: str) -> Block:
     return {**beside, "type": "image", "source": source}
 
 
-def _use_block(call: ToolCall) -> Block:
+def _use_block(call: steps.ToolCall) -> Block:
     beside = rendering.own_fields(call.extra, NAME) or {}
     name = wire_name(call.name, rules.NAME_MAX_CHARS)
     ours = {"type": "tool_use", "id": call.id, "name": name, "input": parse_arguments(call.arguments)}
@@ -379,7 +358,7 @@ def _result_block(message: Message) -> Block:
     if isinstance(message.content, str):
         text = message.content if message.content.strip() else rendering.NO_OUTPUT
         return {**beside, **ours, "content": text} | ({"is_error": True} if message.is_error else {})
-    blocks = list(_content_blocks(as_parts(message.content), "result"))
+    blocks = list(_content_blocks(steps.as_parts(message.content), "result"))
     if not message.is_error:
         return {**beside, **ours, "content": blocks or rendering.NO_OUTPUT}
     if any(block["type"] != "text" for block in blocks):
@@ -428,7 +407,7 @@ def _without_orphan_results(blocks: Iterable[Block], used: set[str]) -> Iterator
             used.add(str(block.get("id")))
         if not kind.endswith("_tool_result") or str(block.get("tool_use_id")) in used:
             yield block
-        elif (text := opaque_part("anthropic", kind, block).text).strip():
+        elif (text := parsing.opaque_part("anthropic", kind, block).text).strip():
             yield {"type": "text", "text": text}
 
 

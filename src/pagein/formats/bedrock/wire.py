@@ -11,44 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pagein.events import steps
 from pagein.events.messages import Message
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    Image,
-    Observation,
-    Opaque,
-    Part,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-    Usage,
-    as_parts,
-)
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
-from pagein.formats import rendering
+from pagein.formats import parsing, rendering
 from pagein.formats.base import FormatName, Item
 from pagein.formats.bedrock import rules
 from pagein.formats.bedrock.limits import keep_to_limits
 from pagein.formats.bedrock.requests import read_request
-from pagein.formats.parsing import (
-    Fields,
-    action_step,
-    compact_json,
-    decode_exact_base64,
-    opaque_extra,
-    opaque_part,
-    part_types,
-    readable_text,
-    token_count,
-    type_name,
-)
 
 NAME: Final = "bedrock"
 _CONTENT = "a list of blocks"
 
-_JSON = Opaque(NAME, "json", "{}")
+_JSON = steps.Opaque(NAME, "json", "{}")
 """The mark of a text that came as JSON."""
 
 Block = dict[str, Any]
@@ -68,9 +43,9 @@ class Bedrock:
         system, rows = read_request(request)
         items: list[Item] = []
         if system:
-            items.append(SystemPromptStep(_content(Fields({"system": system}, ""), "system")))
+            items.append(steps.SystemPromptStep(_content(parsing.Fields({"system": system}, ""), "system")))
         for index, row in enumerate(rows):
-            message = Fields(row, f"messages[{index}]")
+            message = parsing.Fields(row, f"messages[{index}]")
             role = message.text("role")
             match role:
                 case "user":
@@ -78,7 +53,7 @@ class Bedrock:
                 case "assistant":
                     items.append(_action(message))
                 case "system":
-                    items.append(SystemPromptStep(_content(message, "content")))
+                    items.append(steps.SystemPromptStep(_content(message, "content")))
                 case _:
                     raise message.error("role", f"unknown role {role!r}")
         return tuple(items)
@@ -89,7 +64,7 @@ class Bedrock:
         rows: list[Block] = []
         for message in rendering.with_wire_ids(messages, _wire_id):
             if message.role == "system":
-                system += _blocks(as_parts(message.content), "system")
+                system += _blocks(steps.as_parts(message.content), "system")
             else:
                 _append_message(rows, message)
         keep_to_limits(system, rows)
@@ -124,7 +99,7 @@ def _sign_count(row: Block) -> int:
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     return (
         0
-        if any(kind is not None for kind in part_types(row))
+        if any(kind is not None for kind in parsing.part_types(row))
         else sum(bool(rules.block_key(block)) for block in blocks)
     )
 
@@ -132,94 +107,102 @@ def _sign_count(row: Block) -> int:
 # -- parsing
 
 
-def _content(message: Fields, key: str) -> Content:
+def _content(message: parsing.Fields, key: str) -> steps.Content:
     rows = message.text_or_rows(key, _CONTENT)
     return rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
 
 
-def _user_items(message: Fields) -> Iterator[Item]:
+def _user_items(message: parsing.Fields) -> Iterator[Item]:
     """Parse a user's message: each result is an item, then one item of the other blocks."""
     rows = message.text_or_rows("content", _CONTENT)
     if isinstance(rows, str):
-        yield TaskStep(rows)
+        yield steps.TaskStep(rows)
         return
-    parts: list[Part] = []
+    parts: list[steps.Part] = []
     results = 0
     for row, path in rows:
         if isinstance(row, dict) and isinstance(row.get("toolResult"), dict):
             results += 1
-            yield _observation(Fields(row, path).fields("toolResult"))
+            yield _observation(parsing.Fields(row, path).fields("toolResult"))
         else:
             parts.append(_part(row, path))
     if parts or not results:
-        yield TaskStep(tuple(parts))
+        yield steps.TaskStep(tuple(parts))
 
 
-def _observation(result: Fields) -> Observation:
+def _observation(result: parsing.Fields) -> steps.Observation:
     call_id = result.text_or_empty("toolUseId")
     rows = result.text_or_rows("content", _CONTENT)
     content = rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
     status = result.take("status")
     beside = {**({"status": status} if status == "success" else {}), **result.rest()}
-    extra = opaque_extra(NAME, "toolResult", beside)
-    return Observation(call_id, content, "error" if status == "error" else "ok", extra=extra)
+    extra = parsing.opaque_extra(NAME, "toolResult", beside)
+    return steps.Observation(call_id, content, "error" if status == "error" else "ok", extra=extra)
 
 
-def _action(message: Fields) -> ActionStep:
+def _action(message: parsing.Fields) -> steps.ActionStep:
     rows = message.text_or_rows("content", _CONTENT)
     usage = _usage(message.take("usage"))
     if isinstance(rows, str):
-        return ActionStep(rows, usage=usage)
-    parts: list[Part] = []
-    calls: list[ToolCall] = []
+        return steps.ActionStep(rows, usage=usage)
+    parts: list[steps.Part] = []
+    calls: list[steps.ToolCall] = []
     for row, path in rows:
         if isinstance(row, dict) and isinstance(row.get("toolUse"), dict) and not rules.is_server_tool(row):
-            calls.append(_call(Fields(row, path).fields("toolUse"), len(parts)))
+            calls.append(_call(parsing.Fields(row, path).fields("toolUse"), len(parts)))
         else:
             parts.append(_part(row, path))
-    return action_step(parts, calls, usage=usage)
+    return parsing.action_step(parts, calls, usage=usage)
 
 
-def _call(call: Fields, at: int) -> ToolCall:
+def _call(call: parsing.Fields, at: int) -> steps.ToolCall:
     call_id, name = call.text_or_empty("toolUseId"), call.text("name")
     arguments = call.take("input")
     if not isinstance(arguments, dict):
-        raise call.error("input", f"expected an object, not {type_name(arguments)}")
-    return ToolCall(call_id, name, compact_json(arguments), at, opaque_extra(NAME, "toolUse", call.rest()))
+        raise call.error("input", f"expected an object, not {parsing.type_name(arguments)}")
+    return steps.ToolCall(
+        call_id, name, parsing.compact_json(arguments), at, parsing.opaque_extra(NAME, "toolUse", call.rest())
+    )
 
 
-def _usage(value: Any) -> Usage | None:
+def _usage(value: Any) -> steps.Usage | None:
     """Parse a response's usage. Its ``inputTokens`` excludes tokens read from and written to the cache."""
     if not isinstance(value, dict):
         return None
-    cached = token_count(value, "cacheReadInputTokens")
-    read = token_count(value, "inputTokens") + token_count(value, "cacheWriteInputTokens") + cached
-    return Usage(read, token_count(value, "outputTokens"), cached) if read else None
+    cached = parsing.token_count(value, "cacheReadInputTokens")
+    read = parsing.token_count(value, "inputTokens") + parsing.token_count(value, "cacheWriteInputTokens") + cached
+    return steps.Usage(read, parsing.token_count(value, "outputTokens"), cached) if read else None
 
 
-def _part(row: Any, path: str) -> Part:
-    block = Fields(row, path)
+def _part(row: Any, path: str) -> steps.Part:
+    block = parsing.Fields(row, path)
     key = rules.block_key(row)
     match key:
         case "text":
-            return Text(block.text("text"), opaque_extra(NAME, "text", block.rest()))
+            return steps.Text(block.text("text"), parsing.opaque_extra(NAME, "text", block.rest()))
         case "json":
-            return Text(compact_json(row["json"]), _JSON) if row.keys() == {"json"} else opaque_part(NAME, key, row)
+            return (
+                steps.Text(parsing.compact_json(row["json"]), _JSON)
+                if row.keys() == {"json"}
+                else parsing.opaque_part(NAME, key, row)
+            )
         case "image":
             if image := _image(row):
                 return image
             cure = "send a PNG, JPEG, GIF or WebP of at most 3.75 MB, or leave the block out"
             block.raise_first((f".image{fault}" for fault in rules.image_problems(row["image"])), cure)
         case "citationsContent":
-            if text := readable_text({"content": row[key].get("content")} if isinstance(row[key], dict) else ""):
-                return Text(text, Opaque(NAME, key, compact_json(row)))
+            if text := parsing.readable_text(
+                {"content": row[key].get("content")} if isinstance(row[key], dict) else ""
+            ):
+                return steps.Text(text, steps.Opaque(NAME, key, parsing.compact_json(row)))
         case "reasoningContent":
-            return Opaque(NAME, key, compact_json(row), _reasoning_text(row[key]))
+            return steps.Opaque(NAME, key, parsing.compact_json(row), _reasoning_text(row[key]))
         case "":
             key, value = next(iter(row.items()), ("", None))
             if len(row) != 1 or not isinstance(value, dict):  # as a kind that came later would be
                 raise block.error("", f"none of the blocks that are known: {', '.join(rules.BLOCK_KEYS)}")
-    return opaque_part(NAME, key, row)
+    return parsing.opaque_part(NAME, key, row)
 
 
 def _reasoning_text(value: Any) -> str:
@@ -230,15 +213,15 @@ def _reasoning_text(value: Any) -> str:
             return ""
 
 
-def _image(row: Block) -> Image | None:
+def _image(row: Block) -> steps.Image | None:
     """Parse an image; None where rendering would not give back the same block."""
     match row:
         case {"image": {"format": str(kind), "source": {"bytes": str(encoded), **more}, **rest}}:
-            data = None if more or rest or kind not in rules.IMAGE_FORMATS else decode_exact_base64(encoded)
-            return Image(data, f"image/{kind}") if data and len(data) <= rules.IMAGE_MAX_BYTES else None
+            data = None if more or rest or kind not in rules.IMAGE_FORMATS else parsing.decode_exact_base64(encoded)
+            return steps.Image(data, f"image/{kind}") if data and len(data) <= rules.IMAGE_MAX_BYTES else None
         case {"image": {"format": str(kind), "source": {"s3Location": {"uri": str(url), **owner}, **more}, **rest}}:
             is_plain = url.startswith("s3://") and kind in rules.IMAGE_FORMATS and not (owner or more or rest)
-            return Image(media_type=f"image/{kind}", url=url) if is_plain else None
+            return steps.Image(media_type=f"image/{kind}", url=url) if is_plain else None
     return None
 
 
@@ -256,7 +239,7 @@ def _append_message(rows: list[Block], message: Message) -> None:
     else:
         role = "user"
         is_result = message.role == "tool"
-        blocks = [_result_block(message)] if is_result else _blocks(as_parts(message.content), "user")
+        blocks = [_result_block(message)] if is_result else _blocks(steps.as_parts(message.content), "user")
         blocks = blocks or [{"text": rendering.NO_CONTENT}]
     if rows and rows[-1]["role"] == role:
         rows[-1]["content"] += blocks
@@ -266,7 +249,7 @@ def _append_message(rows: list[Block], message: Message) -> None:
 
 def _assistant_blocks(message: Message) -> list[Block]:
     """Render the parts with each call at its place; calls keep their order."""
-    parts, reached = as_parts(message.content), 0
+    parts, reached = steps.as_parts(message.content), 0
     blocks: list[Block] = []
     for call in message.tool_calls:
         at = len(parts) if call.at is None else min(max(call.at, reached), len(parts))
@@ -280,16 +263,16 @@ def _assistant_blocks(message: Message) -> list[Block]:
     return blocks
 
 
-def _blocks(parts: Sequence[Part], place: str) -> list[Block]:
+def _blocks(parts: Sequence[steps.Part], place: str) -> list[Block]:
     rows = (_part_block(part, place) for part in parts)
     return [row for row in rows if row is not None and ("text" not in row or str(row["text"]).strip())]
 
 
-def _part_block(part: Part, place: str) -> Block | None:
+def _part_block(part: steps.Part, place: str) -> Block | None:
     match part:
-        case Text():
+        case steps.Text():
             return _text_block(part, place)
-        case Image():
+        case steps.Image():
             block = _image_block(part) if place in ("user", "result") else None
             return block or {"text": rendering.image_placeholder(part)}
     block = rendering.own_fields(part, NAME)
@@ -303,22 +286,22 @@ def _part_block(part: Part, place: str) -> Block | None:
     if (key in rules.REFUSED_KEYS[place] or key in ("toolUse", "toolResult")) and not is_servers:
         return None
     if key == "image" and any(rules.image_problems(block[key])):
-        return {"text": rendering.image_placeholder(Image(url=part.body))}
+        return {"text": rendering.image_placeholder(steps.Image(url=part.body))}
     return block
 
 
-def _text_block(part: Text, place: str) -> Block:
+def _text_block(part: steps.Text, place: str) -> Block:
     own = rendering.own_fields(part.extra, NAME) or {}
     if part.extra == _JSON and place == "result":
         value = parse_arguments(part.text)
-        if compact_json(value) == part.text:
+        if parsing.compact_json(value) == part.text:
             return {"json": value}
     if "citationsContent" in own:
         return own if place == "assistant" else {"text": part.text}
     return {**own, "text": part.text}
 
 
-def _image_block(image: Image) -> Block | None:
+def _image_block(image: steps.Image) -> Block | None:
     kind = image.media_type.removeprefix("image/")
     if kind not in rules.IMAGE_FORMATS or len(image.data) > rules.IMAGE_MAX_BYTES:
         return None
@@ -329,7 +312,7 @@ def _image_block(image: Image) -> Block | None:
     return None
 
 
-def _use_block(call: ToolCall) -> Block:
+def _use_block(call: steps.ToolCall) -> Block:
     own = rendering.own_fields(call.extra, NAME) or {}
     name = wire_name(call.name, rules.NAME_MAX_CHARS)
     return {"toolUse": {**own, "toolUseId": call.id, "name": name, "input": parse_arguments(call.arguments)}}
@@ -338,7 +321,7 @@ def _use_block(call: ToolCall) -> Block:
 def _result_block(message: Message) -> Block:
     own = rendering.own_fields(message.extra, NAME) or {}
     status = own.pop("status", None)
-    blocks = _blocks(as_parts(message.content), "result")
+    blocks = _blocks(steps.as_parts(message.content), "result")
     if not blocks and (message.is_error or message.content != ()):
         blocks = [{"text": rendering.NO_OUTPUT}]
     result = {**own, "toolUseId": message.call_id, "content": blocks}

@@ -13,21 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pagein.events import steps
 from pagein.events.messages import Message
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    Image,
-    Observation,
-    Opaque,
-    Part,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-    Usage,
-    as_parts,
-)
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import rendering
 from pagein.formats.base import FormatName, Item
@@ -71,8 +58,8 @@ class Gemini:
         system, rows = read_request(request)
         items: list[Item] = []
         if system is not None:
-            items.append(SystemPromptStep(tuple(_part(row, path) for row, path in system_parts(system))))
-        calls: list[ToolCall] = []
+            items.append(steps.SystemPromptStep(tuple(_part(row, path) for row, path in system_parts(system))))
+        calls: list[steps.ToolCall] = []
         for index, row in enumerate(rows):
             content = Fields(row, f"contents[{index}]")
             role = content.text_or_empty("role") or "user"
@@ -94,7 +81,7 @@ class Gemini:
         turns = _Turns(self.skip_signatures)
         for message in rendering.with_wire_ids(messages, lambda call_id: wire_id(call_id, ID_MAX_CHARS)):
             if message.role == "system":
-                system += _parts(as_parts(message.content), "system")
+                system += _parts(steps.as_parts(message.content), "system")
             else:
                 turns.add(message)
         request: dict[str, Any] = {"messages": turns.rows}
@@ -137,10 +124,10 @@ class Gemini:
 # -- parsing
 
 
-def _action(content: Fields) -> ActionStep:
+def _action(content: Fields) -> steps.ActionStep:
     usage, model = _usage(content.take("usageMetadata")), content.take("modelVersion")
-    parts: list[Part] = []
-    calls: list[ToolCall] = []
+    parts: list[steps.Part] = []
+    calls: list[steps.ToolCall] = []
     for row, path in content.rows("parts"):
         if isinstance(row, dict) and "functionCall" in row:
             calls.append(_call(Fields(row, path), len(parts)))
@@ -150,16 +137,16 @@ def _action(content: Fields) -> ActionStep:
     return action_step(parts, calls, model=named, usage=usage)
 
 
-def _usage(value: Any) -> Usage | None:
+def _usage(value: Any) -> steps.Usage | None:
     """Parse a response's usage. Its ``promptTokenCount`` includes cached tokens; thoughts are output."""
     if not isinstance(value, dict):
         return None
     output = token_count(value, "candidatesTokenCount") + token_count(value, "thoughtsTokenCount")
     read = token_count(value, "promptTokenCount") + token_count(value, "toolUsePromptTokenCount")
-    return Usage(read, output, token_count(value, "cachedContentTokenCount")) if read else None
+    return steps.Usage(read, output, token_count(value, "cachedContentTokenCount")) if read else None
 
 
-def _call(part: Fields, at: int) -> ToolCall:
+def _call(part: Fields, at: int) -> steps.ToolCall:
     function = part.fields("functionCall")
     call_id, name = function.text_or_empty("id"), function.text("name")
     arguments = function.take("args")
@@ -171,12 +158,12 @@ def _call(part: Fields, at: int) -> ToolCall:
     if not call_id:
         beside[_NO_ID] = 1
     text = "" if arguments is None else compact_json(arguments)
-    return ToolCall(call_id, name, text, at, opaque_extra(NAME, "functionCall", beside))
+    return steps.ToolCall(call_id, name, text, at, opaque_extra(NAME, "functionCall", beside))
 
 
-def _user_items(content: Fields, calls: list[ToolCall]) -> Iterator[Item]:
+def _user_items(content: Fields, calls: list[steps.ToolCall]) -> Iterator[Item]:
     """Parse a user's content: each function response is an item, then one item of the other parts."""
-    parts: list[Part] = []
+    parts: list[steps.Part] = []
     rows = content.rows("parts")
     open_calls = list(enumerate(calls))
     responses = 0
@@ -187,11 +174,11 @@ def _user_items(content: Fields, calls: list[ToolCall]) -> Iterator[Item]:
         elif row != {}:
             parts.append(_part(row, path))
     if parts or not responses:
-        only_text = not responses and len(parts) == 1 and isinstance(parts[0], Text) and parts[0].extra is None
-        yield TaskStep(parts[0].text if only_text and isinstance(parts[0], Text) else tuple(parts))
+        only_text = not responses and len(parts) == 1 and isinstance(parts[0], steps.Text) and parts[0].extra is None
+        yield steps.TaskStep(parts[0].text if only_text and isinstance(parts[0], steps.Text) else tuple(parts))
 
 
-def _observation(part: Fields, open_calls: list[tuple[int, ToolCall]]) -> Observation:
+def _observation(part: Fields, open_calls: list[tuple[int, steps.ToolCall]]) -> steps.Observation:
     """Parse a response. One without an id answers the first open call of its name, else the first open one."""
     response = part.fields("functionResponse")
     call_id, name = response.text_or_empty("id"), response.text("name")
@@ -210,16 +197,16 @@ def _observation(part: Fields, open_calls: list[tuple[int, ToolCall]]) -> Observ
         beside["functionResponse"] = rest
     index = answered[0] if answered is not None and not call_id else None
     extra = opaque_extra(NAME, "functionResponse", beside)
-    return Observation(call_id, content, "error" if failed else "ok", index, extra)
+    return steps.Observation(call_id, content, "error" if failed else "ok", index, extra)
 
 
-def _response_image(row: Any, path: str) -> Part:
+def _response_image(row: Any, path: str) -> steps.Part:
     """Parse a part of a response. It is marked, because other results have their images behind them."""
     image = parse_image(Fields(row, path), in_response=True)
     return image if image is not None else opaque_part(NAME, "responsePart", row)
 
 
-def _response_content(value: Row, images: list[Part]) -> tuple[Content, bool]:
+def _response_content(value: Row, images: list[steps.Part]) -> tuple[steps.Content, bool]:
     """Return a response's content, and True if it failed. Text under ``output`` or ``error`` is the result itself."""
     key = next(iter(value)) if len(value) == 1 else ""
     output = value.get(key)
@@ -227,17 +214,21 @@ def _response_content(value: Row, images: list[Part]) -> tuple[Content, bool]:
         if isinstance(output, str):
             return output, key == "error"
         if isinstance(output, list) and all(isinstance(text, str) for text in output):
-            return tuple(Text(text) for text in output), key == "error"
-    return (Text(compact_json(value), Opaque(NAME, _WHOLE, "{}")), *images), "error" in value
+            return tuple(steps.Text(text) for text in output), key == "error"
+    return (steps.Text(compact_json(value), steps.Opaque(NAME, _WHOLE, "{}")), *images), "error" in value
 
 
-def _part(row: Any, path: str) -> Part:
+def _part(row: Any, path: str) -> steps.Part:
     part = Fields(row, path)
     if "text" in row or row.keys() == {"thoughtSignature"}:
         text = part.text_or_empty("text")
         if row.get("thought") is True:
-            return opaque_part(NAME, "thought", row) if not text else Opaque(NAME, "thought", compact_json(row), text)
-        return Text(text, opaque_extra(NAME, "text", part.rest()))
+            return (
+                opaque_part(NAME, "thought", row)
+                if not text
+                else steps.Opaque(NAME, "thought", compact_json(row), text)
+            )
+        return steps.Text(text, opaque_extra(NAME, "text", part.rest()))
     if image := parse_image(part, in_response=False):
         return image
     blob = row.get("inlineData")
@@ -270,7 +261,7 @@ class _Turns:
             case "tool":
                 self._add_response(message)
             case _:
-                parts = _parts(as_parts(message.content), "user")
+                parts = _parts(steps.as_parts(message.content), "user")
                 self._append("user", parts or [{"text": rendering.NO_CONTENT}])
         if shown := self.images.parts_after(message, lambda text: {"text": text}, _shown_image):
             self._append("user", shown)
@@ -294,7 +285,7 @@ class _Turns:
             self.rows.append({"role": role, "parts": parts})
 
     def _model_parts(self, message: Message) -> list[Row]:
-        parts, reached = as_parts(message.content), 0
+        parts, reached = steps.as_parts(message.content), 0
         rows: list[Row] = []
         for call in message.tool_calls:
             at = len(parts) if call.at is None else min(max(call.at, reached), len(parts))
@@ -310,16 +301,16 @@ class _Turns:
         return rows or [{"text": rendering.NO_CONTENT}]
 
 
-def _parts(parts: Sequence[Part], place: str) -> list[Row]:
+def _parts(parts: Sequence[steps.Part], place: str) -> list[Row]:
     return [row for part in parts if (row := _part_row(part, place)) is not None]
 
 
-def _part_row(part: Part, place: str) -> Row | None:
+def _part_row(part: steps.Part, place: str) -> Row | None:
     match part:
-        case Text(text=text):
+        case steps.Text(text=text):
             own = (rendering.own_fields(part.extra, NAME) or {}) if place != "system" else {}
             return {**own, "text": text} if text or "thoughtSignature" in own else None
-        case Image():
+        case steps.Image():
             row = None if place == "system" else render_image(part)
             return row or {"text": rendering.image_placeholder(part)}
     row = rendering.own_fields(part, NAME)
@@ -331,17 +322,17 @@ def _part_row(part: Part, place: str) -> Row | None:
     return row
 
 
-def _shown_image(image: Image) -> Row | None:
+def _shown_image(image: steps.Image) -> Row | None:
     """Render the image of a result for the content behind it; None if it is refused or stands in the response itself."""
     return None if _is_in_response(image) else render_image(image)
 
 
-def _is_in_response(part: Part) -> bool:
-    extra = part.extra if isinstance(part, Image) else part if isinstance(part, Opaque) else None
+def _is_in_response(part: steps.Part) -> bool:
+    extra = part.extra if isinstance(part, steps.Image) else part if isinstance(part, steps.Opaque) else None
     return extra is not None and (extra.provider, extra.kind) == (NAME, "responsePart")
 
 
-def _call_part(call: ToolCall) -> Row:
+def _call_part(call: steps.ToolCall) -> Row:
     own = rendering.own_fields(call.extra, NAME) or {}
     beside = {key: value for key, value in own.items() if key not in (_NO_ID, "functionCall")}
     rest = own.get("functionCall")
@@ -358,8 +349,8 @@ def _response_part(message: Message, name: str, *, has_id: bool) -> Row:
     rest = own.get("functionResponse")
     function: Row = {**(rest if isinstance(rest, dict) else {}), **({"id": message.call_id} if has_id else {})}
     function |= {"name": name, "response": _response_value(message)}
-    parts = [part for part in as_parts(message.content) if _is_in_response(part)]
-    rows = [render_image(part) if isinstance(part, Image) else _part_row(part, "result") for part in parts]
+    parts = [part for part in steps.as_parts(message.content) if _is_in_response(part)]
+    rows = [render_image(part) if isinstance(part, steps.Image) else _part_row(part, "result") for part in parts]
     if any(rows):
         function["parts"] = [row for row in rows if row]
     return {**beside, "functionResponse": function}
@@ -371,16 +362,16 @@ def _response_value(message: Message) -> Row:
     if isinstance(message.content, str):
         return {key: message.content}
     texts: list[str] = []
-    for part in as_parts(message.content):
-        whole = part.text if isinstance(part, Text) and part.extra == Opaque(NAME, _WHOLE, "{}") else ""
+    for part in steps.as_parts(message.content):
+        whole = part.text if isinstance(part, steps.Text) and part.extra == steps.Opaque(NAME, _WHOLE, "{}") else ""
         if whole and isinstance(value := parse_arguments(whole), dict) and compact_json(value) == whole:
             return value
         match part:
-            case Text(text=text):
+            case steps.Text(text=text):
                 texts.append(text)
-            case Image() if not _is_in_response(part):
+            case steps.Image() if not _is_in_response(part):
                 texts.append(rendering.image_placeholder(part))
-            case Opaque() if rendering.own_fields(part, NAME) is None and (text := rendering.foreign_text(part)):
+            case steps.Opaque() if rendering.own_fields(part, NAME) is None and (text := rendering.foreign_text(part)):
                 texts.append(text)
     return {key: texts}
 

@@ -13,37 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pagein.errors import FormatError
+from pagein.events import steps
 from pagein.events.messages import Message
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    Image,
-    Observation,
-    Opaque,
-    Part,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-    Usage,
-    as_parts,
-)
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
-from pagein.formats import rendering
+from pagein.formats import parsing, rendering
 from pagein.formats.base import FormatName, Item
 from pagein.formats.langchain import images, rules
 from pagein.formats.openai_chat import rules as openai_rules
-from pagein.formats.parsing import (
-    Fields,
-    compact_json,
-    mark_lone_text,
-    opaque_extra,
-    opaque_part,
-    readable_text,
-    request_fields,
-    token_count,
-    type_name,
-)
 
 NAME: Final = "langchain"
 NAME_MAX_CHARS = 64
@@ -79,7 +55,7 @@ class LangChain:
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse LangChain's messages or their dicts, in order. Raises FormatError with the path of the fault."""
-        rows = request_fields(request)["messages"]
+        rows = parsing.request_fields(request)["messages"]
         # A RemoveMessage is an order to LangGraph's state: nobody said it, and no model takes it.
         said = ((row, f"messages[{index}]") for index, row in enumerate(rows) if not _is_removal(row))
         return tuple(_item(row, path) for row, path in said)
@@ -125,7 +101,7 @@ def _is_removal(row: Any) -> bool:
 def _item(row: Any, path: str) -> Item:
     if isinstance(row, dict) and isinstance(row.get("data"), dict) and "content" not in row:
         row = {**row["data"], "type": row.get("type")}  # the shape of messages_to_dict
-    message = Fields(row, path)
+    message = parsing.Fields(row, path)
     type_or_role = row.get("type", row.get("role"))
     kind = type_or_role.removesuffix("MessageChunk").lower() if isinstance(type_or_role, str) else ""
     if kind in _MODEL_TYPES:
@@ -135,22 +111,22 @@ def _item(row: Any, path: str) -> Item:
     if kind not in _USER_TYPES and kind not in _SYSTEM_TYPES:
         if not kind or "content" not in row:
             raise message.error("type", f"{type_or_role!r} is no kind of message")
-        return TaskStep((Opaque(NAME, "message", compact_json(row), readable_text(row)),))
+        return steps.TaskStep((steps.Opaque(NAME, "message", parsing.compact_json(row), parsing.readable_text(row)),))
     for key in ("type", "role"):
         message.take(key)
     content = _content(message)
     beside = _message_extra(message, {"role": kind} if kind == "developer" else {})
-    return SystemPromptStep(content, beside) if kind in _SYSTEM_TYPES else TaskStep(content, beside)
+    return steps.SystemPromptStep(content, beside) if kind in _SYSTEM_TYPES else steps.TaskStep(content, beside)
 
 
-def _observation(message: Fields) -> Observation:
+def _observation(message: parsing.Fields) -> steps.Observation:
     status = message.take("status")
     call_id = message.text_or_empty("tool_call_id")
     content = _content(message)
-    return Observation(call_id, content, "error" if status == "error" else "ok", extra=_message_extra(message))
+    return steps.Observation(call_id, content, "error" if status == "error" else "ok", extra=_message_extra(message))
 
 
-def _message_extra(message: Fields, also: Block | None = None) -> Opaque | None:
+def _message_extra(message: parsing.Fields, also: Block | None = None) -> steps.Opaque | None:
     """Keep the fields beside role and content. The part's ``text`` is what is sent to a model and therefore counted."""
     fields = {**message.rest(), **(also or {})}
     metadata = fields.pop("response_metadata", None)
@@ -167,20 +143,22 @@ def _message_extra(message: Fields, also: Block | None = None) -> Opaque | None:
     whole = {**kept_fields, "response_metadata": read_with} if read_with else kept_fields
     if not whole:
         return None
-    return Opaque(NAME, "message", compact_json(whole), "" if whole == sendable else compact_json(sendable))
+    return steps.Opaque(
+        NAME, "message", parsing.compact_json(whole), "" if whole == sendable else parsing.compact_json(sendable)
+    )
 
 
-def _content(message: Fields) -> Content:
+def _content(message: parsing.Fields) -> steps.Content:
     value = message.take("content")
     if value is None or isinstance(value, str):
         return value or ""
     parts = tuple(_part(row, path) for row, path in _blocks(value, message))
-    return mark_lone_text(parts, NAME)
+    return parsing.mark_lone_text(parts, NAME)
 
 
-def _blocks(value: Any, message: Fields) -> Iterator[tuple[Block, str]]:
+def _blocks(value: Any, message: parsing.Fields) -> Iterator[tuple[Block, str]]:
     if not isinstance(value, list):
-        raise message.error("content", f"expected text or a list of blocks, not {type_name(value)}")
+        raise message.error("content", f"expected text or a list of blocks, not {parsing.type_name(value)}")
     for index, row in enumerate(value):
         path = f"{message.path}.content[{index}]"
         if isinstance(row, str):
@@ -188,21 +166,21 @@ def _blocks(value: Any, message: Fields) -> Iterator[tuple[Block, str]]:
         elif isinstance(row, dict):
             yield row, path
         else:
-            raise FormatError(f"expected text or a block, not {type_name(row)}", path=path)
+            raise FormatError(f"expected text or a block, not {parsing.type_name(row)}", path=path)
 
 
-def _part(row: Block, path: str) -> Part:
-    block = Fields(row, path)
+def _part(row: Block, path: str) -> steps.Part:
+    block = parsing.Fields(row, path)
     kind = block.text_or_empty("type")
     if kind == "text" and isinstance(row.get("text"), str):
-        return Text(block.text("text"), opaque_extra(NAME, kind, block.rest()))
+        return steps.Text(block.text("text"), parsing.opaque_extra(NAME, kind, block.rest()))
     if kind in images.IMAGE_TYPES:
         image = images.parse_image(row)
-        return opaque_part(NAME, kind, row) if image is None else image
-    return opaque_part(NAME, kind or "block", row)
+        return parsing.opaque_part(NAME, kind, row) if image is None else image
+    return parsing.opaque_part(NAME, kind or "block", row)
 
 
-def _action(message: Fields) -> ActionStep:
+def _action(message: parsing.Fields) -> steps.ActionStep:
     for key in ("type", "role"):
         message.take(key)
     usage = _usage(message.take("usage_metadata"))
@@ -214,56 +192,60 @@ def _action(message: Fields) -> ActionStep:
     openai_calls = kwargs.pop("tool_calls", None)  # the same calls in OpenAI's shape
     if not calls and isinstance(openai_calls, list):
         calls = [
-            _openai_call(Fields(row, f"{message.path}.additional_kwargs.tool_calls[{at}]"))
+            _openai_call(parsing.Fields(row, f"{message.path}.additional_kwargs.tool_calls[{at}]"))
             for at, row in enumerate(openai_calls)
         ]
     value = message.take("content")
-    content: Content | None = value if isinstance(value, str) else None
+    content: steps.Content | None = value if isinstance(value, str) else None
     if value is not None and not isinstance(value, str):
         content, calls = _parts_and_calls(list(_blocks(value, message)), calls)
     if any(before) or after:
-        content = tuple(part for part in (*before, *as_parts(content or None), after) if part is not None)
+        content = tuple(part for part in (*before, *steps.as_parts(content or None), after) if part is not None)
         offset = sum(part is not None for part in before)
         calls = [call if call.at is None else replace(call, at=call.at + offset) for call in calls]
     beside = _message_extra(message, {"additional_kwargs": kwargs} if kwargs else None)
     if content == "" and calls:
         content = None
-    return ActionStep(content, tuple(calls), usage=usage, extra=beside)
+    return steps.ActionStep(content, tuple(calls), usage=usage, extra=beside)
 
 
-def _kwargs_part(kwargs: Block, key: str) -> Opaque | None:
+def _kwargs_part(kwargs: Block, key: str) -> steps.Opaque | None:
     value = kwargs.pop(key, None)
     if not value:
         return None
-    text = opaque_part(NAME, key, value).text
-    return Opaque(NAME, key, compact_json({"additional_kwargs": {key: value}}), text)
+    text = parsing.opaque_part(NAME, key, value).text
+    return steps.Opaque(NAME, key, parsing.compact_json({"additional_kwargs": {key: value}}), text)
 
 
-def _listed_calls(message: Fields, key: str) -> Iterator[ToolCall]:
+def _listed_calls(message: parsing.Fields, key: str) -> Iterator[steps.ToolCall]:
     for row, path in message.rows(key):
-        call = Fields(row, path)
+        call = parsing.Fields(row, path)
         call_id, name = call.text_or_empty("id"), call.text_or_empty("name")
         value = call.take("args")
-        arguments = value if isinstance(value, str) else compact_json({} if value is None else value)
+        arguments = value if isinstance(value, str) else parsing.compact_json({} if value is None else value)
         call.take("type")
         call.take("error")
         rest = call.rest()
-        extra = Opaque(NAME, "call", compact_json({"call": rest})) if rest else None
-        yield ToolCall(call_id, name, arguments, extra=extra)
+        extra = steps.Opaque(NAME, "call", parsing.compact_json({"call": rest})) if rest else None
+        yield steps.ToolCall(call_id, name, arguments, extra=extra)
 
 
-def _openai_call(call: Fields) -> ToolCall:
+def _openai_call(call: parsing.Fields) -> steps.ToolCall:
     function = call.fields("function")
     value = function.take("arguments")
-    return ToolCall(
-        call.text_or_empty("id"), function.text("name"), value if isinstance(value, str) else compact_json(value or {})
+    return steps.ToolCall(
+        call.text_or_empty("id"),
+        function.text("name"),
+        value if isinstance(value, str) else parsing.compact_json(value or {}),
     )
 
 
-def _parts_and_calls(blocks: list[tuple[Block, str]], listed: list[ToolCall]) -> tuple[Content | None, list[ToolCall]]:
+def _parts_and_calls(
+    blocks: list[tuple[Block, str]], listed: list[steps.ToolCall]
+) -> tuple[steps.Content | None, list[steps.ToolCall]]:
     """Return the parts and the calls, each once: first those that have a block, then the others."""
-    parts: list[Part] = []
-    calls: list[ToolCall] = []
+    parts: list[steps.Part] = []
+    calls: list[steps.ToolCall] = []
     waiting = list(listed)
     for row, path in blocks:
         keys = _CALL_BLOCKS.get(str(row.get("type")))
@@ -274,24 +256,28 @@ def _parts_and_calls(blocks: list[tuple[Block, str]], listed: list[ToolCall]) ->
         if listed_call is not None:
             waiting.remove(listed_call)
         value = row.get(keys[1])
-        call = listed_call or ToolCall(
-            row[keys[0]], row["name"], value if isinstance(value, str) else compact_json(value or {})
+        call = listed_call or steps.ToolCall(
+            row[keys[0]], row["name"], value if isinstance(value, str) else parsing.compact_json(value or {})
         )
         block = {key: item for key, item in row.items() if key not in (*keys, "name")}
         also = rendering.own_fields(call.extra, NAME) or {}
-        calls.append(replace(call, at=len(parts), extra=Opaque(NAME, "call", compact_json({**also, "block": block}))))
+        calls.append(
+            replace(
+                call, at=len(parts), extra=steps.Opaque(NAME, "call", parsing.compact_json({**also, "block": block}))
+            )
+        )
     if calls:
         return tuple(parts) or None, [*calls, *waiting]
-    return mark_lone_text(tuple(parts), NAME), waiting
+    return parsing.mark_lone_text(tuple(parts), NAME), waiting
 
 
-def _usage(value: Any) -> Usage | None:
+def _usage(value: Any) -> steps.Usage | None:
     """Parse the reported usage. LangChain's ``input_tokens`` includes cached ones."""
     if not isinstance(value, dict):
         return None
-    read = token_count(value, "input_tokens")
-    cached = token_count(value.get("input_token_details"), "cache_read")
-    return Usage(read, token_count(value, "output_tokens"), cached) if read else None
+    read = parsing.token_count(value, "input_tokens")
+    cached = parsing.token_count(value.get("input_token_details"), "cache_read")
+    return steps.Usage(read, parsing.token_count(value, "output_tokens"), cached) if read else None
 
 
 # -- rendering
@@ -304,9 +290,9 @@ def _wire_id(call_id: str) -> str:
 def _message_row(message: Message) -> Block | None:
     fields = rendering.own_fields(message.extra, NAME) or {}
     beside = {key: value for key, value in fields.items() if key not in _RENDERED_KEYS}
-    parts = as_parts(message.content)
+    parts = steps.as_parts(message.content)
     match message.role, parts:
-        case "user", (Opaque(kind="message") as part,):
+        case "user", (steps.Opaque(kind="message") as part,):
             whole = rendering.own_fields(part, NAME)
             if whole is not None and "content" in whole and not _is_removal(whole):
                 return whole  # a message of an unknown type
@@ -332,11 +318,11 @@ def _developer_kwargs(fields: Block) -> Block:
 def _assistant_row(message: Message, beside: Block) -> Block:
     blocks: list[Block | str] = []
     kwargs = dict(beside["additional_kwargs"]) if isinstance(beside.get("additional_kwargs"), dict) else {}
-    parts, reached = as_parts(message.content), 0
+    parts, reached = steps.as_parts(message.content), 0
     for call in (*message.tool_calls, None):
         at = len(parts) if call is None or call.at is None else min(max(call.at, reached), len(parts))
         for part in parts[reached:at]:
-            field = rendering.own_fields(part, NAME) if isinstance(part, Opaque) else None
+            field = rendering.own_fields(part, NAME) if isinstance(part, steps.Opaque) else None
             if field is not None and "type" not in field and isinstance(field.get("additional_kwargs"), dict):
                 kwargs.update(field["additional_kwargs"])
             else:
@@ -356,7 +342,7 @@ def _assistant_row(message: Message, beside: Block) -> Block:
     return {**row, "additional_kwargs": kwargs} if kwargs else row
 
 
-def _call_row(call: ToolCall) -> Block:
+def _call_row(call: steps.ToolCall) -> Block:
     also = (rendering.own_fields(call.extra, NAME) or {}).get("call")
     named = {
         "type": "tool_call",
@@ -367,7 +353,7 @@ def _call_row(call: ToolCall) -> Block:
     return {**(also if isinstance(also, dict) else {}), **named}
 
 
-def _call_block(call: ToolCall) -> Block | None:
+def _call_block(call: steps.ToolCall) -> Block | None:
     """Return the block that repeats the call, if the call came with one."""
     block = (rendering.own_fields(call.extra, NAME) or {}).get("block")
     keys = _CALL_BLOCKS.get(str(block.get("type"))) if isinstance(block, dict) else None
@@ -379,17 +365,17 @@ def _call_block(call: ToolCall) -> Block | None:
     return {**block, keys[0]: call.id, "name": wire_name(call.name, NAME_MAX_CHARS), keys[1]: arguments}
 
 
-def _part_blocks(part: Part, role: str) -> Iterator[Block | str]:
+def _part_blocks(part: steps.Part, role: str) -> Iterator[Block | str]:
     """Render a part as a block. Plain text stays a string, so that a lone one can be the message's content."""
     match part:
-        case Text(text=text, extra=extra):
+        case steps.Text(text=text, extra=extra):
             beside = rendering.own_fields(extra, NAME)
             if text:
                 yield text if beside is None else {**beside, "type": "text", "text": text}
-        case Image():
+        case steps.Image():
             takes_images = role in ("user", "tool")
             yield images.render_image(part) if takes_images else rendering.image_placeholder(part)
-        case Opaque():
+        case steps.Opaque():
             block = rendering.own_fields(part, NAME)
             foreign = rendering.foreign_text(part) if block is None else ""
             if block is not None and isinstance(block.get("type"), str) and block["type"] not in _UNSENT_BLOCKS:

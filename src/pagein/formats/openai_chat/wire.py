@@ -18,37 +18,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pagein.errors import FormatError
+from pagein.events import steps
 from pagein.events.messages import Message
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    Image,
-    Observation,
-    Opaque,
-    Part,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-    as_parts,
-)
 from pagein.events.tool_call_encoding import wire_id, wire_name
-from pagein.formats import rendering
+from pagein.formats import parsing, rendering
 from pagein.formats.base import FormatName, Item
 from pagein.formats.openai_chat import rules
-from pagein.formats.parsing import (
-    Fields,
-    compact_json,
-    decode_data_url,
-    is_utf8,
-    mark_lone_text,
-    opaque_extra,
-    opaque_part,
-    part_types,
-    readable_text,
-    request_fields,
-    type_name,
-)
 from pagein.formats.result_images import ResultImages, take_back_images
 
 NAME: Final = "openai"
@@ -77,8 +52,8 @@ class OpenAIChat:
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse the messages, in order. Raises FormatError with the path of what is not in the documented shape."""
-        rows = request_fields(request)["messages"]
-        items = (_item(Fields(row, f"messages[{index}]")) for index, row in enumerate(rows))
+        rows = parsing.request_fields(request)["messages"]
+        items = (_item(parsing.Fields(row, f"messages[{index}]")) for index, row in enumerate(rows))
         return take_back_images(items, has_own_message=True)
 
     def render(self, messages: Sequence[Message]) -> dict[str, Any]:
@@ -120,38 +95,38 @@ _SIGN_PARTS = ("image_url", "input_audio", "file", "refusal")
 
 def _sign_count(row: dict[str, Any]) -> int:
     is_own = row.get("role") in _SIGN_ROLES or any(row.get(key) is not None for key in _SIGN_FIELDS)
-    return is_own + sum(kind in _SIGN_PARTS for kind in part_types(row))
+    return is_own + sum(kind in _SIGN_PARTS for kind in parsing.part_types(row))
 
 
 # -- parsing
 
 
-def _item(message: Fields) -> Item:
+def _item(message: parsing.Fields) -> Item:
     role = message.text("role")
     match role:
         case "system" | "developer":
             content = _content(message)
             also = {} if role == "system" else {"role": role}
-            return SystemPromptStep(content, _message_extra(message, also))
+            return steps.SystemPromptStep(content, _message_extra(message, also))
         case "user":
-            return TaskStep(_content(message), _message_extra(message))
+            return steps.TaskStep(_content(message), _message_extra(message))
         case "assistant":
             return _action(message)
         case "tool":
             call_id = message.text_or_empty("tool_call_id")
-            return Observation(call_id, _content(message, null=""), extra=_message_extra(message))
+            return steps.Observation(call_id, _content(message, null=""), extra=_message_extra(message))
         case "function":
             # Legacy calls have no id, and a message makes at most one.
-            return Observation("", _content(message, null=""), index=0, extra=_message_extra(message))
+            return steps.Observation("", _content(message, null=""), index=0, extra=_message_extra(message))
         case _:
             raise message.error("role", f"unknown role {role!r}")
 
 
-def _message_extra(message: Fields, also: dict[str, Any] | None = None) -> Opaque | None:
-    return opaque_extra(NAME, "message", {**(also or {}), **message.rest()})
+def _message_extra(message: parsing.Fields, also: dict[str, Any] | None = None) -> steps.Opaque | None:
+    return parsing.opaque_extra(NAME, "message", {**(also or {}), **message.rest()})
 
 
-def _content(message: Fields, null: str | None = None) -> Content:
+def _content(message: parsing.Fields, null: str | None = None) -> steps.Content:
     """Take the content of a message. ``null`` replaces missing content; without it, missing content is an error."""
     content = _content_or_none(message)
     if content is not None:
@@ -161,104 +136,111 @@ def _content(message: Fields, null: str | None = None) -> Content:
     return null
 
 
-def _content_or_none(message: Fields) -> Content | None:
+def _content_or_none(message: parsing.Fields) -> steps.Content | None:
     value = message.take("content")
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, list):
-        raise message.error("content", f"expected text or a list of parts, not {type_name(value)}")
+        raise message.error("content", f"expected text or a list of parts, not {parsing.type_name(value)}")
     parts = tuple(_part(row, f"{message.path}.content[{index}]") for index, row in enumerate(value))
-    return mark_lone_text(parts, NAME)
+    return parsing.mark_lone_text(parts, NAME)
 
 
-def _part(row: Any, path: str) -> Part:
-    part = Fields(row, path)
+def _part(row: Any, path: str) -> steps.Part:
+    part = parsing.Fields(row, path)
     kind = part.text("type")
     match kind:
         case "text":
-            return Text(part.text("text"), opaque_extra(NAME, kind, part.rest()))
+            return steps.Text(part.text("text"), parsing.opaque_extra(NAME, kind, part.rest()))
         case "image_url":
             return _image(part) or _unread_image(row, path)
         case "refusal":
             part.text(kind)
-            return opaque_part(NAME, kind, row)
+            return parsing.opaque_part(NAME, kind, row)
         case _:
-            return opaque_part(NAME, kind, row)
+            return parsing.opaque_part(NAME, kind, row)
 
 
-def _image(part: Fields) -> Image | None:
+def _image(part: parsing.Fields) -> steps.Image | None:
     """Parse an image; None where rendering would not give back the same part."""
     value = part.take("image_url")
     # Some applications write only the URL.
-    source = Fields({"url": value} if isinstance(value, str) else value, f"{part.path}.image_url")
+    source = parsing.Fields({"url": value} if isinstance(value, str) else value, f"{part.path}.image_url")
     url = source.text("url")
     detail = source.text_or_empty("detail")
     if not url:
         raise source.error("url", "the URL is empty")
     if source.rest():
         return None
-    beside = opaque_extra(NAME, "image_url", part.rest())
+    beside = parsing.opaque_extra(NAME, "image_url", part.rest())
     if not url.startswith("data:"):
-        return Image(url=url, detail=detail, extra=beside)
-    decoded = decode_data_url(url)
-    return Image(*decoded, detail=detail, extra=beside) if decoded else None
+        return steps.Image(url=url, detail=detail, extra=beside)
+    decoded = parsing.decode_data_url(url)
+    return steps.Image(*decoded, detail=detail, extra=beside) if decoded else None
 
 
-def _unread_image(row: dict[str, Any], path: str) -> Opaque:
+def _unread_image(row: dict[str, Any], path: str) -> steps.Opaque:
     """Keep an image part unread. It goes back unchanged, so raise FormatError for one that the API refuses."""
     source = row["image_url"]
     as_object = {"url": source} if isinstance(source, str) else source
-    Fields(row, path).raise_first((f".image_url{fault}" for fault in rules.image_problems(as_object)), _IMAGE_CURE)
-    return opaque_part(NAME, "image_url", {**row, "image_url": as_object})
+    parsing.Fields(row, path).raise_first(
+        (f".image_url{fault}" for fault in rules.image_problems(as_object)), _IMAGE_CURE
+    )
+    return parsing.opaque_part(NAME, "image_url", {**row, "image_url": as_object})
 
 
-def _action(message: Fields) -> ActionStep:
+def _action(message: parsing.Fields) -> steps.ActionStep:
     before = [_message_field(message, key) for key in _FIELDS_BEFORE]
     content = _content_or_none(message)
     after = [_message_field(message, key) for key in _FIELDS_AFTER]
-    calls = [_call(Fields(row, path), row) for row, path in message.rows("tool_calls")]
+    calls = [_call(parsing.Fields(row, path), row) for row, path in message.rows("tool_calls")]
     legacy = message.take("function_call")
     if legacy is not None:
-        function = Fields(legacy, f"{message.path}.function_call")
-        calls.append(ToolCall("", function.text("name"), _arguments(function)))
+        function = parsing.Fields(legacy, f"{message.path}.function_call")
+        calls.append(steps.ToolCall("", function.text("name"), _arguments(function)))
     fields = [part for part in (*before, *after) if part is not None]
     if fields:
-        around = (*before, *as_parts(content), *after)
+        around = (*before, *steps.as_parts(content), *after)
         content = tuple(part for part in around if part is not None)
-    return ActionStep(content, tuple(calls), extra=_message_extra(message))
+    return steps.ActionStep(content, tuple(calls), extra=_message_extra(message))
 
 
-def _message_field(message: Fields, key: str) -> Opaque | None:
+def _message_field(message: parsing.Fields, key: str) -> steps.Opaque | None:
     value = message.take(key)
     if value is None:
         return None
     # Audio is counted by its transcript; the API needs only its id back.
-    text = readable_text(value) if key == "audio" else opaque_part(NAME, key, value).text
-    return Opaque(NAME, key, compact_json({key: value}), text)
+    text = parsing.readable_text(value) if key == "audio" else parsing.opaque_part(NAME, key, value).text
+    return steps.Opaque(NAME, key, parsing.compact_json({key: value}), text)
 
 
-def _call(call: Fields, row: Any) -> ToolCall:
+def _call(call: parsing.Fields, row: Any) -> steps.ToolCall:
     call_id = call.text_or_empty("id")
     kind = call.text_or_empty("type") or "function"
     if kind not in ("function", "custom"):
         whole = {key: value for key, value in row.items() if key != "id"}
-        return ToolCall(call_id, kind, compact_json(row.get(kind)), extra=Opaque(NAME, kind, compact_json(whole)))
+        return steps.ToolCall(
+            call_id,
+            kind,
+            parsing.compact_json(row.get(kind)),
+            extra=steps.Opaque(NAME, kind, parsing.compact_json(whole)),
+        )
     named = call.fields(kind)
     name = named.text("name")
     arguments = _arguments(named) if kind == "function" else named.text("input")
     beside = call.rest() | ({kind: named.rest()} if named.rest() else {})
     if kind == "custom":
         beside = {"type": kind, **beside}
-    return ToolCall(call_id, name, arguments, extra=opaque_extra(NAME, kind, beside))
+    return steps.ToolCall(call_id, name, arguments, extra=parsing.opaque_extra(NAME, kind, beside))
 
 
-def _arguments(function: Fields) -> str:
+def _arguments(function: parsing.Fields) -> str:
     value = function.take("arguments")
     if isinstance(value, str):
         return value
     if isinstance(value, dict):  # some applications pass the parsed arguments
-        return compact_json(value)
-    raise FormatError(f"expected JSON text, not {type_name(value)}", path=f"{function.path}.arguments")
+        return parsing.compact_json(value)
+    raise FormatError(f"expected JSON text, not {parsing.type_name(value)}", path=f"{function.path}.arguments")
 
 
 # -- rendering
@@ -296,7 +278,7 @@ def _content_and_fields(message: Message) -> tuple[str | list[dict[str, Any]] | 
     rows: list[dict[str, Any]] = []
     fields: dict[str, Any] = {}
     lone = ""
-    for part in as_parts(message.content):
+    for part in steps.as_parts(message.content):
         row = _part_row(part, message.role)
         if row is None:
             continue
@@ -304,7 +286,7 @@ def _content_and_fields(message: Message) -> tuple[str | list[dict[str, Any]] | 
             fields.update(row)
             continue
         rows.append(row)
-        lone = part.text if isinstance(part, Text) and rendering.own_fields(part.extra, NAME) is None else ""
+        lone = part.text if isinstance(part, steps.Text) and rendering.own_fields(part.extra, NAME) is None else ""
     visible = [row for row in rows if row["type"] not in ("text", "refusal") or row.get(row["type"])]
     if len(visible) == 1 == len(rows) and lone:
         return lone, fields
@@ -313,11 +295,11 @@ def _content_and_fields(message: Message) -> tuple[str | list[dict[str, Any]] | 
     return visible, fields
 
 
-def _part_row(part: Part, role: str) -> dict[str, Any] | None:
+def _part_row(part: steps.Part, role: str) -> dict[str, Any] | None:
     match part:
-        case Text():
+        case steps.Text():
             return {**(rendering.own_fields(part.extra, NAME) or {}), "type": "text", "text": part.text}
-        case Image():
+        case steps.Image():
             return _image_row(part) if role == "user" else _text_row(rendering.image_placeholder(part))
     row = rendering.own_fields(part, NAME)
     if row is None:
@@ -327,7 +309,7 @@ def _part_row(part: Part, role: str) -> dict[str, Any] | None:
     if not isinstance(kind, str):
         return {key: value for key, value in row.items() if key in _FIELDS_BEFORE + _FIELDS_AFTER}
     if kind == "image_url" and any(rules.image_problems(row.get(kind))):
-        return _text_row(rendering.image_placeholder(Image(url=part.body)))
+        return _text_row(rendering.image_placeholder(steps.Image(url=part.body)))
     if role in rules.PART_ROLES.get(kind, (role,)):
         return row
     return _text_row(part.text) if kind == "refusal" else None
@@ -337,7 +319,7 @@ def _text_row(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _image_row(image: Image) -> dict[str, Any]:
+def _image_row(image: steps.Image) -> dict[str, Any]:
     url = image.url
     if not url:
         media_type = image.media_type if _IMAGE_TYPE.fullmatch(image.media_type) else "image/png"
@@ -349,12 +331,12 @@ def _image_row(image: Image) -> dict[str, Any]:
     return {**(rendering.own_fields(image.extra, NAME) or {}), "type": "image_url", "image_url": source}
 
 
-def _image_or_none(image: Image) -> dict[str, Any] | None:
+def _image_or_none(image: steps.Image) -> dict[str, Any] | None:
     row = _image_row(image)
     return None if row["type"] == "text" else row
 
 
-def _call_row(call: ToolCall) -> dict[str, Any]:
+def _call_row(call: steps.ToolCall) -> dict[str, Any]:
     beside = rendering.own_fields(call.extra, NAME) or {}
     call_id = call.id
     kind = beside.get("type")
@@ -370,5 +352,5 @@ def _call_row(call: ToolCall) -> dict[str, Any]:
 
 def _wire_id(call_id: str) -> str:
     """Return the id unchanged if it has 1 to 40 characters of any text; another one is rewritten."""
-    is_valid = rules.is_short_id(call_id) and is_utf8(call_id)
+    is_valid = rules.is_short_id(call_id) and parsing.is_utf8(call_id)
     return call_id if is_valid else wire_id(call_id, rules.ID_MAX_CHARS)

@@ -19,39 +19,13 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from pagein.errors import FormatError
+from pagein.events import steps
 from pagein.events.messages import Message
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    Image,
-    Observation,
-    Opaque,
-    Part,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-    as_parts,
-    as_text,
-)
 from pagein.events.tool_call_encoding import wire_id, wire_name
-from pagein.formats import rendering
+from pagein.formats import parsing, rendering
 from pagein.formats.base import FormatName, Item
 from pagein.formats.openai_responses import rules
 from pagein.formats.openai_responses.rules import ANSWER_TYPES, APPLICATION_ITEMS, ID_MAX_CHARS, call_id_key
-from pagein.formats.parsing import (
-    Fields,
-    compact_json,
-    decode_data_url,
-    is_utf8,
-    mark_lone_text,
-    opaque_extra,
-    opaque_part,
-    part_types,
-    readable_text,
-    strict_request_rows,
-    type_name,
-)
 
 NAME: Final = "openai-responses"
 
@@ -87,10 +61,10 @@ class OpenAIResponses:
         """Parse a list of items, one item, or a request with ``input``. Raises FormatError with the path of the fault."""
         items: list[Item] = []
         turn = _Turn()
-        for index, row in enumerate(strict_request_rows(request)):
+        for index, row in enumerate(parsing.strict_request_rows(request)):
             path = f"input[{index}]"
             if not isinstance(row, dict):
-                raise FormatError(f"expected an object, not {type_name(row)}", path=path)
+                raise FormatError(f"expected an object, not {parsing.type_name(row)}", path=path)
             item = _application_item(row, path)
             if item is None:
                 if turn.is_over(row):
@@ -116,7 +90,7 @@ class OpenAIResponses:
     def problems(self, request: Any) -> tuple[str, ...]:
         """Return every rule of the Responses API that the items break. Never raises."""
         try:
-            rows = strict_request_rows(request)
+            rows = parsing.strict_request_rows(request)
         except FormatError as error:
             return (str(error),)
         return rules.problems(rows)
@@ -147,7 +121,7 @@ def _sign_count(row: Row) -> int:
     kind = row.get("type")
     # A call or an output is an item that is no message.
     is_item = isinstance(kind, str) and "role" not in row and ("content" not in row or kind == "reasoning")
-    return is_item + sum(kind in _SIGN_PARTS for kind in part_types(row))
+    return is_item + sum(kind in _SIGN_PARTS for kind in parsing.part_types(row))
 
 
 # -- parsing
@@ -157,33 +131,33 @@ def _application_item(row: Row, path: str) -> Item | None:
     """Parse an item of the application or user; None for an item of the model."""
     kind, role = row.get("type") or "message", row.get("role")
     if not isinstance(kind, str):
-        raise FormatError(f"expected text, not {type_name(kind)}", path=f"{path}.type")
+        raise FormatError(f"expected text, not {parsing.type_name(kind)}", path=f"{path}.type")
     if kind == "item_reference" and not isinstance(row.get("id"), str):
         raise FormatError("a reference needs the id of the item that it means; give it, or the item", path=f"{path}.id")
     if kind in APPLICATION_ITEMS:
-        return TaskStep((opaque_part(NAME, "item", row),))
+        return steps.TaskStep((parsing.opaque_part(NAME, "item", row),))
     if kind != "message" and role in _SYSTEM_ROLES:
-        return SystemPromptStep((opaque_part(NAME, "item", row),))  # such as Codex's ``additional_tools``
+        return steps.SystemPromptStep((parsing.opaque_part(NAME, "item", row),))  # such as Codex's ``additional_tools``
     if kind != "message":
         return _observation(row, kind, path)
-    message = Fields(row, path)
+    message = parsing.Fields(row, path)
     match role:
         case "system" | "developer":
             content = _content(message)
             also = {"role": role} if role == "developer" else {}
             message.take("role")
-            return SystemPromptStep(content, opaque_extra(NAME, "message", {**also, **message.rest()}))
+            return steps.SystemPromptStep(content, parsing.opaque_extra(NAME, "message", {**also, **message.rest()}))
         case "user":
             content = _content(message)
             message.take("role")
-            return TaskStep(content, opaque_extra(NAME, "message", message.rest()))
+            return steps.TaskStep(content, parsing.opaque_extra(NAME, "message", message.rest()))
         case "assistant":
             return None
         case _:
             raise FormatError(f"{role!r} is no role of an item, and there is no known type", path=f"{path}.role")
 
 
-def _content(message: Fields) -> Content:
+def _content(message: parsing.Fields) -> steps.Content:
     value = message.take("content")
     if isinstance(value, str):
         return value
@@ -194,8 +168,8 @@ def _content(message: Fields) -> Content:
 class _Turn:
     """The model's items since the last item of another author: parts, and calls at their places."""
 
-    parts: list[Part] = field(default_factory=list)
-    calls: list[ToolCall] = field(default_factory=list)
+    parts: list[steps.Part] = field(default_factory=list)
+    calls: list[steps.ToolCall] = field(default_factory=list)
     has_message: bool = False
     has_reasoning: bool = False
 
@@ -203,11 +177,11 @@ class _Turn:
         """Return True if the item begins another step: a message after a message, without a call between."""
         return self.has_message and not self.calls and (row.get("type") or "message") == "message"
 
-    def take_step(self) -> tuple[ActionStep, ...]:
+    def take_step(self) -> tuple[steps.ActionStep, ...]:
         """Return the step of the turn, if there is one, and reset the turn."""
         if not self.parts and not self.calls:
             return ()
-        step = ActionStep(tuple(self.parts) or None, tuple(self.calls))
+        step = steps.ActionStep(tuple(self.parts) or None, tuple(self.calls))
         self.parts, self.calls, self.has_message, self.has_reasoning = [], [], False, False
         return (step,)
 
@@ -220,28 +194,32 @@ class _Turn:
             follows = bool(self.parts) and not (self.calls and self.calls[-1].at == len(self.parts))
             self.parts += _message_parts(row, path, mark, follows=follows)
         elif kind in ANSWER_TYPES and isinstance(row.get("call_id"), str):
-            self.calls.append(self._call(Fields(row, path), row, kind))
+            self.calls.append(self._call(parsing.Fields(row, path), row, kind))
         else:
             self.has_reasoning = self.has_reasoning or kind == "reasoning"
-            self.parts.append(opaque_part(NAME, "reasoning" if kind == "reasoning" else "item", row))
+            self.parts.append(parsing.opaque_part(NAME, "reasoning" if kind == "reasoning" else "item", row))
 
-    def _call(self, call: Fields, row: Row, kind: str) -> ToolCall:
+    def _call(self, call: parsing.Fields, row: Row, kind: str) -> steps.ToolCall:
         call.take("type")
         call_id = call.text("call_id")
         mark = {_REASONED_KEY: True} if self.has_reasoning and row.get("id") else {}
         at = len(self.parts)
         if kind not in ("function_call", "custom_tool_call"):
             whole = {key: value for key, value in row.items() if key != "call_id"}
-            return ToolCall(
-                call_id, kind, compact_json(call.rest()), at, Opaque(NAME, kind, compact_json({**whole, **mark}))
+            return steps.ToolCall(
+                call_id,
+                kind,
+                parsing.compact_json(call.rest()),
+                at,
+                steps.Opaque(NAME, kind, parsing.compact_json({**whole, **mark})),
             )
         name = call.text("name")
         arguments = call.text("arguments" if kind == "function_call" else "input")
         beside = {**({} if kind == "function_call" else {"type": kind}), **call.rest(), **mark}
-        return ToolCall(call_id, name, arguments, at, opaque_extra(NAME, "call", beside))
+        return steps.ToolCall(call_id, name, arguments, at, parsing.opaque_extra(NAME, "call", beside))
 
 
-def _message_parts(row: Row, path: str, mark: Row, *, follows: bool) -> Iterator[Part]:
+def _message_parts(row: Row, path: str, mark: Row, *, follows: bool) -> Iterator[steps.Part]:
     """Parse a message of the model to parts. The first keeps the fields of the item, so that it comes back equal.
 
     A message that ``follows`` another part is marked, because unmarked texts in a row are rendered as one message.
@@ -250,22 +228,22 @@ def _message_parts(row: Row, path: str, mark: Row, *, follows: bool) -> Iterator
     about = {key: value for key, value in row.items() if key not in ("content", "role") and value is not None}
     first_fields = {_ITEM_KEY: about, **mark} if about or mark or follows else {}
     if isinstance(content, str):
-        yield Text(content, opaque_extra(NAME, "text", first_fields))
+        yield steps.Text(content, parsing.opaque_extra(NAME, "text", first_fields))
         return
     if not isinstance(content, list):
-        raise FormatError(f"expected text or a list of parts, not {type_name(content)}", path=f"{path}.content")
+        raise FormatError(f"expected text or a list of parts, not {parsing.type_name(content)}", path=f"{path}.content")
     if not content or not all(_is_model_part(part) for part in content):
-        yield opaque_part(NAME, "item", row)
+        yield parsing.opaque_part(NAME, "item", row)
         return
     for at, part in enumerate(content):
         notes = {} if at else first_fields
         if part["type"] == "refusal":
-            yield Opaque(NAME, "refusal", compact_json({**part, **notes}), part["refusal"])
+            yield steps.Opaque(NAME, "refusal", parsing.compact_json({**part, **notes}), part["refusal"])
             continue
         beside = {key: value for key, value in part.items() if key not in ("type", "text")} | notes
         # The empty extra marks a lone text that came in a list.
         is_noted = beside or len(content) == 1
-        yield Text(part["text"], Opaque(NAME, "part", compact_json(beside)) if is_noted else None)
+        yield steps.Text(part["text"], steps.Opaque(NAME, "part", parsing.compact_json(beside)) if is_noted else None)
 
 
 def _is_model_part(part: Any) -> bool:
@@ -274,7 +252,7 @@ def _is_model_part(part: Any) -> bool:
     return isinstance(part.get("text" if part["type"] == "output_text" else "refusal"), str)
 
 
-def _observation(row: Row, kind: str, path: str) -> Observation | None:
+def _observation(row: Row, kind: str, path: str) -> steps.Observation | None:
     """Parse an item that answers a call; None for any other item."""
     key = call_id_key(kind)
     if kind not in ANSWER_TYPES.values() or not isinstance(row.get(key), str):
@@ -284,37 +262,37 @@ def _observation(row: Row, kind: str, path: str) -> Observation | None:
         del beside["type"]
     output = row.get("output")
     if isinstance(output, str):
-        content: Content = output
+        content: steps.Content = output
     elif kind in _TEXT_ANSWERS:
         content = _parts(output, f"{path}.output")
     else:
         output_field = {} if output is None else {"output": output}
-        content = (Opaque(NAME, "output", compact_json(output_field), readable_text(output)),)
-    return Observation(row[key], content, extra=opaque_extra(NAME, "message", beside))
+        content = (steps.Opaque(NAME, "output", parsing.compact_json(output_field), parsing.readable_text(output)),)
+    return steps.Observation(row[key], content, extra=parsing.opaque_extra(NAME, "message", beside))
 
 
-def _part(row: Any, path: str) -> Part:
+def _part(row: Any, path: str) -> steps.Part:
     """Parse one part of a user's message or of a result. Raises FormatError."""
-    part = Fields(row, path)
+    part = parsing.Fields(row, path)
     kind = part.text("type")
     if kind == "input_text":
-        return Text(part.text("text"), opaque_extra(NAME, "text", part.rest()))
+        return steps.Text(part.text("text"), parsing.opaque_extra(NAME, "text", part.rest()))
     url = row.get("image_url")
     if kind == "input_image" and isinstance(url, str) and url:
         part.take("image_url")
         detail = part.text_or_empty("detail")
-        beside = opaque_extra(NAME, kind, part.rest())
+        beside = parsing.opaque_extra(NAME, kind, part.rest())
         if not url.startswith("data:"):
-            return Image(url=url, detail=detail, extra=beside)
-        if decoded := decode_data_url(url):
-            return Image(*decoded, detail=detail, extra=beside)
-    return opaque_part(NAME, kind, row)
+            return steps.Image(url=url, detail=detail, extra=beside)
+        if decoded := parsing.decode_data_url(url):
+            return steps.Image(*decoded, detail=detail, extra=beside)
+    return parsing.opaque_part(NAME, kind, row)
 
 
-def _parts(output: Any, path: str) -> Content:
+def _parts(output: Any, path: str) -> steps.Content:
     if not isinstance(output, list):
-        raise FormatError(f"expected text or a list of parts, not {type_name(output)}", path=path)
-    return mark_lone_text(tuple(_part(row, f"{path}[{at}]") for at, row in enumerate(output)), NAME)
+        raise FormatError(f"expected text or a list of parts, not {parsing.type_name(output)}", path=path)
+    return parsing.mark_lone_text(tuple(_part(row, f"{path}[{at}]") for at, row in enumerate(output)), NAME)
 
 
 # -- rendering
@@ -353,16 +331,16 @@ def _input_items(message: Message) -> Iterator[Row]:
     beside = {key: value for key, value in fields.items() if key not in _RENDERED_KEYS}
     if fields.get("type") == "message":
         beside["type"] = "message"
-    parts: list[Part] = []
-    for part in as_parts(message.content):
-        row = rendering.own_fields(part, NAME) if isinstance(part, Opaque) and part.kind == "item" else None
+    parts: list[steps.Part] = []
+    for part in steps.as_parts(message.content):
+        row = rendering.own_fields(part, NAME) if isinstance(part, steps.Opaque) and part.kind == "item" else None
         is_users = row is not None and message.role == "user" and row.get("type") in APPLICATION_ITEMS
         is_instruction = row is not None and message.role == "system" and row.get("role") in _SYSTEM_ROLES
         if row is not None and (is_users or is_instruction):
             yield row
         else:
             parts.append(part)
-    if len(parts) < len(as_parts(message.content)) and not parts:
+    if len(parts) < len(steps.as_parts(message.content)) and not parts:
         return
     content = _content_rows(parts, images=message.role == "user")
     if message.role == "system":
@@ -376,9 +354,10 @@ def _input_items(message: Message) -> Iterator[Row]:
 def _model_items(message: Message, call_types: dict[str, str]) -> list[Row]:
     """Render one turn of the model as items, in order."""
     rows: list[Row] = []
-    parts, reached = as_parts(message.content), 0
+    parts, reached = steps.as_parts(message.content), 0
     thought = any(
-        isinstance(part, Opaque) and part.kind == "reasoning" and rendering.own_fields(part, NAME) for part in parts
+        isinstance(part, steps.Opaque) and part.kind == "reasoning" and rendering.own_fields(part, NAME)
+        for part in parts
     )
     for call in (*message.tool_calls, None):
         at = len(parts) if call is None or call.at is None else min(max(call.at, reached), len(parts))
@@ -393,12 +372,12 @@ def _model_items(message: Message, call_types: dict[str, str]) -> list[Row]:
     return rows or [{"role": "assistant", "content": rendering.NO_CONTENT}]
 
 
-def _append_parts(parts: Sequence[Part], rows: list[Row], *, has_reasoning: bool) -> None:
+def _append_parts(parts: Sequence[steps.Part], rows: list[Row], *, has_reasoning: bool) -> None:
     """Append parts as items. Neighbours from one message, or without a mark, become one message."""
     message: Row | None = None
     for part in parts:
-        fields = rendering.own_fields(part if isinstance(part, Opaque) else part.extra, NAME) or {}
-        if isinstance(part, Opaque) and fields and part.kind in ("reasoning", "item"):
+        fields = rendering.own_fields(part if isinstance(part, steps.Opaque) else part.extra, NAME) or {}
+        if isinstance(part, steps.Opaque) and fields and part.kind in ("reasoning", "item"):
             if not _is_lost_reasoning(fields):
                 rows.append(fields)
             message = None
@@ -409,7 +388,7 @@ def _append_parts(parts: Sequence[Part], rows: list[Row], *, has_reasoning: bool
         if message is None or _ITEM_KEY in fields:
             message = _message_row(fields, has_reasoning=has_reasoning)
             rows.append(message)
-        if message["content"] is None and isinstance(part, Text) and _is_plain_string(part):
+        if message["content"] is None and isinstance(part, steps.Text) and _is_plain_string(part):
             message["content"] = row["text"]
         else:
             message["content"] = [*_as_list(message["content"]), row]
@@ -420,7 +399,7 @@ def _is_lost_reasoning(row: Row) -> bool:
     return row.get("type") == "reasoning" and not rules.item_id(row) and not row.get("encrypted_content")
 
 
-def _is_plain_string(part: Text) -> bool:
+def _is_plain_string(part: steps.Text) -> bool:
     """Return True if the text was a message's whole content, as a string."""
     return part.extra is None or part.extra.kind != "part"
 
@@ -439,22 +418,22 @@ def _message_row(fields: Row, *, has_reasoning: bool) -> Row:
     return {**about, "role": "assistant", "content": None}
 
 
-def _model_part_row(part: Part, fields: Row) -> Row | None:
+def _model_part_row(part: steps.Part, fields: Row) -> Row | None:
     beside = {key: value for key, value in fields.items() if key not in _NOTE_KEYS}
     match part:
-        case Text(text=text):
+        case steps.Text(text=text):
             # An empty text is kept where it has fields of its own.
             return {**beside, "type": "output_text", "text": text} if text or fields else None
-        case Image():
+        case steps.Image():
             return {"type": "output_text", "text": rendering.image_placeholder(part)}
-        case Opaque() if fields:
+        case steps.Opaque() if fields:
             return beside
-        case Opaque():
+        case steps.Opaque():
             text = rendering.foreign_text(part)
             return {"type": "output_text", "text": text} if text else None
 
 
-def _call_row(call: ToolCall, *, has_reasoning: bool) -> Row:
+def _call_row(call: steps.ToolCall, *, has_reasoning: bool) -> Row:
     fields = rendering.own_fields(call.extra, NAME) or {}
     beside = {key: value for key, value in fields.items() if key not in (*_NOTE_KEYS, "call_id")}
     if fields.get(_REASONED_KEY) and not has_reasoning:
@@ -475,13 +454,13 @@ def _answer_row(message: Message, call_type: str) -> Row:
     fields = {key: value for key, value in beside.items() if key not in ("type", "call_id", "output")}
     row = {**fields, "type": kind, call_id_key(kind): message.call_id}
     if kind in _TEXT_ANSWERS:
-        output = _content_rows(as_parts(message.content), images=True) or rendering.NO_OUTPUT
+        output = _content_rows(steps.as_parts(message.content), images=True) or rendering.NO_OUTPUT
         return {**row, "output": rendering.mark_failure(output, _text_row) if message.is_error else output}
-    parts = as_parts(message.content)
-    own = rendering.own_fields(parts[0], NAME) if len(parts) == 1 and isinstance(parts[0], Opaque) else None
+    parts = steps.as_parts(message.content)
+    own = rendering.own_fields(parts[0], NAME) if len(parts) == 1 and isinstance(parts[0], steps.Opaque) else None
     if own is not None:
         return {**row, **own}
-    text = as_text(message.content) or rendering.NO_OUTPUT
+    text = steps.as_text(message.content) or rendering.NO_OUTPUT
     return {**row, **_text_output(kind, rendering.mark_failure(text, _text_row) if message.is_error else text)}
 
 
@@ -501,7 +480,7 @@ def _text_output(kind: str, text: str) -> Row:
             return {"output": text}
 
 
-def _content_rows(parts: Sequence[Part], *, images: bool) -> str | list[Row]:
+def _content_rows(parts: Sequence[steps.Part], *, images: bool) -> str | list[Row]:
     """Render parts of a user's message or a result; a lone text becomes a string."""
     rows: list[Row] = []
     lone = ""
@@ -510,18 +489,18 @@ def _content_rows(parts: Sequence[Part], *, images: bool) -> str | list[Row]:
         if row is None:
             continue
         rows.append(row)
-        lone = part.text if isinstance(part, Text) and rendering.own_fields(part.extra, NAME) is None else ""
+        lone = part.text if isinstance(part, steps.Text) and rendering.own_fields(part.extra, NAME) is None else ""
     visible = [row for row in rows if row.get("type") != "input_text" or row["text"]]
     if len(visible) == 1 == len(rows) and lone:
         return lone
     return visible
 
 
-def _part_row(part: Part, *, images: bool) -> Row | None:
+def _part_row(part: steps.Part, *, images: bool) -> Row | None:
     match part:
-        case Text():
+        case steps.Text():
             return {**(rendering.own_fields(part.extra, NAME) or {}), "type": "input_text", "text": part.text}
-        case Image():
+        case steps.Image():
             return _image_row(part) if images else _text_row(rendering.image_placeholder(part))
     own = rendering.own_fields(part, NAME)
     if own is not None and isinstance(own.get("type"), str) and images:
@@ -534,7 +513,7 @@ def _text_row(text: str) -> Row:
     return {"type": "input_text", "text": text}
 
 
-def _image_row(image: Image) -> Row:
+def _image_row(image: steps.Image) -> Row:
     url = image.url
     if not url:
         url = f"data:{image.media_type or 'image/png'};base64,{rendering.image_base64(image)}"
@@ -544,5 +523,5 @@ def _image_row(image: Image) -> Row:
 
 def _wire_id(call_id: str) -> str:
     """Return the id if the API accepts it (1 to 64 characters of any text), else a rewritten one."""
-    is_valid = 0 < len(call_id) <= ID_MAX_CHARS and is_utf8(call_id)
+    is_valid = 0 < len(call_id) <= ID_MAX_CHARS and parsing.is_utf8(call_id)
     return call_id if is_valid else wire_id(call_id, ID_MAX_CHARS)

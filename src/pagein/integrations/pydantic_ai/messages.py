@@ -12,22 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pagein.errors import FormatError
+from pagein.events import steps
 from pagein.events.messages import Message
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    Image,
-    Observation,
-    Opaque,
-    Part,
-    Status,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    ToolCall,
-    as_parts,
-    as_text,
-)
 from pagein.formats import rendering
 from pagein.formats.base import Item
 from pagein.formats.parsing import compact_json, decode_exact_base64, opaque_part, type_name
@@ -45,7 +31,7 @@ _REQUEST = "_request"
 _OBJECT = "_object"
 """Key in a call whose arguments came as an object, not as JSON text."""
 
-_STATUSES: Mapping[str, Status] = {"success": "ok", "interrupted": "unknown"}
+_STATUSES: Mapping[str, steps.Status] = {"success": "ok", "interrupted": "unknown"}
 """Status of a result by its outcome; every other outcome is an error."""
 
 _FROM_URL, _TO_URL = str.maketrans("-_", "+/"), str.maketrans("+/", "-_")
@@ -76,27 +62,27 @@ def _parse_request_part(part: Row, request: Row, path: str) -> Item:
     """Parse instructions, the user's text or a result; any other part stays unread."""
     kind, content = part["part_kind"], part.get("content")
     if kind == "system-prompt" and isinstance(content, str):
-        return SystemPromptStep(content, _other_fields(part, request, "content"))
+        return steps.SystemPromptStep(content, _other_fields(part, request, "content"))
     if kind == "user-prompt" and isinstance(content, str):
-        return TaskStep(content, _other_fields(part, request, "content"))
+        return steps.TaskStep(content, _other_fields(part, request, "content"))
     if kind == "user-prompt" and isinstance(content, list):
-        return TaskStep(tuple(map(_parse_user_part, content)), _other_fields(part, request, "content"))
+        return steps.TaskStep(tuple(map(_parse_user_part, content)), _other_fields(part, request, "content"))
     call_id = part.get("tool_call_id")
     is_result = kind == "tool-return" or (kind == "retry-prompt" and part.get("tool_name"))
     if is_result and isinstance(call_id, str):
         outcome = str(part.get("outcome", "success"))
         status = _STATUSES.get(outcome, "error") if kind == "tool-return" else "error"
-        result: Content = content if isinstance(content, str) else (_opaque_value(content),)
-        return Observation(call_id, result, status, extra=_other_fields(part, request, "content", "tool_call_id"))
+        result: steps.Content = content if isinstance(content, str) else (_opaque_value(content),)
+        return steps.Observation(call_id, result, status, extra=_other_fields(part, request, "content", "tool_call_id"))
     if kind in ("tool-return", "retry-prompt") and is_result:
         raise FormatError("a result without a tool_call_id", path=path)
-    unread = Opaque(NAME, "part", compact_json(part), _readable_text(content))
-    extra = Opaque(NAME, "message", compact_json(request), _UNSENT) if request else None
-    return TaskStep((unread,), extra)
+    unread = steps.Opaque(NAME, "part", compact_json(part), _readable_text(content))
+    extra = steps.Opaque(NAME, "message", compact_json(request), _UNSENT) if request else None
+    return steps.TaskStep((unread,), extra)
 
 
-def _opaque_value(content: Any) -> Opaque:
-    return Opaque(NAME, "value", compact_json({"content": content}), _readable_text(content))
+def _opaque_value(content: Any) -> steps.Opaque:
+    return steps.Opaque(NAME, "value", compact_json({"content": content}), _readable_text(content))
 
 
 def _readable_text(content: Any) -> str:
@@ -105,57 +91,57 @@ def _readable_text(content: Any) -> str:
     return "" if content is None else json.dumps(content, ensure_ascii=False)
 
 
-def _other_fields(part: Row, more: Row, *read: str) -> Opaque:
+def _other_fields(part: Row, more: Row, *read: str) -> steps.Opaque:
     """The fields of a part without those that were read, and more fields."""
     fields = {key: value for key, value in part.items() if key not in read and value is not None}
-    return Opaque(NAME, "message", compact_json({**fields, **more}), _UNSENT)
+    return steps.Opaque(NAME, "message", compact_json({**fields, **more}), _UNSENT)
 
 
-def _parse_user_part(value: Any) -> Part:
+def _parse_user_part(value: Any) -> steps.Part:
     if isinstance(value, str):
-        return Text(value)
+        return steps.Text(value)
     if isinstance(value, dict) and isinstance(value.get("kind"), str):
         kind = value["kind"]
         fields = {key: field for key, field in value.items() if key not in ("data", "url", "content")}
-        extra = Opaque(NAME, kind, compact_json(fields), _UNSENT)
+        extra = steps.Opaque(NAME, kind, compact_json(fields), _UNSENT)
         if kind == "image-url" and isinstance(value.get("url"), str) and value["url"]:
-            return Image(url=value["url"], extra=extra)
+            return steps.Image(url=value["url"], extra=extra)
         media, data = value.get("media_type"), value.get("data")
         if kind == "binary" and isinstance(media, str) and isinstance(data, str):
             image = decode_exact_base64(data.translate(_FROM_URL)) if media.startswith("image/") else b""
             if image:
-                return Image(image, media, extra=extra)
+                return steps.Image(image, media, extra=extra)
         if kind == "text-content" and isinstance(value.get("content"), str):
-            return Text(value["content"], extra)
+            return steps.Text(value["content"], extra)
         return opaque_part(NAME, "content", value)
-    return Opaque(NAME, "content", compact_json(value), _readable_text(value))
+    return steps.Opaque(NAME, "content", compact_json(value), _readable_text(value))
 
 
-def _parse_response(parts: list[Row], fields: Row) -> ActionStep:
-    content: list[Part] = []
-    calls: list[ToolCall] = []
+def _parse_response(parts: list[Row], fields: Row) -> steps.ActionStep:
+    content: list[steps.Part] = []
+    calls: list[steps.ToolCall] = []
     for part in parts:
         kind, text = part["part_kind"], part.get("content")
         if kind == "text" and isinstance(text, str):
-            content.append(Text(text, _other_fields(part, {}, "content")))
+            content.append(steps.Text(text, _other_fields(part, {}, "content")))
         elif kind == "tool-call" and isinstance(part.get("tool_name"), str) and part.get("tool_call_id"):
             calls.append(_parse_call(part, len(content)))
         elif kind == "thinking":
             readable = text if isinstance(text, str) else ""
-            content.append(Opaque(NAME, "thinking", compact_json(part), readable))
+            content.append(steps.Opaque(NAME, "thinking", compact_json(part), readable))
         else:
             content.append(opaque_part(NAME, "part", part))
-    extra = Opaque(NAME, "message", compact_json(fields), _UNSENT) if fields else None
+    extra = steps.Opaque(NAME, "message", compact_json(fields), _UNSENT) if fields else None
     model = str(fields.get("model_name") or "")
-    return ActionStep(tuple(content) or None, tuple(calls), model=model, extra=extra)
+    return steps.ActionStep(tuple(content) or None, tuple(calls), model=model, extra=extra)
 
 
-def _parse_call(part: Row, at: int) -> ToolCall:
+def _parse_call(part: Row, at: int) -> steps.ToolCall:
     args = part.get("args")
     text = args if isinstance(args, str) else compact_json({} if args is None else args)
     more = {} if isinstance(args, str) else {_OBJECT: args is not None}
     extra = _other_fields(part, more, "args", "tool_name", "tool_call_id")
-    return ToolCall(part["tool_call_id"], part["tool_name"], text, at, extra)
+    return steps.ToolCall(part["tool_call_id"], part["tool_name"], text, at, extra)
 
 
 # -- back to messages
@@ -181,13 +167,13 @@ def to_rows(messages: Sequence[Message]) -> list[Row]:
 
 
 def _request_parts(message: Message, fields: Row, names: dict[str, str]) -> Iterator[Row]:
-    parts = as_parts(message.content)
-    own = rendering.own_fields(parts[0], NAME) if len(parts) == 1 and isinstance(parts[0], Opaque) else None
+    parts = steps.as_parts(message.content)
+    own = rendering.own_fields(parts[0], NAME) if len(parts) == 1 and isinstance(parts[0], steps.Opaque) else None
     match message.role:
         case "system":
-            yield {**fields, "content": as_text(message.content), "part_kind": "system-prompt"}
+            yield {**fields, "content": steps.as_text(message.content), "part_kind": "system-prompt"}
         case "tool":
-            result = own["content"] if own is not None and "content" in own else as_text(message.content)
+            result = own["content"] if own is not None and "content" in own else steps.as_text(message.content)
             row = {"part_kind": "tool-return", "tool_name": names.get(message.call_id, "tool"), **fields}
             if message.is_error and row["part_kind"] == "tool-return":
                 row.setdefault("outcome", "failed")
@@ -200,26 +186,26 @@ def _request_parts(message: Message, fields: Row, names: dict[str, str]) -> Iter
             yield {**fields, "content": content or rendering.NO_CONTENT, "part_kind": "user-prompt"}
 
 
-def _user_part(part: Part) -> Any:
+def _user_part(part: steps.Part) -> Any:
     match part:
-        case Text():
+        case steps.Text():
             fields = rendering.own_fields(part.extra, NAME)
             return part.text if fields is None else {**fields, "content": part.text}
-        case Image():
+        case steps.Image():
             fields = rendering.own_fields(part.extra, NAME) or {}
             if part.url:
                 return {"kind": "image-url", **fields, "url": part.url}
             data = rendering.image_base64(part).translate(_TO_URL)
             media = part.media_type or "image/png"
             return {"kind": "binary", "media_type": media, **fields, "data": data}
-        case Opaque():
+        case steps.Opaque():
             own = rendering.own_fields(part, NAME)
             return part.text if own is None else own
 
 
 def _response_parts(message: Message) -> Iterator[Row]:
     """The parts of a response, each call at its place between them."""
-    parts, start, count = as_parts(message.content), 0, 0
+    parts, start, count = steps.as_parts(message.content), 0, 0
     for call in (*message.tool_calls, None):
         stop = len(parts) if call is None or call.at is None else min(max(call.at, start), len(parts))
         for part in parts[start:stop]:
@@ -235,20 +221,20 @@ def _response_parts(message: Message) -> Iterator[Row]:
         yield {"content": rendering.NO_CONTENT, "part_kind": "text"}
 
 
-def _response_part(part: Part) -> Row | None:
+def _response_part(part: steps.Part) -> Row | None:
     match part:
-        case Text():
+        case steps.Text():
             fields = rendering.own_fields(part.extra, NAME) or {}
             return {**fields, "content": part.text, "part_kind": "text"}
-        case Image():
+        case steps.Image():
             return {"content": rendering.image_placeholder(part), "part_kind": "text"}
-        case Opaque():
+        case steps.Opaque():
             own = rendering.own_fields(part, NAME)
             text = rendering.foreign_text(part)
             return own if own is not None else {"content": text, "part_kind": "text"} if text else None
 
 
-def _call_row(call: ToolCall) -> Row:
+def _call_row(call: steps.ToolCall) -> Row:
     fields = rendering.own_fields(call.extra, NAME) or {}
     is_object = fields.pop(_OBJECT, None)
     args: Any = call.arguments

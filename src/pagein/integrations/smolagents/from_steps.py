@@ -16,16 +16,7 @@ from smolagents.models import ChatMessage, MessageRole
 from smolagents.monitoring import Timing, TokenUsage
 
 from pagein._common.json_values import to_json_value
-from pagein.events.steps import (
-    ActionStep,
-    FinalAnswerStep,
-    PlanningStep,
-    Step,
-    SystemPromptStep,
-    TaskStep,
-    as_parts,
-    as_text,
-)
+from pagein.events import steps
 from pagein.integrations.smolagents.chat_messages import parse_arguments
 from pagein.integrations.smolagents.pictures import to_picture
 from pagein.integrations.smolagents.to_steps import NO_CALL, TASK_PREFIX, has_picture_bytes
@@ -46,7 +37,7 @@ class KeptStep(smol.MemoryStep):  # type: ignore[misc] # smolagents has no types
         return list(self.messages)
 
 
-def step_note(step: Any, own_steps: Sequence[Step], first: int) -> dict[str, Any]:
+def step_note(step: Any, own_steps: Sequence[steps.Step], first: int) -> dict[str, Any]:
     """The fields of a smolagents step that our steps lack, as JSON-safe values."""
     note: dict[str, Any] = {"at": first, "count": len(own_steps), "kind": type(step).__name__}
     match step:
@@ -62,8 +53,8 @@ def step_note(step: Any, own_steps: Sequence[Step], first: int) -> dict[str, Any
             return note
 
 
-def _action_note(step: smol.ActionStep, own_step: Step | None) -> dict[str, Any]:
-    content = own_step.content if isinstance(own_step, ActionStep) else None
+def _action_note(step: smol.ActionStep, own_step: steps.Step | None) -> dict[str, Any]:
+    content = own_step.content if isinstance(own_step, steps.ActionStep) else None
     is_same = isinstance(step.model_output, str) and step.model_output == content
     first_arguments = step.tool_calls[0].arguments if step.tool_calls else None
     note: dict[str, Any] = {
@@ -94,9 +85,9 @@ def _usage_note(usage: Any) -> Any:
     return None if usage is None else to_json_value([usage.input_tokens, usage.output_tokens])
 
 
-def _only_observation(own_step: Step | None) -> str | None:
+def _only_observation(own_step: steps.Step | None) -> str | None:
     """The text of the one successful observation that is shown, where nothing else is in it; else None."""
-    if not isinstance(own_step, ActionStep):
+    if not isinstance(own_step, steps.ActionStep):
         return None
     pairs = [(result, result.extra) for result in own_step.observations if result is not None]
     extras = [(result, extra) for result, extra in pairs if extra is not None]
@@ -108,27 +99,27 @@ def _only_observation(own_step: Step | None) -> str | None:
     return _text(result.content)
 
 
-def from_steps(own_steps: Sequence[Step], note: Mapping[str, Any]) -> Any:
+def from_steps(own_steps: Sequence[steps.Step], note: Mapping[str, Any]) -> Any:
     """Restore the smolagents step that was recorded as these steps with this note, which may be empty."""
     own_step = own_steps[0] if own_steps else None
     kind = note.get("kind")
     match own_step:
-        case SystemPromptStep() if kind in (None, "SystemPromptStep"):
-            return smol.SystemPromptStep(as_text(own_step.content))
-        case TaskStep() if kind in (None, "TaskStep"):
+        case steps.SystemPromptStep() if kind in (None, "SystemPromptStep"):
+            return smol.SystemPromptStep(steps.as_text(own_step.content))
+        case steps.TaskStep() if kind in (None, "TaskStep"):
             task = _text(own_step.content).removeprefix(TASK_PREFIX)
             return smol.TaskStep(task, _pictures(own_step.content) or None)
-        case PlanningStep() if kind in (None, "PlanningStep"):
+        case steps.PlanningStep() if kind in (None, "PlanningStep"):
             return _planning_step(own_step, note)
-        case FinalAnswerStep() if kind in (None, "FinalAnswerStep"):
-            return smol.FinalAnswerStep(as_text(own_step.content))
-        case ActionStep() | None if kind in (None, "ActionStep"):
-            return _action_step(own_step if isinstance(own_step, ActionStep) else None, note)
+        case steps.FinalAnswerStep() if kind in (None, "FinalAnswerStep"):
+            return smol.FinalAnswerStep(steps.as_text(own_step.content))
+        case steps.ActionStep() | None if kind in (None, "ActionStep"):
+            return _action_step(own_step if isinstance(own_step, steps.ActionStep) else None, note)
     return KeptStep(str(kind), [_chat_message(step) for step in own_steps])
 
 
-def _planning_step(own_step: PlanningStep, note: Mapping[str, Any]) -> smol.PlanningStep:
-    content = as_text(own_step.content)
+def _planning_step(own_step: steps.PlanningStep, note: Mapping[str, Any]) -> smol.PlanningStep:
+    content = steps.as_text(own_step.content)
     plan = note.get("plan", SAME)
     return smol.PlanningStep(
         model_input_messages=[],
@@ -139,7 +130,7 @@ def _planning_step(own_step: PlanningStep, note: Mapping[str, Any]) -> smol.Plan
     )
 
 
-def _action_step(own_step: ActionStep | None, note: Mapping[str, Any]) -> smol.ActionStep:
+def _action_step(own_step: steps.ActionStep | None, note: Mapping[str, Any]) -> smol.ActionStep:
     calls = [
         smol.ToolCall(call.name, parse_arguments(call.arguments), call.id)
         for call in (own_step.tool_calls if own_step else ())
@@ -149,7 +140,7 @@ def _action_step(own_step: ActionStep | None, note: Mapping[str, Any]) -> smol.A
     if output is SAME and own_step is not None:
         output = own_step.content
     elif output is None and own_step is not None and "number" not in note:
-        output = as_text(own_step.content) or None
+        output = steps.as_text(own_step.content) or None
     code = note.get("code")
     observations = note.get("observations")
     is_same = observations is SAME or "number" not in note
@@ -169,7 +160,7 @@ def _action_step(own_step: ActionStep | None, note: Mapping[str, Any]) -> smol.A
     )
 
 
-def _observation_text(own_step: ActionStep | None) -> str | None:
+def _observation_text(own_step: steps.ActionStep | None) -> str | None:
     results = own_step.observations if own_step else ()
     texts = [_text(result.content) for result in results if result is not None]
     return "\n".join(text for text in texts if text) if texts else None
@@ -179,17 +170,17 @@ def _output_message(output: Any) -> ChatMessage | None:
     return None if output is None else ChatMessage(role=MessageRole.ASSISTANT, content=output)
 
 
-def _observation_pictures(own_step: ActionStep | None) -> list[Pillow.Image]:
+def _observation_pictures(own_step: steps.ActionStep | None) -> list[Pillow.Image]:
     results = own_step.observations if own_step else ()
     return [picture for result in results if result is not None for picture in _pictures(result.content)]
 
 
 def _pictures(content: Any) -> list[Pillow.Image]:
-    return [to_picture(part) for part in as_parts(content) if has_picture_bytes(part)]  # type: ignore[arg-type]
+    return [to_picture(part) for part in steps.as_parts(content) if has_picture_bytes(part)]  # type: ignore[arg-type]
 
 
 def _text(content: Any) -> str:
-    return as_text(tuple(part for part in as_parts(content) if not has_picture_bytes(part)))
+    return steps.as_text(tuple(part for part in steps.as_parts(content) if not has_picture_bytes(part)))
 
 
 def _timing(note: Mapping[str, Any]) -> Timing:
@@ -214,8 +205,8 @@ def _error(row: Mapping[str, str] | None) -> Any:
     return error
 
 
-def _chat_message(step: Step) -> ChatMessage:
-    role = MessageRole.ASSISTANT if isinstance(step, ActionStep) else MessageRole.USER
+def _chat_message(step: steps.Step) -> ChatMessage:
+    role = MessageRole.ASSISTANT if isinstance(step, steps.ActionStep) else MessageRole.USER
     content: list[dict[str, Any]] = [{"type": "text", "text": _text(step.content)}]
     content += [{"type": "image", "image": picture} for picture in _pictures(step.content)]
     return ChatMessage(role=role, content=content)

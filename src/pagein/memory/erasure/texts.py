@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pagein.events import steps
 from pagein.events.entries import Body, Observed, Pin
-from pagein.events.steps import (
-    ActionStep,
-    Content,
-    FinalAnswerStep,
-    Image,
-    Observation,
-    Opaque,
-    PlanningStep,
-    SummaryStep,
-    SystemPromptStep,
-    TaskStep,
-    Text,
-    as_parts,
-)
 from pagein.log.base import Entry
 from pagein.memory.erasure.repetitions import parse_json, strings_in
 from pagein.search.passages import CONTENT_PART
@@ -27,7 +14,7 @@ from pagein.search.passages import CONTENT_PART
 def entry_texts(entry: Entry) -> Iterator[tuple[int, int, str]]:
     """The texts of an entry with the position and the part that they are erased by; none of entries about the record."""
     at, body = entry.position, entry.body
-    if isinstance(body, ActionStep):
+    if isinstance(body, steps.ActionStep):
         for index, observation in enumerate(body.observations):
             yield from ((at, index, text) for text in _observation_texts(observation))
     if isinstance(body, Observed) and not body.late:
@@ -38,44 +25,44 @@ def entry_texts(entry: Entry) -> Iterator[tuple[int, int, str]]:
 
 def _own_texts(body: Body) -> Iterator[str]:
     match body:
-        case ActionStep():
+        case steps.ActionStep():
             yield from (*_content_texts(body.content), *_call_texts(body), *_extra_texts(body.extra))
         case Observed():
             yield from _observation_texts(body.observation)
         case Pin():
             yield body.text
-        case SummaryStep():
+        case steps.SummaryStep():
             yield body.content
-        case SystemPromptStep() | TaskStep() | PlanningStep() | FinalAnswerStep():
+        case steps.SystemPromptStep() | steps.TaskStep() | steps.PlanningStep() | steps.FinalAnswerStep():
             yield from (*_content_texts(body.content), *_extra_texts(body.extra))
 
 
-def _call_texts(step: ActionStep) -> Iterator[str]:
+def _call_texts(step: steps.ActionStep) -> Iterator[str]:
     for call in step.tool_calls:
         yield from _json_texts(call.arguments)
         yield from _extra_texts(call.extra)
 
 
-def _observation_texts(observation: Observation | None) -> Iterator[str]:
+def _observation_texts(observation: steps.Observation | None) -> Iterator[str]:
     if observation is not None:
         yield from _content_texts(observation.content)
         yield from _extra_texts(observation.extra)
 
 
-def _content_texts(content: Content | None) -> Iterator[str]:
-    for part in as_parts(content):
+def _content_texts(content: steps.Content | None) -> Iterator[str]:
+    for part in steps.as_parts(content):
         match part:
-            case Text(text=text, extra=extra):
+            case steps.Text(text=text, extra=extra):
                 yield text
                 yield from _extra_texts(extra)
-            case Image(url=url, extra=extra):
+            case steps.Image(url=url, extra=extra):
                 yield f"[image {url or part.digest[:12]}]"
                 yield from _extra_texts(extra)
-            case Opaque():
+            case steps.Opaque():
                 yield from _extra_texts(part)
 
 
-def _extra_texts(extra: Opaque | None) -> Iterator[str]:
+def _extra_texts(extra: steps.Opaque | None) -> Iterator[str]:
     if extra is not None:
         yield extra.text
         yield from _json_texts(extra.body)

@@ -13,27 +13,15 @@ from typing import Any, get_args
 
 from pagein._common.json_values import to_json_value
 from pagein.errors import ConfigurationError, FormatError, ProtocolError
+from pagein.events import steps
 from pagein.events.own_steps import SUMMARY, own_extra, own_note
 from pagein.events.protocol import as_text_observation
-from pagein.events.steps import (
-    TEXT_OBSERVATION,
-    ActionStep,
-    MemoryStep,
-    Observation,
-    Opaque,
-    Row,
-    Step,
-    TaskStep,
-    ToolCall,
-    as_content,
-    as_text,
-)
 from pagein.formats import Item, format_named
 
-StepTypes = Mapping[str, type[MemoryStep]]
+StepTypes = Mapping[str, type[steps.MemoryStep]]
 """Classes of steps by the kind they are stored under."""
 
-BUILT_IN: tuple[type[Any], ...] = get_args(Step)
+BUILT_IN: tuple[type[Any], ...] = get_args(steps.Step)
 
 
 def step_kind(step: type) -> str:
@@ -44,9 +32,9 @@ def step_kind(step: type) -> str:
 
 def check_step_types(types: Any) -> StepTypes:
     """Return the classes by kind. Raises ConfigurationError for what is no class of steps, and for a kind said twice."""
-    registered: dict[str, type[MemoryStep]] = {}
+    registered: dict[str, type[steps.MemoryStep]] = {}
     for item in types or ():
-        if not isinstance(item, type) or not issubclass(item, MemoryStep) or item in BUILT_IN:
+        if not isinstance(item, type) or not issubclass(item, steps.MemoryStep) or item in BUILT_IN:
             raise ConfigurationError(f"step_types are subclasses of MemoryStep, not {item!r}")
         kind = step_kind(item)
         if kind in registered:
@@ -62,45 +50,46 @@ def to_recorded_items(items: Sequence[Any]) -> list[Item]:
     """Return the items as steps and observations of ours. Raises ProtocolError for content that cannot be stored."""
     recorded: list[Item] = []
     for item in items:
-        if isinstance(item, MemoryStep) and type(item) not in BUILT_IN:
+        if isinstance(item, steps.MemoryStep) and type(item) not in BUILT_IN:
             recorded += _own_items(item)
-        elif isinstance(item, ActionStep):
+        elif isinstance(item, steps.ActionStep):
             recorded.append(_plain_action(item))
-        elif isinstance(item, Step | Observation) and item.content is not None:
-            recorded.append(replace(item, content=as_content(item.content)))  # type: ignore[arg-type] # a summary is refused
+        elif isinstance(item, steps.Step | steps.Observation) and item.content is not None:
+            recorded.append(replace(item, content=steps.as_content(item.content)))  # type: ignore[arg-type] # a summary is refused
         else:
             recorded.append(item)  # which the admission refuses
     return recorded
 
 
-def _plain_action(step: ActionStep) -> ActionStep:
-    content = None if step.content is None else as_content(step.content)
+def _plain_action(step: steps.ActionStep) -> steps.ActionStep:
+    content = None if step.content is None else steps.as_content(step.content)
     observations = tuple(
-        None if result is None else replace(result, content=as_content(result.content)) for result in step.observations
+        None if result is None else replace(result, content=steps.as_content(result.content))
+        for result in step.observations
     )
     return replace(
         step, content=content, tool_calls=tuple(map(_plain_call, step.tool_calls)), observations=observations
     )
 
 
-def _plain_call(call: ToolCall) -> ToolCall:
+def _plain_call(call: steps.ToolCall) -> steps.ToolCall:
     arguments: Any = call.arguments
     if isinstance(arguments, str):
         return call
     return replace(call, arguments=json.dumps(to_json_value(arguments), ensure_ascii=False))
 
 
-def _own_items(step: MemoryStep) -> list[Item]:
+def _own_items(step: steps.MemoryStep) -> list[Item]:
     """Return the items that a step of a user's class is recorded as; the first has its kind and data."""
     kind = step_kind(type(step))
     base = next((built_in for built_in in BUILT_IN if isinstance(step, built_in)), None)
-    if base is not None and type(step).to_messages is MemoryStep.to_messages:
+    if base is not None and type(step).to_messages is steps.MemoryStep.to_messages:
         values = _base_values(base, step)
         own = {name: value for name, value in _own_fields(step).items() if name not in values}
         plain = to_recorded_items([base(**values)])[0]
         note = {"kind": kind, "data": to_json_value(own), "beside": _extra_row(getattr(plain, "extra", None))}
         return [replace(plain, extra=own_extra(note))]  # type: ignore[arg-type] # a summary is refused
-    items = _parse_messages(step, summary_mode=False) or [as_text_observation(TaskStep(""))]
+    items = _parse_messages(step, summary_mode=False) or [as_text_observation(steps.TaskStep(""))]
     texts = _summary_texts(items, _parse_messages(step, summary_mode=True))
     first, *rest = (_with_note(item, {SUMMARY: text}) for item, text in zip(items, texts, strict=True))
     return [_with_note(first, {"kind": kind, "data": to_json_value(step.dict())}), *rest]
@@ -118,7 +107,7 @@ def _own_fields(step: Any) -> dict[str, Any]:
 
 def _summary_texts(items: Sequence[Item], shown: Sequence[Item]) -> list[str | bool]:
     """Return, by item, True where it stays in summary mode, False where it goes; texts of that mode alone stand first."""
-    texts, left = [as_text(item.content) for item in items], [as_text(item.content) for item in shown]
+    texts, left = [steps.as_text(item.content) for item in items], [steps.as_text(item.content) for item in shown]
     kept: list[str | bool] = [text in left for text in texts]
     other = [text for text in left if text not in texts]
     if other:
@@ -126,20 +115,20 @@ def _summary_texts(items: Sequence[Item], shown: Sequence[Item]) -> list[str | b
     return kept
 
 
-def _extra_row(extra: Opaque | None) -> list[str] | None:
+def _extra_row(extra: steps.Opaque | None) -> list[str] | None:
     return None if extra is None else [extra.provider, extra.kind, extra.body, extra.text]
 
 
-def _with_note(item: Item, note: Row) -> Item:
-    if isinstance(item, Observation) and not item.is_message:
+def _with_note(item: Item, note: steps.Row) -> Item:
+    if isinstance(item, steps.Observation) and not item.is_message:
         return item  # the result of a call stays in summary mode
     note = (own_note(item) or {}) | note
-    if isinstance(item, Observation):
-        return replace(item, extra=Opaque(*TEXT_OBSERVATION, json.dumps(note)))
+    if isinstance(item, steps.Observation):
+        return replace(item, extra=steps.Opaque(*steps.TEXT_OBSERVATION, json.dumps(note)))
     return replace(item, extra=own_extra(note))  # type: ignore[arg-type] # the messages make no summary
 
 
-def _parse_messages(step: MemoryStep, *, summary_mode: bool) -> list[Item]:
+def _parse_messages(step: steps.MemoryStep, *, summary_mode: bool) -> list[Item]:
     """Return a step's messages as actions, results and notes. Raises ProtocolError."""
     try:
         rows = step.to_messages(summary_mode)
@@ -149,7 +138,7 @@ def _parse_messages(step: MemoryStep, *, summary_mode: bool) -> list[Item]:
     return [_as_note(item) for item in parsed]
 
 
-def _plain_row(row: Any) -> Row:
+def _plain_row(row: Any) -> steps.Row:
     """Return one chat message: a mapping, or an object with a role and content as smolagents has them."""
     fields = dict(row) if isinstance(row, Mapping) else {"role": row.role, "content": row.content}
     role = getattr(fields["role"], "value", fields["role"])
@@ -168,13 +157,13 @@ def _plain_part(part: Any) -> Any:
 
 def _as_note(item: Item) -> Item:
     """Return a message of the user as a note: it is not the user who speaks."""
-    return as_text_observation(item) if isinstance(item, TaskStep) else item
+    return as_text_observation(item) if isinstance(item, steps.TaskStep) else item
 
 
 # Out
 
 
-def revive(step: Step, types: StepTypes) -> Step:
+def revive(step: steps.Step, types: StepTypes) -> steps.Step:
     """Return the step of the user's registered class; the step as it is where it is of none.
 
     The class makes it of its data with ``from_dict``, or takes them as arguments. Raises ConfigurationError if it does not.
@@ -186,7 +175,7 @@ def revive(step: Step, types: StepTypes) -> Step:
     make = getattr(kind, "from_dict", None)
     data = note["data"]
     if "beside" in note:
-        beside = None if note["beside"] is None else Opaque(*note["beside"])
+        beside = None if note["beside"] is None else steps.Opaque(*note["beside"])
         data = _base_values(type(step), replace(step, extra=beside)) | data  # type: ignore[arg-type] # no summary
     try:
         made = kind(**data) if make is None else make(data)

@@ -13,22 +13,10 @@ from typing import cast, get_args
 
 from pagein.context.view.layout import messages_of
 from pagein.errors import ProtocolError
+from pagein.events import protocol
 from pagein.events.entries import Body, Importance, Mark, Observed
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.own_steps import is_own_step
-from pagein.events.protocol import (
-    EventKind,
-    OpenCall,
-    RunPhase,
-    advance,
-    check_action,
-    check_item,
-    current_prompt,
-    event_kind,
-    find_call,
-    open_calls,
-    unknown_observation,
-)
 from pagein.events.steps import ActionStep, MemoryStep, Observation, Step, SystemPromptStep, TaskStep, Usage, is_content
 from pagein.formats import Format, Item
 from pagein.formats.unsent import unsent_kinds
@@ -209,8 +197,8 @@ def admit(
     items: Sequence[Item],
     *,
     head: int,
-    open_now: Mapping[tuple[int, int], OpenCall],
-    abandoned: Mapping[str, Sequence[OpenCall]],
+    open_now: Mapping[tuple[int, int], protocol.OpenCall],
+    abandoned: Mapping[str, Sequence[protocol.OpenCall]],
     strict: bool,
     action: tuple[int, int] = (NO_ACTION, 0),
 ) -> Admission:
@@ -220,9 +208,11 @@ def admit(
     that answers no open call.
     """
     # A long run may have abandoned many calls: only those that change are copied.
-    draft = _AdmissionDraft(head, dict(open_now), ChainMap({}, cast(dict[str, Sequence[OpenCall]], abandoned)), *action)
+    draft = _AdmissionDraft(
+        head, dict(open_now), ChainMap({}, cast(dict[str, Sequence[protocol.OpenCall]], abandoned)), *action
+    )
     for item in items:
-        check_item(item)
+        protocol.check_item(item)
         if isinstance(item, Observation):
             draft.add_observation(item, strict=strict)
         else:
@@ -235,8 +225,8 @@ class _AdmissionDraft:
     """The admission so far. ``open`` and ``abandoned`` are the calls without a result, as after these bodies."""
 
     head: int
-    open: dict[tuple[int, int], OpenCall]
-    abandoned: MutableMapping[str, Sequence[OpenCall]]
+    open: dict[tuple[int, int], protocol.OpenCall]
+    abandoned: MutableMapping[str, Sequence[protocol.OpenCall]]
     action: int = NO_ACTION
     results: int = 0
     """The last action, and the number of results in text that it has."""
@@ -244,44 +234,44 @@ class _AdmissionDraft:
     repairs: list[str] = field(default_factory=list)
 
     @property
-    def phase(self) -> RunPhase:
-        return RunPhase.CALLING if self.open else RunPhase.IDLE
+    def phase(self) -> protocol.RunPhase:
+        return protocol.RunPhase.CALLING if self.open else protocol.RunPhase.IDLE
 
     def add_step(self, step: Step) -> None:
         """Add a step; calls that are still open are closed first, but not by a system prompt that was changed."""
-        kind = event_kind(step)
-        if isinstance(step, SystemPromptStep) and current_prompt(step)[1] is not None:
-            advance(self.phase, EventKind.NOTE)
+        kind = protocol.event_kind(step)
+        if isinstance(step, SystemPromptStep) and protocol.current_prompt(step)[1] is not None:
+            protocol.advance(self.phase, protocol.EventKind.NOTE)
             self.bodies.append(step)
             return
         if isinstance(step, ActionStep):
-            check_action(step)
+            protocol.check_action(step)
             self.action, self.results = self.head + len(self.bodies) + len(self.open), 0
         if self.open:
             self.close_open_calls()
-        advance(self.phase, kind)
-        for call in open_calls(step, self.head + len(self.bodies)):
+        protocol.advance(self.phase, kind)
+        for call in protocol.open_calls(step, self.head + len(self.bodies)):
             self.open[call.action, call.index] = call
         self.bodies.append(step)
 
     def add_observation(self, observation: Observation, *, strict: bool) -> None:
         """Add an observation: the result of an open call, or a late one of an abandoned call, or a note."""
         if observation.is_message:
-            advance(self.phase, EventKind.NOTE)
+            protocol.advance(self.phase, protocol.EventKind.NOTE)
             if is_own_step(observation):  # a step, and no result of the action before it
                 self.action, self.results = NO_ACTION, 0
             self.bodies.append(Observed(self.action, self.results, observation, late=True))
             self.results += 1
             return
-        call = find_call(observation, self.open.values())
+        call = protocol.find_call(observation, self.open.values())
         if call is not None:
             self.answer(call, observation)
             return
-        late_call = find_call(observation, self.abandoned.get(observation.call_id, ()))
+        late_call = protocol.find_call(observation, self.abandoned.get(observation.call_id, ()))
         if late_call is None and strict:
             open_ids = ", ".join(repr(call.id) for call in self.open.values()) or "none"
             raise ProtocolError(f"no open call {observation.call_id!r} to observe; open calls: {open_ids}")
-        advance(self.phase, EventKind.NOTE)
+        protocol.advance(self.phase, protocol.EventKind.NOTE)
         if late_call is None:
             self.repairs.append(f"a result for {observation.call_id!r} answers no open call; kept as a note")
             self.bodies.append(Observed(NO_ACTION, 0, observation, late=True))
@@ -291,9 +281,11 @@ class _AdmissionDraft:
         )
         self.bodies.append(Observed(late_call.action, late_call.index, observation, late=True))
 
-    def answer(self, call: OpenCall, observation: Observation) -> None:
+    def answer(self, call: protocol.OpenCall, observation: Observation) -> None:
         """Answer an open call; one answered as unknown is abandoned, and may get a late result."""
-        advance(self.phase, EventKind.RESULT if len(self.open) > 1 else EventKind.LAST_RESULT)
+        protocol.advance(
+            self.phase, protocol.EventKind.RESULT if len(self.open) > 1 else protocol.EventKind.LAST_RESULT
+        )
         del self.open[call.action, call.index]
         if observation.status == "unknown":
             self.abandoned[call.id] = (*self.abandoned.get(call.id, ()), call)
@@ -302,7 +294,7 @@ class _AdmissionDraft:
     def close_open_calls(self) -> None:
         """Close every open call as unknown: whether it ran cannot be told."""
         for call in list(self.open.values()):
-            self.answer(call, unknown_observation(call))
+            self.answer(call, protocol.unknown_observation(call))
             self.repairs.append(
                 f"{observation_handle(call.action, call.index)}: call {call.id!r} had no result; marked unknown"
             )

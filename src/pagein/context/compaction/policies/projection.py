@@ -8,18 +8,9 @@ from statistics import median
 from typing import Annotated
 
 from pagein._common.validation import POSITIVE_SHARE
+from pagein.context.compaction import episodes
 from pagein.context.compaction.base import Plan, actions, make_plan
 from pagein.context.compaction.clips import clip_entry
-from pagein.context.compaction.episodes import (
-    boundary,
-    foldable_stretches,
-    is_worth_folding,
-    legal_stop,
-    protected_tokens,
-    summarize_stretch,
-    unprotected_tokens,
-    visible_texts,
-)
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement
@@ -64,14 +55,14 @@ class Projection:
         """Plan an extract of the oldest steps, or None."""
         if view.tokens <= view.limit * budget.high:
             return None
-        staying = protected_tokens(view)
+        staying = episodes.protected_tokens(view)
         room = _room_at_low_mark(view, budget, staying)
         clipped = _clip_newest(view, int(room * NEWEST_MAX_SHARE))
         if clipped:
             view = preview(view, clipped)
         newest = max(room * self.recent, room - EXTRACT_MAX_TOKENS)
-        stop = legal_stop(view, boundary(view, newest))
-        folded = _fold(view, stop, room - unprotected_tokens(view, stop))
+        stop = episodes.legal_stop(view, episodes.boundary(view, newest))
+        folded = _fold(view, stop, room - episodes.unprotected_tokens(view, stop))
         return make_plan((*clipped, *folded), self.name, f"older than {step_handle(stop)}")
 
 
@@ -124,10 +115,12 @@ def _count_long_texts(entry: ViewEntry) -> int:
 
 def _fold(view: View, stop: int, tokens: int) -> Iterator[Replacement]:
     """Summarize every stretch before ``stop``; the newest one has the extract of the whole run."""
-    stretches = foldable_stretches(view, stop)
+    stretches = episodes.foldable_stretches(view, stop)
     for number, stretch in enumerate(stretches):
         is_newest = number == len(stretches) - 1
-        if is_newest or is_worth_folding(stretch):
-            summary = summarize_stretch(view, stretch, tokens if is_newest else 0, visible_texts(view, stop))
+        if is_newest or episodes.is_worth_folding(stretch):
+            summary = episodes.summarize_stretch(
+                view, stretch, tokens if is_newest else 0, episodes.visible_texts(view, stop)
+            )
             if len(stretch) > 1 or stretch[0].item != SummaryStep(summary.summary or ""):
                 yield summary

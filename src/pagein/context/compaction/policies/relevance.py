@@ -11,23 +11,8 @@ from itertools import groupby
 from typing import Annotated
 
 from pagein._common.validation import COUNT, POSITIVE_SHARE
+from pagein.context.compaction import episodes, step_scores
 from pagein.context.compaction.base import Plan, actions, make_plan
-from pagein.context.compaction.episodes import (
-    boundary,
-    is_protected,
-    is_summary,
-    is_worth_folding,
-    legal_stop,
-    summarize_stretch,
-)
-from pagein.context.compaction.step_scores import (
-    StepEmbedder,
-    StepScorer,
-    Weight,
-    entry_text,
-    permanent_positions,
-    select_best,
-)
 from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement
 from pagein.tokens import Budget
@@ -48,8 +33,8 @@ class Relevance:
 
     keep: Annotated[int, COUNT, "Newest actions that stay, unless they are too long."] = 3
     share: Annotated[float, POSITIVE_SHARE, "Share of the space for older steps that their extract takes."] = 0.4
-    weight: Weight | None = None
-    embedder: StepEmbedder | None = None
+    weight: step_scores.Weight | None = None
+    embedder: step_scores.StepEmbedder | None = None
     name: str = "relevance"
     _vectors: dict[str, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -57,13 +42,13 @@ class Relevance:
         """Plan a fold of the least relevant steps, or None."""
         if view.tokens <= view.limit * budget.high:
             return None
-        scores, permanent = self.scores(view), permanent_positions(view)
+        scores, permanent = self.scores(view), step_scores.permanent_positions(view)
         staying = sum(entry.tokens for entry in view.entries if entry.first in permanent)
         room = int(view.limit * budget.low_share) - staying
         extract = int(room * self.share)
         costs = {entry.first: entry.tokens for entry in view.run if entry.first not in permanent}
         room_left = room - extract - sum(cost for first, cost in costs.items() if first not in scores)
-        leaving = scores.keys() - select_best(scores, costs, room_left)
+        leaving = scores.keys() - step_scores.select_best(scores, costs, room_left)
         folded = tuple(self._fold(view, leaving, extract))
         return make_plan(folded, self.name, f"{len(leaving)} steps least relevant to what is done now")
 
@@ -71,25 +56,25 @@ class Relevance:
         """Return the score of each step that may leave, by position."""
         acted = actions(view)
         newest = acted[-self.keep :][0].first if acted and self.keep else view.head
-        stop = legal_stop(view, max(newest, boundary(view, view.limit * NEWEST_SHARE)))
-        permanent = permanent_positions(view)
-        old = [entry for entry in view.run if entry.first < stop and not is_protected(entry, permanent)]
-        return StepScorer(self.weight, self.embedder, self._vectors)(view, old)
+        stop = episodes.legal_stop(view, max(newest, episodes.boundary(view, view.limit * NEWEST_SHARE)))
+        permanent = step_scores.permanent_positions(view)
+        old = [entry for entry in view.run if entry.first < stop and not episodes.is_protected(entry, permanent)]
+        return step_scores.StepScorer(self.weight, self.embedder, self._vectors)(view, old)
 
     def _fold(self, view: View, leaving: Collection[int], room: int) -> Iterator[Replacement]:
         """Summarize each stretch of leaving neighbours; the newest one has the extract of the whole run.
 
         A single older summary stays; the newest one is made anew.
         """
-        permanent = permanent_positions(view)
+        permanent = step_scores.permanent_positions(view)
 
         def leaves(entry: ViewEntry) -> bool:
-            return entry.first in leaving and not is_protected(entry, permanent)
+            return entry.first in leaving and not episodes.is_protected(entry, permanent)
 
         stretches = [tuple(stretch) for leaving_together, stretch in groupby(view.run, key=leaves) if leaving_together]
         staying = (*view.systems, *view.front, *(entry for entry in view.run if not leaves(entry)))
-        visible = tuple(entry_text(entry) for entry in staying)
+        visible = tuple(step_scores.entry_text(entry) for entry in staying)
         for stretch in stretches:
             is_newest = stretch is stretches[-1]
-            if is_newest or (is_worth_folding(stretch) and not is_summary(stretch)):
-                yield summarize_stretch(view, stretch, room if is_newest else 0, visible)
+            if is_newest or (episodes.is_worth_folding(stretch) and not episodes.is_summary(stretch)):
+                yield episodes.summarize_stretch(view, stretch, room if is_newest else 0, visible)

@@ -7,18 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pagein._common.validation import POSITIVE_TOKENS
+from pagein.context.compaction import episodes
 from pagein.context.compaction.base import Plan, make_plan, newest_user_position
-from pagein.context.compaction.episodes import (
-    boundary,
-    foldable_stretches,
-    is_protected,
-    is_summary,
-    legal_stop,
-    protected_positions,
-    summarize_stretch,
-    unprotected_tokens,
-    visible_texts,
-)
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View
 from pagein.events.entries import Replacement
@@ -50,20 +40,20 @@ class Rounds:
         return make_plan((*closed, *flight), self.name, "rounds that are over")
 
     def _fold_closed(self, view: View) -> Iterator[Replacement]:
-        stop = legal_stop(view, newest_user_position(view))
-        for stretch in foldable_stretches(view, stop):
-            if not is_summary(stretch):
+        stop = episodes.legal_stop(view, newest_user_position(view))
+        for stretch in episodes.foldable_stretches(view, stop):
+            if not episodes.is_summary(stretch):
                 spent = sum(entry.tokens for entry in stretch)
                 room = min(self.longest, spent // 5)
-                yield summarize_stretch(view, stretch, room, visible_texts(view, stop), own=True)
+                yield episodes.summarize_stretch(view, stretch, room, episodes.visible_texts(view, stop), own=True)
 
     def _fold_in_flight(self, view: View, low: int) -> Iterator[Replacement]:
         user = newest_user_position(view)
-        protected = protected_positions(view)
-        staying = (entry for entry in view.entries if is_protected(entry, protected) or entry.first < user)
+        protected = episodes.protected_positions(view)
+        staying = (entry for entry in view.entries if episodes.is_protected(entry, protected) or entry.first < user)
         room = low - sum(entry.tokens for entry in staying)
-        stop = legal_stop(view, boundary(view, room / 2))
-        tokens = max(0, room - unprotected_tokens(view, stop))
-        for stretch in foldable_stretches(view, stop):
+        stop = episodes.legal_stop(view, episodes.boundary(view, room / 2))
+        tokens = max(0, room - episodes.unprotected_tokens(view, stop))
+        for stretch in episodes.foldable_stretches(view, stop):
             if stretch[0].first > user:
-                yield summarize_stretch(view, stretch, tokens, visible_texts(view, stop))
+                yield episodes.summarize_stretch(view, stretch, tokens, episodes.visible_texts(view, stop))

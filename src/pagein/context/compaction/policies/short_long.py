@@ -6,15 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pagein._common.validation import ANY_SHARE, POSITIVE_SHARE
+from pagein.context.compaction import episodes
 from pagein.context.compaction.base import Plan, make_plan
-from pagein.context.compaction.episodes import (
-    boundary,
-    foldable_stretches,
-    is_summary,
-    legal_stop,
-    protected_tokens,
-    summarize_before,
-)
 from pagein.context.view.view import View
 from pagein.errors import ConfigurationError
 from pagein.events.handles import step_handle
@@ -42,10 +35,10 @@ class ShortLong:
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
         """Plan a summary of the steps that exceed the short term, or None."""
-        room = view.limit - protected_tokens(view)
-        stop = legal_stop(view, boundary(view, room * self.short))
-        if all(map(is_summary, foldable_stretches(view, stop))):
+        room = view.limit - episodes.protected_tokens(view)
+        stop = episodes.legal_stop(view, episodes.boundary(view, room * self.short))
+        if all(map(episodes.is_summary, episodes.foldable_stretches(view, stop))):
             return None
-        stop = legal_stop(view, boundary(view, room * self.short * budget.low_share))
-        replacements = summarize_before(view, stop, int(room * self.long))
+        stop = episodes.legal_stop(view, episodes.boundary(view, room * self.short * budget.low_share))
+        replacements = episodes.summarize_before(view, stop, int(room * self.long))
         return make_plan(replacements, self.name, f"left the short term, older than {step_handle(stop)}")

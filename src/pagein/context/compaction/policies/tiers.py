@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Annotated
 
 from pagein._common.validation import ANY_SHARE, POSITIVE_COUNT, POSITIVE_SHARE
+from pagein.context.compaction import step_scores
 from pagein.context.compaction.base import Plan, actions, make_plan
 from pagein.context.compaction.episodes import (
     boundary,
@@ -18,14 +19,6 @@ from pagein.context.compaction.episodes import (
     summarize_stretch,
     unprotected_tokens,
     visible_texts,
-)
-from pagein.context.compaction.step_scores import (
-    StepEmbedder,
-    StepScorer,
-    Weight,
-    entry_text,
-    permanent_positions,
-    select_best,
 )
 from pagein.context.talk import is_talk
 from pagein.context.view.view import View, ViewEntry
@@ -58,8 +51,8 @@ class Tiers:
     relevant: Annotated[
         float, ANY_SHARE, "Share of the limit for older steps most relevant to the newest. 0: none."
     ] = 0.0
-    weight: Weight | None = None
-    embedder: StepEmbedder | None = None
+    weight: step_scores.Weight | None = None
+    embedder: step_scores.StepEmbedder | None = None
     name: str = "tiers"
     _vectors: dict[str, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -77,7 +70,7 @@ class Tiers:
     def _fold(self, view: View, stop: int, room: int, *, high: bool) -> Iterator[Replacement]:
         staying = self._relevant_positions(view, stop, room)
         relevant = [entry for entry in view.run if entry.first in staying]
-        visible = (*visible_texts(view, stop), *map(entry_text, relevant))
+        visible = (*visible_texts(view, stop), *map(step_scores.entry_text, relevant))
         whole = unprotected_tokens(view, stop) + sum(entry.tokens for entry in relevant)
         stretches = [part for stretch in foldable_stretches(view, stop) for part in _split_stretch(stretch, staying)]
         for number, stretch in enumerate(stretches):
@@ -103,15 +96,15 @@ class Tiers:
         """Return the positions of the relevant steps behind the window, which stay."""
         if self.relevant <= 0 and self.weight is None:
             return frozenset()
-        permanent = permanent_positions(view)
+        permanent = step_scores.permanent_positions(view)
         old = [
             entry
             for entry in view.run
             if entry.first < stop and entry.first not in permanent and not isinstance(entry.item, SummaryStep)
         ]
         costs = {entry.first: entry.tokens for entry in old}
-        scores = StepScorer(self.weight, self.embedder, self._vectors)(view, old)
-        return select_best(scores, costs, min(view.limit * self.relevant, room / 2))
+        scores = step_scores.StepScorer(self.weight, self.embedder, self._vectors)(view, old)
+        return step_scores.select_best(scores, costs, min(view.limit * self.relevant, room / 2))
 
 
 def _split_stretch(stretch: tuple[ViewEntry, ...], staying: frozenset[int]) -> Iterator[tuple[ViewEntry, ...]]:
