@@ -54,6 +54,31 @@ def test_what_was_said_and_holds_is_in_view_when_its_step_is_not(memory):
     assert memory.report().by_tier()["ledger"] > 0
 
 
+def test_in_little_room_the_heading_says_what_is_out_of_view_and_lines_have_bare_numbers():
+    rules = [
+        "Never share passwords.",
+        "Please always ask me before you pay for something, because money is tight.",
+        "My flight is LH 123.",
+        "The deadline is 4 May.",
+    ]
+    with AgentMemory.open(":memory:", budget=72, page_in=0) as memory:
+        record(memory, [message for rule in rules for message in ({"role": "user", "content": rule}, *chatter(1))])
+        record(memory, [{"role": "user", "content": "Go on."}])
+        first = memory.to_messages()[0]["content"]
+        head, *lines = first.splitlines()[1:-1]
+        assert head.startswith("Out of view: s0-")
+        assert head.endswith(". Steps that hold:")
+        assert lines == [
+            "0 Never share passwords.",
+            "3 Always ask me before you pay for something.",
+            "7 My flight is LH 123.",
+            "11 The deadline is 4 May.",
+        ]
+        assert memory.expand(lines[1].split()[0]).steps == memory.expand("s3").steps
+        assert memory.view().report.out[0].handle in head
+        assert sum(line.tokens for line in memory.report().lines) == memory.report().tokens <= 72
+
+
 def test_the_newest_form_replaces_the_older_one_and_says_so(memory):
     record(memory, [{"role": "assistant", "content": "ok"}, {"role": "user", "content": "Make the budget 350 EUR."}])
     assert "200 EUR" not in request_of(memory)

@@ -42,7 +42,7 @@ _OWN = r"""
 (?: [>!][ ]
   | \[[ ]*s[ ]*\d{1,15}(?:[ ]*[.-][ ]*s?\d{1,15})?[ ]*\]
   | (?:user|assistant|system|tool|note|human|developer)[ ]*(?:\(part\b[^\n]*|,[ ][^\n:]{1,40})?:(?![:/=])
-  | out[ ]of[ ]view\b | (?:named[ ]too|also[ ]named|holds[ ]now)[ ]*: | left[ ]out[ ](?:to[ ]fit|here)\b
+  | out[ ]of[ ]view\b | (?:named[ ]too|also[ ]named|holds[ ]now|steps[ ]that[ ]hold)[ ]*: | left[ ]out[ ](?:to[ ]fit|here)\b
   | what[ ]holds,[ ]said[ ]in\b | record[ ]of[ ]s\d
   | \([ ]*(?:lines[ ]\d|quoted:) | \[(?:\u2026|\.\.\.)[ ]?(?:cut\b|[\d,]+[ ]characters) | \[[\d,]+[ ]characters[ ]
 )"""

@@ -12,18 +12,26 @@ from pagein.context.view.fold import make_entry
 from pagein.context.view.layout import ContextBlock, messages_of
 from pagein.context.view.view import View, ViewEntry, request_cost
 from pagein.events.entries import Pin
+from pagein.events.steps import SummaryStep
 
 if TYPE_CHECKING:
     from pagein.context.ledger.failures import FailureLine
     from pagein.context.ledger.run_ledger import RunLedger
 
-LEDGER_SHARES, SMALL_SHARES, SMALL_TOKENS = (0.25, 0.06), (0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3), 1_000
+LEDGER_SHARES, SMALL_SHARES, SMALL_TOKENS = (
+    (0.25, 0.06),
+    (0.95, 0.92, 0.9, 0.87, 0.85, 0.82, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3),
+    1_000,
+)
 """Shares of the limit for the ledger: the first that fits. Where the limit is small, up to these tokens, more."""
 
 HEAD = "What holds, said in steps that are out of view. The newest wording counts; expand(handle) gives the step."
 
-SHORT_HEAD, SHORT_HEAD_MAX_TOKENS = "Holds now:", 400
-"""The heading where the ledger has little room, and the tokens up to which it is used."""
+SHORT_HEAD, TERSE_HEAD, SHORT_HEAD_MAX_TOKENS = "Holds now:", "Steps that hold:", 400
+"""The headings where the ledger has little room, without and with terse lines, and the tokens up to which they are used."""
+
+NOTICE = "Out of view: "
+"""The beginning of a notice."""
 
 FAILED_SHARE = 0.4
 """The largest share of the ledger's tokens for what failed."""
@@ -85,10 +93,34 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks) -> View:
     # The sizes depend on the limit alone, so that the blocks stay the same while the run grows.
     for size in ledger_sizes(view.limit):
         entries = build_blocks(view, ledger, blocks, lambda position: position not in shown, size)
-        if entries and sum(entry.tokens for entry in entries) <= view.limit - view.tokens:
-            view = replace(view, front=(*view.front, *entries))
-            return replace(view, tokens=request_cost(view.request_entries, view.counter))
+        run, entries = _join_notices(view, entries)
+        with_blocks = replace(view, front=(*view.front, *entries), run=run)
+        tokens = request_cost(with_blocks.request_entries, view.counter)
+        if entries and tokens <= view.limit:
+            return replace(with_blocks, tokens=tokens)
     return view
+
+
+def _join_notices(view: View, blocks: tuple[ViewEntry, ...]) -> tuple[tuple[ViewEntry, ...], tuple[ViewEntry, ...]]:
+    """Let the heading of a small ledger say what is out of view; return the run without such notices, and the blocks.
+
+    In a message of its own a notice costs as much as three statements.
+    """
+    notices = [entry for entry in view.run if _is_bare_notice(entry)]
+    text = _text(blocks[0]) if blocks else ""
+    if not notices or not text.startswith((SHORT_HEAD, TERSE_HEAD)):
+        return view.run, blocks
+    item = ContextBlock("ledger", f"{NOTICE}{', '.join(entry.handle for entry in notices)}. {text}")
+    run = tuple(replace(entry, messages=(), tokens=0) if _is_bare_notice(entry) else entry for entry in view.run)
+    return run, (make_entry(item, NO_POSITION, NO_POSITION, view.counter, tier="ledger", why=WHY), *blocks[1:])
+
+
+def _is_bare_notice(entry: ViewEntry) -> bool:
+    return isinstance(entry.item, SummaryStep) and entry.item.content == f"{NOTICE}{entry.handle}."
+
+
+def _text(entry: ViewEntry) -> str:
+    return entry.item.text if isinstance(entry.item, ContextBlock) else ""
 
 
 def build_blocks(
@@ -125,9 +157,15 @@ def _remember(blocks: Blocks, key: BlockKey, render: Callable[[], LedgerBlock]) 
 def _render_statements(view: View, ledger: RunLedger, due: frozenset[tuple[int, int]], tokens: int) -> LedgerBlock:
     from pagein.context.ledger.run_ledger import render  # noqa: PLC0415 - its patterns load where it shows
 
-    head = SHORT_HEAD if tokens <= SHORT_HEAD_MAX_TOKENS else HEAD
+    is_short = tokens <= SHORT_HEAD_MAX_TOKENS
+    head = SHORT_HEAD if is_short else HEAD
+    positions = {position for position, _ in due}
     frame = _count("ledger", f"{head}\n", view)
-    lines = ledger.select({position for position, _ in due}.__contains__, tokens - frame, view.counter)
+    lines = ledger.select(positions.__contains__, tokens - frame, view.counter)
+    if is_short and (len(lines) < len(due) or any(line.form != "full" for line in lines)):
+        head = TERSE_HEAD
+        frame = _count("ledger", f"{head}\n", view)
+        lines = ledger.select(positions.__contains__, tokens - frame, view.counter, is_terse=True)
     text = f"{head}\n{render(lines)}" if lines else ""
     return LedgerBlock(text, _count("ledger", text, view) if text else 0)
 

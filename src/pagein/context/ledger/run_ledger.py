@@ -73,7 +73,6 @@ WORTH: Mapping[StatementKind, float] = MappingProxyType({
 """The worth of an item by its kind; safety rules stand before all others."""
 
 WEAK_FACTOR = 0.5
-LINE_OVERHEAD_TOKENS = 1
 
 Form = Literal["full", "short", "tight"]
 
@@ -164,14 +163,16 @@ class RunLedger:
                 texts[position] = (*texts.get(position, ()), item.statement.text)
         return texts
 
-    def select(self, hidden: Callable[[int], bool], tokens: int, counter: TokenCounter) -> tuple[LedgerLine, ...]:
+    def select(
+        self, hidden: Callable[[int], bool], tokens: int, counter: TokenCounter, *, is_terse: bool = False
+    ) -> tuple[LedgerLine, ...]:
         """Return the lines of the current items whose step is hidden, in order of position, within the tokens.
 
         Safety rules come first, then the others by worth per token, the newest first among equals. All are taken in
         their tightest form; where room is left, they grow to the short form, the worthiest first. Items that no
         pattern knew take what is left then, and the last grows all to the whole form.
         """
-        candidates = [_forms(item, counter) for item in self.items.values() if hidden(item.position)]
+        candidates = [_forms(item, counter, is_terse) for item in self.items.values() if hidden(item.position)]
         candidates.sort(key=_rank)
         known = [candidate for candidate in candidates if not _is_likely(candidate.item)]
         likely = [candidate for candidate in candidates if _is_likely(candidate.item)]
@@ -350,10 +351,11 @@ def render(lines: Iterable[LedgerLine]) -> str:
     return "\n".join(line.line for line in lines)
 
 
-def render_item(item: LedgerItem, text: str, *, is_tight: bool = False) -> str:
+def render_item(item: LedgerItem, text: str, *, is_tight: bool = False, is_terse: bool = False) -> str:
     """Return the line of an item: its handle, its words, and what it replaced.
 
-    A tight line says that it is new only where its words do not say that something changed.
+    A tight line says that it is new only where its words do not say that something changed. A terse one has the bare
+    number of the step, unless its words begin with a number, too.
 
     >>> item = LedgerItem(12, 0, BindingStatement("rule", "Use tabs."), replaced=4)
     >>> render_item(item, "Use tabs."), render_item(item, "Use tabs.", is_tight=True)
@@ -365,19 +367,20 @@ def render_item(item: LedgerItem, text: str, *, is_tight: bool = False) -> str:
         note = "" if item.statement.revises else " (new)"
     else:
         note = " (newer)" if item.replaced is None else f" (replaces s{item.replaced})"
-    return f"s{item.position} {text}{note}"
+    letter = "" if is_terse and not text[:1].isdigit() else "s"
+    return f"{letter}{item.position} {text}{note}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     item: LedgerItem
     texts: tuple[str, str, str]
+    lines: tuple[str, str, str]
     costs: tuple[int, int, int]
 
     def line(self, form: int) -> LedgerLine:
         names: tuple[Form, Form, Form] = ("full", "short", "tight")
-        text = self.texts[form]
-        return LedgerLine(self.item, text, render_item(self.item, text, is_tight=form == 2), names[form])
+        return LedgerLine(self.item, self.texts[form], self.lines[form], names[form])
 
 
 def _take(candidates: Iterable[_Candidate], tokens: int) -> tuple[list[tuple[_Candidate, int]], int]:
@@ -402,12 +405,16 @@ def _grow(chosen: list[tuple[_Candidate, int]], form: int, tokens: int) -> int:
     return tokens
 
 
-def _forms(item: LedgerItem, counter: TokenCounter) -> _Candidate:
-    texts = _short_forms(item.statement.text)
-    rendered = (render_item(item, form, is_tight=number == 2) for number, form in enumerate(texts))
-    full, brief, tight = (counter.text(line) + LINE_OVERHEAD_TOKENS for line in rendered)
+def _forms(item: LedgerItem, counter: TokenCounter, is_terse: bool) -> _Candidate:
+    full, brief, tight = texts = _short_forms(item.statement.text)
+    lines = (
+        render_item(item, full, is_terse=is_terse),
+        render_item(item, brief, is_terse=is_terse),
+        render_item(item, tight, is_tight=True, is_terse=is_terse),
+    )
+    most, some, least = (counter.text(f"{line}\n") for line in lines)
     # A longer form never costs less than a shorter one, so that growing is never a gain.
-    return _Candidate(item, texts, (max(full, brief, tight), max(brief, tight), tight))
+    return _Candidate(item, texts, lines, (max(most, some, least), max(some, least), least))
 
 
 def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:

@@ -196,9 +196,9 @@ def expand(run: RunState, handle: str | int, log: Log | None = None) -> Flow[Exp
 
 
 def parse_place(handle: object) -> Handle | None:
-    """The handle in a text, or of a position; None for anything else."""
+    """The handle in a text, or of a position, which may be a text, too; None for anything else."""
     if isinstance(handle, str):
-        return parse_handle(handle)
+        return parse_handle(f"s{handle}" if handle.isdecimal() else handle)
     if isinstance(handle, int) and not isinstance(handle, bool):
         return Handle(handle, handle + 1)
     return None
