@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -46,7 +47,12 @@ def identifiers(text: str) -> Iterator[str]:
             yield from _names_in_token(token)
 
 
-def _names_in_token(token: str) -> Iterator[str]:
+@functools.lru_cache(maxsize=16_384)
+def _names_in_token(token: str) -> tuple[str, ...]:
+    return tuple(_split_token(token))
+
+
+def _split_token(token: str) -> Iterator[str]:
     if "/" in token and _PATH.search(token):
         path = token.rstrip(".-+~")
         if len(path) >= IDENTIFIER_MIN_CHARS:

@@ -258,12 +258,25 @@ class Fields:
 
 
 def is_utf8(value: Any) -> bool:
-    """Return True if the value's JSON encodes to UTF-8; a lone surrogate does not."""
+    """Return True if all texts of a JSON value encode to UTF-8; a lone surrogate does not."""
     try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
+        _encode_texts(value)
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _encode_texts(value: Any) -> None:
+    if isinstance(value, str):
+        if not value.isascii():
+            value.encode()
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _encode_texts(key)
+            _encode_texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _encode_texts(item)
 
 
 def compact_json(value: Any) -> str:

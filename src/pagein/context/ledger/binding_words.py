@@ -8,6 +8,7 @@ not read with it.
 
 from __future__ import annotations
 
+import functools
 import re
 from types import MappingProxyType
 
@@ -170,10 +171,13 @@ FOREIGN_TEXT = MappingProxyType({
 })  # fmt: skip
 
 FOREIGN_KINDS = ("rule", "rule", "limit", "decision", "goal", "preference", "value", "commitment")
-FOREIGN = MappingProxyType({
-    language: tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
-    for language, patterns in FOREIGN_TEXT.items()
-})  # fmt: skip
+
+
+@functools.cache
+def foreign_patterns(language: str) -> tuple[re.Pattern[str], ...]:
+    """The patterns of a language: of each of ``FOREIGN_KINDS``, and of a change."""
+    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in FOREIGN_TEXT[language])
+
 
 MARKERS_TEXT = MappingProxyType(
     {

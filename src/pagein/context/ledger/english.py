@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from types import MappingProxyType
 
+from pagein.context.salience.lines import has_part
+
 # What a sentence is read for
 
 C = r"(?:^|[,;:(\u2014\u2013] ?|\.{2,3} ?| - |(?:\b(?:and|but|so|then|plus|also|or|just|remember|absolutely|definitely|team|guys|ok|okay|that) )|\b(?:please|pls) )"
@@ -175,12 +177,22 @@ LIFTS = re.compile(
 )  # fmt: skip
 
 OLD_NEW = (
-    re.compile(r"\bnot (?:the |a |an |on |at |in )?(?P<old>[^,.;!?]{1,40}?),? but (?:rather |on |at |the |a )?(?P<new>[^,.;!?]{1,60})", re.IGNORECASE),
-    re.compile(r"(?P<new>[^,;!?]{1,60}?),? (?:instead of|rather than|in place of|and not|replaces?|(?<!taken )(?<!took )(?<!takes )(?<!take )over(?! \d| [$€£¥])) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
-    re.compile(r"(?P<new>[^,;!?]{1,60}?), not (?!more|less|longer|later|earlier|yet|now|just|only|sure|really|even)(?:the |a |an |on |at |in |to |by |for )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE),
-    re.compile(r"\bfrom (?P<old>[^,.;!?]{1,40}?) (?:to|over to|up to|down to) (?P<new>[^,;!?]{1,60})", re.IGNORECASE),
-    re.compile(r"\breplace (?P<old>[^,;!?]{1,40}?) (?:with|by) (?P<new>[^,;!?]{1,60})", re.IGNORECASE),
+    (("not ",), re.compile(r"\bnot (?:the |a |an |on |at |in )?(?P<old>[^,.;!?]{1,40}?),? but (?:rather |on |at |the |a )?(?P<new>[^,.;!?]{1,60})", re.IGNORECASE)),
+    (("instead of", "rather than", "in place of", "and not", "replace", "over"), re.compile(r"(?P<new>[^,;!?]{1,60}?),? (?:instead of|rather than|in place of|and not|replaces?|(?<!taken )(?<!took )(?<!takes )(?<!take )over(?! \d| [$€£¥])) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE)),
+    ((", not ",), re.compile(r"(?P<new>[^,;!?]{1,60}?), not (?!more|less|longer|later|earlier|yet|now|just|only|sure|really|even)(?:the |a |an |on |at |in |to |by |for )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE)),
+    (("from ",), re.compile(r"\bfrom (?P<old>[^,.;!?]{1,40}?) (?:to|over to|up to|down to) (?P<new>[^,;!?]{1,60})", re.IGNORECASE)),
+    (("replace ",), re.compile(r"\breplace (?P<old>[^,;!?]{1,40}?) (?:with|by) (?P<new>[^,;!?]{1,60})", re.IGNORECASE)),
 )  # fmt: skip
+"""The patterns of a new value in the place of an old one, each with words of which one is in every match, in lower case."""
+
+
+def find_old_and_new(masked: str) -> re.Match[str] | None:
+    """Find what a sentence replaces, ``old``, and by what, ``new``."""
+    for parts, pattern in OLD_NEW:
+        if has_part(masked, parts) and (match := pattern.search(masked)) is not None:
+            return match
+    return None
+
 
 # What a sentence is not
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pagein.context.salience.lines import has_part
 from pagein.events.quoting import unquote_lines
 from pagein.events.steps import Observation, as_text
 
@@ -102,8 +103,7 @@ def error_key(error: str) -> str:
 def _find_lines(lines: list[str]) -> Iterator[str]:
     """Yield the lines that are errors, the last first."""
     for line in reversed(lines):
-        lowered = line.lower()
-        if not any(part in lowered for part in _FAILURE_PARTS):
+        if not has_part(line, _FAILURE_PARTS):
             continue
         prefix = _PREFIX.match(line)
         bare = (line[prefix.end() :] if prefix else line).rstrip()

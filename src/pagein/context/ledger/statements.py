@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pagein.context.ledger import english
-from pagein.context.ledger.binding_words import FOREIGN, FOREIGN_KINDS, IDIOMS, guess_language
+from pagein.context.ledger.binding_words import FOREIGN_KINDS, IDIOMS, foreign_patterns, guess_language
 from pagein.context.ledger.likelihood import MIN_LIKELIHOOD, statement_likelihood
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.context.ledger.shortening import drop_opening
@@ -268,7 +268,7 @@ def _read_foreign(sentence: OwnSentence, plain: str, language: str) -> BindingSt
     """Read a sentence in another language by its binding words."""
     if english.FOREIGN_QUESTION.search(plain):
         return None
-    *patterns, revising = FOREIGN[language]
+    *patterns, revising = foreign_patterns(language)
     values = tuple(find_values(plain))
     has_typed = bool(values) or find_option(plain) is not None
     for kind, pattern in zip(FOREIGN_KINDS, patterns, strict=True):
@@ -378,10 +378,8 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
 def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | None:
     """Return the value that the sentence sets: the new one of two, a typed one rather than a name, one after a verb."""
     start, end = 0, len(masked)
-    for pattern in english.OLD_NEW:
-        if (match := pattern.search(masked)) is not None:
-            start, end = match.span("new")
-            break
+    if (replaced := english.find_old_and_new(masked)) is not None:
+        start, end = replaced.span("new")
     lift = english.LIFTS.search(masked) or english.TAKES_OVER.search(masked)
     inside = [value for value in values if start <= value.start < end]
     if lift is not None and any(value.end <= lift.start() for value in inside):
@@ -418,7 +416,5 @@ def _free_value(masked: str) -> TypedValue | None:
 
 
 def _old_value(masked: str) -> str:
-    for pattern in english.OLD_NEW:
-        if (match := pattern.search(masked)) is not None:
-            return match["old"].strip()
-    return ""
+    replaced = english.find_old_and_new(masked)
+    return "" if replaced is None else replaced["old"].strip()
