@@ -79,9 +79,7 @@ class Log(Protocol):
         ...
 
     def verify(self) -> Verification:
-        """Derive every hash again, and report each fault with its position. Never raises for damage it can
-        name.
-        """
+        """Derive every hash again, and report each fault with its position. Never raises for damage it can name."""
         ...
 
     def close(self) -> None:

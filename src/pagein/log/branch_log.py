@@ -139,9 +139,7 @@ class BranchLog:
                 yield _shift_entry(entry, self._at)
 
     def verify(self) -> Verification:
-        """Derive every hash again: those of the runs before the fork, of the fork, and of the branch's own
-        entries.
-        """
+        """Derive every hash again: those of the runs before the fork, of the fork, and of the branch's own entries."""
         problems = [problem for piece in self._pieces for problem in piece.find_problems()]
         own = self._own.verify()
         problems += (_shift_problem(problem, self._at) for problem in own.problems)

@@ -32,9 +32,7 @@ _KEY_FORM = f"a key is {KEY_BYTES} bytes, or those in URL-safe base64 (44 charac
 
 @dataclass(frozen=True, slots=True)
 class Unencrypted:
-    """The identity, for a session without a key. Every method raises LogEncrypted where the session is
-    encrypted.
-    """
+    """The identity, for a session without a key. Every method raises LogEncrypted where the session is encrypted."""
 
     is_encrypted = False
 

@@ -1,14 +1,12 @@
-"""Rows as stores keep them, and the base of logs that read rows from a database in pages."""
+"""Rows as stores keep them, and the options that every database takes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pagein.errors import ConfigurationError, LogUnreadable
-from pagein.log.base import Entry
+from pagein.errors import ConfigurationError
 
 SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
 
@@ -30,59 +28,6 @@ class Tip(NamedTuple):
 
     head: int
     digest: str
-
-
-class RowLogBase:
-    """The reading half of a log: a subclass gives its head, its rows in order, and its blobs."""
-
-    def head(self) -> int:
-        """The number of entries, which is the next position. Reads the last entry; counts nothing."""
-        raise NotImplementedError
-
-    def _read_rows(self, start: int, stop: int) -> Iterator[Row]:
-        raise NotImplementedError
-
-    def _find_blob(self, name: str) -> bytes | None:
-        raise NotImplementedError
-
-    def read(self, start: int = 0, stop: int | None = None) -> Iterator[Entry]:
-        """Entries ``[start, stop)`` in order, up to the head at the time of the call.
-
-        They are read in pages of some hundred; between two pages no transaction and no lock is held. Raises
-        LogUnreadable for an entry that is missing or damaged, LogClosed, and LogUnreachable for a server's.
-        """
-        from pagein.log.hash_chain import decode_row  # noqa: PLC0415 - it needs rows
-
-        return (decode_row(row, self.blob) for row in self.rows(start, stop))
-
-    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """The same entries as they are stored."""
-        head = self.head()
-        return self._read_rows(max(start, 0), head if stop is None else min(stop, head))
-
-    def blob(self, name: str) -> bytes:
-        """The bytes stored under their hash. Raises LogUnreadable where there are none."""
-        data = self._find_blob(name)
-        if data is None:
-            raise LogUnreadable(f"the blob {name} is missing")
-        return data
-
-
-def read_pages(page: Callable[[int, int], Sequence[Row]], start: int, stop: int, path: str) -> Iterator[Sequence[Row]]:
-    """The rows ``[start, stop)`` in pages; ``page`` gives the first rows of a range. Raises LogUnreadable where
-    one is missing.
-    """
-    while start < stop:
-        rows = page(start, stop)
-        # A shorter answer would be a wrong answer.
-        if not rows or [row.position for row in rows] != list(range(start, start + len(rows))):
-            there = {row.position for row in rows}
-            # A damaged index may also give every row, and give them out of order or twice.
-            missing = next((position for position in range(start, stop) if position not in there), None)
-            what = "entries are out of order" if missing is None else f"entry {missing} is missing"
-            raise LogUnreadable(f"{path}: {what}; verify() says more")
-        yield rows
-        start += len(rows)
 
 
 def check_waits(timeout: float, synchronous: str) -> str:

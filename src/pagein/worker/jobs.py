@@ -38,9 +38,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """The result of a job: the number of entries, passages, facts or tokens saved, and the error of a failed
-    job.
-    """
+    """The result of a job: the number of entries, passages, facts or tokens saved, and the error of a failed job."""
 
     job: Job
     count: int = 0
@@ -104,9 +102,7 @@ class WorkQueue:
         )  # fmt: skip
 
     def do(self, job: Job, stop: threading.Event) -> JobResult:
-        """Do a job; a failure is in the result. Once ``stop`` is set it ends as soon as it can: the rest stays
-        due.
-        """
+        """Do a job; a failure is in the result. Once ``stop`` is set it ends as soon as it can: the rest stays due."""
         try:
             return JobResult(job, self._do(job, stop))
         except PageinError as error:

@@ -16,9 +16,7 @@ from pagein.worker.jobs import Job, JobResult, WorkQueue
 def work_on_file(
     jobs: WorkQueue, path: str, *, stop: threading.Event, once: bool, every: float, lease: float
 ) -> Iterator[JobResult]:
-    """Do jobs until ``stop`` is set or, ``once``, until none is due that no other worker has; yield each
-    result.
-    """
+    """Do jobs until ``stop`` is set or, ``once``, until none is due that no other worker has; yield each result."""
     name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     with closing(Claims(path, name, tenant=jobs.tenant, lease=lease, clock=jobs.clock)) as claims:
         failed: set[Job] = set()

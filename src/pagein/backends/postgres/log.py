@@ -1,24 +1,23 @@
-"""The log and the store in PostgreSQL: many sessions, processes and machines; durable before ``append``
-returns.
-"""
+"""The log and the store in PostgreSQL: many sessions, processes and machines; durable before ``append`` returns."""
 
 from __future__ import annotations
 
 import uuid
-import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pagein.backends.base import memory_index
-from pagein.errors import ConfigurationError, Conflict, LogUnreadable, LogUnwritable
+from pagein.backends.database_store import DatabaseStore
+from pagein.errors import ConfigurationError, Conflict, LogUnwritable
 from pagein.events.entries import Body
 from pagein.log import hash_chain
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import blob_names, encode
 from pagein.log.encryption import Key, encryption_for, hide_key
 from pagein.log.erasure import Cut, Removal, make_cut, remove_session
-from pagein.log.raw_rows import Row, RowLogBase, Tip, check_waits, read_pages
+from pagein.log.raw_rows import Row, Tip
+from pagein.log.row_log import RowLogBase
 from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
 from pagein.search.base import Embedder
 from pagein.search.index import SearchIndex
@@ -37,7 +36,6 @@ except ImportError as error:
 
 T = TypeVar("T")
 
-_ROWS_AT_ONCE = 250
 _BYTES_AT_ONCE = 16 * 2**20
 
 
@@ -75,6 +73,8 @@ class PostgresLog(RowLogBase):
     ConfigurationError for an invalid address or option.
     """
 
+    page_rows = 250
+
     def __init__(
         self,
         where: str | Pool,
@@ -90,7 +90,7 @@ class PostgresLog(RowLogBase):
         self.store = PostgresStore(
             where, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, schema=schema, key=key
         )
-        self._is_closed = False
+        self.is_open = True
         self.tenant, self.readonly, self.schema = self.store.tenant, readonly, self.store.schema
         self.session, self.where = hash_chain.check_name("session", session), where
         self._secret, self._encryption = hide_key(key), encryption_for(key, tenant, session)
@@ -101,6 +101,7 @@ class PostgresLog(RowLogBase):
         self._source = source_of(where, timeout=timeout, synchronous=self.store.synchronous, readonly=readonly)
         self._address = self._source.address
         self._server = RetryingConnection(self._source, timeout=timeout)
+        self.path = self._server.path
         try:
             version = self._call(
                 lambda using, _: prepare(using, self.schema, self.path, readonly=readonly), writing=not readonly
@@ -110,11 +111,6 @@ class PostgresLog(RowLogBase):
             raise
         self._keeps_snapshots = version >= SNAPSHOTS
         self.store.borrow(self)
-
-    @property
-    def path(self) -> str:
-        """The address of this log, without the password."""
-        return self._server.path
 
     def __repr__(self) -> str:
         return f"PostgresLog({self.path!r}, session={self.session!r}, tenant={self.tenant!r})"
@@ -174,23 +170,9 @@ class PostgresLog(RowLogBase):
                     forget_requests(using, self.schema, self.tenant, cut.session)
 
     def verify(self) -> Verification:
-        """Derive every hash again, and report each fault with its position; rows that the server cannot read
-        are reported too.
-        """
+        """Derive every hash again, and report each fault with its position; rows that cannot be read are reported too."""
         audit = hash_chain.ChainVerifier(self.tenant, self.session, self._find_blob)
-        head, position = self.head(), 0
-        while position < head:
-            try:
-                rows = self._rows(position, head)
-            except LogUnreadable:
-                self._verify_one_by_one(audit, position, min(position + _ROWS_AT_ONCE, head))
-                position += _ROWS_AT_ONCE
-                continue
-            if not rows:
-                break
-            for row in rows:
-                audit.add_row(row)
-            position = rows[-1].position + 1
+        self._verify_rows(audit, self.head())
         return audit.result()
 
     def _sessions(self) -> tuple[str, ...]:
@@ -231,7 +213,7 @@ class PostgresLog(RowLogBase):
 
     def close(self) -> None:
         """Close the connection; a second call does nothing. A pool stays open."""
-        self._is_closed = True
+        self.is_open = False
         self._server.close()
 
     # Asking the server
@@ -337,26 +319,10 @@ class PostgresLog(RowLogBase):
 
     # Reading
 
-    def _read_rows(self, start: int, stop: int) -> Iterator[Row]:
-        for rows in read_pages(self._rows, start, stop, self.path):
-            yield from rows
-            self._tip = hash_chain.later_tip(self._tip, rows[-1].position + 1, rows[-1].digest)
-
-    def _rows(self, start: int, stop: int) -> list[Row]:
-        """The first rows of ``[start, stop)``, some hundred at most."""
-        limits = {"start": start, "stop": stop, "limit": _ROWS_AT_ONCE}
+    def _page(self, start: int, stop: int) -> list[Row]:
+        limits = {"start": start, "stop": stop, "limit": self.page_rows}
         rows = self._call(lambda using, _: self._fetch(using, self._statements.read, limits))
         return [self._encryption.decrypt_row(Row(*row)) for row in rows]
-
-    def _verify_one_by_one(self, audit: hash_chain.ChainVerifier, start: int, stop: int) -> None:
-        for position in range(start, stop):
-            try:
-                rows = self._rows(position, position + 1)
-            except LogUnreadable as error:
-                audit.add_unreadable(position, str(error))
-            else:
-                for row in rows:
-                    audit.add_row(row)
 
     def _find_blob(self, name: str) -> bytes | None:
         values = {"name": self._encryption.encrypt_digest(name)}
@@ -379,15 +345,10 @@ def _parts(rows: Sequence[Row], blobs: Mapping[str, bytes]) -> Iterator[list[Row
         yield part
 
 
-class PostgresStore:
-    """The Store in a PostgreSQL schema; see ``PostgresLog`` for the options. Each log leases connections of its
-    own.
+class PostgresStore(DatabaseStore[PostgresLog]):
+    """The Store in a PostgreSQL schema; see ``PostgresLog`` for the options. Each log leases connections of its own."""
 
-    For the sessions as a whole the store uses the connection of an open log or, where none is open, one of its
-    own.
-    """
-
-    is_durable = can_erase = True
+    is_durable = True
 
     def __init__(
         self,
@@ -400,38 +361,17 @@ class PostgresStore:
         schema: str = "pagein",
         key: Key | None = None,
     ) -> None:
-        self.tenant, self.schema = hash_chain.check_name("tenant", tenant), checked_schema(schema)
-        self.timeout, self.readonly = timeout, readonly
-        self.synchronous = check_waits(timeout, synchronous)
-        self.where, self._key = where, hide_key(key)
-        self._borrowed: weakref.ref[PostgresLog] | None = None
-        self._own: PostgresLog | None = None
+        super().__init__(tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key)
+        self.where, self.schema = where, checked_schema(schema)
 
     def __repr__(self) -> str:
         return f"PostgresStore(tenant={self.tenant!r}, schema={self.schema!r})"
-
-    @property
-    def encrypted(self) -> bool:
-        """True where there is a key."""
-        return self._key is not None
-
-    def log(self, session: str = "default") -> PostgresLog:
-        """Open the log of a session."""
-        log = self._open(session)
-        log.store = self
-        self.borrow(log)
-        return log
 
     def _open(self, session: str) -> PostgresLog:
         return PostgresLog(
             self.where, session=session, tenant=self.tenant, timeout=self.timeout, synchronous=self.synchronous,
             readonly=self.readonly, schema=self.schema, key=self._key,
         )  # fmt: skip
-
-    def borrow(self, log: PostgresLog) -> None:
-        """Use this log's connection for the sessions as a whole while it is open."""
-        if self._borrowed_log() is None:
-            self._borrowed = weakref.ref(log)
 
     def sessions(self) -> tuple[str, ...]:
         """The names of this tenant's sessions in the schema that have an entry, sorted."""
@@ -462,27 +402,7 @@ class PostgresStore:
     def _call_any(self, work: Callable[[Connection, bool], T], *, writing: bool = False) -> T:
         return self._any_log()._call(work, writing=writing)  # noqa: SLF001 - its own log
 
-    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
-        """See ``LogStore``."""
-        self._any_log().erase(cuts, at=at)
-
     def scrub(self, erased: Collection[str] = ()) -> bool:
         """Do nothing: the server's VACUUM and its backups deal with deleted rows."""
         del erased
         return True
-
-    def close(self) -> None:
-        """Release the store's own connection; a second call does nothing. A pool stays open."""
-        log, self._own = self._own, None
-        if log is not None:
-            log.close()
-
-    def _borrowed_log(self) -> PostgresLog | None:
-        log = None if self._borrowed is None else self._borrowed()
-        return log if log is not None and not log._is_closed else None  # noqa: SLF001
-
-    def _any_log(self) -> PostgresLog:
-        log = self._borrowed_log() or self._own
-        if log is None:
-            log = self._own = self._open("default")
-        return log

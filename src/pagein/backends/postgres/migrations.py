@@ -235,9 +235,7 @@ def create_worker_tables(connection: Connection, schema: str, script: LiteralStr
 
 
 def create_vector_table(connection: Connection, schema: str) -> str | None:
-    """Create the table for vectors; return the schema of pgvector's types, or None where pgvector is not
-    available.
-    """
+    """Create the table for vectors; return the schema of pgvector's types, or None where pgvector is not available."""
     try:
         with connection.transaction():
             take_lock(connection, "vector")

@@ -65,9 +65,7 @@ class PostgresSnapshots:
         )
 
     def drop_snapshots(self, key: Key, *, trace: bool = True) -> None:
-        """Drop every snapshot of a session's run and, with a ``trace``, count that. All writers must be
-        excluded.
-        """
+        """Drop every snapshot of a session's run and, with a ``trace``, count that. All writers must be excluded."""
         self._execute(_DROP, key)
         self._execute(_COUNT if trace else _FORGET, key)
 

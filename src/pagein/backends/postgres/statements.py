@@ -1,6 +1,4 @@
-"""The statements of a log in PostgreSQL. Each is complete: one that fails, or has nothing to do, changes
-nothing.
-"""
+"""The statements of a log in PostgreSQL. Each is complete: one that fails, or has nothing to do, changes nothing."""
 
 from __future__ import annotations
 

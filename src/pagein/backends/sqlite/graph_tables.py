@@ -93,9 +93,7 @@ Typed = tuple[str, bytes]
 
 
 class GraphTables:
-    """The database of a graph: one connection, one transaction at a time. Raises LogError, never a driver's
-    error.
-    """
+    """The database of a graph: one connection, one transaction at a time. Raises LogError, never a driver's error."""
 
     def __init__(self, url: str | os.PathLike[str], *, timeout: float = 5.0, synchronous: str = "FULL") -> None:
         path = os.fspath(url)

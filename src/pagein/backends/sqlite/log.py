@@ -8,10 +8,10 @@ import random
 import sqlite3
 import threading
 import time
-import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from pagein.backends.database_store import DatabaseStore
 from pagein.backends.sqlite import snapshots as sqlite_snapshots
 from pagein.backends.sqlite.connection import MEMORY, is_busy, open_database, translate_errors
 from pagein.backends.sqlite.requests import ConnectionSettings, RunKey, SQLiteRequests, forget_requests
@@ -23,7 +23,8 @@ from pagein.log.base import Entry, Verification
 from pagein.log.codec import encode
 from pagein.log.encryption import Encryption, Key, encryption_for, hide_key
 from pagein.log.erasure import Cut, Removal, make_cut, remove_session
-from pagein.log.raw_rows import Row, RowLogBase, Tip, check_waits, read_pages
+from pagein.log.raw_rows import Row, Tip
+from pagein.log.row_log import RowLogBase
 from pagein.log.snapshots import Snapshot, SnapshotSlot, decrypt_slot, encrypt_snapshot
 from pagein.search.base import Embedder
 from pagein.search.index import SearchIndex
@@ -65,6 +66,8 @@ class SQLiteLog(RowLogBase):
     ConfigurationError for an invalid option.
     """
 
+    page_rows = ROWS_AT_ONCE
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -94,6 +97,11 @@ class SQLiteLog(RowLogBase):
     def head(self) -> int:
         """The number of entries, which is the next position. Reads the last entry; counts nothing."""
         return self._head_of(self.session)
+
+    @property
+    def is_open(self) -> bool:
+        """False after ``close``."""
+        return self._database is not None
 
     def _head_of(self, session: str) -> int:
         with self._using(writing=False) as database:
@@ -138,30 +146,14 @@ class SQLiteLog(RowLogBase):
         self._tip = None
 
     def verify(self) -> Verification:
-        """Derive every hash again, and report each fault with its position; a damaged page hides its own
-        entries only.
-        """
+        """Derive every hash again, and report each fault with its position; a damaged page hides its own entries only."""
         audit = hash_chain.ChainVerifier(self.tenant, self.session, self._find_blob)
         try:
             head = self.head()
         except LogUnreadable as error:
             audit.add_problem(f"the last entry cannot be read: {error}")
             head = None
-        position = 0
-        while head is None or position < head:
-            try:
-                rows = self._rows(position, position + ROWS_AT_ONCE if head is None else head)
-            except LogUnreadable as error:
-                if head is None:
-                    audit.add_unreadable(position, str(error))
-                    break
-                position = self._verify_one_by_one(audit, position, min(position + ROWS_AT_ONCE, head))
-                continue
-            if not rows:
-                break
-            for row in rows:
-                audit.add_row(row)
-            position = rows[-1].position + 1
+        self._verify_rows(audit, head)
         for fault in self._find_file_problems():
             audit.add_problem(fault)
         return audit.result()
@@ -271,27 +263,10 @@ class SQLiteLog(RowLogBase):
         finally:
             database.execute(f"PRAGMA busy_timeout = {min(round(self._timeout * 1000), 2**31 - 1)}")
 
-    def _read_rows(self, start: int, stop: int) -> Iterator[Row]:
-        for rows in read_pages(self._rows, start, stop, self.path):
-            yield from rows
-            self._tip = hash_chain.later_tip(self._tip, rows[-1].position + 1, rows[-1].digest)
-
-    def _rows(self, start: int, stop: int) -> list[Row]:
-        """The first rows of ``[start, stop)``, at most a hundred."""
+    def _page(self, start: int, stop: int) -> list[Row]:
         with self._using(writing=False) as database:
             rows = self._in(database).read_stored(start, stop)
         return [self._encryption.decrypt_row(row) for row in rows]
-
-    def _verify_one_by_one(self, audit: hash_chain.ChainVerifier, start: int, stop: int) -> int:
-        for position in range(start, stop):
-            try:
-                rows = self._rows(position, position + 1)
-            except LogUnreadable as error:
-                audit.add_unreadable(position, str(error))
-            else:
-                for row in rows:
-                    audit.add_row(row)
-        return stop
 
     def _find_blob(self, name: str) -> bytes | None:
         with self._using(writing=False) as database:
@@ -367,14 +342,8 @@ class SQLiteRows:
         self._database.execute(_KEEP_BLOB, (*self.key, *stored))
 
 
-class SQLiteStore:
-    """The Store in a SQLite file; see ``SQLiteLog`` for the options. Each log has a connection of its own.
-
-    For the sessions as a whole the store uses the connection of an open log or, where none is open, one of its
-    own.
-    """
-
-    can_erase = True
+class SQLiteStore(DatabaseStore[SQLiteLog]):
+    """The Store in a SQLite file; see ``SQLiteLog`` for the options. Each log has a connection of its own."""
 
     def __init__(
         self,
@@ -387,40 +356,21 @@ class SQLiteStore:
         key: Key | None = None,
     ) -> None:
         self.path = os.fspath(path)
-        self.tenant = hash_chain.check_name("tenant", tenant)
-        self.timeout, self.readonly = timeout, readonly
-        self.synchronous = check_waits(timeout, synchronous)
-        self._key = hide_key(key)
-        self._borrowed: weakref.ref[SQLiteLog] | None = None
-        self._own: SQLiteLog | None = None
+        super().__init__(tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key)
 
     def __repr__(self) -> str:
         return f"SQLiteStore({self.path!r}, tenant={self.tenant!r})"
-
-    @property
-    def encrypted(self) -> bool:
-        """True where there is a key."""
-        return self._key is not None
 
     @property
     def is_durable(self) -> bool:
         """True for a file."""
         return self.path != MEMORY
 
-    def log(self, session: str = "default") -> SQLiteLog:
-        """Open the log of a session."""
-        log = SQLiteLog(
+    def _open(self, session: str) -> SQLiteLog:
+        return SQLiteLog(
             self.path, session=session, tenant=self.tenant, timeout=self.timeout, synchronous=self.synchronous,
             readonly=self.readonly, key=self._key,
         )  # fmt: skip
-        log.store = self
-        self.borrow(log)
-        return log
-
-    def borrow(self, log: SQLiteLog) -> None:
-        """Use this log's connection for the sessions as a whole while it is open."""
-        if self._borrowed_log() is None:
-            self._borrowed = weakref.ref(log)
 
     def sessions(self) -> tuple[str, ...]:
         """The names of this tenant's sessions in the file that have an entry, sorted."""
@@ -451,10 +401,6 @@ class SQLiteStore:
         with self._any_log()._using(writing=writing) as database:  # noqa: SLF001 - its own log
             yield database
 
-    def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
-        """See ``LogStore``."""
-        self._any_log().erase(cuts, at=at)
-
     def scrub(self, erased: Collection[str] = ()) -> bool:
         """Write the file anew and empty its WAL, so that no free page and no old frame holds what was erased; search it.
 
@@ -472,22 +418,3 @@ class SQLiteStore:
                 else:
                     is_whole = is_whole and not (row and row[0])
             return is_whole and not has_residue(database, self.path, erased)
-
-    def close(self) -> None:
-        """Release the store's own connection; a second call does nothing."""
-        log, self._own = self._own, None
-        if log is not None:
-            log.close()
-
-    def _borrowed_log(self) -> SQLiteLog | None:
-        log = None if self._borrowed is None else self._borrowed()
-        return log if log is not None and log._database is not None else None  # noqa: SLF001 - its own log
-
-    def _any_log(self) -> SQLiteLog:
-        log = self._borrowed_log() or self._own
-        if log is None:
-            log = self._own = SQLiteLog(
-                self.path, tenant=self.tenant, timeout=self.timeout, synchronous=self.synchronous,
-                readonly=self.readonly, key=self._key,
-            )  # fmt: skip
-        return log

@@ -52,9 +52,7 @@ def keep_snapshot(
 
 
 def drop_snapshots(database: sqlite3.Connection, key: Key, *, trace: bool = True) -> None:
-    """Drop every snapshot of a session's run and, with a ``trace``, count that, within the caller's
-    transaction.
-    """
+    """Drop every snapshot of a session's run and, with a ``trace``, count that, within the caller's transaction."""
     run = _row(key)[:2]
     if trace:
         database.execute(SNAPSHOTS_TABLE)

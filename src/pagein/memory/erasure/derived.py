@@ -23,9 +23,7 @@ _LINE_HANDLE = re.compile(r"^\[s(\d{1,15})(?:\.\d{1,9})?\]", re.MULTILINE | re.A
 
 
 def redact_compaction(body: Compaction, erased: ErasedParts, repetitions: Repetitions) -> Compaction:
-    """Redact the texts of a compaction that repeat erased content. Ranges stay, so that the log folds as
-    before.
-    """
+    """Redact the texts of a compaction that repeat erased content. Ranges stay, so that the log folds as before."""
     replacements = tuple(_redact_replacement(replacement, erased, repetitions) for replacement in body.replacements)
     return replace(body, replacements=replacements)
 

@@ -60,9 +60,7 @@ class Eraser:
         return check_erasable(self.branches.root)
 
     def erase(self, places: dict[int, frozenset[int] | None], reason: str) -> Erasure:
-        """Erase places of the current branch, on every branch. Raises Conflict after ``ATTEMPTS`` losses,
-        LogError.
-        """
+        """Erase places of the current branch, on every branch. Raises Conflict after ``ATTEMPTS`` losses, LogError."""
         self._finish_extraction()
         return retry_on_conflict(lambda: self._erase(places, reason), attempts=ATTEMPTS)
 
@@ -141,9 +139,7 @@ class Eraser:
         return cuts, contents
 
     def _make(self, cuts: Sequence[Cut], facts: Sequence[Cut]) -> None:
-        """Make the cuts in the run's sessions and in those of facts: in one transaction where they are in one
-        store.
-        """
+        """Make the cuts in the run's sessions and in those of facts: in one transaction where they are in one store."""
         store = self.facts.store
         if store is self.root.store:
             self.root.erase((*cuts, *facts), at=self.clock())

@@ -106,9 +106,7 @@ def plan_erasure(
 def _with_linked_observations(
     lines: Iterable[BranchEntries], places: Mapping[Place, frozenset[int] | None]
 ) -> dict[Place, frozenset[int] | None]:
-    """Add the separately recorded observations of these actions, and the results in actions of these
-    observations.
-    """
+    """Add the separately recorded observations of these actions, and the results in actions of these observations."""
     linked = dict(places)
     for line in lines:
         mine = line.erased_here(places)
