@@ -178,10 +178,6 @@ class PageIn:
     names: tuple[int, ...] = ()
 
 
-def _names_line(names: Iterable[str]) -> str:
-    return NAMED + " ".join(names)
-
-
 def _drop_contained_names(names: Iterable[str]) -> list[str]:
     """Drop the names that are part of a likelier one, as ``models.py`` of ``app/models.py``."""
     listed, listed_parts = list[str](), ""
@@ -390,7 +386,7 @@ def _render(
 ) -> ViewEntry:
     in_order = sorted(turns, key=lambda turn: turn.source.position)
     texts = [HEAD, *(turn.text for turn in in_order)]
-    texts += [_names_line(names)] if names else []
+    texts += [NAMED + " ".join(names)] if names else []
     texts += (block.text for block in blocks)
     item = ContextBlock("recalled", "\n".join(texts))
     return make_entry(item, view.head, view.head, view.counter, tier="recalled", why=WHY)

@@ -97,7 +97,8 @@ def measure_figures(
     counter = Encoding("o200k_base")
     budgets = (4_000, 8_000) if is_quick else (4_000, 8_000, 16_000)
     figures: dict[str, Figure] = {}
-    for name, runs in (("demo", (demo_run(),)), *((path.name, _read_runs(path, is_quick=is_quick)) for path in files)):
+    limit = QUICK_RUNS if is_quick else None
+    for name, runs in (("demo", (demo_run(),)), *((path.name, tuple(read_runs(path, limit=limit))) for path in files)):
         for budget in budgets:
             tick(f"{name}, {budget:,} tokens")
             figures |= _fault_figures(f"{name}, {budget:,}", runs, budget, counter)
@@ -106,10 +107,6 @@ def measure_figures(
     tick("time and disk")
     figures |= _machine_figures(demo_run(), samples=5 if is_quick else 15)
     return figures
-
-
-def _read_runs(path: Path, *, is_quick: bool) -> tuple[Run, ...]:
-    return tuple(read_runs(path, limit=QUICK_RUNS if is_quick else None))
 
 
 def _fault_figures(name: str, runs: Sequence[Run], budget: int, counter: TokenCounter) -> dict[str, Figure]:

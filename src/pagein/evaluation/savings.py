@@ -56,13 +56,9 @@ def join_runs(runs: Sequence[Run], calls: int) -> Iterator[tuple[Run, int]]:
         converted = convert_to_openai(run, form)
         messages += [dict(message) for message in converted.wire if not messages or message.get("role") != "system"]
         number += 1
-        if _count_calls(messages) >= calls:
+        if sum(len(message.get("tool_calls") or ()) for message in messages) >= calls:
             yield Run(run.id, tuple(messages), where=run.where), number
             messages, number = [], 0
-
-
-def _count_calls(messages: Sequence[Any]) -> int:
-    return sum(len(message.get("tool_calls") or ()) for message in messages)
 
 
 def bench_savings(

@@ -12,12 +12,12 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.events.steps import ActionStep, Opaque, Part, Text, ToolCall
+from pagein.events.steps import ActionStep, Content, Image, Opaque, Part, Text, ToolCall
 
 IMAGE_DATA_URL = re.compile(r"data:(image/[a-zA-Z0-9.+-]+);base64,(.*)", re.DOTALL)
 
@@ -234,6 +234,11 @@ class Fields:
             raise self.error(key, f"expected {expected}, not {type_name(value)}")
         return [(item, f"{self.path_of(key)}[{index}]") for index, item in enumerate(value)]
 
+    def text_or_parts(self, key: str, expected: str, parse: Callable[[Any, str], Part]) -> Content:
+        """Take a required text, or a list whose rows ``parse`` reads with their paths."""
+        rows = self.text_or_rows(key, expected)
+        return rows if isinstance(rows, str) else tuple(parse(row, path) for row, path in rows)
+
     def fields(self, key: str) -> Fields:
         """Take a required object."""
         return Fields(self.take(key), self.path_of(key))
@@ -343,11 +348,13 @@ def mark_lone_text(parts: tuple[Part, ...], provider: str) -> tuple[Part, ...]:
     return parts
 
 
-def decode_data_url(url: str) -> tuple[bytes, str] | None:
-    """Decode an image's data URL to its bytes and media type; None where encoding would not give back the URL."""
+def image_at(url: str, detail: str, extra: Opaque | None) -> Image | None:
+    """Return the image at a URL, or in a data URL; None where encoding would not give back that URL."""
+    if not url.startswith("data:"):
+        return Image(url=url, detail=detail, extra=extra)
     match = IMAGE_DATA_URL.fullmatch(url)
     data = decode_exact_base64(match[2]) if match else None
-    return (data, match[1]) if match and data else None
+    return Image(data, match[1], detail=detail, extra=extra) if match and data else None
 
 
 def token_count(usage: Any, *keys: str) -> int:

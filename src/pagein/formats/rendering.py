@@ -11,7 +11,7 @@ from typing import Any
 
 from pagein.errors import FormatError
 from pagein.events.messages import Message
-from pagein.events.steps import Image, Opaque, ToolCall
+from pagein.events.steps import Image, Opaque, Part, ToolCall, as_parts
 from pagein.events.tool_call_encoding import FAILURE_PREFIX, reports_failure, wire_id
 from pagein.formats.parsing import is_utf8, to_plain_json
 
@@ -38,7 +38,9 @@ def with_wire_ids(messages: Iterable[Message], encode: Callable[[str], str]) -> 
             if call.id not in wire_ids:
                 wire_ids[call.id] = _unused_id(call.id, encode, used)
                 used.add(wire_ids[call.id])
-        calls = tuple(_with_id(call, wire_ids[call.id]) for call in message.tool_calls)
+        calls = tuple(
+            call if call.id == wire_ids[call.id] else replace(call, id=wire_ids[call.id]) for call in message.tool_calls
+        )
         call_id = wire_ids.get(message.call_id) or encode(message.call_id) if message.role == "tool" else ""
         is_same = call_id == message.call_id and all(map(lambda new, old: new is old, calls, message.tool_calls))
         yield message if is_same else replace(message, tool_calls=calls, call_id=call_id)
@@ -52,8 +54,14 @@ def _unused_id(call_id: str, encode: Callable[[str], str], used: set[str]) -> st
     return wire
 
 
-def _with_id(call: ToolCall, call_id: str) -> ToolCall:
-    return call if call.id == call_id else replace(call, id=call_id)
+def parts_and_calls(message: Message) -> Iterator[tuple[Sequence[Part], ToolCall | None]]:
+    """Yield each call with the parts before it, in order; last the parts behind the calls, with None."""
+    parts, reached = as_parts(message.content), 0
+    for call in message.tool_calls:
+        at = len(parts) if call.at is None else min(max(call.at, reached), len(parts))
+        yield parts[reached:at], call
+        reached = at
+    yield parts[reached:], None
 
 
 def with_call_limit(messages: Sequence[Message], limit: int) -> Iterator[Message]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
@@ -18,10 +17,10 @@ from pagein.events.replay import replay
 from pagein.events.steps import Observation, Step
 from pagein.formats import FormatName, keywords
 from pagein.log.base import Log, Verification
-from pagein.log.encryption import Key
 from pagein.memory import checkpoints, erasure
 from pagein.memory._effects import AnyEffect, BeginJob, CollectJob, Flow
-from pagein.memory._runtime import MemoryRuntime, OpenedRun, open_run
+from pagein.memory._memory_base import MemoryBase
+from pagein.memory._runtime import MemoryRuntime, OpenedRun
 from pagein.memory._state import RunState
 from pagein.memory._turn import close_memory, open_memory, run_turn
 from pagein.memory.background.summary_writer import SummaryTask
@@ -41,20 +40,17 @@ from pagein.memory.operations.view import make_filtered_view, make_view
 from pagein.memory.options import Options, RecallFilters, check_count, check_usage
 from pagein.memory.requests import RequestFilter, RequestRecord
 from pagein.memory.tools import call_tool
-from pagein.tokens import Budget
 
 if TYPE_CHECKING:
-    from pagein.facts.store import Facts
     from pagein.memory.checkpoints import CheckpointInfo, RunStatus
     from pagein.memory.erasure import Erasure
-    from pagein.models import Overflow
     from pagein.search.base import Hit
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class AsyncAgentMemory:
+class AsyncAgentMemory(MemoryBase):
     """AgentMemory for async code: the same methods, awaited; the store is reached from a thread.
 
     ``async with AsyncAgentMemory.open("run.db", budget=80_000) as memory:``, or ``await`` what ``open`` returns. Tasks
@@ -71,31 +67,6 @@ class AsyncAgentMemory:
         if model is not None and summarizer is not None:
             self._summary_task = SummaryTask(model, summarizer, self._runtime.summary_account)
         self._runtime.summary_writer = self._summary_task
-
-    @classmethod
-    def open(
-        cls,
-        url: str | os.PathLike[str],
-        *,
-        session: str = "default",
-        tenant: str = "",
-        branch: str | None = None,
-        readonly: bool = False,
-        timeout: float = 5.0,
-        synchronous: str = "FULL",
-        key: Key | None = None,
-        **options: Unpack[Options],
-    ) -> Self:
-        """See AgentMemory.open."""
-        opened = open_run(
-            url, options, session=session, tenant=tenant, branch=branch, readonly=readonly, timeout=timeout,
-            synchronous=synchronous, key=key,
-        )  # fmt: skip
-        try:
-            return cls(opened, **options)
-        except BaseException:
-            opened.branches.close()
-            raise
 
     async def _perform(self, effect: AnyEffect) -> Any:
         if isinstance(effect, BeginJob | CollectJob):
@@ -131,36 +102,6 @@ class AsyncAgentMemory:
             self._is_loaded = True
         return await adrive(run_turn(self._runtime, name, operation), self._perform)
 
-    @property
-    def budget(self) -> Budget:
-        """See AgentMemory.budget."""
-        return self._runtime.state.usage.budget
-
-    @property
-    def has_facts(self) -> bool:
-        """See AgentMemory.has_facts."""
-        return self._runtime.state.facts_block.is_on
-
-    @property
-    def system_prompt(self) -> str:
-        """See AgentMemory.system_prompt."""
-        self._runtime.check_open()
-        return self._runtime.state.system_prompt
-
-    @property
-    def facts(self) -> Facts:
-        """See AgentMemory.facts."""
-        return self._runtime.use_facts()
-
-    def tools(self, format: FormatName | None = None, names: Sequence[str] | None = None) -> list[Any]:
-        """See AgentMemory.tools."""
-        return self._runtime.tools(format, names)
-
-    @property
-    def repairs(self) -> tuple[str, ...]:
-        """See AgentMemory.repairs."""
-        return tuple(self._runtime.state.transcript.repairs)
-
     def report(self) -> Report:
         """See AgentMemory.report."""
         return self._runtime.report()
@@ -168,14 +109,6 @@ class AsyncAgentMemory:
     async def cost(self) -> RunCost:
         """See AgentMemory.cost."""
         return await asyncio.to_thread(self._runtime.cost)
-
-    def observe_usage(self, usage: Any) -> None:
-        """See AgentMemory.observe_usage."""
-        self._runtime.observe_usage(usage)
-
-    def handle_overflow(self, error: BaseException | str) -> Overflow | None:
-        """See AgentMemory.handle_overflow."""
-        return self._runtime.handle_overflow(error)
 
     # Recording
 

@@ -37,7 +37,8 @@ def pack(
     """
     matcher = TermMatcher(query_terms(query, _MAX_QUERY_TERMS))
     limit = max(1, min(long, int(tokens * MAX_HIT_SHARE)))
-    shortened = {hit: _shorten(hit, matcher, limit, counter) for hit in _distinct(hits)}
+    distinct = {(hit.session, hit.handle, hit.text): hit for hit in hits}.values()
+    shortened = {hit: _shorten(hit, matcher, limit, counter) for hit in distinct}
     order = sorted(shortened, key=lambda hit: -worth(hit.score, shortened[hit][1], density))
     packed: list[Snippet] = []
     room = tokens
@@ -52,10 +53,6 @@ def pack(
 def worth(score: float, tokens: float, density: float = DENSITY_EXPONENT) -> float:
     """The value of a hit for its tokens."""
     return score / math.pow(max(tokens, 1.0), density)
-
-
-def _distinct(hits: Iterable[Hit]) -> list[Hit]:
-    return list({(hit.session, hit.handle, hit.text): hit for hit in hits}.values())
 
 
 def _shorten(hit: Hit, matcher: TermMatcher, limit: int, counter: TokenCounter) -> tuple[str, int]:

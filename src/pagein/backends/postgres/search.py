@@ -196,7 +196,9 @@ class PostgresIndexReader:
 
     def scope_filter(self, scope: Scope) -> dict[str, Any]:
         """The sessions and roles of a scope, None for all."""
-        sessions = None if scope.sessions is None else self._session_names(scope.sessions)
+        sessions = (
+            None if scope.sessions is None else [self._names[key] for key in scope.sessions if key in self._names]
+        )
         return {"sessions": sessions, "roles": list(scope.roles) or None}
 
     def holders(self, groups: Sequence[Sequence[str]], scope: Scope, limit: int) -> list[set[int]]:
@@ -287,9 +289,6 @@ class PostgresIndexReader:
         """The ids and their sessions, as ``_WANTED`` takes them."""
         keys = [(id, self._names[session_of(id)]) for id in ids if session_of(id) in self._names]
         return {"ids": [id for id, _ in keys], "sessions": [session for _, session in keys]}
-
-    def _session_names(self, keys: Iterable[int]) -> list[str]:
-        return [self._names[key] for key in keys if key in self._names]
 
     def fetch(self, statement: LiteralString, /, **values: Any) -> list[Any]:
         """The rows of a statement, for the tenant."""

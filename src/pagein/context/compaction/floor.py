@@ -66,7 +66,7 @@ def _stages() -> Iterator[FloorStage]:
     yield partial(_clip_newest, tokens=CLIP_TOKENS[-1])
     yield partial(_clip_users, tokens=CLIP_TOKENS[-1])
     yield _fold_oldest_entries
-    yield _fold_everything
+    yield lambda view: list(fold_before(view, view.head, _range_line))
 
 
 def _range_line(first: int, last: int) -> str:
@@ -91,10 +91,6 @@ def _count_to_fill(view: View, stops: list[int], fold: Callable[[int], list[Repl
     """Return the index, at least 1, of the first stop whose fold brings the view to ``FILL_SHARE`` of the limit."""
     target = view.limit * FILL_SHARE
     return bisect_left(stops, True, lo=1, key=lambda stop: preview(view, fold(stop)).tokens <= target)
-
-
-def _fold_everything(view: View) -> list[Replacement]:
-    return list(fold_before(view, view.head, _range_line))
 
 
 def _fold_oldest_talk(view: View) -> list[Replacement]:

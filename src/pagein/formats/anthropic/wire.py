@@ -7,7 +7,7 @@ unchanged with its turn, and only to Anthropic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +18,8 @@ from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import parsing, rendering
 from pagein.formats.anthropic import rules
 from pagein.formats.anthropic.limits import limit_images
-from pagein.formats.base import FormatName, Item
+from pagein.formats.base import Item
+from pagein.formats.wire_format import WireFormat
 
 NAME: Final = "anthropic"
 _CONTENT = "text or a list of blocks"
@@ -42,7 +43,7 @@ Block = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Anthropic:
+class Anthropic(WireFormat):
     """Anthropic messages. See ``Format`` for the methods.
 
     ``cache_markers`` is the number of ``cache_control`` markers a rendered request keeps: the last ones, which the next
@@ -51,10 +52,8 @@ class Anthropic:
 
     cache_markers: int = rules.MAX_CACHE_MARKERS
 
-    @property
-    def name(self) -> FormatName:
-        """The public name."""
-        return NAME
+    name = NAME
+    tools_frame_tokens = rendering.ANTHROPIC_TOOL_PROMPT_TOKENS
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse system and messages, in order. Raises FormatError with the path of the fault."""
@@ -85,18 +84,10 @@ class Anthropic:
         """Return every rule of the messages API that the request breaks. Never raises."""
         return rules.problems(request)
 
-    def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the request itself."""
-        return request
-
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool with its ``input_schema``."""
         named = {key: definition[key] for key in ("name", "description")}
         return {**named, "input_schema": definition["parameters"]}
-
-    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
-        """Count the tools by their JSON, and the system prompt that Anthropic adds for them."""
-        return rendering.count_tools(tools, count, rendering.ANTHROPIC_TOOL_PROMPT_TOKENS)
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
         """Count the fields and blocks of Anthropic's messages; a request's ``system`` is one more."""
@@ -133,8 +124,7 @@ def _items(message: parsing.Fields) -> Iterator[Item]:
 
 
 def _content(message: parsing.Fields, key: str) -> steps.Content:
-    rows = message.text_or_rows(key, _CONTENT)
-    return rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
+    return message.text_or_parts(key, _CONTENT, _part)
 
 
 def _user_items(message: parsing.Fields) -> Iterator[Item]:
@@ -292,14 +282,10 @@ def _message_blocks(message: Message, used: set[str]) -> Iterator[Block]:
 
 def _assistant_blocks(message: Message) -> Iterator[Block]:
     """Render the parts with each call at its place; calls keep their order."""
-    parts = steps.as_parts(message.content)
-    reached = 0
-    for call in message.tool_calls:
-        at = len(parts) if call.at is None else min(max(call.at, reached), len(parts))
-        yield from _content_blocks(parts[reached:at], "assistant")
-        reached = at
-        yield _use_block(call)
-    yield from _content_blocks(parts[reached:], "assistant")
+    for parts, call in rendering.parts_and_calls(message):
+        yield from _content_blocks(parts, "assistant")
+        if call is not None:
+            yield _use_block(call)
 
 
 def _content_blocks(parts: Sequence[steps.Part], place: str) -> Iterator[Block]:

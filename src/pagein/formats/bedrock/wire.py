@@ -7,7 +7,7 @@ the HTTP API does; ``keywords`` gives boto3 the bytes that it asks for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,10 +15,11 @@ from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import parsing, rendering
-from pagein.formats.base import FormatName, Item
+from pagein.formats.base import Item
 from pagein.formats.bedrock import rules
 from pagein.formats.bedrock.limits import keep_to_limits
 from pagein.formats.bedrock.requests import read_request
+from pagein.formats.wire_format import WireFormat
 
 NAME: Final = "bedrock"
 _CONTENT = "a list of blocks"
@@ -30,13 +31,11 @@ Block = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Bedrock:
+class Bedrock(WireFormat):
     """Messages of the Converse API. See ``Format`` for the methods."""
 
-    @property
-    def name(self) -> FormatName:
-        """The public name."""
-        return NAME
+    name = NAME
+    tools_frame_tokens = rendering.ANTHROPIC_TOOL_PROMPT_TOKENS
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse system and messages, in order. Raises FormatError with the path of the fault."""
@@ -85,10 +84,6 @@ class Bedrock:
         named = {key: definition[key] for key in ("name", "description")}
         return {"toolSpec": {**named, "inputSchema": {"json": definition["parameters"]}}}
 
-    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
-        """Count the tools by their JSON, and the system prompt that Anthropic adds for them."""
-        return rendering.count_tools(tools, count, rendering.ANTHROPIC_TOOL_PROMPT_TOKENS)
-
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:  # noqa: ARG002 - the messages suffice
         """Count the blocks without a ``type``, as only Converse has them."""
         return sum(_sign_count(row) for row in rows if isinstance(row, dict))
@@ -108,8 +103,7 @@ def _sign_count(row: Block) -> int:
 
 
 def _content(message: parsing.Fields, key: str) -> steps.Content:
-    rows = message.text_or_rows(key, _CONTENT)
-    return rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
+    return message.text_or_parts(key, _CONTENT, _part)
 
 
 def _user_items(message: parsing.Fields) -> Iterator[Item]:
@@ -132,8 +126,7 @@ def _user_items(message: parsing.Fields) -> Iterator[Item]:
 
 def _observation(result: parsing.Fields) -> steps.Observation:
     call_id = result.text_or_empty("toolUseId")
-    rows = result.text_or_rows("content", _CONTENT)
-    content = rows if isinstance(rows, str) else tuple(_part(row, path) for row, path in rows)
+    content = _content(result, "content")
     status = result.take("status")
     beside = {**({"status": status} if status == "success" else {}), **result.rest()}
     extra = parsing.opaque_extra(NAME, "toolResult", beside)
@@ -249,14 +242,11 @@ def _append_message(rows: list[Block], message: Message) -> None:
 
 def _assistant_blocks(message: Message) -> list[Block]:
     """Render the parts with each call at its place; calls keep their order."""
-    parts, reached = steps.as_parts(message.content), 0
     blocks: list[Block] = []
-    for call in message.tool_calls:
-        at = len(parts) if call.at is None else min(max(call.at, reached), len(parts))
-        blocks += _blocks(parts[reached:at], "assistant")
-        reached = at
-        blocks.append(_use_block(call))
-    blocks += _blocks(parts[reached:], "assistant")
+    for parts, call in rendering.parts_and_calls(message):
+        blocks += _blocks(parts, "assistant")
+        if call is not None:
+            blocks.append(_use_block(call))
     # The API refuses a message that is empty or ends with reasoning.
     if not blocks or "reasoningContent" in blocks[-1]:
         blocks.append({"text": rendering.NO_CONTENT})

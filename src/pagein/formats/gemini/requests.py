@@ -61,14 +61,13 @@ def _camel_case(value: Any) -> Any:
         case list():
             return [_camel_case(item) for item in value]
         case dict():
-            named = ((re.sub(r"(?<=[a-z0-9])_([a-z])", _capital, key), item) for key, item in value.items())
+            named = (
+                (re.sub(r"(?<=[a-z0-9])_([a-z])", lambda match: match[1].upper(), key), item)
+                for key, item in value.items()
+            )
             return {key: item if key in _FREE_KEYS else _camel_case(item) for key, item in named if item is not None}
         case _:
             return value
-
-
-def _capital(match: re.Match[str]) -> str:
-    return match[1].upper()
 
 
 def system_parts(system: Any) -> list[tuple[Any, str]]:

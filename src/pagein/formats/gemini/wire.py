@@ -9,7 +9,7 @@ failed. Calls that came without an id go back without one, paired by their order
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,12 +17,13 @@ from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import rendering
-from pagein.formats.base import FormatName, Item
+from pagein.formats.base import Item
 from pagein.formats.gemini import rules
 from pagein.formats.gemini.images import parse_image, render_image
 from pagein.formats.gemini.requests import read_request, system_parts
 from pagein.formats.parsing import Fields, action_step, compact_json, opaque_extra, opaque_part, token_count, type_name
 from pagein.formats.result_images import ResultImages, take_back_images
+from pagein.formats.wire_format import WireFormat
 
 NAME: Final = "gemini"
 ID_MAX_CHARS = 64
@@ -39,7 +40,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Gemini:
+class Gemini(WireFormat):
     """Gemini's contents. See ``Format`` for the methods.
 
     ``skip_signatures``: give the first call of a turn that has no signature the value that skips the check. Gemini 3 refuses
@@ -48,10 +49,7 @@ class Gemini:
 
     skip_signatures: bool = False
 
-    @property
-    def name(self) -> FormatName:
-        """The public name."""
-        return NAME
+    name = NAME
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse the system instruction and the contents, in order. Raises FormatError with the path of the fault."""
@@ -109,10 +107,6 @@ class Gemini:
         """Return the tool as a declaration; a request has them as ``tools=[{"function_declarations": [...]}]``."""
         named = {key: definition[key] for key in ("name", "description")}
         return {**named, "parametersJsonSchema": definition["parameters"]}
-
-    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
-        """Count the tools by their JSON."""
-        return rendering.count_tools(tools, count)
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
         """Count the contents, which have ``parts``; a request with ``contents`` is certain."""
@@ -285,19 +279,17 @@ class _Turns:
             self.rows.append({"role": role, "parts": parts})
 
     def _model_parts(self, message: Message) -> list[Row]:
-        parts, reached = steps.as_parts(message.content), 0
         rows: list[Row] = []
-        for call in message.tool_calls:
-            at = len(parts) if call.at is None else min(max(call.at, reached), len(parts))
-            rows += _parts(parts[reached:at], "model")
-            reached = at
+        for parts, call in rendering.parts_and_calls(message):
+            rows += _parts(parts, "model")
+            if call is None:
+                break
             row = _call_part(call)
             self.calls[call.id] = (row["functionCall"]["name"], "id" in row["functionCall"])
             is_first = not any("functionCall" in other for other in rows)
             if self.skip_signatures and is_first and "thoughtSignature" not in row:
                 row["thoughtSignature"] = SKIP_SIGNATURE
             rows.append(row)
-        rows += _parts(parts[reached:], "model")
         return rows or [{"text": rendering.NO_CONTENT}]
 
 

@@ -8,7 +8,7 @@ unread, and so are messages of unknown types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,9 +17,10 @@ from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import parsing, rendering
-from pagein.formats.base import FormatName, Item
+from pagein.formats.base import Item
 from pagein.formats.langchain import images, rules
 from pagein.formats.openai_chat import rules as openai_rules
+from pagein.formats.wire_format import WireFormat
 
 NAME: Final = "langchain"
 NAME_MAX_CHARS = 64
@@ -45,13 +46,10 @@ Block = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class LangChain:
+class LangChain(WireFormat):
     """LangChain's messages. See ``Format`` for the methods."""
 
-    @property
-    def name(self) -> FormatName:
-        """The public name."""
-        return NAME
+    name = NAME
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse LangChain's messages or their dicts, in order. Raises FormatError with the path of the fault."""
@@ -74,17 +72,9 @@ class LangChain:
         """Return every rule of a provider behind LangChain that the request breaks. Never raises."""
         return rules.problems(request)
 
-    def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the request itself."""
-        return request
-
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool as OpenAI's chat completions take it."""
         return {"type": "function", "function": dict(definition)}
-
-    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
-        """Count the tools by their JSON."""
-        return rendering.count_tools(tools, count)
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:  # noqa: ARG002 - never guessed
         """Return 0: the format must be named, as its messages are shaped like OpenAI's."""
@@ -318,16 +308,13 @@ def _developer_kwargs(fields: Block) -> Block:
 def _assistant_row(message: Message, beside: Block) -> Block:
     blocks: list[Block | str] = []
     kwargs = dict(beside["additional_kwargs"]) if isinstance(beside.get("additional_kwargs"), dict) else {}
-    parts, reached = steps.as_parts(message.content), 0
-    for call in (*message.tool_calls, None):
-        at = len(parts) if call is None or call.at is None else min(max(call.at, reached), len(parts))
-        for part in parts[reached:at]:
+    for parts, call in rendering.parts_and_calls(message):
+        for part in parts:
             field = rendering.own_fields(part, NAME) if isinstance(part, steps.Opaque) else None
             if field is not None and "type" not in field and isinstance(field.get("additional_kwargs"), dict):
                 kwargs.update(field["additional_kwargs"])
             else:
                 blocks += _part_blocks(part, "assistant")
-        reached = at
         if call is not None and (block := _call_block(call)) is not None:
             blocks.append(block)
     content = _flatten(blocks)

@@ -13,7 +13,7 @@ that a tool returned is sent in a user message behind the results of its turn, a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,9 +22,10 @@ from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import wire_id, wire_name
 from pagein.formats import parsing, rendering
-from pagein.formats.base import FormatName, Item
+from pagein.formats.base import Item
 from pagein.formats.openai_chat import rules
 from pagein.formats.result_images import ResultImages, take_back_images
+from pagein.formats.wire_format import WireFormat
 
 NAME: Final = "openai"
 
@@ -42,13 +43,10 @@ _IMAGE_TYPE = re.compile(r"image/[a-zA-Z0-9.+-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class OpenAIChat:
+class OpenAIChat(WireFormat):
     """OpenAI chat completions. See ``Format`` for the methods."""
 
-    @property
-    def name(self) -> FormatName:
-        """The public name."""
-        return NAME
+    name = NAME
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse the messages, in order. Raises FormatError with the path of what is not in the documented shape."""
@@ -71,17 +69,9 @@ class OpenAIChat:
         """Return every rule of chat completions that the request breaks. Never raises."""
         return rules.problems(request)
 
-    def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the request itself."""
-        return request
-
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool as a ``function``."""
         return {"type": "function", "function": dict(definition)}
-
-    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
-        """Count the tools by their JSON."""
-        return rendering.count_tools(tools, count)
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:  # noqa: ARG002 - the messages suffice
         """Count the roles, fields and parts of OpenAI's chat completions."""
@@ -172,11 +162,7 @@ def _image(part: parsing.Fields) -> steps.Image | None:
         raise source.error("url", "the URL is empty")
     if source.rest():
         return None
-    beside = parsing.opaque_extra(NAME, "image_url", part.rest())
-    if not url.startswith("data:"):
-        return steps.Image(url=url, detail=detail, extra=beside)
-    decoded = parsing.decode_data_url(url)
-    return steps.Image(*decoded, detail=detail, extra=beside) if decoded else None
+    return parsing.image_at(url, detail, parsing.opaque_extra(NAME, "image_url", part.rest()))
 
 
 def _unread_image(row: dict[str, Any], path: str) -> steps.Opaque:

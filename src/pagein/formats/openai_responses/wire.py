@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final
@@ -23,9 +23,10 @@ from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import wire_id, wire_name
 from pagein.formats import parsing, rendering
-from pagein.formats.base import FormatName, Item
+from pagein.formats.base import Item
 from pagein.formats.openai_responses import rules
 from pagein.formats.openai_responses.rules import ANSWER_TYPES, APPLICATION_ITEMS, ID_MAX_CHARS, call_id_key
+from pagein.formats.wire_format import WireFormat
 
 NAME: Final = "openai-responses"
 
@@ -49,13 +50,10 @@ _SYSTEM_ROLES = ("system", "developer")
 
 
 @dataclass(frozen=True, slots=True)
-class OpenAIResponses:
+class OpenAIResponses(WireFormat):
     """Items of the Responses API. See ``Format`` for the methods."""
 
-    @property
-    def name(self) -> FormatName:
-        """The public name."""
-        return NAME
+    name = NAME
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse a list of items, one item, or a request with ``input``. Raises FormatError with the path of the fault."""
@@ -102,10 +100,6 @@ class OpenAIResponses:
     def render_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool as a flat ``function``."""
         return {"type": "function", **definition}
-
-    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
-        """Count the tools by their JSON."""
-        return rendering.count_tools(tools, count)
 
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
         """Count the items and parts of the Responses API; a request with ``input`` is certain."""
@@ -281,11 +275,8 @@ def _part(row: Any, path: str) -> steps.Part:
     if kind == "input_image" and isinstance(url, str) and url:
         part.take("image_url")
         detail = part.text_or_empty("detail")
-        beside = parsing.opaque_extra(NAME, kind, part.rest())
-        if not url.startswith("data:"):
-            return steps.Image(url=url, detail=detail, extra=beside)
-        if decoded := parsing.decode_data_url(url):
-            return steps.Image(*decoded, detail=detail, extra=beside)
+        if image := parsing.image_at(url, detail, parsing.opaque_extra(NAME, kind, part.rest())):
+            return image
     return parsing.opaque_part(NAME, kind, row)
 
 
@@ -354,15 +345,12 @@ def _input_items(message: Message) -> Iterator[Row]:
 def _model_items(message: Message, call_types: dict[str, str]) -> list[Row]:
     """Render one turn of the model as items, in order."""
     rows: list[Row] = []
-    parts, reached = steps.as_parts(message.content), 0
     thought = any(
         isinstance(part, steps.Opaque) and part.kind == "reasoning" and rendering.own_fields(part, NAME)
-        for part in parts
+        for part in steps.as_parts(message.content)
     )
-    for call in (*message.tool_calls, None):
-        at = len(parts) if call is None or call.at is None else min(max(call.at, reached), len(parts))
-        _append_parts(parts[reached:at], rows, has_reasoning=thought)
-        reached = at
+    for parts, call in rendering.parts_and_calls(message):
+        _append_parts(parts, rows, has_reasoning=thought)
         if call is not None:
             row = _call_row(call, has_reasoning=thought)
             call_types[call.id] = row["type"]

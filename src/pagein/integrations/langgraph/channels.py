@@ -120,7 +120,7 @@ class Channels:
         latest = self._tables.rows(sql.LATEST_LIST, (*self._key, encoded.channel, encoded.version))
         base = str(latest[0][0]) if latest else ""
         row = self._row(encoded.channel, base) if latest else None
-        depth = MAX_CHAIN if row is None else _chain_depth(row[0]) + 1
+        depth = MAX_CHAIN if row is None else int(row[0].partition("+")[2] or 0) + 1
         if row is not None and depth < MAX_CHAIN:
             same = _common_length(self._digests(encoded.channel, row), encoded.digests)
             if same:
@@ -149,10 +149,6 @@ class Channels:
         if not rows:
             raise LogUnreadable(f"{self._tables.path}: an element of a list is not there")
         return self._serde.loads_typed(cast(Typed, rows[0]))
-
-
-def _chain_depth(kind: str) -> int:
-    return int(kind.partition("+")[2] or 0)
 
 
 def _common_length(digests: Sequence[bytes], others: Sequence[bytes]) -> int:

@@ -149,7 +149,7 @@ def _action_step(own_step: steps.ActionStep | None, note: Mapping[str, Any]) -> 
         timing=_timing(note),
         tool_calls=calls if calls or note.get("calls") == 0 else None,
         error=_error(note.get("error")),
-        model_output_message=_output_message(output),
+        model_output_message=None if output is None else ChatMessage(role=MessageRole.ASSISTANT, content=output),
         model_output=output,
         code_action=calls[0].arguments if code is SAME and calls else code,
         observations=_observation_text(own_step) if is_same else observations,
@@ -164,10 +164,6 @@ def _observation_text(own_step: steps.ActionStep | None) -> str | None:
     results = own_step.observations if own_step else ()
     texts = [_text(result.content) for result in results if result is not None]
     return "\n".join(text for text in texts if text) if texts else None
-
-
-def _output_message(output: Any) -> ChatMessage | None:
-    return None if output is None else ChatMessage(role=MessageRole.ASSISTANT, content=output)
 
 
 def _observation_pictures(own_step: steps.ActionStep | None) -> list[Pillow.Image]:

@@ -71,7 +71,7 @@ class Eraser:
 
     def _erase(self, places: dict[int, frozenset[int] | None], reason: str) -> Erasure:
         lines = tuple(self._lines())
-        current = self._own_log(self.branches.current).session
+        current = own_log(self.branches.log(self.branches.current)).session
         here = next(line for line in lines if line.session == current)
         plan = plan_erasure(lines, {(here.holder(at), at): parts for at, parts in places.items()}, reason)
         facts, contents = ([], []) if plan.repetitions is None else self._fact_cuts(plan, reason)
@@ -119,9 +119,6 @@ class Eraser:
         if self.facts.is_open:
             self.facts.flush()
             self.facts.wait(None)
-
-    def _own_log(self, branch: str) -> StoredLog:
-        return own_log(self.branches.log(branch))
 
     def _lines(self) -> Iterator[BranchEntries]:
         return (read_line(self.branches.log(branch.name)) for branch in self.branches.list())

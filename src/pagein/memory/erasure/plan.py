@@ -345,7 +345,7 @@ def cut_shown_facts(session: str, entries: Sequence[Entry], contents: Sequence[s
     bodies: dict[int, Body] = {
         entry.position: redact(entry.body)
         for entry in entries
-        if isinstance(entry.body, FactsShown) and _shows(unescape(entry.body.text), contents)
+        if isinstance(entry.body, FactsShown) and any(content in unescape(entry.body.text) for content in contents)
     }
     return Cut(session, len(entries), Erased(_spans(bodies), reason), bodies) if bodies else None
 
@@ -362,7 +362,3 @@ def join_cuts(cuts: Iterable[Cut], shown: Iterable[Cut]) -> tuple[Cut, ...]:
             cut = replace(own, bodies=bodies, note=note)  # noqa: PLW2901
         joined[cut.session] = cut
     return tuple(joined.values())
-
-
-def _shows(text: str, contents: Sequence[str]) -> bool:
-    return any(content in text for content in contents)

@@ -1,0 +1,106 @@
+"""The base of both memories: how one is opened, and the methods that wait for nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from pagein.formats import FormatName
+from pagein.log.base import Log
+from pagein.log.encryption import Key
+from pagein.memory._runtime import MemoryRuntime, OpenedRun, open_run
+from pagein.memory.options import Options
+from pagein.tokens import Budget
+
+if TYPE_CHECKING:
+    from pagein.facts.store import Facts
+    from pagein.models import Overflow
+
+
+class MemoryBase:
+    """What AgentMemory and AsyncAgentMemory share."""
+
+    _runtime: MemoryRuntime
+
+    def __init__(self, log: Log | OpenedRun, **options: Unpack[Options]) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def open(
+        cls,
+        url: str | os.PathLike[str],
+        *,
+        session: str = "default",
+        tenant: str = "",
+        branch: str | None = None,
+        readonly: bool = False,
+        timeout: float = 5.0,
+        synchronous: str = "FULL",
+        key: Key | None = None,
+        **options: Unpack[Options],
+    ) -> Self:
+        """Open the memory of one session in a store: a SQLite file, ``:memory:``, or PostgreSQL. See ``Options``.
+
+        With ``readonly`` nothing is written: what leaves the view is remembered by this memory only. ``branch`` is the
+        one to go on with; without it, the one that was switched to last. With a ``key`` the record is encrypted.
+        Raises ConfigurationError, UnknownBranch, BudgetError, LogError.
+        """
+        opened = open_run(
+            url, options, session=session, tenant=tenant, branch=branch, readonly=readonly, timeout=timeout,
+            synchronous=synchronous, key=key,
+        )  # fmt: skip
+        try:
+            return cls(opened, **options)
+        except BaseException:
+            opened.branches.close()
+            raise
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of every view."""
+        return self._runtime.state.usage.budget
+
+    @property
+    def has_facts(self) -> bool:
+        """True if the views show facts."""
+        return self._runtime.state.facts_block.is_on
+
+    @property
+    def system_prompt(self) -> str:
+        """The text of the system prompts, in order, a blank line between them; for APIs that take it apart."""
+        self._runtime.check_open()
+        return self._runtime.state.system_prompt
+
+    @property
+    def facts(self) -> Facts:
+        """The facts that outlive the run: stated, corrected, searched; from the first use on every view shows them too.
+
+        Its methods work on its own logs, at once; in async code call them in a thread. Raises ConfigurationError if
+        the memory was opened with ``facts=False``.
+        """
+        return self._runtime.use_facts()
+
+    def tools(self, format: FormatName | None = None, names: Sequence[str] | None = None) -> list[Any]:
+        """The tools that a model may be offered, in its provider's format: recall, expand, pin, note, forget and more.
+
+        ``names`` chooses among them; ``compact`` is offered only where it is named.
+        From now on every view keeps tokens free for them, unless the budget or the request's ``tools`` say what tools cost.
+        """
+        return self._runtime.tools(format, names)
+
+    @property
+    def repairs(self) -> tuple[str, ...]:
+        """The repairs made to transcripts since this memory was opened."""
+        return tuple(self._runtime.state.transcript.repairs)
+
+    def observe_usage(self, usage: Any) -> None:
+        """Learn from the provider's count of the last request, so that later counts come nearer to it."""
+        self._runtime.observe_usage(usage)
+
+    def handle_overflow(self, error: BaseException | str) -> Overflow | None:
+        """Learn from a provider's error that the last request was too long: the next view fits, and is smaller.
+
+        None, and nothing learnt, for any other error. The smaller budget holds until the memory is closed.
+        """
+        return self._runtime.handle_overflow(error)
