@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sqlite3
 from contextlib import closing
 
 import pytest
@@ -101,6 +102,58 @@ def test_search_goes_over_one_run_or_all(client):
     assert {hit["run"] for hit in hits} <= {"fix", "fix/helper"}
     assert hits
     assert get(client, "search?q=alert&run=fix%2Fhelper")["hits"][0]["run"] == "fix/helper"
+
+
+def test_search_finds_what_the_index_finds_first(store, client):
+    with AgentMemory.open(store, session="fix", readonly=True, budget=6_000) as memory:
+        for query in ("has_change_permission", "failing tests", "admin/options.py"):
+            best = {hit.handle for hit in memory.recall(query, limit=3, across=False)}
+            assert best & {hit["handle"] for hit in get(client, f"search?q={query}&run=fix")["hits"][:10]}, query
+
+
+def test_search_reads_large_texts_and_names_what_is_within_words(tmp_path):
+    with AgentMemory.open(tmp_path / "a.db", session="a", budget=80_000) as memory:
+        call = ToolCall("c", "read", '{"path": "a.txt"}')
+        memory.record(TaskStep("The content of a file, please.\nOx fell."), ActionStep("Reading.", (call,)))
+        memory.record(Observation("c", "zero\n" * 50_000 + "at the end an ERR_77: disappointment\n"))
+    with closing(InspectorData(str(tmp_path / "a.db"))) as data:
+        hit = data.search("err_77")["hits"][0]
+        assert (hit["handle"], hit["why"]) == ("s1.0", "words: err_77, err, 77")
+        assert "ERR_77" in hit["text"]
+        assert [hit["why"] for hit in data.search("appoint")["hits"]] == ["within: appoint"]
+        assert [hit["handle"] for hit in data.search("contents")["hits"]] == ["s0"]  # no name of a body's field
+        assert [hit["handle"] for hit in data.search("ox")["hits"]] == ["s0"]  # behind a line break
+        assert data.search(" ")["entries"] == 0
+
+
+def test_a_long_search_goes_on_where_it_ended(tmp_path, monkeypatch):
+    for run in ("a", "b", "c"):
+        with AgentMemory.open(tmp_path / "many.db", session=run, budget=80_000) as memory:
+            memory.record(TaskStep(f"Find the needle of {run}."), ActionStep("Here is a needle."))
+    monkeypatch.setattr("pagein.server.inspector.scan.MAX_SCANNED_BYTES", 140_000)
+    app = InspectorApp(InspectorSettings(str(tmp_path / "many.db")))
+    with closing(app):
+        client, path, hits = testclient.TestClient(app, base_url="http://127.0.0.1:8791"), "search?q=needle", []
+        for _ in range(5):
+            answer = get(client, path)
+            hits += [(hit["run"], hit["handle"]) for hit in answer["hits"]]
+            if answer["next"] is None:
+                break
+            path = "search?q=needle&from={}&position={}".format(*answer["next"])
+        assert sorted(hits) == [(run, handle) for run in "abc" for handle in ("s0", "s1")]
+        assert answer["runs"] < 3
+
+
+def test_a_run_that_cannot_be_read_is_named_by_a_search_of_all(tmp_path):
+    for name, key in (("open", None), ("shut", bytes(32))):
+        with AgentMemory.open(tmp_path / f"{name}.db", session=name, budget=80_000, key=key) as memory:
+            memory.record(TaskStep("Find the needle."))
+    with sqlite3.connect(tmp_path / "open.db") as database:
+        database.execute("ATTACH ? AS shut", (str(tmp_path / "shut.db"),))
+        database.execute("INSERT INTO entries SELECT * FROM shut.entries")
+    with closing(InspectorData(str(tmp_path / "open.db"))) as data:
+        answer = data.search("needle")
+        assert ([hit["run"] for hit in answer["hits"]], answer["unread"]) == (["open"], ["shut"])
 
 
 def test_a_run_whose_name_has_a_slash_is_reached(client):

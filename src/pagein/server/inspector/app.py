@@ -22,6 +22,7 @@ from pagein.errors import ConfigurationError, LogEncrypted, PageinError, Unknown
 from pagein.log.encryption import Key
 from pagein.server.inspector.data import InspectorData, NotFound
 from pagein.server.inspector.export import export_page
+from pagein.server.inspector.scan import SearchCursor
 from pagein.server.settings import LOOPBACK
 
 BASE = "/inspect"
@@ -168,7 +169,9 @@ class InspectorApp:
         return self.data.step(request.path_params["run"], request.path_params["handle"])
 
     def _search(self, request: Request) -> Any:
-        return self.data.search(request.query_params.get("q", "")[:800], request.query_params.get("run"))
+        asked = request.query_params
+        start = SearchCursor(asked["from"], _whole(request, "position")) if "from" in asked else None
+        return self.data.search(asked.get("q", "")[:800], asked.get("run"), start)
 
     async def _text(self, request: Request) -> Response:
         try:

@@ -30,6 +30,7 @@ from pagein.memory.operations.requests import RenderedRequest
 from pagein.memory.requests import RequestRecord, decode_record
 from pagein.search.base import Hit
 from pagein.server.inspector.journal import Journal, asked_for, page_in_kinds
+from pagein.server.inspector.scan import SearchCursor, scan_runs
 from pagein.tokens import TokenCounter
 from pagein.tokens.encodings import Encoding
 from pagein.tokens.windows import MODELS
@@ -108,14 +109,7 @@ class InspectorData:
 
     def request(self, run: str, number: int) -> Json:
         """A request block by block, with reasons and handles; what is out of it; whether it is what was sent."""
-        again = self.render(run, number)
-        view = again.view
-        blocks = [block_row(entry) for entry in view.request_entries]
-        return {
-            "run": run, "record": record_row(again.record) | full_record(again.record), "problem": again.problem,
-            "blocks": blocks, "rest": view.tokens - sum(block["tokens"] for block in blocks),
-            "out": [asdict(item) for item in view.report.out], "tools": tokens_by_tool(view),
-        }  # fmt: skip
+        return describe_request(run, self.render(run, number))
 
     def raw(self, run: str, number: int) -> Json:
         """A request as it was rendered for its provider."""
@@ -123,17 +117,7 @@ class InspectorData:
 
     def diff(self, run: str, before: int, number: int) -> Json:
         """The entries that came, left and changed from one request to another."""
-        old, new = self.render(run, before), self.render(run, number)
-        shared = 0
-        for one, other in zip(old.view.request_entries, new.view.request_entries, strict=False):
-            if one.messages != other.messages:
-                break
-            shared += other.tokens
-        changes = list(_changes(old.view, new.view))
-        return {
-            "run": run, "before": record_row(old.record), "after": record_row(new.record), "shared": shared,
-            "changes": changes, "problem": old.problem or new.problem,
-        }  # fmt: skip
+        return describe_changes(run, self.render(run, before), self.render(run, number))
 
     def render(self, run: str, number: int | None = None) -> RenderedRequest:
         """A request rendered again, the last one without a number. Raises NotFound, UnknownRequest, LogError."""
@@ -170,15 +154,17 @@ class InspectorData:
             memory.refresh()
             return str(memory.expand(handle))
 
-    def search(self, query: str, run: str | None = None) -> Json:
-        """The passages of a run, or of all runs, that fit a query, best first."""
+    def search(self, query: str, run: str | None = None, start: SearchCursor | None = None) -> Json:
+        """The passages of a run, or of all runs, that fit a query, best first; ``next`` is where a long search goes on."""
         with self._lock:
             names = [name for name in self._store.sessions() if not is_reserved(name)]
-            if not query.strip() or not names:
-                return {"query": query, "hits": []}
-            hits = self._memory(run or names[0]).recall(query, SEARCH_LIMIT, across=run is None)
-        rows = [_hit_row(hit) for hit in hits]
-        return {"query": query, "hits": rows}
+        if run is not None and run not in names:
+            raise NotFound(f"there is no run {run!r}")
+        result = scan_runs(self._store, query, names if run is None else [run], start, SEARCH_LIMIT)
+        return {
+            "query": query, "hits": [_hit_row(hit) for hit in result.hits], "entries": result.entries, "runs": result.runs,
+            "unread": list(result.unread), "next": None if result.next is None else list(result.next),
+        }  # fmt: skip
 
     # Memories
 
@@ -234,6 +220,30 @@ class InspectedMemory(HostMemory):
 
 
 # Rows
+
+
+def describe_request(run: str, again: RenderedRequest) -> Json:
+    """A request block by block, with reasons and handles; what is out of it; whether it is what was sent."""
+    view = again.view
+    blocks = [block_row(entry) for entry in view.request_entries]
+    return {
+        "run": run, "record": record_row(again.record) | full_record(again.record), "problem": again.problem,
+        "blocks": blocks, "rest": view.tokens - sum(block["tokens"] for block in blocks),
+        "out": [asdict(item) for item in view.report.out], "tools": tokens_by_tool(view),
+    }  # fmt: skip
+
+
+def describe_changes(run: str, old: RenderedRequest, new: RenderedRequest) -> Json:
+    """The entries that came, left and changed from one request to another."""
+    shared = 0
+    for one, other in zip(old.view.request_entries, new.view.request_entries, strict=False):
+        if one.messages != other.messages:
+            break
+        shared += other.tokens
+    return {
+        "run": run, "before": record_row(old.record), "after": record_row(new.record), "shared": shared,
+        "changes": list(_changes(old.view, new.view)), "problem": old.problem or new.problem,
+    }  # fmt: skip
 
 
 def record_row(record: RequestRecord) -> Json:

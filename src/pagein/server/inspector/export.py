@@ -8,7 +8,8 @@ import re
 from importlib.resources import files
 from typing import Any
 
-from pagein.server.inspector.data import InspectorData
+from pagein.memory.operations.requests import RenderedRequest
+from pagein.server.inspector.data import InspectorData, describe_changes, describe_request
 
 _IMPORT = re.compile(r'(from|import)\s*(["\'])\./([^"\']+)\2')
 _SHARED_MIN_CHARACTERS = 120
@@ -25,14 +26,16 @@ def export_run(data: InspectorData, run: str) -> dict[str, Any]:
         f"runs/{run}/requests": requests,
         f"runs/{run}/asked": data.list_asked_again(run),
     }
-    before, handles = 0, set[str]()
+    before: RenderedRequest | None = None
+    handles = set[str]()
     for row in requests["requests"]:
         number = row["number"]
-        request = data.request(run, number)
-        answers[f"runs/{run}/requests/{number}"] = request
-        if before:
-            answers[f"runs/{run}/requests/{number}/diff/{before}"] = data.diff(run, before, number)
-        before = number
+        rendered = data.render(run, number)
+        request = answers[f"runs/{run}/requests/{number}"] = describe_request(run, rendered)
+        if before is not None:
+            changes = describe_changes(run, before, rendered)
+            answers[f"runs/{run}/requests/{number}/diff/{before.record.number}"] = changes
+        before = rendered
         handles.update(block["handle"] for block in request["blocks"] if block["handle"])
         handles.update(item["handle"] for item in request["out"])
         handles.update(handle for handle, _ in request["record"]["reasons"])

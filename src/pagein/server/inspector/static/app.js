@@ -16,7 +16,7 @@ const KEYS = [
 const readPlace = () => {
   const parts = currentRoute();
   const query = new URLSearchParams(exported ? "" : location.search);
-  if (parts[0] === "search") return { view: "search", query: query.get("q") || "", run: query.get("run") || "" };
+  if (parts[0] === "search") return { view: "search", query: query.get("q") || "", run: query.get("run") || "", from: query.get("from") || "", position: query.get("position") || "0" };
   if (parts[0] !== "run" || !parts[1]) return { view: "runs" };
   const [, run, view = "timeline", one, two] = parts;
   if (view === "diff") return { view, run, before: +one || 1, number: +two || (+one || 1) + 1 };
@@ -54,7 +54,7 @@ const View = ({ place, version, last }) => {
   const number = place.number || last;
   switch (place.view) {
     case "runs": return html`<${Runs} version=${version} />`;
-    case "search": return html`<${SearchView} query=${place.query} run=${place.run} />`;
+    case "search": return html`<${SearchView} query=${place.query} run=${place.run} from=${place.from} position=${place.position} />`;
     case "timeline": return html`<${TimelineView} run=${place.run} version=${version} />`;
     case "cost": return html`<${CostView} run=${place.run} version=${version} />`;
     case "step": return html`<${StepView} run=${place.run} handle=${place.handle} version=${version} />`;

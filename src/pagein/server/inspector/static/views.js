@@ -497,19 +497,26 @@ export const CostView = ({ run, version }) => {
 
 // Search
 
-export const SearchView = ({ query, run }) => {
-  const path = query ? `search?q=${encodeURIComponent(query)}${run ? `&run=${encodeURIComponent(run)}` : ""}` : null;
+export const SearchView = ({ query, run, from, position }) => {
+  const within = `search?q=${encodeURIComponent(query)}${run ? `&run=${encodeURIComponent(run)}` : ""}`;
+  const later = (place, at) => `${within}&from=${encodeURIComponent(place)}&position=${at}`;
+  const path = query ? (from ? later(from, position) : within) : null;
   const data = useData(path);
   const [chosen, setChosen] = useState(0);
   return html`<h1>${run ? html`In ${visible(run)}` : "In all runs"}: ${visible(query || "")}</h1>
     ${path &&
-    html`<${Loaded} data=${data}>${({ hits }) => html`<${List}
+    html`<${Loaded} data=${data}>${({ hits, entries, runs, unread, next }) => html`<p class="note">
+        ${count(entries)} entries of ${count(runs)} ${runs === 1 ? "run" : "runs"} were searched${from && `, from ${visible(from)} on`}.
+        ${unread.length > 0 && ` ${count(unread.length)} cannot be read: ${visible(unread.slice(0, 3).join(", "))}.`}
+        ${next && html` <${Link} to=${href("search") + later(...next).slice("search".length)}>Search on from ${visible(next[0])}<//>`}
+      </p>
+      <${List}
         label="Hits"
         rows=${hits}
         selected=${chosen}
         onSelect=${setChosen}
         onOpen=${(at) => go(href("run", hits[at].run, "step", hits[at].handle))}
-        empty="Nothing that was recorded has these words."
+        empty=${next ? "Nothing so far has these words." : "Nothing that was recorded has these words."}
         columns=${[
           { name: "run", width: "minmax(6rem, 1fr)" },
           { name: "step", width: "minmax(4rem, .5fr)" },
