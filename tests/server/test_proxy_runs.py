@@ -3,10 +3,20 @@
 import pytest
 
 from pagein.testing.provider import ToolLoop
+from pagein.tokens import Budget
+from pagein.tokens.bytes import json_bytes
 from tests.server.sdk_agents import run_chat, run_messages, run_responses
 
 CALLS, SIZE = 14, 800
 WINDOW = 3_000  # holds some five calls
+
+
+def run_protocol(made, protocol, *, stream):
+    if protocol == "messages":
+        return run_messages(made.claude("a run"), stream=stream, size=SIZE)
+    if protocol == "chat":
+        return run_chat(made.gpt("a run"), stream=stream, size=SIZE)
+    return run_responses(made.gpt("a run"), stream=stream, size=SIZE, stateful=protocol == "stateful")
 
 
 @pytest.mark.slow
@@ -23,12 +33,7 @@ WINDOW = 3_000  # holds some five calls
 )
 def test_a_run_longer_than_the_window_ends_as_if_there_were_none(stack, protocol, stream):
     made = stack(ToolLoop(CALLS), window=WINDOW, provider_window=WINDOW)
-    if protocol == "messages":
-        history = run_messages(made.claude("a run"), stream=stream, size=SIZE)
-    elif protocol == "chat":
-        history = run_chat(made.gpt("a run"), stream=stream, size=SIZE)
-    else:
-        history = run_responses(made.gpt("a run"), stream=stream, size=SIZE, stateful=protocol == "stateful")
+    history = run_protocol(made, protocol, stream=stream)
     provider = made.provider
     assert "All done." in str(history[-1])
     assert (provider.over, provider.illegal) == (0, ())
@@ -55,3 +60,15 @@ def test_what_a_request_recorded_is_learned_and_indexed_while_its_answer_is_awai
     pending = {text.source for text in runtime.state.fold.tracker._pending}
     assert pending <= {"said"}, "all but the last answer"
     assert runtime.search._index.watermark() >= memory.head - 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["messages", "chat", "responses", "stateful"])
+def test_no_request_has_more_bytes_than_the_budget(stack, protocol):
+    made = stack(ToolLoop(CALLS), window=100_000, options={"budget": Budget(100_000, bytes=6_000)})
+    history = run_protocol(made, protocol, stream=True)
+    assert "All done." in str(history[-1])
+    sizes = [json_bytes(request.body) for request in made.provider.received]
+    assert len(sizes) == CALLS + 1
+    assert 3_000 < max(sizes) <= 6_000
+    assert made.provider.illegal == ()

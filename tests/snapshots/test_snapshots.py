@@ -49,6 +49,16 @@ def test_opening_reads_what_is_shown_and_nothing_else(tmp_path, monkeypatch):
     memory.close()
 
 
+def test_a_ledger_that_was_looked_at_before_anything_left_is_whole_after_reopening(tmp_path):
+    with AgentMemory.open(tmp_path / "run.db", budget=100_000) as memory:
+        memory.record(TaskStep("Never push to main."), *[ActionStep("Yes.")] * SNAPSHOT_MIN_ENTRIES)
+        ledger = memory.ledger()
+        assert ledger
+    with AgentMemory.open(tmp_path / "run.db", budget=100_000) as memory:
+        assert memory._runtime.state.snapshot.position
+        assert memory.ledger() == ledger
+
+
 DAMAGE = {
     "gone": "DELETE FROM snapshots",
     "no table": "DROP TABLE snapshots",

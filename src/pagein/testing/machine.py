@@ -19,6 +19,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
@@ -209,6 +210,7 @@ class MemoryMachine(ErasingMachine):
             except Illegal as error:
                 raise AssertionError(f"{name} would refuse what {controls} gives: {error}") from error
             assert request
+            promises.check_bytes({"messages": request}, self.budget)
         if not (summary_mode is False and last is None and most is None):
             assert self._state() == before, f"{controls} changed the record"
         self._collect_compactions()
@@ -273,6 +275,11 @@ class MemoryMachine(ErasingMachine):
             # The ledger's size depends on the limit.
             head, earlier = self._last_request
             self._last_request = head, tuple(message for message in earlier if not promises.is_ledger(message))
+
+    @rule(most=st.none() | st.sampled_from((1_500, 4_000, 20_000)))
+    def limit_bytes(self, most: int | None) -> None:
+        self.budget = replace(self.budget, bytes=most)
+        self.crash_and_reopen()
 
     @rule()
     def crash_and_reopen(self) -> None:

@@ -35,6 +35,7 @@ from pagein.testing import promises
 from pagein.testing.machine_inputs import LogDisk, UnreliableLog
 from pagein.testing.oracle import Oracle
 from pagein.tokens import Budget, TokenCounter
+from pagein.tokens.bytes import BYTES_A_UNIT, ByteCounter
 from pagein.tokens.counter import message_tokens
 from pagein.tokens.encodings import Encoding
 
@@ -110,7 +111,7 @@ class WatchedMemory(RuleBasedStateMachine):
         return {}
 
     def _open(self) -> AgentMemory:
-        self._smallest_limit = min(self._smallest_limit, self.budget.limit)
+        self._smallest_limit = min(self._smallest_limit, self.budget.limit if self.budget.bytes is None else 0)
         return self._open_another(
             **Options(policy=self.policy(), summarizer=self.summary_model(), spend=None) | self.options()
         )
@@ -182,7 +183,8 @@ class WatchedMemory(RuleBasedStateMachine):
         promises.check_opaque_content(view, self.formats)
         promises.check_tiling(view, oracle.shown_steps, oracle.notes)
         promises.check_retrievable(self.memory.expand, view, oracle.steps, oracle.notes)
-        promises.check_replay(list(self.log.read()), view, self._counter)
+        is_limited = self.budget.bytes is not None
+        promises.check_replay(list(self.log.read()), view, self._counter, may_lack_ledger=is_limited)
         promises.check_verbatim(
             view, oracle.pins.values(), oracle.tasks(), self._counter, self.formats,
             half=0 if self._may_clip_earlier_words() else self._smallest_limit // 2,
@@ -196,7 +198,9 @@ class WatchedMemory(RuleBasedStateMachine):
                 request = self.memory.to_messages(name)
             except Illegal as error:
                 raise AssertionError(str(error)) from error
-            assert request == format_named(name).render(view.messages())["messages"]
+            rendered = format_named(name).render(view.messages())
+            assert request == rendered["messages"]
+            promises.check_bytes(rendered, self.budget)
         self._check_requests_again(request)
         if self._last_request is not None:
             head, earlier = self._last_request
@@ -222,20 +226,24 @@ class WatchedMemory(RuleBasedStateMachine):
 
     def _check_over_budget(self, error: OverBudget) -> None:
         """Check that the kept content, with an allowance for the rest, does exceed the budget."""
-        assert error.needed > error.limit == self.budget.limit
+        limit, counter = self.budget.limit, self._counter
+        if error.unit == "bytes":
+            limit, counter = self.budget.bytes or 0, ByteCounter()
+        assert error.needed > error.limit == limit
         fixed = [Message("system", entry.content, extra=entry.extra) for entry in self.oracle.systems]
         fixed += [
             Message("user", step.content) for step in self.oracle.steps.values() if isinstance(step, SystemPromptStep)
         ][len(fixed) :]  # fmt: skip
         fixed += [Message("user", f"<pinned>\n{text}\n</pinned>") for text in self.oracle.pins.values()]
         fixed += [Message("user", step.content) for _, step in self.oracle.tasks()[-1:]]
-        cost = sum(message_tokens(message, self._counter) for message in fixed)
+        cost = sum(message_tokens(message, counter) for message in fixed)
         actions = [step for step in self.oracle.steps.values() if isinstance(step, ActionStep)]
         call_count = len(actions[-1].tool_calls) if actions else 0
         slack = 140 + 20 * len(fixed) + 90 * call_count
-        assert cost + slack > self.budget.limit, (
-            f"OverBudget says {error.needed} tokens are needed; what may not leave costs {cost}, the limit is "
-            f"{self.budget.limit}, and {', '.join(error.steps)} are said to stay"
+        size = 1 if error.unit == "tokens" else BYTES_A_UNIT
+        assert (cost + slack) * size > limit, (
+            f"OverBudget says {error.needed} {error.unit} are needed; what may not leave costs {cost * size}, the limit is "
+            f"{limit}, and {', '.join(error.steps)} are said to stay"
         )
 
     # Helpers

@@ -294,7 +294,7 @@ class Fold:
             "spoken": self._user_costs,
             "shown": [list(map(_entry_state, part)) for part in (self._systems, self._body.front, self._body.run)],
             "memo": self.tracker.to_state(),
-            "ledger": self.ledger.to_state() if self.compactions else None,
+            "ledger": None if self._ledger is None and not self.compactions else self.ledger.to_state(),
             "heard": [heard.to_state() for heard in self._heard],
         }
 
