@@ -79,10 +79,8 @@ def ledger_sizes(limit: int) -> tuple[int, ...]:
 def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> tuple[int, ...]:
     """Return the tokens to leave for the blocks after a compaction of this view, with all that may leave it; most first."""
     staying = protected_positions(view) & view.verbatim_positions
-    sizes = (
-        build_blocks(view, ledger, blocks, lambda position: position not in staying, size)
-        for size in ledger_sizes(view.full_limit)
-    )
+    due = _find_due(view, ledger, lambda position: position not in staying)
+    sizes = (_build_blocks(view, ledger, blocks, due, size) for size in ledger_sizes(view.full_limit))
     sums = (sum(entry.tokens for entry in entries) for entries in sizes)
     return tuple(dict.fromkeys(tokens for tokens in sums if tokens)) or (0,)
 
@@ -90,10 +88,10 @@ def reserve_tokens(view: View, ledger: RunLedger, blocks: Blocks) -> tuple[int, 
 def with_ledger(view: View, ledger: RunLedger, blocks: Blocks) -> View:
     """Return the view with the blocks of what holds and what failed, and is not shown; the same view if nothing is."""
     shown = view.verbatim_positions
+    due = _find_due(view, ledger, lambda position: position not in shown)
     # The sizes depend on the limit alone, so that the blocks stay the same while the run grows.
-    for size in ledger_sizes(view.limit):
-        entries = build_blocks(view, ledger, blocks, lambda position: position not in shown, size)
-        run, entries = _join_notices(view, entries)
+    for size in ledger_sizes(view.limit) if any(due) else ():
+        run, entries = _join_notices(view, _build_blocks(view, ledger, blocks, due, size))
         with_blocks = replace(view, front=(*view.front, *entries), run=run)
         tokens = request_cost(with_blocks.request_entries, view.counter)
         if entries and tokens <= view.limit:
@@ -123,11 +121,20 @@ def _text(entry: ViewEntry) -> str:
     return entry.item.text if isinstance(entry.item, ContextBlock) else ""
 
 
-def build_blocks(
-    view: View, ledger: RunLedger, blocks: Blocks, is_hidden: Callable[[int], bool], tokens: int
-) -> tuple[ViewEntry, ...]:
+class Due(NamedTuple):
+    """The places of the statements that are due in a block, and the errors."""
+
+    statements: tuple[tuple[int, int], ...]
+    failures: tuple[FailureLine, ...]
+
+
+def _find_due(view: View, ledger: RunLedger, is_hidden: Callable[[int], bool]) -> Due:
+    return Due(_due_statements(view, ledger, is_hidden), ledger.failures.find_hidden(is_hidden))
+
+
+def _build_blocks(view: View, ledger: RunLedger, blocks: Blocks, due: Due, tokens: int) -> tuple[ViewEntry, ...]:
     """Build the entries of what holds and of what failed in at most ``tokens`` tokens together; none that is empty."""
-    statements, failures = _due_statements(view, ledger, is_hidden), ledger.failures.find_hidden(is_hidden)
+    statements, failures = due
     failed, held = LedgerBlock("", 0), LedgerBlock("", 0)
     if failures:
         room = int(tokens * FAILED_SHARE)
