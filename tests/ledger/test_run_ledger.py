@@ -46,6 +46,16 @@ REVISIONS = (
     ("My contact at Brenner is Ms Okafor.", "There's a new contact at Brenner: Paul Lindqvist."),
     ("The deadline is 4 May.", "The deadline is 11 May."),
     ("The weekly report goes to Anna.", "The weekly report goes to Omar, not to Anna."),
+    ("It's settled: Vienna in autumn.", "Change of plans: Lisbon instead."),
+    ("The cellar should be empty by Easter.", "We've more time for the cellar, the end of May is enough."),
+    ("Our target is 60 new clinics by June.", "Management lifted the target to 40 new clinics."),
+    ("I'm writing about Ada Lovelace.", "New topic: coral reefs."),
+    ("Opening night is the 9th of February.", "The director fell ill, so we open on the 23rd of February."),
+    ("we run the api on port 8081", "Use port 3007 instead, something else took the old one."),
+    (
+        "Please plan things for the evening, I'm useless otherwise.",
+        "With the new shift, morning appointments are better.",
+    ),
 )
 
 
@@ -80,6 +90,22 @@ def test_without_evidence_nothing_is_replaced(one, other):
     ledger = fold(one, other)
     assert any(line.startswith("s1 ") for line in show(ledger))
     assert not ledger.superseded
+
+
+def test_a_revision_of_a_revision_replaces_it():
+    ledger = fold(
+        "It's settled: Vienna in autumn.",
+        "Change of plans: Lisbon instead.",
+        "We swapped the destination, it's Kyoto now.",
+    )
+    assert show(ledger) == ["s3 We swapped the destination, it's Kyoto now. (replaces s2)"]
+
+
+def test_a_decision_that_names_its_subject_is_not_what_plans_change():
+    ledger = fold(
+        "The topic will be Ada Lovelace.", "It's settled: Vienna in autumn.", "Change of plans: Lisbon instead."
+    )
+    assert [line.split()[0] for line in show(ledger)] == ["s1", "s3"]
 
 
 def test_of_ten_revisions_the_last_one_stands():

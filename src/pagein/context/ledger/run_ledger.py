@@ -19,7 +19,7 @@ from pagein.context.ledger.english import VALUE_CONCEPTS
 from pagein.context.ledger.failures import FailureLedger
 from pagein.context.ledger.shortening import shorten, tighten
 from pagein.context.ledger.statements import BindingStatement, Speaker, StatementKind, find_statements
-from pagein.context.ledger.values import is_same_type, is_specific, is_when
+from pagein.context.ledger.values import find_values, is_same_type, is_specific, is_when
 from pagein.tokens import TokenCounter
 
 MAX_ITEMS = 400
@@ -43,6 +43,9 @@ MIN_NEARNESS = 0.75
 MIN_REVISED_NEARNESS = 0.2
 """The same where the newer statement says that it revises."""
 
+MIN_SECOND_VALUE_NEARNESS = 0.35
+"""The same where it is another value of the older statement that has the type."""
+
 MIN_LIFTED_NEARNESS = 0.35
 """The same where the newer statement lifts a rule; the value counts with the subject."""
 
@@ -55,10 +58,11 @@ SHORT_CHARS = 80
 MAX_STEMS = 24
 """Stems of a subject that are kept."""
 
-CHANGE_STEMS = frozenset(
-    {"plan", "mind", "thought", "idea", "swap", "drop", "topic", "subject", "destination", "venue"}
-)
+CHANGE_STEMS = frozenset({"plan", "mind", "thought", "idea", "swap", "drop", "destination", "venue"})
 """Stems that say that something decided changes, and not what."""
+
+DECISION_STEMS = CHANGE_STEMS | {"=approve", "settl", "final"}
+"""Stems of a decision that does not say what it is about, such as "It's settled: Vienna"."""
 
 REFERRED_ITEMS = 12
 """Items back to which "make it 40" may refer."""
@@ -285,7 +289,10 @@ class RunLedger:
         """Return the evidence for a statement that says it revises something."""
         is_when_change = is_when(new.value_type) and is_when(old.value_type) and new.value.lower() != old.value.lower()
         if is_value_change or is_when_change:
-            return 1.5 + nearness if nearness >= MIN_REVISED_NEARNESS else 0.0
+            # Another part of the day replaces a part of the day sooner than a date.
+            return (1.5 if is_value_change else 1) + nearness if nearness >= MIN_REVISED_NEARNESS else 0.0
+        if nearness >= MIN_SECOND_VALUE_NEARNESS and _has_second_value(new, old):
+            return 1 + nearness
         if new.value_type and new.value.lower() == old.value.lower():
             return 0.0
         if not _is_same_family(new.kind, old.kind):
@@ -316,8 +323,9 @@ class RunLedger:
         olds = exact or olds
         is_decision = bool(CHANGE_STEMS.intersection(new.subject))
         if is_decision:
-            # "Change of plans: Lisbon instead" changes what was decided.
+            # "Change of plans: Lisbon instead" changes what was decided, first what names no subject either.
             olds = [old for old in olds if old.statement.kind in ("decision", "goal", "commitment")]
+            olds = [old for old in olds if DECISION_STEMS.issuperset(old.statement.subject)] or olds
         else:
             olds = [old for old in olds if _may_be_referred(old.statement)]
         recent = {item.key for item in [*self.items.values()][-REFERRED_ITEMS:]}
@@ -472,6 +480,14 @@ def _mentions(statement: BindingStatement, value: str) -> bool:
     return bool(sought) and all(any(_is_near(word, other) for other in words) for word in sought)
 
 
+def _has_second_value(new: BindingStatement, old: BindingStatement) -> bool:
+    """True where another value of the old statement has the type of the new one: "60 customers by June", "now 40"."""
+    return new.value_type not in ("", "name", "text") and any(
+        is_same_type(new.value_type, value.type) and value.text.lower() != new.value.lower()
+        for value in find_values(old.text)
+    )
+
+
 def _is_near(one: str, other: str) -> bool:
     return one == other or (min(len(one), len(other)) >= 4 and (one.startswith(other) or other.startswith(one)))
 
@@ -503,11 +519,12 @@ _FAMILIES = (
 
 
 def _inherit(new: BindingStatement, old: BindingStatement) -> BindingStatement:
-    """Return the new statement with the subject of the one it replaces, which it may only hint at, and its likelihood."""
+    """Return the new statement with kind and subject of the one it replaces, which it may only hint at, and its likelihood."""
     new = replace(new, likelihood=max(new.likelihood, old.likelihood))
     if new.lifts:
         return new
-    return replace(new, subject=tuple(dict.fromkeys((*new.subject, *old.subject)))[:MAX_STEMS])
+    kind = old.kind if new.kind in ("correction", "value") else new.kind
+    return replace(new, kind=kind, subject=tuple(dict.fromkeys((*new.subject, *old.subject)))[:MAX_STEMS])
 
 
 def _may_be_referred(old: BindingStatement) -> bool:

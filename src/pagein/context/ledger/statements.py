@@ -299,10 +299,12 @@ def _statement(
     lifts = bool(english.LIFTS.search(masked)) and not (
         is_prohibition and not re.search(r"\bno longer\b", masked, re.IGNORECASE)
     )
-    subject = _subject(masked, value, old)
+    subject = _subject(_blank_opening(masked, value), value, old)
+    # A concept says what the sentence is about, also where another part of it refers to what was said before.
     if (
         len(subject) < 2
-        and re.search(r"\b(?:it|that|this|them|one|those)\b", masked, re.IGNORECASE)
+        and not "".join(subject).startswith(("=", "@"))
+        and english.REFERS.search(masked)
         and sentence.before
     ):
         typed = tuple(value for value in find_values(sentence.before) if value.type != "name")
@@ -320,6 +322,13 @@ def _statement(
         is_prohibition=is_prohibition,
         is_weak=kind in ("value", "decision", "commitment") and _is_weak(masked, kind),
     )
+
+
+def _blank_opening(masked: str, value: TypedValue | None) -> str:
+    """Blank phrases such as "quick note", which say nothing about the subject."""
+    dropped = len(masked) - len(drop_opening(masked))
+    is_opening = not value or value.start >= dropped
+    return " " * dropped + masked[dropped:] if is_opening else masked
 
 
 def _is_weak(masked: str, kind: StatementKind) -> bool:
@@ -355,7 +364,7 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
     text = masked.replace(old, " " * len(old)) if old else masked
     chosen = (value,) if value is not None else ()
     stems = subject_stems(text, chosen)
-    if value is not None and english.REVISES.search(masked):
+    if value is not None and (english.REVISES.search(masked) or english.CONCLUDES.search(masked)):
         start = max((end.end() for end in english.CLAUSE_END.finditer(text, 0, value.start)), default=0)
         ending = english.CLAUSE_END.search(text, value.end)
         clause = text[start : ending.start() if ending else len(text)]

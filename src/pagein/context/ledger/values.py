@@ -40,7 +40,7 @@ _TYPED = re.compile(
     r"|(?P<url>\b(?:https?://|www\.)[^\s,;]{3,120}|\b[\w.+-]{1,60}@[\w-]{1,60}(?:\.[\w-]{1,30}){1,4})"
     rf"|(?P<iso>\b\d{{4}}-\d\d-\d\d\b|\b\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}\b)"
     r"|(?P<address>(?-i:\b\d{1,5}[a-z]?,? (?:[A-Z][\w.'-]+ ){0,3}(?:Street|St|Road|Rd|Avenue|Ave|Lane|Ln|Drive|Dr|Way|Court|Ct|Place|Pl|Boulevard|Blvd|Close|Square|Terrace|Crescent|Row|Hill|Park|Gardens|Highway|Parkway)\b|\b[A-Z]\w+(?:stra(?:ße|sse)|weg|gasse|platz|allee|straat|laan) \d{1,4}[a-z]?\b|\b(?:Rue|Calle|Via|Rua|Avenida|Boulevard) (?:[\w'-]+ ){1,4}\d{1,4}\b))"
-    rf"|(?P<date>\b(?:\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}|{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?)\b(?:,? \d{{4}})?|\bthe \d{{1,2}}(?:st|nd|rd|th)\b)"
+    rf"|(?P<date>\b(?:(?:the )?\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}|{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?)\b(?:,? \d{{4}})?|\bthe \d{{1,2}}(?:st|nd|rd|th)\b)"
     rf"|(?P<money>[$€£¥₹]\s?{_NUM}\s?(?:k|m|million)?\b|\b{_NUM}\s?(?:k\s?|thousand |million )?{_CURRENCY}(?!\w))"
     r"|(?P<time>\b\d{1,2}(?:[:.]\d\d)?\s?(?:am|pm|a\.m\.|p\.m\.)(?!\w)|\b\d{1,2}:\d\d\b(?:\s?(?:h|uhr|o'clock))?|\b\d{1,2} o'clock|\b(?:noon|midnight|half past \w+|quarter (?:past|to) \w+)\b)"
     rf"|(?P<percent>\b{_NUM}\s?(?:%|percent\b))"
@@ -62,7 +62,7 @@ _NOT_NAMES = frozenset("i i'm i'll i'd i've ok okay".split())  # noqa: SIM905 - 
 _CONCEPT_TEXT = """
 spend: budget spend spending spent expense expenses cost costs afford allowance money
 due: deadline due submission submit handin cutoff
-launch: launch launches launching live
+launch: launch launches launching
 meet: meeting meetings meet catchup session sync
 standup: standup daily scrum
 appointment: appointment appointments visit
@@ -89,6 +89,7 @@ refund: refund refunds refunding
 car: car vehicle auto
 food: food meal meals dish dishes eat eating dinner lunch
 guest: guest guests attendees people headcount participants
+topic: topic subject theme writing
 owner: owner lead contact responsible
 approve: approval approve approved approving permission consent ok okay signoff
 secret: secret secrets password passwords credential credentials token tokens key keys
@@ -155,9 +156,10 @@ let's make makes made making sure keep keeps kept keeping get gets got go goes g
 set sets put change changed changes changing switch switched raise raised lower lowered bump bumped update updated
 new newer old older current currently longer longer today from onwards future forward thing things stuff like want wants
 wanted prefer prefers rule rules limit limits cap ceiling maximum max minimum min threshold target goal aim decision decide decided goal remember note important mind forget whatever under
-circumstances i'm i'll i'd i've you're you'll we're we'll we've it's that's there's there here up down back know think
+circumstances i'm i'll i'd i've he's she's they're they've who's you're you'll we're we'll we've it's that's there's there here up down back know think
 one two three four five six seven eight nine ten fine good great better best bit lot kind sort maybe perhaps guess say
 said says tell told ask asked mean meant call called scratch correction revised revise moved move moves pushed
+monday tuesday wednesday thursday friday saturday sunday come comes coming
 first last next once twice time times day days week weeks month months year years hour hours minute minutes
 per cent percent eur usd gbp euros euro dollars dollar pounds allowed fine because since due
 der die das den dem des ein eine einen einem einer und oder aber nicht kein keine nie niemals immer nur bitte ist sind
