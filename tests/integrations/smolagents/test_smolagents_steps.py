@@ -11,7 +11,7 @@ from smolagents import memory as theirs
 from smolagents.models import ChatMessage, MessageRole
 from smolagents.monitoring import Timing, TokenUsage
 from smolagents.utils import AgentExecutionError, AgentMaxStepsError
-from smolagents_scripted import check_legal, text_of
+from smolagents_scripted import agent_of, check_legal, text_of
 
 from pagein import AgentMemory, ConfigurationError, TaskStep, UnknownHandle
 from pagein.integrations.smolagents import PageinMemory
@@ -315,6 +315,49 @@ def test_a_copy_of_the_list_is_a_list_and_a_copy_of_the_memory_is_refused():
     assert len(memory.steps) == 1
     with pytest.raises(ConfigurationError, match="attach another session"):
         copy.deepcopy(memory)
+
+
+def head(memory):
+    return memory.pages._runtime.state.fold.head
+
+
+def test_a_list_that_its_host_kept_is_not_recorded_again(tmp_path):
+    path = tmp_path / "run.db"
+    kept = [copy.copy(step) for step in EVERY_KIND]
+    with PageinMemory("Be brief.", path, budget=20_000) as memory:
+        memory.steps.extend(EVERY_KIND)
+        shown = said(memory)
+        before = head(memory)
+    for count, more in ((len(kept), 0), (1, 0), (len(kept), 1)):
+        agent = agent_of("code", lambda number, messages: None)
+        agent.memory.steps = [*kept[:count], *[theirs.TaskStep("And now?")] * more]
+        agent.prompt_templates["system_prompt"] = "Be brief."
+        with PageinMemory.attach(agent, path, budget=20_000) as memory:
+            assert len(memory.steps) == len(kept) + more
+            assert said(memory)[: len(shown) - 1] == shown[:-1]
+            assert bare(memory) == said(memory)
+            if not more:
+                assert head(memory) == before
+
+
+@pytest.mark.parametrize("change", ["none", "one more", "one edited", "one less", "in another order"])
+def test_a_list_of_copies_is_the_list(change):
+    memory = memory_of(theirs.TaskStep("Look."), action(1), action(2), action(3))
+    before = head(memory)
+    steps = copy.deepcopy(list(memory.steps))
+    match change:
+        case "one more":
+            steps.append(action(4))
+        case "one edited":
+            steps[2].observations = "other"
+        case "one less":
+            del steps[2]
+        case "in another order":
+            steps[1], steps[2] = steps[2], steps[1]
+    memory.steps = steps
+    assert list(map(id, memory.steps)) == list(map(id, steps))
+    assert said(memory) == bare(memory)
+    assert head(memory) - before <= {"none": 0, "in another order": 8}.get(change, 3)
 
 
 def test_a_run_that_smolagents_never_held_can_be_taken_up(tmp_path):

@@ -17,9 +17,10 @@ from smolagents import memory as smol
 
 from pagein.errors import ProtocolError
 from pagein.events.entries import Checkpoint, Observed
-from pagein.events.protocol import with_observations
+from pagein.events.protocol import body_fingerprints, with_observations
 from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, ToolCall
 from pagein.integrations._editable_history import EditableHistory
+from pagein.integrations._threads import HistoryTracker
 from pagein.integrations.smolagents import to_steps as convert
 from pagein.integrations.smolagents.from_steps import from_steps, step_note
 
@@ -87,8 +88,12 @@ class StepHistory:
         self.lock = threading.RLock()
         self._running: dict[int, RunningAction] = {}
         self._system: tuple[int, Any] | None = None
-        self._tracked: list[TrackedStep] = []
+        self._tracker = HistoryTracker(is_same=_is_same_step)
         self._restore()
+
+    @property
+    def _tracked(self) -> list[TrackedStep]:
+        return self._tracker.records
 
     @property
     def steps(self) -> list[Any]:
@@ -122,21 +127,29 @@ class StepHistory:
             self._tracked.clear()
             self._running.clear()
 
+    def new_steps(self, steps: Sequence[Any]) -> Sequence[Any]:
+        """The steps of another list of this history, such as one that its host kept, that are not recorded."""
+        with self.lock:
+            if len(steps) < len(self._tracked) and all(map(_is_same_step, steps, self._tracked)):
+                return ()
+            return steps[next(self._tracker.recorded_counts(steps), 0) :]
+
     def record_list(self, steps: Sequence[Any]) -> None:
         """Record what is new, deleted or replaced in the list. What raises leaves log and list as they were."""
         with self.lock:
-            old = self._tracked
-            is_one_longer = len(steps) == len(old) + 1
-            if is_one_longer and all(tracked.step is step for tracked, step in zip(old, steps, strict=False)):
-                self._add(steps[-1], steps)
+            old, count = self._tracked, next(self._tracker.recorded_counts(steps), None)
+            self._check_steps(steps if count is None else steps[count:])
+            self._adopt_copies(steps)
+            if count is not None:
+                for step in steps[count:]:
+                    self._add(step, steps)
                 return
-            self._check_steps(steps)
             if len(steps) == len(old):
                 self._record_replacements(steps)
             common = self._common_prefix(steps)
             deleted = [tracked for tracked in old if all(tracked is not other for other in common)]
             self._history.delete([at for tracked in deleted for at in tracked.positions])
-            self._tracked = common
+            self._tracked[:] = common
             for step in steps[len(common) :]:
                 self._add(step, steps)
 
@@ -233,6 +246,20 @@ class StepHistory:
             if id(step) not in recorded:
                 convert.to_steps(step)
 
+    def _adopt_copies(self, steps: Sequence[Any]) -> None:
+        """Track the list's own objects in the place of steps that say the same, such as a copy of the list has."""
+        listed, own = ({id(step) for step in part} for part in (steps, self.steps))
+        if own <= listed:
+            return
+        copies: dict[tuple[Any, ...], list[Any]] = {}
+        for step in reversed(steps):
+            if id(step) not in own:
+                copies.setdefault(_spelling(step), []).append(step)
+        for index, tracked in enumerate(self._tracked):
+            if copies and id(tracked.step) not in listed and (same := copies.get(_spelling(tracked.step))):
+                step = same.pop()
+                self._tracked[index] = replace(tracked, step=step, mark=step_mark(step))
+
     def _record_replacements(self, steps: Sequence[Any]) -> None:
         """Record other steps in the place of some as edits, so that nothing behind them is recorded again."""
         listed = {id(tracked.step) for tracked in self._tracked}
@@ -306,6 +333,18 @@ class StepHistory:
                 self._system = (at, step)
             else:
                 self._tracked.append(TrackedStep(step, at, len(own_steps), step_mark(step), _only_action(own_steps)))
+
+
+def _is_same_step(step: Any, tracked: TrackedStep) -> bool:
+    """True for the step itself, and for another one that says the same."""
+    if step is tracked.step:
+        return True
+    return type(step) is type(tracked.step) and _spelling(step) == _spelling(tracked.step)
+
+
+def _spelling(step: Any) -> tuple[Any, ...]:
+    """The type of a step, and its fingerprints in the log."""
+    return (type(step), *map(body_fingerprints, convert.to_steps(step)))
 
 
 def _only_action(steps: Sequence[Step]) -> ActionStep | None:

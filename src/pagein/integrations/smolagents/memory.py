@@ -160,7 +160,7 @@ class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no 
         steps = list(agent.memory.steps)
         attach_memory(agent, memory, definitions)
         memory.system_prompt = smol.SystemPromptStep(agent.system_prompt)
-        memory.steps.extend(steps)
+        memory.steps.extend(memory._history.new_steps(steps))
         if managed:
             for name, managed_agent in agent.managed_agents.items():
                 cls.attach(
