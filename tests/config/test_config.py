@@ -191,7 +191,7 @@ def test_a_bad_value_in_a_file_is_told_with_its_file_key_value_and_what_may_be(n
         with pytest.raises(ConfigurationError) as told:
             at(line)
         text = str(told.value)
-        assert text.startswith(f"{tmp_path / 'pagein.toml'}: {name} is {key.allowed_values}, not "), text
+        assert text.startswith(f"{tmp_path / 'pagein.toml'}: {name} is {key.constraint.allowed_values}, not "), text
         assert (repr(value) if value != {} else "a table") in text
 
 
@@ -202,7 +202,7 @@ def test_a_bad_value_in_the_environment_is_told_with_its_variable(name, at):
     key = KEYS[name]
     with pytest.raises(ConfigurationError, match=key.variable) as told:
         at("", **{key.variable: "x1"})
-    assert f"{name} is {key.allowed_values}, not 'x1'" in str(told.value)
+    assert f"{name} is {key.constraint.allowed_values}, not 'x1'" in str(told.value)
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e400", "1979-05-27", "9" * 5000])

@@ -88,7 +88,7 @@ class Constraint:
                 return self._accepts_text(value)
 
     def _accepts_text(self, value: object) -> bool:
-        if not isinstance(value, str) or "\0" in value or not _is_utf8(value):
+        if not isinstance(value, str) or "\0" in value or not is_utf8(value):
             return False
         if self.choices:
             return value in self.choices
@@ -181,7 +181,8 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_utf8(text: str) -> bool:
+def is_utf8(text: str) -> bool:
+    """True for a text without lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

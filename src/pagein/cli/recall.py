@@ -147,12 +147,9 @@ def parse_time(option: str, text: str | None, *, end: bool = False) -> float | N
 
 
 def _check_role(name: str | None) -> Role | None:
-    for role in ROLES:
-        if role == name:
-            return role
-    if name is not None:
+    if name is not None and name not in ROLES:
         raise ConfigurationError(f"no role {name!r}: use one of {', '.join(ROLES)}")
-    return None
+    return name
 
 
 def _hit_as_dict(hit: Hit) -> dict[str, Any]:

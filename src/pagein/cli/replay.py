@@ -6,15 +6,13 @@ import shlex
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from pagein.backends.sqlite.log import SQLiteLog
-from pagein.cli import _options, _output
+from pagein.cli import _options, _output, _stores
 from pagein.cli._settings import ConfigFile, ConfiguredBudget, ConfiguredFormat, ConfiguredPolicy, load_view_settings
 from pagein.context.compaction.base import Policy, PolicyName
 from pagein.errors import ConfigurationError
@@ -267,19 +265,10 @@ def _check_is_new(db: Path, sessions: Sequence[str]) -> None:
     """Raise ConfigurationError where a session of a run exists already."""
     if not db.exists():
         return
-    with _open_readonly(db) as log:
+    with _stores.open_stored_log(str(db)) as log:
         existing = sorted(set(log.store.sessions()) & set(sessions))
     if existing:
         raise ConfigurationError(f"{db}: session {existing[0]!r} is recorded there already; use another file")
-
-
-@contextmanager
-def _open_readonly(db: Path) -> Iterator[SQLiteLog]:
-    log = SQLiteLog(db, readonly=True)
-    try:
-        yield log
-    finally:
-        log.close()
 
 
 def _report_failures(tally: Tally) -> int:

@@ -89,39 +89,29 @@ class BranchPiece:
 
 
 class BranchLog:
-    """A StoredLog over the ``pieces`` before the fork, in order and without gaps, and ``own`` behind them.
+    """A StoredLog over the ``pieces`` before the fork, oldest first and without gaps, and the branch's ``own`` log behind them.
 
     Appending writes to ``own`` alone. Closing it closes nothing but ``own``: the owner of the pieces closes them.
     """
 
     def __init__(self, pieces: Sequence[BranchPiece], own: StoredLog) -> None:
-        self._pieces, self._own = tuple(pieces), own
-        self._at = self._pieces[-1].last if self._pieces else 0
+        self.pieces, self.own = tuple(pieces), own
+        self._at = self.pieces[-1].last if self.pieces else 0
         self.session, self.tenant, self.readonly = own.session, own.tenant, own.readonly
 
     @property
     def store(self) -> LogStore:
         """The store of the branch's own entries."""
-        return self._own.store
-
-    @property
-    def own(self) -> StoredLog:
-        """The log that holds the entries of this branch alone."""
-        return self._own
-
-    @property
-    def pieces(self) -> tuple[BranchPiece, ...]:
-        """The entries before the fork, oldest first."""
-        return self._pieces
+        return self.own.store
 
     def head(self) -> int:
         """The number of entries, those before the fork among them."""
-        return self._at + self._own.head()
+        return self._at + self.own.head()
 
     def append(self, bodies: Sequence[Body], *, after: int, at: float) -> tuple[Entry, ...]:
         """Append to the branch's own log. Raises Conflict, and what the store raises."""
         try:
-            entries = self._own.append(bodies, after=after - self._at, at=at)
+            entries = self.own.append(bodies, after=after - self._at, at=at)
         except Conflict as error:
             raise Conflict(error.expected + self._at, error.head + self._at) from error
         return tuple(_shift_entry(entry, self._at) for entry in entries)
@@ -132,18 +122,18 @@ class BranchLog:
         return self._read_pieces(max(start, 0), head if stop is None else min(stop, head))
 
     def _read_pieces(self, start: int, stop: int) -> Iterator[Entry]:
-        for piece in self._pieces:
+        for piece in self.pieces:
             yield from piece.read(start, stop)
         if stop > self._at:
-            for entry in self._own.read(max(start - self._at, 0), stop - self._at):
+            for entry in self.own.read(max(start - self._at, 0), stop - self._at):
                 yield _shift_entry(entry, self._at)
 
     def verify(self) -> Verification:
         """Derive every hash again: those of the runs before the fork, of the fork, and of the branch's own entries."""
-        problems = [problem for piece in self._pieces for problem in piece.find_problems()]
-        own = self._own.verify()
+        problems = [problem for piece in self.pieces for problem in piece.find_problems()]
+        own = self.own.verify()
         problems += (_shift_problem(problem, self._at) for problem in own.problems)
-        erased = own.erased + (0 if problems else sum(piece.count_erased() for piece in self._pieces))
+        erased = own.erased + (0 if problems else sum(piece.count_erased() for piece in self.pieces))
         return Verification(self._at + own.entries, tuple(problems), erased)
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Row]:
@@ -154,15 +144,15 @@ class BranchLog:
         return iter(rows[max(start, 0) : len(rows) if stop is None else max(stop, 0)])
 
     def _all_rows(self) -> Iterator[Row]:
-        for piece in self._pieces:
+        for piece in self.pieces:
             for row in piece.log.rows(piece.first - piece.offset, piece.last - piece.offset):
                 yield replace(row, position=row.position + piece.offset)
-        for row in self._own.rows():
+        for row in self.own.rows():
             yield replace(row, position=row.position + self._at)
 
     def blob(self, name: str) -> bytes:
         """The bytes stored under their hash, in whichever run has them. Raises LogUnreadable where none has."""
-        for log in (self._own, *(piece.log for piece in reversed(self._pieces))):
+        for log in (self.own, *(piece.log for piece in reversed(self.pieces))):
             try:
                 return log.blob(name)
             except LogUnreadable:
@@ -173,14 +163,14 @@ class BranchLog:
         """See ``StoredLog``. Raises Conflict for a branch that begins with another's entries."""
         if self._at:
             raise Conflict(0, self.head())
-        self._own.import_rows(rows, blobs)
+        self.own.import_rows(rows, blobs)
 
     def snapshot_slot(self, before: int | None = None) -> SnapshotSlot:
         """The branch's own snapshot, else one of a run it was forked from that ends before the fork."""
-        own = self._own.snapshot_slot(before)
+        own = self.own.snapshot_slot(before)
         if own.snapshot is not None:
             return own
-        for piece in reversed(self._pieces):
+        for piece in reversed(self.pieces):
             limit = None if before is None else min(before, piece.last)
             snapshot = piece.log.snapshot_slot(limit).snapshot
             if snapshot is not None and snapshot.position <= piece.last:
@@ -189,19 +179,19 @@ class BranchLog:
 
     def keep_snapshot(self, snapshot: Snapshot, dropped: int, *, is_past: bool = False) -> None:
         """See ``StoredLog``."""
-        self._own.keep_snapshot(snapshot, dropped, is_past=is_past)
+        self.own.keep_snapshot(snapshot, dropped, is_past=is_past)
 
     def drop_snapshots(self) -> None:
         """See ``StoredLog``."""
-        self._own.drop_snapshots()
+        self.own.drop_snapshots()
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         """See ``StoredLog``."""
-        self._own.erase(cuts, at=at)
+        self.own.erase(cuts, at=at)
 
     def close(self) -> None:
         """Release the branch's own log; a second call does nothing."""
-        self._own.close()
+        self.own.close()
 
 
 def _shift_entry(entry: Entry, by: int) -> Entry:

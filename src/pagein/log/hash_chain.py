@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from pagein._common.validation import is_utf8
 from pagein.errors import ConfigurationError, LogErased, LogError, LogUnreadable
 from pagein.events.entries import Erased
 from pagein.log.base import Entry, Problem, Verification
@@ -30,17 +31,9 @@ def link(previous: str, *, position: int, at: float, kind: str, version: int, bo
 
 def check_name(what: str, name: str) -> str:
     """The name of a session or tenant, unchanged. Raises ConfigurationError for a name that cannot be a key."""
-    if not isinstance(name, str) or "\0" in name or not _is_utf8(name):
+    if not isinstance(name, str) or "\0" in name or not is_utf8(name):
         raise ConfigurationError(f"the {what} must be text without NUL or lone surrogates, not {name!r}")
     return name
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def check_time(at: float) -> float:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import Callable, Generator, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from pagein._common.flows import adrive
@@ -349,7 +348,5 @@ class AsyncAgentMemory(MemoryBase):
     async def __aenter__(self) -> Self:
         return await self._open()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

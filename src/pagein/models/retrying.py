@@ -151,7 +151,9 @@ class RetryingModel:
         is_cancelled: Callable[[], bool] | None = None,
     ) -> None:
         self._model, self._retry_policy = model, retry or RetryPolicy()
-        self._breaker, self._counter = breaker or Breaker(clock=clock), counter
+        self._counter = counter
+        self.breaker = breaker or Breaker(clock=clock)
+        """The circuit breaker, which other models may share."""
         self._limiters: tuple[SpendLimiter, ...] = () if spending is None else (spending,)
         self._clock, self._sleep, self._chance, self._is_cancelled = clock, sleep, chance, is_cancelled
         self._overflows: OrderedDict[bytes, Overflow] = OrderedDict()
@@ -167,11 +169,6 @@ class RetryingModel:
     def window(self) -> int:
         """The model's window in tokens, or a smaller one that an overflow reported."""
         return min(self._model.window, self._learned_window or self._model.window)
-
-    @property
-    def breaker(self) -> Breaker:
-        """The circuit breaker, which other models may share."""
-        return self._breaker
 
     def limited_by(self, limiter: SpendLimiter) -> Self:
         """The same model, whose attempts are charged to ``limiter`` too; it shares the breaker."""
@@ -212,7 +209,7 @@ class RetryingModel:
         self._raise_if_cancelled()
         fingerprint = _fingerprint(request)
         self._raise_if_overflowed_before(fingerprint)
-        self._breaker.enter(self.name)
+        self.breaker.enter(self.name)
         failure: BaseException | None = ModelCancelled("the request was abandoned")
         try:
             response = yield from self._retry(request)
@@ -225,7 +222,7 @@ class RetryingModel:
             failure = error
             raise
         finally:
-            self._breaker.leave(failure)
+            self.breaker.leave(failure)
         return response
 
     def _retry(self, request: ModelRequest) -> RequestFlow:

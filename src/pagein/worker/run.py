@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import threading
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from pagein.backends.open import is_postgres, open_store
+from pagein.backends.sqlite.claims import Claims
 from pagein.backends.sqlite.log import SQLiteStore
 from pagein.errors import ConfigurationError
-from pagein.worker.jobs import JobResult, WorkQueue
+from pagein.worker.jobs import Job, JobResult, WorkQueue
 
 POLL_SECONDS = 5.0
 """Seconds between two looks for what is due."""
@@ -43,8 +47,6 @@ def work(
     if not isinstance(store, SQLiteStore) or not store.is_durable:
         raise ConfigurationError("a worker needs a store that others can reach: a file or a postgresql:// address")
     store.log().close()
-    from pagein.worker.sqlite import work_on_file  # noqa: PLC0415 - one of two
-
     yield from work_on_file(jobs, store.path, stop=over, once=once, every=every, lease=lease)
 
 
@@ -58,3 +60,25 @@ def stop_on_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def work_on_file(
+    jobs: WorkQueue, path: str, *, stop: threading.Event, once: bool, every: float, lease: float
+) -> Iterator[JobResult]:
+    """Do jobs until ``stop`` is set or, ``once``, until none is due that no other worker has; yield each result."""
+    name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    with closing(Claims(path, name, tenant=jobs.tenant, lease=lease, clock=jobs.clock)) as claims:
+        failed: set[Job] = set()
+        while not stop.is_set():
+            did = False
+            for job in jobs.due_jobs():
+                if stop.is_set() or (job in failed and once):
+                    continue
+                with claims.claim(job.session, job.kind) as is_mine:
+                    result = jobs.do(job, stop) if is_mine else None
+                if result is not None:
+                    did = did or not result.failed
+                    failed.update([job] if result.failed else ())
+                    yield result
+            if not did and (once or stop.wait(every)):
+                return

@@ -154,7 +154,8 @@ class Fold:
         """What the ledger has not learned from yet: a run of which nothing leaves pays nothing."""
         self._costs: dict[int, int] = {}
         """By position, tokens of the step as recorded, before any compaction."""
-        self._recorded_tokens = 0
+        self.recorded_tokens = 0
+        """Tokens of all entries, as recorded."""
         self._user_costs: list[int] = []
         """Tokens of each user message, as recorded."""
         self._new_observations: dict[int, dict[int, steps.Observation]] = {}
@@ -189,11 +190,6 @@ class Fold:
                 pass
             case _:
                 self._add_step(position, body)
-
-    @property
-    def recorded_tokens(self) -> int:
-        """Tokens of all entries, as recorded."""
-        return self._recorded_tokens
 
     def cost_of(self, first: int, last: int) -> int:
         """Tokens of the entries at positions ``[first, last)``, as recorded."""
@@ -333,7 +329,7 @@ class Fold:
             fold.answers.setdefault(action, []).append(at)
         positions, costs = state["costs"]
         fold._costs = dict(zip(delta_decode(positions), costs, strict=True))
-        fold._recorded_tokens = sum(costs)
+        fold.recorded_tokens = sum(costs)
         fold._used, fold._user_costs = set(state["used"]), list(state["spoken"])
         systems, front, run = ([fold._restore_entry(values, recorded) for values in part] for part in state["shown"])
         fold._systems, fold._body = systems, ViewBody(front, run)
@@ -418,7 +414,7 @@ class Fold:
         return entry
 
     def _set_cost(self, position: int, tokens: int) -> None:
-        self._recorded_tokens += tokens - self._costs.get(position, 0)
+        self.recorded_tokens += tokens - self._costs.get(position, 0)
         self._costs[position] = tokens
 
     def _append(self, position: int, item: Item, tier: EntryTier, why: str, ids: tuple[str, ...] = ()) -> None:

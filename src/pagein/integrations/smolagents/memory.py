@@ -6,7 +6,6 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Any, Self, SupportsIndex, Unpack
 
 from smolagents import memory as smol
@@ -285,9 +284,7 @@ class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:

@@ -135,11 +135,6 @@ class Key:
         """
         return PREFIX + self.name.upper().replace(".", "_")
 
-    @property
-    def allowed_values(self) -> str:
-        """The allowed values in words."""
-        return self.constraint.allowed_values
-
     def accepts(self, value: object) -> bool:
         """True where a value, as TOML gives it, is allowed."""
         return self.constraint.accepts(value, configured=True)

@@ -99,7 +99,8 @@ def render_page() -> str:
 
 def _table(keys: Iterable[Key]) -> list[str]:
     rows = [
-        f"| `{key.name}` | {key.doc} | {key.allowed_values} | {format_value(key.default) or 'none'} |" for key in keys
+        f"| `{key.name}` | {key.doc} | {key.constraint.allowed_values} | {format_value(key.default) or 'none'} |"
+        for key in keys
     ]
     return ["| key | | allowed | default |", "|---|---|---|---|", *rows]
 

@@ -204,7 +204,7 @@ def _check_value(key: Key, value: object, source: str, folder: Path | None, *, i
     if (guarded or key.constraint.kind == "table") and _has_secret(value):
         raise ConfigurationError(f"{source}: {key.name} holds what looks like a key; {_NO_SECRETS}")
     if not key.accepts(value):
-        raise ConfigurationError(f"{source}: {key.name} is {key.allowed_values}, not {_show_value(value)}")
+        raise ConfigurationError(f"{source}: {key.name} is {key.constraint.allowed_values}, not {_show_value(value)}")
     if guarded and not is_explicit and re.search(guarded, str(value)):
         raise ConfigurationError(
             f"{source}: {key.name} says where a run and a key are sent, and is not taken from a file that was only "
