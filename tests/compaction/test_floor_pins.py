@@ -16,7 +16,8 @@ def test_pins_before_words_that_do_not_fit_are_told_as_over_budget():
         assert memory.verify().ok
 
 
-def test_a_summary_that_begins_at_a_pin_is_folded_again_where_nothing_else_fits(tmp_path):
+@pytest.mark.parametrize("policy", ["ladder", "relevance"])
+def test_a_summary_that_begins_at_a_pin_is_folded_again_where_nothing_else_fits(tmp_path, policy):
     path = tmp_path / "run.db"
     with AgentMemory.open(path, budget=1_500, page_in=0) as memory:
         memory.record(TaskStep("Build the shop."))
@@ -29,5 +30,5 @@ def test_a_summary_that_begins_at_a_pin_is_folded_again_where_nothing_else_fits(
     summaries = [entry for entry in view.run if isinstance(entry.item, SummaryStep)]
     assert [entry.first for entry in summaries] == [1]
     assert summaries[0].tokens > 60
-    with AgentMemory.open(path, budget=300, page_in=0) as memory:
+    with AgentMemory.open(path, budget=300, page_in=0, policy=policy) as memory:
         assert memory.view().tokens <= 300

@@ -43,10 +43,10 @@ class Relevance:
         if view.tokens <= view.limit * budget.high:
             return None
         scores, permanent = self.scores(view), step_scores.permanent_positions(view)
-        staying = sum(entry.tokens for entry in view.entries if entry.first in permanent)
+        staying = sum(entry.tokens for entry in view.entries if episodes.is_protected(entry, permanent))
         room = int(view.limit * budget.low_share) - staying
         extract = int(room * self.share)
-        costs = {entry.first: entry.tokens for entry in view.run if entry.first not in permanent}
+        costs = {entry.first: entry.tokens for entry in view.run if not episodes.is_protected(entry, permanent)}
         room_left = room - extract - sum(cost for first, cost in costs.items() if first not in scores)
         leaving = scores.keys() - step_scores.select_best(scores, costs, room_left)
         folded = tuple(self._fold(view, leaving, extract))
