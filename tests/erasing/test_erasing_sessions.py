@@ -8,10 +8,11 @@ import pytest
 from pagein import AgentMemory, ConfigurationError, TaskStep
 from pagein.backends.open import open_log
 from pagein.cli import main
-from pagein.memory.erasure.sessions import DAY_SECONDS, erase_session, erase_user, retain
+from pagein.memory.erasure.sessions import erase_session, erase_user, retain
 
 SECRET = "xanthippe-4711"
 NOW = 1_800_000_000.0
+DAY_SECONDS = 86_400.0
 
 
 def on_disk(path):

@@ -9,8 +9,8 @@ from pagein import ActionStep, AgentMemory, TaskStep, ToolCall
 from pagein.backends.sqlite.residue import has_residue
 from pagein.log.base import Entry
 from pagein.memory.erasure import plan
+from pagein.memory.erasure.plan import entry_texts
 from pagein.memory.erasure.repetitions import Repetitions
-from pagein.memory.erasure.texts import entry_texts
 
 pytestmark = pytest.mark.slow
 

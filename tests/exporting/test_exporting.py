@@ -18,7 +18,7 @@ from pagein.errors import ConfigurationError, LogError, LogTooNew, LogUnreadable
 from pagein.events.entries import Compaction, Observed, Pin, Replacement, Stub, Undo, Unpin
 from pagein.events.steps import ActionStep, Image, Text, ToolCall
 from pagein.formats import validate
-from pagein.log.references import find_wrong_reference
+from pagein.log.export import find_wrong_reference
 from pagein.memory.export import export_messages, export_session, import_session, read_session, transcript
 from pagein.testing.logs import NOON
 from pagein.testing.strategies import HAZARDS, ONE_OF_EACH, PICTURE, bodies, bodies_with_text_everywhere

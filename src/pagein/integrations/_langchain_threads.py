@@ -282,6 +282,21 @@ class Threads:
             conversation.memory.close()
 
 
+class ThreadHolder:
+    """The base of what an agent's graph is given: the memories of its threads, to look into and to close."""
+
+    _threads: Threads
+
+    def memory(self, thread: str = "default", **owners: str) -> AgentMemory | None:
+        """The memory of a thread that was used here, to look into; None for another. ``owners`` names those of the call."""
+        conversation = self._threads.latest(self._threads.named(str(thread), owners))
+        return None if conversation is None else conversation.memory
+
+    def close(self) -> None:
+        """Close the opened memories; one that was handed in stays open. The next request opens them again."""
+        self._threads.close()
+
+
 def _count_recorded(conversation: ThreadConversation, steps: Sequence[Step], items: Sequence[Item]) -> int | None:
     """Count the items that a recorded conversation has, or return None where it is another one.
 

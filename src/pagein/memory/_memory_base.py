@@ -46,10 +46,10 @@ class MemoryBase:
         one to go on with; without it, the one that was switched to last. With a ``key`` the record is encrypted.
         Raises ConfigurationError, UnknownBranch, BudgetError, LogError.
         """
-        opened = open_run(
-            url, options, session=session, tenant=tenant, branch=branch, readonly=readonly, timeout=timeout,
-            synchronous=synchronous, key=key,
-        )  # fmt: skip
+        from pagein.backends.open import open_store  # noqa: PLC0415 - a store's drivers load when one is opened
+
+        store = open_store(url, tenant=tenant, readonly=readonly, timeout=timeout, synchronous=synchronous, key=key)
+        opened = open_run(store, options, session, branch)
         try:
             return cls(opened, **options)
         except BaseException:

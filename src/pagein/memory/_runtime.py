@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,9 +29,8 @@ from pagein.formats import Format, format_named
 from pagein.formats.parsing import to_plain_json
 from pagein.formats.raw_messages import choose_format, rename_roles
 from pagein.formats.sdk_objects import unwrap_request
-from pagein.log.base import Entry, Log, StoredLog, Verification
+from pagein.log.base import Entry, Log, LogStore, StoredLog, Verification
 from pagein.log.branch_log import BranchLog
-from pagein.log.encryption import Key
 from pagein.log.requests import hash_request
 from pagein.memory import _effects
 from pagein.memory._state import RunState
@@ -494,24 +492,10 @@ class MemoryRuntime:
         self.branches.close()
 
 
-def open_run(
-    url: str | os.PathLike[str],
-    options: Options,
-    *,
-    session: str,
-    tenant: str,
-    branch: str | None,
-    readonly: bool,
-    timeout: float,
-    synchronous: str,
-    key: Key | None,
-) -> OpenedRun:
+def open_run(store: LogStore, options: Options, session: str, branch: str | None) -> OpenedRun:
     """Open a run in a store, on a branch. Raises ConfigurationError, UnknownBranch, BudgetError, LogError."""
-    from pagein.backends.open import open_store  # noqa: PLC0415 - a store's drivers load when one is opened
-
     state, model = build_state(options)  # a bad option leaves no file behind
     check_session(session)
-    store = open_store(url, tenant=tenant, readonly=readonly, timeout=timeout, synchronous=synchronous, key=key)
     branches = Branches(store.log(session))
     try:
         branches.select(branch)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -163,28 +163,28 @@ class PartialResponse:
 
     def consume(self, events: Iterator[Any], add: Callable[[PartialResponse, Any], None]) -> PartialResponse:
         """Add all events; return self. Raises ModelTruncated if the stream ends within the text."""
-        try:
+        with self._truncation():
             for event in events:
                 add(self, event)
-        except Exception as error:
-            self._raise_if_truncated(error)
-            raise
         return self._check_complete()
 
     async def aconsume(
         self, events: AsyncIterator[Any], add: Callable[[PartialResponse, Any], None]
     ) -> PartialResponse:
         """Async variant of ``consume``."""
-        try:
+        with self._truncation():
             async for event in events:
                 add(self, event)
-        except Exception as error:
-            self._raise_if_truncated(error)
-            raise
         return self._check_complete()
 
-    def _raise_if_truncated(self, error: Exception) -> None:
-        if self.text and not isinstance(error, ModelTruncated) and http_status(error) is None:
+    @contextmanager
+    def _truncation(self) -> Iterator[None]:
+        """Raise ModelTruncated in place of an error that comes within the text."""
+        try:
+            yield
+        except Exception as error:
+            if not self.text or isinstance(error, ModelTruncated) or http_status(error) is not None:
+                raise
             reason = redact_keys(f"{type(error).__name__}: {error}")
             raise ModelTruncated(
                 f"{self.model} broke off within its answer: {reason}", text=self.text, usage=self.usage

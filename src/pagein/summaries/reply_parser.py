@@ -7,9 +7,10 @@ The content: a truncated reply, an echo of the run and a summary longer than its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Literal, TypeVar
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, get_args
 
 from pagein.errors import FormatError, PageinError
 from pagein.events.handles import parse_handle
@@ -17,10 +18,9 @@ from pagein.events.identifiers import argument_text
 from pagein.summaries.key_items import split_sentences
 from pagein.summaries.renderer import render_item
 from pagein.summaries.reply_json import UnreadableReply, parse_reply_object
-from pagein.summaries.reply_shape import tidy_shape
 from pagein.summaries.sanitize import normalize_text, one_line
 from pagein.summaries.spans import Span
-from pagein.summaries.summary import SECTIONS, Summary, SummaryItem, TaskItem, summary_from_dict
+from pagein.summaries.summary import SECTIONS, Summary, SummaryItem, TaskItem, TaskStatus, summary_from_dict
 from pagein.tokens import TokenCounter
 
 RejectionReason = Literal["empty", "truncated", "not json", "wrong shape", "echo", "longer", "unfaithful"]
@@ -171,3 +171,88 @@ def overlap_share(summary: Summary, source: str) -> float:
 def _shingles(text: str) -> Iterable[int]:
     words = _WORD.findall(text.casefold())
     return (hash(tuple(words[at : at + SHINGLE_WORDS])) for at in range(len(words) - SHINGLE_WORDS + 1))
+
+
+SINGLE = ("objective", "state")
+"""The fields with one item."""
+
+_STATUS: Mapping[str, str] = MappingProxyType(
+    {
+        **{status: status for status in get_args(TaskStatus)},
+        **dict.fromkeys(("todo", "to do", "pending", "in progress", "ongoing", "not started", "started"), "open"),
+        **dict.fromkeys(("complete", "completed", "finished", "closed", "resolved"), "done"),
+        **dict.fromkeys(("waiting", "stuck"), "blocked"),
+    }
+)
+"""Words for a task's status, in lower case."""
+
+_GAPS = re.compile(r"[\s_-]+")
+
+
+def tidy_shape(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the fields in the shape that ``summary_from_dict`` reads, and the paths of what was left out.
+
+    Unknown keys are ignored. One item in place of a list is a list; a list in place of a text is joined.
+
+    >>> tidy_shape({"State": ["red", "slow"], "done": "all", "mood": 1, "errors": [{}]})
+    ({'state': {'text': 'red; slow'}, 'done': [{'text': 'all'}]}, ('errors[0]',))
+    """
+    fields: dict[str, Any] = {}
+    dropped: list[str] = []
+    for key, content in value.items():
+        name = _GAPS.sub("_", key.strip().casefold())
+        if content is None or name in fields or name not in (*SINGLE, *SECTIONS):
+            continue
+        if name in SINGLE:
+            item = _tidy_item(content, name)
+            if item is not None:
+                fields[name] = item
+            elif content:
+                dropped.append(name)
+            continue
+        rows = content if isinstance(content, list) else [content]
+        items = [_tidy_item(row, name) for row in rows]
+        dropped += [f"{name}[{index}]" for index, item in enumerate(items) if item is None]
+        if kept := [item for item in items if item is not None]:
+            fields[name] = kept
+    return fields, tuple(dropped)
+
+
+def _tidy_item(value: object, section: str) -> dict[str, Any] | None:
+    """An item's fields; None where there is no text in it, or a task's status is none."""
+    if not isinstance(value, dict):
+        text = _as_text(value)
+        return None if text is None else {"text": text}
+    text, note = _as_text(value.get("text")), _as_text(value.get("note"))
+    id = _as_text(value.get("id")) if section == "tasks" else None
+    if text is None and not id:
+        return None
+    item: dict[str, Any] = {"text": text or ""}
+    if note:
+        item["note"] = note
+    if handles := list(_handles(value.get("handles"))):
+        item["handles"] = handles
+    if section == "tasks":
+        status = _STATUS.get(_GAPS.sub(" ", str(value.get("status") or "open").strip().casefold()))
+        if status is None:
+            return None
+        item |= {"id": id or "", "status": status}
+    return item
+
+
+def _as_text(value: object) -> str | None:
+    """A text, a number, or a list of them as one text; None for anything else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, list) and value:
+        texts = [text for item in value if (text := _as_text(item)) is not None]
+        return "; ".join(texts) if len(texts) == len(value) else None
+    return None
+
+
+def _handles(value: object) -> Iterator[str]:
+    for handle in value if isinstance(value, list) else [value]:
+        if isinstance(handle, str):
+            yield from re.split(r"[,\s]+", handle.strip("[] "))

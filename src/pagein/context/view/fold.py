@@ -18,23 +18,7 @@ from pagein.context.tool_rules import NO_RULES, Tools
 from pagein.context.view.layout import ContextBlock, Item, messages_of, wire_ids, with_stubs
 from pagein.context.view.view import EntryTier, View, ViewEntry, request_cost
 from pagein.errors import LogUnreadable
-from pagein.events import steps
-from pagein.events.entries import (
-    EDIT,
-    REMOVAL,
-    Checkpoint,
-    Compaction,
-    FactBody,
-    FactsShown,
-    Importance,
-    Mark,
-    Observed,
-    Pin,
-    Replacement,
-    Stub,
-    Undo,
-    Unpin,
-)
+from pagein.events import entries, steps
 from pagein.events.protocol import OpenCall, current_prompt, open_calls, with_observations
 from pagein.log.base import Entry
 from pagein.tokens import TokenCounter
@@ -59,7 +43,7 @@ def make_entry(
     tier: EntryTier,
     why: str,
     ids: tuple[str, ...] = (),
-    stubs: tuple[Stub, ...] = (),
+    stubs: tuple[entries.Stub, ...] = (),
 ) -> ViewEntry:
     """Build the view entry of an item: stubs in place, messages rendered, tokens counted."""
     stubbed = with_stubs(item, stubs)
@@ -68,7 +52,7 @@ def make_entry(
     return ViewEntry(first, last, stubbed, tier, why, messages, tokens, ids, stubs)
 
 
-def replacement_entry(old: Sequence[ViewEntry], by: Replacement, counter: TokenCounter, why: str) -> ViewEntry:
+def replacement_entry(old: Sequence[ViewEntry], by: entries.Replacement, counter: TokenCounter, why: str) -> ViewEntry:
     """Build the entry that replaces ``old``: a summary of the range, or its one step with stubs in their slots."""
     if by.summary is not None:
         step = steps.SummaryStep(by.summary, by.author)
@@ -84,7 +68,7 @@ def replacement_entry(old: Sequence[ViewEntry], by: Replacement, counter: TokenC
 
 def is_kept(entry: ViewEntry) -> bool:
     """True for entries that no compaction removes: pins, and system prompts in the middle of the run."""
-    return isinstance(entry.item, Pin | steps.SystemPromptStep)
+    return isinstance(entry.item, entries.Pin | steps.SystemPromptStep)
 
 
 @dataclass(slots=True)
@@ -97,7 +81,7 @@ class ViewBody:
     front: list[ViewEntry] = field(default_factory=list)
     run: list[ViewEntry] = field(default_factory=list)
 
-    def replace(self, by: Replacement, counter: TokenCounter, why: str) -> None:
+    def replace(self, by: entries.Replacement, counter: TokenCounter, why: str) -> None:
         """Replace a range by its summary or stubs; entries that no compaction removes move to the front."""
         start = bisect_left(self.run, by.first, key=lambda entry: entry.first)
         stop = bisect_left(self.run, by.last, key=lambda entry: entry.first)
@@ -111,7 +95,7 @@ class ViewBody:
         self.run[start:stop] = [new]
 
 
-def preview(view: View, replacements: Iterable[Replacement], why: str = "") -> View:
+def preview(view: View, replacements: Iterable[entries.Replacement], why: str = "") -> View:
     """Return the view as it would be after the replacements. Nothing is recorded."""
     body = ViewBody(list(view.front), list(view.run))
     for replacement in replacements:
@@ -138,9 +122,9 @@ class Fold:
         """Positions of the steps that a host removed by hand: no search finds them."""
         self._edited: set[int] = set()
         self.pinned: dict[int, str] = {}
-        self.marks: dict[int, Importance] = {}
+        self.marks: dict[int, entries.Importance] = {}
         """By position, the importance of the steps that are marked."""
-        self.shown_facts: FactsShown | None = None
+        self.shown_facts: entries.FactsShown | None = None
         """The facts block at the head of the view; None before the first one."""
         self._facts_entries: tuple[ViewEntry, ...] = ()
         self._facts_position: int | None = None
@@ -169,24 +153,24 @@ class Fold:
             raise LogUnreadable(f"entry {entry.position} came where {self.head} was next")
         self.head += 1
         position, body = entry.position, entry.body
-        if isinstance(body, FactsShown):
+        if isinstance(body, entries.FactsShown):
             self._show_facts(position, body)
             return
-        if isinstance(body, FactBody):
+        if isinstance(body, entries.FactBody):
             return  # no part of the run
         match body:
-            case Observed():
+            case entries.Observed():
                 self._observe(position, body)
-            case Compaction():
+            case entries.Compaction():
                 self._compact(position, body)
-            case Pin(text=text):
+            case entries.Pin(text=text):
                 self.pinned[position] = text
                 self._append(position, body, "pin", "pinned")
-            case Unpin(position=pin):
+            case entries.Unpin(position=pin):
                 self._unpin(pin)
-            case Mark(position=marked, importance=importance):
+            case entries.Mark(position=marked, importance=importance):
                 self.marks[marked] = importance
-            case Checkpoint() | Undo():
+            case entries.Checkpoint() | entries.Undo():
                 pass
             case _:
                 self._add_step(position, body)
@@ -214,11 +198,10 @@ class Fold:
         """The steps in view that are marked as important, then those that a tool's rule keeps, as many as fit in; newest first."""
         positions = set[int]()
         marked = {position for position, importance in self.marks.items() if importance == "high"}
-        entries = (
-            [entry for entry in reversed(self._body.run) if entry.tier != "summary"] if marked or tools.keep else []
-        )
-        by_rule = (entry for entry in entries if entry.first not in self.marks and _is_kept_by_rule(entry, tools))
-        for entry in (*(entry for entry in entries if entry.first in marked), *by_rule):
+        run = self._body.run if marked or tools.keep else []
+        candidates = [entry for entry in reversed(run) if entry.tier != "summary"]
+        by_rule = (entry for entry in candidates if entry.first not in self.marks and _is_kept_by_rule(entry, tools))
+        for entry in (*(entry for entry in candidates if entry.first in marked), *by_rule):
             if entry.tokens <= tokens_left:
                 tokens_left -= entry.tokens
                 positions.add(entry.first)
@@ -258,7 +241,7 @@ class Fold:
         """Tokens of the facts block at the head of the view."""
         return sum(entry.tokens for entry in self._facts_entries)
 
-    def _show_facts(self, position: int, facts: FactsShown, tokens: int | None = None) -> None:
+    def _show_facts(self, position: int, facts: entries.FactsShown, tokens: int | None = None) -> None:
         self.shown_facts, self._facts_position = facts, position
         item, why = ContextBlock("facts", facts.text), "known when the view was laid out"
         if tokens is None:
@@ -346,7 +329,7 @@ class Fold:
 
     def _restore_entry(self, state: Sequence[Any], recorded: Mapping[int, Any]) -> ViewEntry:
         first, last, tier, why, tokens, ids, stub_values, summary_values = state
-        stubs = tuple(Stub(*values) for values in stub_values)
+        stubs = tuple(entries.Stub(*values) for values in stub_values)
         item: Item = recorded[first] if summary_values is None else steps.SummaryStep(*summary_values)
         if isinstance(item, steps.ActionStep):
             observed = (recorded[at] for at in self.answers.get(first, ()))
@@ -376,7 +359,7 @@ class Fold:
                 for call in open_calls(step, position):
                     self.open[call.action, call.index] = call
                 self._append(position, step, "whole", "recorded", ids)
-            case Observed() | Pin() | ContextBlock():
+            case entries.Observed() | entries.Pin() | ContextBlock():
                 raise LogUnreadable(f"{type(step).__name__} at {position} is not a step")
             case _:
                 self._append(position, step, "whole", "recorded")
@@ -420,7 +403,7 @@ class Fold:
     def _append(self, position: int, item: Item, tier: EntryTier, why: str, ids: tuple[str, ...] = ()) -> None:
         self._body.run.append(self._make_entry(position, item, tier, why, ids))
 
-    def _observe(self, position: int, body: Observed) -> None:
+    def _observe(self, position: int, body: entries.Observed) -> None:
         self.answers.setdefault(body.action, []).append(position)
         if body.late:
             self._drop_abandoned(body)
@@ -447,7 +430,7 @@ class Fold:
         item = run[where].item if where < len(run) and run[where].first == position else None
         return item if isinstance(item, steps.ActionStep) else None
 
-    def _drop_abandoned(self, late: Observed) -> None:
+    def _drop_abandoned(self, late: entries.Observed) -> None:
         """Remove the abandoned call that this late result answers."""
         waiting = self.abandoned.get(late.observation.call_id, [])
         rest = [call for call in waiting if (call.action, call.index) != (late.action, late.index)]
@@ -472,7 +455,7 @@ class Fold:
                 self._set_cost(action, run[where].tokens)
         self._new_observations.clear()
 
-    def _compact(self, position: int, body: Compaction) -> None:
+    def _compact(self, position: int, body: entries.Compaction) -> None:
         if position in self.skip:
             return
         self._show_observations()
@@ -485,23 +468,23 @@ class Fold:
             else:
                 self.records.pop((replacement.first, replacement.last), None)
 
-        if body.policy in (EDIT, REMOVAL):
+        if body.policy in (entries.EDIT, entries.REMOVAL):
             self._change_by_hand(body)
 
-    def _change_by_hand(self, body: Compaction) -> None:
+    def _change_by_hand(self, body: entries.Compaction) -> None:
         """Forget what a host edited or removed, so that no extract and no page-in repeats it; learn the new words."""
-        changed = self.removed if body.policy == REMOVAL else self._edited
+        changed = self.removed if body.policy == entries.REMOVAL else self._edited
         changed.update(range(body.first, body.last))
         self.tracker.forget(body.first, body.last)
         for entry in self._body.run:
-            if entry.first == body.first and body.policy == EDIT:
+            if entry.first == body.first and body.policy == entries.EDIT:
                 self.tracker.learn_step(entry.first, entry.item)
 
     def _unpin(self, pin: int) -> None:
         if self.pinned.pop(pin, None) is None:
             self.ledger.remove_step(pin)
-        for entries in (self._body.front, self._body.run):
-            entries[:] = [entry for entry in entries if not (entry.first == pin and isinstance(entry.item, Pin))]
+        for part in (self._body.front, self._body.run):
+            part[:] = [entry for entry in part if not (entry.first == pin and isinstance(entry.item, entries.Pin))]
 
 
 def _is_kept_by_rule(entry: ViewEntry, tools: Tools) -> bool:
@@ -532,4 +515,4 @@ def delta_decode(deltas: Iterable[int]) -> Iterator[int]:
 
 def undone_positions(bodies: Iterable[object]) -> frozenset[int]:
     """Return the positions of the compactions that undo entries name."""
-    return frozenset(body.position for body in bodies if isinstance(body, Undo))
+    return frozenset(body.position for body in bodies if isinstance(body, entries.Undo))

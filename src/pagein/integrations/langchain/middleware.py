@@ -13,12 +13,11 @@ from typing import Any, Unpack, cast
 
 from pagein.errors import ConfigurationError
 from pagein.integrations._langchain_messages import as_messages, to_langchain
-from pagein.integrations._langchain_threads import Source, ThreadConversation, Threads, memory_tools
+from pagein.integrations._langchain_threads import Source, ThreadConversation, ThreadHolder, Threads, memory_tools
 from pagein.integrations._owners import OwnedConversation, OwnerOf
 from pagein.integrations._threads import MAX_OVERFLOW_RETRIES
 from pagein.integrations._tools import ToolChoice
 from pagein.integrations._versions import require_release
-from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import Options
 
 try:
@@ -39,7 +38,7 @@ class PreparedRequest:
     conversation: ThreadConversation | None
 
 
-class PageinMiddleware(AgentMiddleware):
+class PageinMiddleware(ThreadHolder, AgentMiddleware):
     """Sends the model pagein's view of the state: within budget, legal, its prefix kept. The state stays as it is.
 
     ``source`` is a store, where every thread of the agent has a session of its own, or one AgentMemory for one
@@ -101,15 +100,6 @@ class PageinMiddleware(AgentMiddleware):
                 prepared = await asyncio.to_thread(self._prepare, thread, request)
         await asyncio.to_thread(self._record_response, thread, request, prepared, response)
         return response
-
-    def memory(self, thread: str = "default", **owners: str) -> AgentMemory | None:
-        """The memory of a thread that was used here, to look into; None for another. ``owners`` names those of the call."""
-        conversation = self._threads.latest(self._threads.named(str(thread), owners))
-        return None if conversation is None else conversation.memory
-
-    def close(self) -> None:
-        """Close the opened memories; one that was handed in stays open. The next request opens them again."""
-        self._threads.close()
 
     def _prepare(self, thread: OwnedConversation, request: ModelRequest[Any]) -> PreparedRequest:
         system = None if request.system_message is None else _system_text(request.system_message)

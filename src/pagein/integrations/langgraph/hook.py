@@ -8,11 +8,10 @@ from typing import Any, Unpack
 
 from pagein.errors import ConfigurationError
 from pagein.integrations._langchain_messages import as_messages
-from pagein.integrations._langchain_threads import Source, Threads, memory_tools
+from pagein.integrations._langchain_threads import Source, ThreadHolder, Threads, memory_tools
 from pagein.integrations._owners import OwnedConversation, OwnerOf
 from pagein.integrations._tools import ToolChoice
 from pagein.integrations._versions import require_release
-from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import Options
 
 try:
@@ -23,7 +22,7 @@ except ImportError as missing:
     raise ConfigurationError("LangGraph needs pip install 'pagein[langgraph]'") from missing
 
 
-class PreModelHook(Runnable[Any, dict[str, Any]]):
+class PreModelHook(ThreadHolder, Runnable[Any, dict[str, Any]]):
     """A ``pre_model_hook``: takes the state, returns ``llm_input_messages``, the view of it. The state stays as it is.
 
     ``source`` and the options are those of ``PageinMiddleware``. ``reserve`` is what else goes with each request, in
@@ -62,15 +61,6 @@ class PreModelHook(Runnable[Any, dict[str, Any]]):
         thread = self._threads.running(None, config)
         messages = await asyncio.to_thread(self._view, _state_messages(input), thread)
         return {"llm_input_messages": messages}
-
-    def memory(self, thread: str = "default", **owners: str) -> AgentMemory | None:
-        """The memory of a thread that was used here, to look into; None for another. ``owners`` names those of the call."""
-        conversation = self._threads.latest(self._threads.named(str(thread), owners))
-        return None if conversation is None else conversation.memory
-
-    def close(self) -> None:
-        """Close the opened memories; one that was handed in stays open. The next request opens them again."""
-        self._threads.close()
 
     def _view(self, messages: Sequence[BaseMessage], thread: OwnedConversation) -> list[BaseMessage]:
         conversation = self._threads.record(thread, messages, None)

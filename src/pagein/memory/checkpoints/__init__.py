@@ -5,10 +5,9 @@ the summaries that models wrote; so a checkpoint costs what is new, and nothing 
 calls in flight as unknown: nothing is run again, and a result that comes after all is kept once. A fresh start is a
 compaction: it can be undone, and its steps stay behind their handles.
 
-state       a checkpoint as a value, and as JSON in its entry
-build       the state of a run
-fresh_view  a view that starts from a checkpoint
-schedule    automatic checkpoints
+state     a checkpoint as a value, and as JSON in its entry
+build     the state of a run
+schedule  automatic checkpoints
 """
 
 from typing import TYPE_CHECKING

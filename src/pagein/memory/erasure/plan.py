@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 
+from pagein.events import steps
 from pagein.events.entries import (
     Body,
     Checkpoint,
@@ -26,9 +27,8 @@ from pagein.log.erasure import Cut
 from pagein.memory.erasure.derived import ErasedParts, redact_checkpoint, redact_compaction
 from pagein.memory.erasure.redact import redact, redact_observations
 from pagein.memory.erasure.repetitions import Repetitions, parse_json, recognizable_lines, strings_in, words_in
-from pagein.memory.erasure.texts import entry_texts
 from pagein.memory.search_runtime import OWN_TOOLS
-from pagein.search.passages import passages
+from pagein.search.passages import CONTENT_PART, passages
 
 Place = tuple[str, int]
 """The session that holds an entry, and its position in the run."""
@@ -362,3 +362,71 @@ def join_cuts(cuts: Iterable[Cut], shown: Iterable[Cut]) -> tuple[Cut, ...]:
             cut = replace(own, bodies=bodies, note=note)  # noqa: PLW2901
         joined[cut.session] = cut
     return tuple(joined.values())
+
+
+# Every text in an entry, also what no search looks at: keys of arguments, metadata, provider content
+
+
+def entry_texts(entry: Entry) -> Iterator[tuple[int, int, str]]:
+    """The texts of an entry with the position and the part that they are erased by; none of entries about the record."""
+    at, body = entry.position, entry.body
+    if isinstance(body, steps.ActionStep):
+        for index, observation in enumerate(body.observations):
+            yield from ((at, index, text) for text in _observation_texts(observation))
+    if isinstance(body, Observed) and not body.late:
+        yield from ((body.action, body.index, text) for text in _observation_texts(body.observation))
+    else:
+        yield from ((at, CONTENT_PART, text) for text in _own_texts(body))
+
+
+def _own_texts(body: Body) -> Iterator[str]:
+    match body:
+        case steps.ActionStep():
+            yield from (*_content_texts(body.content), *_call_texts(body), *_extra_texts(body.extra))
+        case Observed():
+            yield from _observation_texts(body.observation)
+        case Pin():
+            yield body.text
+        case steps.SummaryStep():
+            yield body.content
+        case steps.SystemPromptStep() | steps.TaskStep() | steps.PlanningStep() | steps.FinalAnswerStep():
+            yield from (*_content_texts(body.content), *_extra_texts(body.extra))
+
+
+def _call_texts(step: steps.ActionStep) -> Iterator[str]:
+    for call in step.tool_calls:
+        yield from _json_texts(call.arguments)
+        yield from _extra_texts(call.extra)
+
+
+def _observation_texts(observation: steps.Observation | None) -> Iterator[str]:
+    if observation is not None:
+        yield from _content_texts(observation.content)
+        yield from _extra_texts(observation.extra)
+
+
+def _content_texts(content: steps.Content | None) -> Iterator[str]:
+    for part in steps.as_parts(content):
+        match part:
+            case steps.Text(text=text, extra=extra):
+                yield text
+                yield from _extra_texts(extra)
+            case steps.Image(url=url, extra=extra):
+                yield f"[image {url or part.digest[:12]}]"
+                yield from _extra_texts(extra)
+            case steps.Opaque():
+                yield from _extra_texts(part)
+
+
+def _extra_texts(extra: steps.Opaque | None) -> Iterator[str]:
+    if extra is not None:
+        yield extra.text
+        yield from _json_texts(extra.body)
+
+
+def _json_texts(text: str) -> Iterator[str]:
+    """JSON text as it is written, for escapes are copied too, and what it says, with its keys."""
+    yield text
+    value = parse_json(text)
+    if value != text:
+        yield "\n".join(strings_in(value))

@@ -17,20 +17,8 @@ from pagein.events.entries import Erased, FactStated
 from pagein.facts.owners import RESERVED, is_reserved
 from pagein.log.branch_log import OWN
 from pagein.log.erasure import Cut
+from pagein.memory.erasure import scope
 from pagein.memory.erasure.plan import cut_facts
-from pagein.memory.erasure.scope import (
-    Erasure,
-    count_facts,
-    cut_shown,
-    erase_sessions,
-    erased_contents,
-    fact_logs,
-    run_logs,
-    session_parts,
-)
-
-DAY_SECONDS = 86_400.0
-"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +30,12 @@ class RetentionResult:
     """
 
     sessions: tuple[tuple[str, float], ...] = ()
-    erasure: Erasure = field(default_factory=Erasure)
+    erasure: scope.Erasure = field(default_factory=scope.Erasure)
 
 
 def erase_session(
     url: str | os.PathLike[str], session: str, *, reason: str = "", trace: bool = True, **store: Any
-) -> Erasure:
+) -> scope.Erasure:
     """Erase a whole session from a store: every branch of it, its index, and the facts that came from it alone.
 
     With ``trace`` its name stays listed, with one entry that says how many there were, when and why they were
@@ -80,7 +68,9 @@ def retain(
     at = time.time() if now is None else now
     with _open(url, store | {"readonly": dry_run}) as logs:
         names = logs.sessions()
-        ages = {name: _last_time(logs, [name, *session_parts(name, names)]) for name in names if not is_reserved(name)}
+        ages = {
+            name: _last_time(logs, [name, *scope.session_parts(name, names)]) for name in names if not is_reserved(name)
+        }
         old = tuple((name, last) for name, last in ages.items() if last is not None and at - last > older_than)
         if dry_run or not old:
             return RetentionResult(old)
@@ -88,14 +78,14 @@ def retain(
         return RetentionResult(old, _erase(logs, runs, reason=reason, trace=trace, at=at))
 
 
-def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **store: Any) -> Erasure:
+def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **store: Any) -> scope.Erasure:
     """Erase every fact in a scope of a user, with its history. Runs stay.
 
     Raises ConfigurationError where there are no facts of the user, LogError.
     """
     if not isinstance(user, str) or not user.strip():
         raise ConfigurationError(f"a user is a name, not {user!r}")
-    mine = tuple(f"{RESERVED}{scope}:{quote(user, safe='')}" for scope in ("user", "project", "session", "task"))
+    mine = tuple(f"{RESERVED}{name}:{quote(user, safe='')}" for name in ("user", "project", "session", "task"))
     with _open(url, store) as logs:
         names = [
             name for name in logs.sessions() if name in mine or name.startswith(tuple(f"{prefix}:" for prefix in mine))
@@ -104,26 +94,26 @@ def erase_user(url: str | os.PathLike[str], user: str, *, reason: str = "", **st
             raise ConfigurationError(f"nothing is known of a user {user!r} in this store. Nothing was erased.")
         cuts: list[Cut] = []
         contents: list[str] = []
-        for log in fact_logs(logs):
+        for log in scope.fact_logs(logs):
             entries = tuple(log.read()) if log.session in names else ()
             stated = {entry.position for entry in entries if isinstance(entry.body, FactStated)}
             if cut := cut_facts(log.session, entries, stated, reason):
-                contents += erased_contents(entries, cut)
+                contents += scope.erased_contents(entries, cut)
                 cuts.append(cut)
         if contents:
-            cuts += cut_shown(run_logs(logs), contents, reason)
+            cuts += scope.cut_shown(scope.run_logs(logs), contents, reason)
         logs.erase(cuts, at=time.time())
-        return Erasure(facts=count_facts(cuts), scrubbed=logs.scrub())
+        return scope.Erasure(facts=scope.count_facts(cuts), scrubbed=logs.scrub())
 
 
-def _erase(store: Store, runs: Sequence[str], *, reason: str, trace: bool, at: float) -> Erasure:
+def _erase(store: Store, runs: Sequence[str], *, reason: str, trace: bool, at: float) -> scope.Erasure:
     names = store.sessions()
     branches = (
-        name for run in runs for name in (run, *session_parts(run, names)) if name == run or name.startswith(OWN)
+        name for run in runs for name in (run, *scope.session_parts(run, names)) if name == run or name.startswith(OWN)
     )
     sizes = {name: store.head(name) for name in branches}
     with contextlib.closing(store.log(runs[0])) as root, contextlib.closing(store.search_index()) as index:
-        return erase_sessions(root, store, sizes, index.clear, reason=reason, trace=trace, at=at)
+        return scope.erase_sessions(root, store, sizes, index.clear, reason=reason, trace=trace, at=at)
 
 
 def _last_time(store: Store, names: Iterable[str]) -> float | None:

@@ -12,21 +12,12 @@ from pagein.errors import LogErased, LogError
 from pagein.events.entries import Body, Erased, Undo
 from pagein.log.base import Entry, Log
 from pagein.log.snapshots import Snapshot
+from pagein.memory import snapshots
 from pagein.memory._effects import Flow, Read, ReadSnapshot, RestartEmpty, WriteSnapshot
 from pagein.memory._state import FoldedLog, RunState
 from pagein.memory.operations.history import group_positions
 from pagein.memory.operations.page_in import prepare_page_in
 from pagein.memory.operations.summarize import cancel_summary
-from pagein.memory.snapshots import (
-    RESTORE_ERRORS,
-    RestoredSnapshot,
-    decode_body,
-    encode_past,
-    encode_snapshot,
-    needed_positions,
-    restore,
-    snapshot_key,
-)
 
 ENTRIES_PER_READ = 1_000
 """Entries read at a time while a log is folded: no more of it is ever in memory at once."""
@@ -40,7 +31,7 @@ def load(run: RunState, log: Log | None = None) -> Flow[None]:
     """Fold the run's log, or another one: from a snapshot that fits, else from the first entry."""
     slot = yield from ReadSnapshot(log)
     restored, position, dropped = None, None, 0
-    if slot is not None and snapshot_key(run.counter):
+    if slot is not None and snapshots.snapshot_key(run.counter):
         position, dropped = 0 if slot.is_open else None, slot.dropped
         if slot.snapshot is not None:
             restored = yield from _restore_snapshot(run, slot.snapshot, log)
@@ -62,19 +53,19 @@ def reload(run: RunState) -> Flow[None]:
     run.snapshot.outdate()
 
 
-def _restore_snapshot(run: RunState, snapshot: Snapshot, log: Log | None) -> Flow[RestoredSnapshot | None]:
+def _restore_snapshot(run: RunState, snapshot: Snapshot, log: Log | None) -> Flow[snapshots.RestoredSnapshot | None]:
     """Restore a snapshot; None if it is of another release, counter or log, or damaged."""
     last = yield from Read(snapshot.position - 1, snapshot.position, log)
     if not _matches_log(snapshot, run, last):
         return None
     try:
-        value = decode_body(snapshot.body)
+        value = snapshots.decode_body(snapshot.body)
         bodies: dict[int, Body] = {}
-        for start, stop in group_positions(sorted(needed_positions(value))):
+        for start, stop in group_positions(sorted(snapshots.needed_positions(value))):
             entries = yield from Read(start, stop, log)
             bodies.update((entry.position, entry.body) for entry in entries)
-        restored = restore(value, run.counter, bodies)
-    except RESTORE_ERRORS:
+        restored = snapshots.restore(value, run.counter, bodies)
+    except snapshots.RESTORE_ERRORS:
         return None
     restored.log.last_digest = snapshot.digest
     return restored
@@ -82,7 +73,7 @@ def _restore_snapshot(run: RunState, snapshot: Snapshot, log: Log | None) -> Flo
 
 def _matches_log(snapshot: Snapshot, run: RunState, last: Sequence[Entry]) -> bool:
     """True if the snapshot is of this counter and this log: the digest of its last entry covers all entries before."""
-    return snapshot.key == snapshot_key(run.counter) and [entry.digest for entry in last] == [snapshot.digest]
+    return snapshot.key == snapshots.snapshot_key(run.counter) and [entry.digest for entry in last] == [snapshot.digest]
 
 
 def fold_from_start(run: RunState, log: Log | None = None, skip: frozenset[int] = frozenset()) -> Flow[FoldedLog]:
@@ -118,11 +109,11 @@ def write_snapshot(run: RunState) -> Flow[None]:
     run.snapshot.position = head  # moved first: after a failure the next attempt waits for as many entries again
     last = yield from Read(head - 1, head)
     if last:
-        body = encode_snapshot(run.log, run.page_in)
-        snapshot = Snapshot(head, last[0].digest, snapshot_key(run.counter), body)
+        body = snapshots.encode_snapshot(run.log, run.page_in)
+        snapshot = Snapshot(head, last[0].digest, snapshots.snapshot_key(run.counter), body)
         yield from WriteSnapshot(snapshot, run.snapshot.dropped)
         if is_past_due:
-            past = replace(snapshot, body=encode_past(run.log))
+            past = replace(snapshot, body=snapshots.encode_past(run.log))
             yield from WriteSnapshot(past, run.snapshot.dropped, is_past=True)
 
 
@@ -131,17 +122,17 @@ def load_past(run: RunState, branch: str, log: Log, before: int) -> Flow[FoldedL
     slot = yield from ReadSnapshot(log, before)
     stored = None if slot is None else slot.snapshot
     own = (snapshot for (name, at), snapshot in run.past.items() if name == branch and at <= before)
-    snapshots = (snapshot for snapshot in (stored, *own) if snapshot is not None)
-    last = max(snapshots, key=lambda snapshot: snapshot.position, default=None)
+    candidates = (snapshot for snapshot in (stored, *own) if snapshot is not None)
+    last = max(candidates, key=lambda snapshot: snapshot.position, default=None)
     restored = None if last is None else (yield from _restore_snapshot(run, last, log))
     return FoldedLog(Fold(run.counter)) if restored is None else restored.log
 
 
 def keep_past(run: RunState, branch: str, folded: FoldedLog) -> None:
     """Keep a state in memory, where the store has none, for the next request that is rendered again."""
-    key, head = snapshot_key(run.counter), folded.fold.head
+    key, head = snapshots.snapshot_key(run.counter), folded.fold.head
     if key and folded.last_digest:
-        run.past[branch, head] = Snapshot(head, folded.last_digest, key, encode_past(folded))
+        run.past[branch, head] = Snapshot(head, folded.last_digest, key, snapshots.encode_past(folded))
         if len(run.past) > MAX_PAST_STATES:
             del run.past[next(iter(run.past))]
 
