@@ -2,12 +2,15 @@
 
 import asyncio
 import gzip
+import hashlib
 import json
 import sqlite3
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import pagein
@@ -17,6 +20,7 @@ from pagein.evaluation.runs import demo_run
 from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, Usage
 from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow
 from pagein.memory._state import FoldedLog
+from pagein.memory.host_memory import HostMemory
 from pagein.memory.requests import encode_record
 
 TALK = Path(pagein.__file__).parent / "evaluation" / "recorded" / "talk.json.gz"
@@ -253,6 +257,29 @@ def test_a_request_with_an_erased_step_says_so_and_its_row_has_none_of_it(tmp_pa
         assert "erased" in again.problem
         assert secret not in json.dumps(again.request)
     assert secret.encode() not in path.read_bytes()
+
+
+def test_a_digest_of_an_earlier_release_still_tells_what_was_sent():
+    with AgentMemory.open(":memory:", budget=8_000) as memory:
+        memory.record(SystemPromptStep("Fix bugs."), TaskStep("Fix it."))
+        memory.to_messages()
+        table, record = memory._runtime.requests.table, memory.requests()[-1]
+        whole = msgspec.json.encode(memory.request().request)
+        for text, problem in ((whole, False), (whole + b" ", True)):
+            older = replace(record, digest=hashlib.sha256(text).hexdigest()[:32])
+            table.replace(record.number, encode_record(older))
+            assert bool(memory.request().problem) is problem
+
+
+def test_two_writers_of_one_run_number_their_requests_in_turn(tmp_path):
+    path = tmp_path / "run.db"
+    with HostMemory.open(path, budget=8_000) as one, HostMemory.open(path, budget=8_000) as other:
+        for number, memory in enumerate((one, one, other, one, other, other, one)):
+            memory.refresh()
+            memory.record(TaskStep(f"Task {number}."))
+            memory.to_messages()
+        assert [record.number for record in one.requests()] == [1, 2, 3, 4, 5, 6, 7]
+        assert [record.head for record in one.requests()] == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_an_encrypted_store_keeps_its_requests_encrypted(tmp_path):

@@ -7,7 +7,7 @@ hashes, no text of the run, so what is erased from the log is gone from them, to
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -47,11 +47,25 @@ class RequestTable(Protocol):
         ...
 
 
-def hash_request(request: Any) -> str:
-    """Hash a rendered request: equal for equal JSON, with its keys in their order."""
+_BY_MESSAGES = "m:"
+"""The prefix of a digest that is made of the hashes of the messages. One without it is the hash of the whole JSON."""
+
+
+def hash_request(request: Mapping[str, Any], message_hashes: Sequence[bytes]) -> str:
+    """Hash a rendered request by the hashes of its messages, which a turn needs anyway, and by what stands beside them."""
     import msgspec  # noqa: PLC0415 - loads with the first request
 
-    return hashlib.sha256(msgspec.json.encode(request)).hexdigest()[:32]
+    rest = msgspec.json.encode({name: value for name, value in request.items() if name != "messages"})
+    return _BY_MESSAGES + hashlib.sha256(b"".join((*message_hashes, rest))).hexdigest()[:32]
+
+
+def is_same_request(request: Mapping[str, Any], message_hashes: Sequence[bytes], digest: str) -> bool:
+    """True if a rendered request is the one that a stored digest was made of."""
+    if digest.startswith(_BY_MESSAGES):
+        return hash_request(request, message_hashes) == digest
+    import msgspec  # noqa: PLC0415 - loads with the first request
+
+    return hashlib.sha256(msgspec.json.encode(request)).hexdigest()[:32] == digest
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from pagein.events.entries import Body, Compaction, Erased, FactsShown
 from pagein.events.steps import MemoryStep, Step, SummaryStep
 from pagein.formats import Format, format_named
 from pagein.formats.parsing import to_plain_json
-from pagein.formats.raw_messages import choose_format, rename_roles
+from pagein.formats.raw_messages import RawRequest, choose_format, rename_roles
 from pagein.formats.sdk_objects import unwrap_request
 from pagein.log.base import Entry, Log, LogStore, StoredLog, Verification
 from pagein.log.branch_log import BranchLog
@@ -309,8 +309,9 @@ class MemoryRuntime:
         if problems := form.problems(request):
             raise Illegal(form.name, problems)
         place = self.state.log.count_fingerprints(view.head)
-        remember_request(self.state.transcript, form, request["messages"], place, has_ending=view.has_ending)
-        self._note_request(view, form.name, request, filter)
+        raw = RawRequest(form, request["messages"])
+        remember_request(self.state.transcript, raw, place, has_ending=view.has_ending)
+        self._note_request(view, raw, request, filter)
         if self.roles:
             names = {role: name for name, role in reversed(self.roles.items())}
             request["messages"] = rename_roles(request["messages"], names)
@@ -319,9 +320,9 @@ class MemoryRuntime:
 
     # Requests
 
-    def _note_request(self, view: View, format: str, request: dict[str, Any], filter: RequestFilter) -> None:
+    def _note_request(self, view: View, raw: RawRequest, request: dict[str, Any], filter: RequestFilter) -> None:
         """Note a request that was rendered; ``write_requests`` writes it."""
-        state, requests, entries = self.state, self.requests, view.request_entries
+        state, requests, entries, format = self.state, self.requests, view.request_entries, raw.form.name
         self._learn_usage()
         compactions, branch = len(state.fold.compactions), self.branches.current
         prefix = requests.compare(entries, format, branch, compactions)
@@ -330,7 +331,7 @@ class MemoryRuntime:
         record = RequestRecord(
             head=view.head, at=self.clock(), branch=branch, model=requests.model, format=format,
             counter=requests.counter, budget=budget.window, reserve=reserve_of(budget), limit=view.limit,
-            tokens=view.tokens, tiers=tokens_by_tier(view), digest=hash_request(request),
+            tokens=view.tokens, tiers=tokens_by_tier(view), digest=hash_request(request, raw.hashes()),
             compactions=compactions, prefix=prefix.tokens, broke=prefix.broke,
             broke_why=prefix.why, rewritten=prefix.rewritten, recorded=state.fold.recorded_tokens, used=self._used_page_ins(), filter=filter, page_ins=page_in_records(view, state.page_in.in_last_view),
             bytes=state.usage.byte_limit, facts=facts, owners=self.facts.owner_names if facts else {}, plan=self._unrecorded_plan(budget, filter),

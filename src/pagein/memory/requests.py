@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from pagein.context.costs import RunCost
@@ -172,8 +173,10 @@ class RequestRecord:
 
 
 _ROW_FIELDS = ("number", "head", "at")
-_DEFAULTS = RequestRecord()
 _FIELDS = frozenset(each.name for each in fields(RequestRecord))
+_BODY_DEFAULTS = {name: getattr(RequestRecord(), name) for name in sorted(_FIELDS.difference(_ROW_FIELDS))}
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+_AFTER_NUMBER = attrgetter(*(each.name for each in fields(RequestRecord)[1:]))  # a quarter of the time of replace()
 _BRIEF_FIELDS = _FIELDS - {"page_ins", "facts", "plan", "filter", "owners"}
 
 
@@ -191,11 +194,9 @@ def encode_record(record: RequestRecord) -> bytes:
 
 
 def _encode(record: RequestRecord) -> bytes:
-    values: dict[str, Any] = {}
-    for each in fields(record):
-        value = getattr(record, each.name)
-        if each.name not in _ROW_FIELDS and value != getattr(_DEFAULTS, each.name):
-            values[each.name] = value
+    values: dict[str, Any] = {
+        name: value for name, default in _BODY_DEFAULTS.items() if (value := getattr(record, name)) != default
+    }
     if record.filter != NO_FILTER:
         values["filter"] = asdict(record.filter)
     if record.page_ins:
@@ -209,7 +210,7 @@ def _encode(record: RequestRecord) -> bytes:
         values["plan"]["budget"].pop("bytes")  # the record has those of the messages
     if record.usage is not None:
         values["usage"] = asdict(record.usage)
-    return json.dumps(values, separators=(",", ":")).encode()
+    return _ENCODER.encode(values).encode()
 
 
 def decode_record(row: RequestRow, *, is_brief: bool = False) -> RequestRecord | None:
@@ -346,7 +347,7 @@ class RequestsState:
         if record.number:
             self.table.replace(record.number, encode_record(record))
             return record
-        return replace(record, number=self.table.add(record.head, record.at, encode_record(record)))
+        return RequestRecord(self.table.add(record.head, record.at, encode_record(record)), *_AFTER_NUMBER(record))
 
     def cost(self, prices: Prices) -> RunCost:
         """The cost of all requests at these prices. Raises LogError."""

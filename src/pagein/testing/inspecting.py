@@ -84,7 +84,7 @@ class _Duration(NamedTuple):
 
 
 class _TimedMemory(HostMemory):
-    """A memory that takes the time of its table of requests."""
+    """A memory that takes the processor time of its table of requests."""
 
     seconds = 0.0
 
@@ -95,11 +95,11 @@ class _TimedMemory(HostMemory):
 
     def _measure(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
-            started = time.perf_counter()
+            started = time.process_time()
             try:
                 return function(*args)
             finally:
-                self.seconds += time.perf_counter() - started
+                self.seconds += time.process_time() - started
 
         return call
 
@@ -114,18 +114,18 @@ def make_runs(store: str, runs: int, tick: Tick = lambda: None) -> None:
 
 
 def make_run(store: str, requests: int, tick: Tick = lambda: None) -> float:
-    """Make a run of an agent that reads a file between two requests; return the share of its time for the table of them."""
+    """Make a run of an agent that reads a file between two requests; return the share of its processor time for their table."""
     with _TimedMemory.open(store, session=RUN, budget=BUDGET, synchronous="OFF") as memory:
         memory.record(SystemPromptStep("You read files."), TaskStep("Read every file, one at a time."))
         memory.take_times()
-        started = time.perf_counter()
+        started = time.process_time()
         for number in range(requests):
             memory.to_messages()
             id = f"c{number}"
             memory.record(ActionStep(f"Now file {number}.", (ToolCall(id, "read", f'{{"number": {number % 997}}}'),)))
             memory.record(Observation(id, file_text(number % 997, RESULT_CHARACTERS)))
             tick()
-        return memory.seconds / (time.perf_counter() - started)
+        return memory.seconds / (time.process_time() - started)
 
 
 def _measure_first_view(store: str, runs: int) -> Iterator[Measure]:

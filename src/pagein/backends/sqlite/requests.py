@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import NamedTuple
 
 from pagein.backends.sqlite.migrations import REQUESTS_TABLE
@@ -18,6 +18,7 @@ from pagein.log.requests import RequestRow
 _IS_THERE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'requests'"
 _ADD = """INSERT INTO requests SELECT ?1, ?2, coalesce(max(number), 0) + 1, ?3, ?4, ?5 FROM requests
     WHERE tenant = ?1 AND run = ?2 RETURNING number"""
+_ADD_NEXT = "INSERT INTO requests VALUES (?1, ?2, ?6, ?3, ?4, ?5)"
 _REPLACE = "UPDATE requests SET body = ? WHERE tenant = ? AND run = ? AND number = ?"
 _READ = """SELECT number, head, at, body FROM requests WHERE tenant = ? AND run = ? AND number > ?
     ORDER BY number LIMIT ?"""
@@ -45,12 +46,20 @@ class ConnectionSettings(NamedTuple):
 
     def apply(self, database: sqlite3.Connection) -> None:
         """Set the connection to them."""
-        database.execute(f"PRAGMA synchronous = {self.synchronous}")
+        if self.waits_for_disk:
+            database.execute(f"PRAGMA synchronous = {self.synchronous}")
         database.execute(f"PRAGMA busy_timeout = {min(round(self.timeout * 1000), 2**31 - 1)}")
 
+    def apply_quick(self, database: sqlite3.Connection) -> None:
+        """Have the connection wait for no disk, and hardly for another writer, until they are set again."""
+        if self.waits_for_disk:
+            database.execute("PRAGMA synchronous = NORMAL")
+        database.execute("PRAGMA busy_timeout = 20")
 
-# A turn is to wait for no disk, and hardly for another writer, because of a row that may be lost.
-_QUICK = ConnectionSettings("NORMAL", 0.02)
+    @property
+    def waits_for_disk(self) -> bool:
+        """True where a commit waits until the disk has it."""
+        return self.synchronous not in ("OFF", "NORMAL")
 
 
 class SQLiteRequests:
@@ -59,12 +68,23 @@ class SQLiteRequests:
     def __init__(self, using: Using, key: RunKey, encryption: Encryption, settings: ConnectionSettings) -> None:
         self._using, self._key, self._encryption, self._settings = using, key, encryption, settings
         self._is_there = False
+        self._number = 0
+        """The number of the row that was added last; 0 before the first."""
 
     def add(self, head: int, at: float, body: bytes) -> int:
         """See ``RequestTable``. Raises LogBusy where another writes."""
         values = (*self._key, head, at, self._encryption.encrypt_blob(_NAME, body))
         with self._using(writing=True) as database:
-            return int(self._write(database, _ADD, values)[0][0])
+            self._number = self._add_next(database, values) or int(self._write(database, _ADD, values)[0][0])
+        return self._number
+
+    def _add_next(self, database: sqlite3.Connection, values: tuple[object, ...]) -> int:
+        """Add a row with the number behind the last one, which is cheaper than to ask for it; 0 where another has it."""
+        if self._number:
+            with suppress(sqlite3.IntegrityError):
+                self._write(database, _ADD_NEXT, (*values, self._number + 1))
+                return self._number + 1
+        return 0
 
     def replace(self, number: int, body: bytes) -> None:
         """See ``RequestTable``. Raises LogBusy where another writes."""
@@ -92,7 +112,7 @@ class SQLiteRequests:
     def _write(self, database: sqlite3.Connection, statement: str, values: tuple[object, ...]) -> list[tuple[int]]:
         if database.in_transaction:
             raise LogBusy("the connection is within a transaction")
-        _QUICK.apply(database)
+        self._settings.apply_quick(database)
         try:
             if not self._exists(database):
                 database.execute(REQUESTS_TABLE)

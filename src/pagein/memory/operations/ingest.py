@@ -458,11 +458,9 @@ def _excerpt(item: Item) -> str:
     return repr(text if len(text) <= _EXCERPT_CHARS else text[:_EXCERPT_CHARS] + "...")
 
 
-def remember_request(
-    state: TranscriptState, form: Format, rows: Sequence[Any], place: int, *, has_ending: bool
-) -> None:
+def remember_request(state: TranscriptState, request: RawRequest, place: int, *, has_ending: bool) -> None:
     """Remember a request that was given out: what comes behind it is new, and nothing in it is."""
-    hashes = [digest for _, digest in RawRequest(form, rows).list_hashes()]
+    rows, hashes = request.rows, [digest for _, digest in request.list_hashes()]
     if not hashes:
         return
     if has_ending and len(hashes) > 1:

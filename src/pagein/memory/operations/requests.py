@@ -18,8 +18,9 @@ from pagein.errors import PageinError
 from pagein.events.entries import Erased
 from pagein.events.quoting import quote_lines
 from pagein.formats import format_named
+from pagein.formats.raw_messages import RawRequest
 from pagein.log.base import Entry, Log
-from pagein.log.requests import hash_request
+from pagein.log.requests import is_same_request
 from pagein.memory._effects import Call, Flow, Read
 from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, FoldedLog, RunState
 from pagein.memory.operations.byte_limit import hold_to_bytes
@@ -57,8 +58,10 @@ def render_again(run: RunState, record: RequestRecord) -> Flow[RenderedRequest]:
     log = yield from Call(lambda runtime: runtime.branch_log(record.branch))
     past = _PastRun(run, record, log)
     view = yield from past.view()
-    request = format_named(record.format).render(view.messages())
-    problem = "" if hash_request(request) == record.digest else (yield from past.problem())
+    form = format_named(record.format)
+    request = form.render(view.messages())
+    hashes = RawRequest(form, request["messages"]).hashes()
+    problem = "" if is_same_request(request, hashes, record.digest) else (yield from past.problem())
     return RenderedRequest(record, view, request, problem)
 
 
