@@ -310,3 +310,24 @@ def test_pagein_cost(tmp_path, capsys, clock):
     assert uncached["net"] > expected.net
     assert main(["cost", str(path), "--prices", "free"]) == 1
     assert "prices must be one of" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("model", "minimum"),
+    [("", 1_024), ("gpt-5", 1_024), ("claude-sonnet-4-5-20250929", 1_024), ("us.anthropic.claude-opus-4-6-v1:0", 4_096),
+     ("claude-haiku-4-5", 4_096), ("claude-3-5-haiku-latest", 2_048), ("models/gemini-3.1-pro-preview", 4_096)],
+)  # fmt: skip
+def test_a_prefix_shorter_than_the_models_cache_keeps_is_not_cached(model, minimum):
+    assert Prices().cached_tokens(minimum - 1, model=model) == 0
+    assert Prices().cached_tokens(minimum, model=model) == minimum
+    assert Prices(minimum=9_000).cached_tokens(8_999, model=model) == 0
+
+
+def test_the_account_heeds_the_model_of_each_request(clock):
+    shares = []
+    for model in ("gpt-5", "claude-opus-4-6"):
+        with AgentMemory.open(":memory:", budget=3_000, clock=clock, model=model) as memory:
+            memory.record(SystemPromptStep("word " * 1_200), TaskStep("Go on."))
+            work(memory, range(3))
+            shares.append(memory.cost().cached)
+    assert shares[0] > 1_024 > shares[1] == 0

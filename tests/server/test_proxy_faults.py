@@ -203,6 +203,10 @@ def test_other_addresses_pass_byte_for_byte(stack):
     data = bytes(range(256)) * 500
     answer = http.post("/echo", content=data)
     assert (answer.content, answer.headers["x-scripted"], answer.headers["x-pagein"]) == (data, "echo", "passed")
+    direct = http.post(f"{made.direct}/echo", content=data)
+    assert [answer.headers.get_list(name) for name in ("date", "server")] == [
+        direct.headers.get_list(name) for name in ("date", "server")
+    ]
     assert http.get("/v1/models").json()["data"][0]["id"] == "scripted"
     assert http.get("/v1/nothing").status_code == 404
     assert made.claude().models.list().data

@@ -103,11 +103,12 @@ class CostAccount:
     def add(self, record: RequestRecord) -> None:
         """Add the next request."""
         seconds = 0.0 if self._last is None else max(0.0, record.at - self._last.at)
-        cached = self.prices.cached_tokens(self._prefix(record), seconds)
+        cached = self.prices.cached_tokens(self._prefix(record), seconds, record.model)
         before = self._last_whole if _is_whole(record) else None
         before = before if before is not None and before.branch == record.branch else None
         whole = _whole_tokens(record)
-        stood = self.prices.cached_tokens(0 if before is None else min(whole, _whole_tokens(before)), seconds)
+        stood = 0 if before is None else min(whole, _whole_tokens(before))
+        stood = self.prices.cached_tokens(stood, seconds, record.model)
         if _is_whole(record):
             self._compare(record, before, seconds)
         self._left_price += self.prices.cached if stood else self.prices.written
@@ -151,7 +152,7 @@ class CostAccount:
             open_line.until = self._shown_price
         if before is None:
             return
-        rewritten = record.rewritten if self.prices.cached_tokens(before.tokens, seconds) else 0
+        rewritten = record.rewritten if self.prices.cached_tokens(before.tokens, seconds, record.model) else 0
         self._cost = replace(self._cost, rewritten=self._cost.rewritten + rewritten)
         price = rewritten * (self.prices.written - self.prices.cached)
         if record.compactions > before.compactions:

@@ -28,7 +28,7 @@ def run_server(app: ServerApp, on_start: Callable[[int], None]) -> bool:
     settings = app.settings
     config = uvicorn.Config(
         app, host=settings.host, port=settings.port, log_config=None, access_log=False, ws="none",
-        server_header=False, timeout_graceful_shutdown=settings.limits.drain_seconds,
+        server_header=False, date_header=False, timeout_graceful_shutdown=settings.limits.drain_seconds,
     )  # fmt: skip
     listener = open_listener(config.host, config.port, config.backlog)
     logging.getLogger("uvicorn.error").addFilter(_is_no_broken_stream)
@@ -47,7 +47,7 @@ def serve_in_thread(app: Any, *, host: str = "127.0.0.1", port: int = 0, drain_s
     Raises OSError where the port is taken, RuntimeError where the app does not start.
     """
     config = uvicorn.Config(
-        app, host=host, port=port, log_config=None, access_log=False, ws="none", server_header=False,
+        app, host=host, port=port, log_config=None, access_log=False, ws="none", server_header=False, date_header=False,
         timeout_graceful_shutdown=drain_seconds,
     )  # fmt: skip
     listener = open_listener(host, port, config.backlog)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated
 
@@ -33,13 +35,16 @@ class Prices:
     def __post_init__(self) -> None:
         check_fields(self, BudgetError)
 
-    def cached_tokens(self, prefix: int, seconds: float = 0.0) -> int:
+    def cached_tokens(self, prefix: int, seconds: float = 0.0, model: str = "") -> int:
         """Return the tokens of a prefix that the cache has, so many seconds after its last use: all of them, or none.
 
-        >>> Prices().cached_tokens(6_000), Prices().cached_tokens(6_000, seconds=600)
-        (6000, 0)
+        >>> Prices().cached_tokens(3_000), Prices().cached_tokens(3_000, seconds=600)
+        (3000, 0)
+        >>> Prices().cached_tokens(3_000, model="claude-opus-4-6")  # it caches 4,096 tokens and more
+        0
         """
-        return prefix if prefix >= self.minimum and seconds < self.lifetime else 0
+        minimum = max(self.minimum, cache_minimum(model))
+        return prefix if prefix >= minimum and seconds < self.lifetime else 0
 
     def price(self, tokens: int, cached: int, output: int = 0) -> float:
         """Return the price of a request: its tokens, how many of them the request before began with, and its answer's.
@@ -61,6 +66,22 @@ PRICES: Mapping[str, Prices] = MappingProxyType(
     }
 )
 """Prices by name, as the providers' price lists had them in November 2026; ``none`` is for a provider without a cache."""
+
+
+CACHE_MINIMUMS: tuple[tuple[str, int], ...] = (
+    (r"claude-(opus-4-[5-9]|haiku-4-[5-9])", 4_096),
+    (r"claude-(3-5-haiku|3-haiku|haiku-3)", 2_048),
+    (r"gemini-[3-9]", 4_096),
+    (r"gemini-2", 2_048),
+)
+"""Tokens from which on the cache of a model keeps a prefix, where they are more than 1,024: by what its name contains.
+Anthropic's page on prompt caching and Google's on context caching, as of November 2026. Where sources differ, the most."""
+
+
+@lru_cache(maxsize=256)
+def cache_minimum(model: str) -> int:
+    """Return the tokens from which on the cache of a model keeps a prefix; 0 for one that is not in the table."""
+    return next((tokens for pattern, tokens in CACHE_MINIMUMS if re.search(pattern, model)), 0)
 
 
 def prices_named(prices: Prices | str) -> Prices:
