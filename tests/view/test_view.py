@@ -5,12 +5,13 @@ import pytest
 from pagein.context.compaction.policies.window import Window
 from pagein.context.view.cuts import cuts
 from pagein.context.view.fold import Fold, preview
-from pagein.context.view.layout import CONTINUE, EARLIER, PROCEED, as_data, wire_ids, with_stubs
+from pagein.context.view.layout import CONTINUE, EARLIER, as_data, wire_ids, with_stubs
 from pagein.errors import LogUnreadable
 from pagein.events.entries import Compaction, Observed, Pin, Replacement, Stub, Undo, Unpin
 from pagein.events.handles import Handle, parse_handle
 from pagein.events.messages import Message
 from pagein.events.steps import (
+    PROCEED,
     ActionStep,
     Observation,
     Opaque,
