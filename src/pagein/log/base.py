@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of the log. ``at`` is seconds since the epoch, ``digest`` the hash of this body and of all before
-    it.
+    """One row of the log. ``at`` is seconds since the epoch; ``digest`` hashes this body and all before it.
 
     For an erased entry, ``erased`` is the position of the ``Erased`` entry, ``body`` is what was left, and the
     digest is still that of the original body.

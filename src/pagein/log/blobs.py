@@ -128,9 +128,7 @@ def inflated_size(data: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """The rest of an erased body, with a ``proof`` of its place in the chain; ``by`` is the position of the
-    ``Erased`` entry.
-    """
+    """The rest of an erased body, with a ``proof`` of its place in the chain; ``by`` is the Erased entry's position."""
 
     proof: str
     by: int

@@ -1,5 +1,4 @@
-"""A branch of a run: the entries of its parents up to the fork, read where they are stored, and its own from
-there on.
+"""A branch of a run: its parents' entries up to the fork, read where they are stored, then its own.
 
 Nothing is copied: a fork costs the same after ten entries and after ten thousand. Positions and handles stay
 the same. The own entries are a session of the store with a hash chain of its own. The digest of the last entry

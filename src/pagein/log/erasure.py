@@ -28,8 +28,7 @@ TRACE_KIND = "erased"
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The bodies that replace others in a session of ``after`` entries, by position in it, each of its entry's
-    kind.
+    """New bodies for some positions of a session of ``after`` entries, each of its entry's kind.
 
     ``note`` is appended behind them as the record of it. ``offset`` is the difference between the positions
     that a branch's bodies speak of and its own.

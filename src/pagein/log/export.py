@@ -103,9 +103,7 @@ class ExportedSession:
 
 
 def export_lines(log: StoredLog) -> Iterator[bytes]:
-    """The log's session, line by line, up to the head at the time of the first line. Raises what reading the
-    log raises.
-    """
+    """The log's session, line by line, up to the head at the first line. Raises what reading the log raises."""
     yield _encode_line(_HeaderLine("session", FORMAT, log.tenant, log.session))
     entries, digest = 0, origin(log.tenant, log.session)
     exported: set[str] = set()

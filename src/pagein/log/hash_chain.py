@@ -230,8 +230,7 @@ def refuse_erased(last: Tip | None, tip: Tip, after: int) -> None:
 
 
 def may_keep_snapshot(last: Tip | None, tip: Tip) -> bool:
-    """True where a snapshot may be kept of a session that ends at ``tip``. Raises LogErased as
-    ``refuse_erased`` does.
+    """True where a session that ends at ``tip`` may keep a snapshot. Raises LogErased as ``refuse_erased`` does.
 
     Not for a branch without own entries: nothing would show that it was erased.
     """

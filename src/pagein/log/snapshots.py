@@ -1,5 +1,4 @@
-"""Snapshots: state derived from a session's entries up to a position, stored beside them so that opening is
-quick.
+"""Snapshots: state derived from a session's entries up to a position, stored beside them for quick opening.
 
 A snapshot is no part of the record: it may be missing, damaged, of another release or dropped at any time. Then
 all entries are read. The digest of its last entry, which covers all before, tells which entries it was made of.
@@ -25,9 +24,7 @@ PAST_PREFIX = "pagein:past:"
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state after the entries before ``position``; ``digest`` is that of the last of them, ``key`` the
-    format of ``body``.
-    """
+    """The state before ``position``; ``digest`` is that of the last entry in it, ``key`` the format of ``body``."""
 
     position: int
     digest: str

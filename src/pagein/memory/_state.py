@@ -274,8 +274,9 @@ class UsageState:
 
 @dataclass(frozen=True, slots=True)
 class PageInOccasion:
-    """The occasion of a page-in, by position: the last compaction, the newest user message, and the newest action that
-    names something out of view. -1 for none.
+    """The occasion of a page-in, by the positions of what came last; -1 for none.
+
+    These are the last compaction, the newest user message, and the newest action that names something out of view.
 
     Nothing is looked for until there is another.
     """

@@ -1,5 +1,4 @@
-"""Background work in a process of its own: the jobs that sessions of a store need, each done by one worker at a
-time.
+"""Background work in its own process: the jobs that a store's sessions need, each done by one worker at a time.
 
     with stop_on_signals() as stop:
         for result in work(WorkQueue("run.db"), stop=stop, once=True):

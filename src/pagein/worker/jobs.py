@@ -46,8 +46,7 @@ class JobResult:
 
 
 class WorkQueue:
-    """The background jobs of one tenant in a store. Every method raises a ``PageinError``, never a driver's
-    error.
+    """The background jobs of one tenant in a store. Methods raise a ``PageinError``, never a driver's error.
 
     Vectors are made with an ``embedder``. Facts are extracted where a ``user`` or a ``project`` is named, from
     every session of the tenant, by rules or by a ``model``. Summaries are written with ``summaries``: the
@@ -83,9 +82,7 @@ class WorkQueue:
         return self._user is not None or self._project is not None
 
     def due_jobs(self) -> tuple[Job, ...]:
-        """The jobs that are due: sessions to index, passages to embed, sessions to read for facts, and runs to
-        summarise.
-        """
+        """The due jobs: sessions to index, passages to embed, sessions to read for facts, runs to summarise."""
         with self._open_store() as store:
             names = [name for name in store.sessions() if not is_reserved(name)]
             if not names:

@@ -37,8 +37,7 @@ class _End:
 def work_on_server(
     jobs: WorkQueue, *, stop: threading.Event, once: bool, every: float, lease: float
 ) -> Iterator[JobResult]:
-    """Do jobs until ``stop`` is set or, ``once``, until none is due that no other worker has; yield each
-    result.
+    """Do jobs until ``stop`` is set or, ``once``, until none is due that no other worker has; yield results.
 
     procrastinate runs on an event loop in a thread of its own; the results come over a queue.
     """

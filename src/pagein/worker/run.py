@@ -31,8 +31,7 @@ def work(
     every: float = POLL_SECONDS,
     lease: float = LEASE_SECONDS,
 ) -> Iterator[JobResult]:
-    """Do jobs until ``stop`` is set or, ``once``, until none is due that no other worker has; yield each
-    result.
+    """Do jobs until ``stop`` is set or, ``once``, until none is due that no other worker has; yield results.
 
     Many workers may share a store: a job is done by one of them at a time, and by another where that one dies.
     Raises ConfigurationError for a store in memory, which no other process can share, and LogError.

@@ -38,8 +38,7 @@ Heads = tuple[int, ...]
 
 
 class SummaryJobs:
-    """The summaries of one tenant's runs. ``options`` are the application's: budget, policy, counter, and the
-    summarizer.
+    """The summaries of one tenant's runs. ``options`` are the application's, the summarizer among them.
 
     A run whose summary failed or saved nothing is tried again when it has new entries. Raises
     ConfigurationError, LogError.

@@ -229,18 +229,14 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 def source_of(
     where: str | Pool, *, timeout: float, synchronous: str = "FULL", readonly: bool = False
 ) -> DirectConnection | PooledConnections:
-    """The connections to an address, one at a time, or those of a pool. Raises ConfigurationError for an
-    invalid address.
-    """
+    """One connection to an address, or those of a pool. Raises ConfigurationError for an invalid address."""
     if isinstance(where, str):
         return DirectConnection(address_of(where), timeout=timeout, synchronous=synchronous, readonly=readonly)
     return PooledConnections(where, timeout=timeout)
 
 
 class RetryingConnection:
-    """Calls to one server, on a new connection where one was lost. ``timeout`` is how long, in seconds, to wait
-    for the server.
-    """
+    """Calls to one server, on a new connection where one was lost, waiting ``timeout`` seconds for the server."""
 
     def __init__(self, source: DirectConnection | PooledConnections, *, timeout: float) -> None:
         self._source, self._timeout = source, timeout

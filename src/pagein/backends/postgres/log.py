@@ -41,8 +41,7 @@ _BYTES_AT_ONCE = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """The rows of one append behind position ``after``; ``chained`` makes them once the digest before them is
-    known.
+    """The rows of one append after position ``after``; ``chained`` makes them once the digest before is known.
 
     ``name`` identifies the rows that this append wrote.
     """

@@ -1,6 +1,4 @@
-"""The tables in PostgreSQL: the migrations of the log, and the derived tables of the search index with their
-version.
-"""
+"""The tables in PostgreSQL: the log's migrations, and the derived search tables with their version."""
 
 from __future__ import annotations
 
@@ -181,8 +179,7 @@ _FIND_HALFVEC: LiteralString = """SELECT nspname FROM pg_type JOIN pg_namespace 
 
 
 def prepare_index(connection: Connection, schema: str, where: str) -> None:
-    """Create the index tables of this release; recreate them where they are older or incomplete. The log's must
-    exist.
+    """Create this release's index tables; recreate older or incomplete ones. The log's tables must exist.
 
     Concurrent calls take turns. Raises LogTooNew.
     """

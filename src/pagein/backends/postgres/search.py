@@ -135,9 +135,7 @@ class IndexStatements:
         self._made: dict[str, bytes] = {}
 
     def __call__(self, statement: LiteralString) -> bytes:
-        """Format a statement: ``{0}`` is the schema of the index, ``{mine}`` one session, ``{vector}``
-        pgvector's schema.
-        """
+        """Format a statement: ``{0}`` is the index's schema, ``{mine}`` one session, ``{vector}`` pgvector's schema."""
         if statement not in self._made:
             self._made[statement] = sql.SQL(statement).format(self._place, **self._parts).as_bytes()
         return self._made[statement]

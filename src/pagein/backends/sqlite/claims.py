@@ -33,9 +33,7 @@ class Claims:
 
     @contextlib.contextmanager
     def claim(self, session: str, kind: str) -> Iterator[bool]:
-        """Claim a job until the end of the block, renewed while the process lives; False where another worker
-        has it.
-        """
+        """Claim a job until the end of the block, renewed meanwhile; False where another worker has it."""
         now = self._clock()
         key = (self._tenant, session, kind)
         if not self._execute(_TAKE, *key, self._worker, now + self._lease, now):

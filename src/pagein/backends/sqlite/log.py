@@ -220,9 +220,7 @@ class SQLiteLog(RowLogBase):
 
     @contextlib.contextmanager
     def _writing(self, after: int) -> Iterator[tuple[SQLiteRows, str]]:
-        """A transaction behind position ``after``, with the digest to chain to: all of it is durable then, or
-        nothing.
-        """
+        """A transaction after position ``after``, with the digest to chain to: durable as a whole, or not made."""
         with self._using(writing=True) as database, self._transaction(database):
             stored = self._in(database)
             tip = stored.tip()

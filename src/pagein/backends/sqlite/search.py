@@ -257,9 +257,7 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def _match(terms: Sequence[str], roles: Sequence[Role]) -> str:
-    """The FTS5 query for all the terms. A term is quoted, and holds no quote: names are of word characters and
-    few marks.
-    """
+    """The FTS5 query for all the terms, each quoted; none holds a quote: names have word characters and few marks."""
     match = " AND ".join(f'"{term}"' for term in terms)
     if not roles:
         return match

@@ -1,5 +1,4 @@
-"""Vectors in a SQLite file, their signs in memory: candidates by their signs, similarities by the vectors
-themselves.
+"""Vectors in a SQLite file. Signs in memory find candidates; the vectors themselves give similarities.
 
 The signs of 384 numbers are 48 bytes. Of 100,000 passages they fill 5 MB; the 200 nearest by differing signs
 hold .998 of the 10 nearest by cosine (measured on LoCoMo's vectors), and only those are read from disk.

@@ -1,5 +1,4 @@
-"""Erasure, for the right to be forgotten: of steps, sessions and an owner's facts, and of what was derived from
-them.
+"""Erasure, for the right to be forgotten: of steps, sessions, an owner's facts, and what was derived from them.
 
 This is the one exception to a record that is never changed. The content is removed from the log, its blobs, the
 search index, and the facts, summaries, stubs and checkpoints that repeat it, on every branch. Tombstones stay:

@@ -1,5 +1,4 @@
-"""Carries out an erasure in every log that has to change: the search index first, then the logs in one
-transaction.
+"""Carries out an erasure in every log: the search index first, then the logs in one transaction.
 
 The index goes first: an erasure that is killed in between has lost an index that can be built again.
 """

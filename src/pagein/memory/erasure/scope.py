@@ -21,8 +21,7 @@ _OF_SESSIONS = (f"{RESERVED}session:", f"{RESERVED}task:")
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """The result of an erasure: how many entries of the run, how many facts, and in how many entries it was
-    repeated.
+    """The result of an erasure: the run's entries, the facts, and the entries that had repeated them.
 
     ``elsewhere`` are handles of other steps that contain a line of it in their own right: they were not named,
     and stay. ``scrubbed`` is True where the files were written anew, and searched for the longest words that

@@ -23,8 +23,7 @@ from pagein.memory.erasure.plan import cut_facts
 
 @dataclass(frozen=True, slots=True)
 class RetentionResult:
-    """The result of a retention: the sessions that are too old, with the time of their last entry, and the
-    erasure.
+    """The result of a retention: sessions that are too old, with the time of their last entry, and the erasure.
 
     Times in seconds since the epoch.
     """

@@ -56,8 +56,7 @@ def ledger(run: RunState) -> Flow[tuple[LedgerEntry, ...]]:
 
 
 def pin(run: RunState, text: str) -> Flow[str]:
-    """Keep the text in every view; return its handle. Raises ConfigurationError for an empty text, OverBudget for one
-    with which no view would fit.
+    """Keep the text in every view; return its handle. Raises ConfigurationError for an empty text, OverBudget.
 
     The handle of a step with an entry of the ledger pins the entry's words: they are confirmed, and never give way.
     """
