@@ -16,7 +16,7 @@ from pagein.events.steps import ActionStep, Image, Observation, PlanningStep, Ta
 from pagein.log.base import Verification
 from pagein.log.codec import encode
 from pagein.log.hash_chain import chain_rows, make_entries, origin
-from pagein.testing.logs import LogTests
+from pagein.testing.logs import LogTests, open_and_close
 
 
 class GoodLog(InMemoryLog):
@@ -47,8 +47,17 @@ TESTS = [name for name in dir(LogTests) if name.startswith("test_")]
 def outcome(suite, name, log):
     """Runs one conformance test on a new store: "passed", "failed", or why it was skipped."""
     shelf = defaultdict(lambda: ([], {}))
+
+    def open_log(session="default", tenant=""):
+        return log(shelf, session, tenant)
+
     try:
-        getattr(suite(), name)(lambda session="default", tenant="": log(shelf, session, tenant))
+        test = getattr(suite(), name)
+        if "log" in inspect.signature(test).parameters:
+            with open_and_close(open_log) as opened:
+                test(opened)
+        else:
+            test(open_log)
     except pytest.skip.Exception as reason:
         return str(reason)
     except (Exception, pytest.fail.Exception):  # noqa: BLE001 - a broken log may fail in any way

@@ -20,14 +20,8 @@ from pagein._common.flows import adrive, drive
 from pagein._common.validation import POSITIVE_COUNT, SECONDS, Constraint, check_arguments, check_fields
 from pagein.errors import ConfigurationError
 from pagein.events.steps import Usage
+from pagein.models import deadlines
 from pagein.models.base import AsyncModel, Model, ModelRequest, ModelResponse
-from pagein.models.deadlines import (
-    acall_model,
-    call_model,
-    call_with_deadline,
-    is_wait_cancelled,
-    sleep_unless_cancelled,
-)
 from pagein.models.errors import CircuitOpen, ModelCancelled, ModelError, ModelOverflow, ModelUnavailable, SpendLimit
 from pagein.models.overflow import Overflow
 from pagein.models.spending import Spending, SpendLimiter, counted_usage, max_usage_of
@@ -146,7 +140,7 @@ class RetryingModel:
         spending: Spending | None = None,
         counter: TokenCounter | None = None,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], object] = sleep_unless_cancelled,
+        sleep: Callable[[float], object] = deadlines.sleep_unless_cancelled,
         chance: Callable[[], float] = random.random,
         is_cancelled: Callable[[], bool] | None = None,
     ) -> None:
@@ -189,16 +183,16 @@ class RetryingModel:
             self._sleep(effect)
             return None
         if self._is_cancelled is None:
-            return call_model(self._model, effect)
+            return deadlines.call_model(self._model, effect)
         # The model enforces the deadline; this only checks for cancellation.
         wait = effect.timeout + 1
-        return call_with_deadline(
-            wait, lambda: call_model(self._model, effect), name=self.name, is_cancelled=self._is_cancelled
+        return deadlines.call_with_deadline(
+            wait, lambda: deadlines.call_model(self._model, effect), name=self.name, is_cancelled=self._is_cancelled
         )
 
     async def _aperform(self, effect: ModelRequest | float) -> ModelResponse | None:
         if isinstance(effect, ModelRequest):
-            return await acall_model(self._model, effect)
+            return await deadlines.acall_model(self._model, effect)
         import asyncio  # noqa: PLC0415 - takes as long to import as the rest of the package
 
         await asyncio.sleep(effect)
@@ -305,7 +299,7 @@ class RetryingModel:
             )
 
     def _raise_if_cancelled(self) -> None:
-        if is_wait_cancelled() or (self._is_cancelled is not None and self._is_cancelled()):
+        if deadlines.is_wait_cancelled() or (self._is_cancelled is not None and self._is_cancelled()):
             raise ModelCancelled(f"the wait for {self.name} was called off")
 
 

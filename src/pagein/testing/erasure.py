@@ -11,7 +11,7 @@ def replace_body(self, log, position, body): ...  # replace a stored body withou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -44,6 +44,11 @@ class ErasingTests:
         """Open a session of the log; a subclass overrides this fixture."""
         raise NotImplementedError("a subclass of ErasingTests gives the fixture open_log")
 
+    @pytest.fixture
+    def log(self, open_log: OpenLog) -> Iterator[StoredLog]:
+        with open_stored(open_log) as log:
+            yield log
+
     def stored_content(self, log: Any) -> bytes:
         """Return every byte that the store holds, after the log was scrubbed."""
         raise NotImplementedError("define stored_content, or declare raw = False")
@@ -52,48 +57,44 @@ class ErasingTests:
         """Replace the body stored at ``position``, and change nothing else."""
         raise NotImplementedError("define replace_body, or declare raw = False")
 
-    def test_what_was_said_is_gone_and_the_rest_is_as_it_was(self, open_log: OpenLog) -> None:
-        with open_stored(open_log) as log:
-            before = list(_append_steps(log, 4))
-            _erase_bodies(log, {1: ERASED_STEP})
-            after = list(log.read())
-            assert [entry.body for entry in after[:4]] == [
-                before[0].body,
-                ERASED_STEP,
-                *(entry.body for entry in before[2:]),
-            ]
-            assert [entry.digest for entry in after[:4]] == [entry.digest for entry in before]
-            assert [entry.erased for entry in after] == [None, 4, None, None, None]
-            assert after[4].body == Erased(((1, 2),), "asked for")
-            if self.raw:
-                log.store.scrub()
-                assert UNIQUE_WORD.encode() not in self.stored_content(log)
+    def test_what_was_said_is_gone_and_the_rest_is_as_it_was(self, log: StoredLog) -> None:
+        before = list(_append_steps(log, 4))
+        _erase_bodies(log, {1: ERASED_STEP})
+        after = list(log.read())
+        assert [entry.body for entry in after[:4]] == [
+            before[0].body,
+            ERASED_STEP,
+            *(entry.body for entry in before[2:]),
+        ]
+        assert [entry.digest for entry in after[:4]] == [entry.digest for entry in before]
+        assert [entry.erased for entry in after] == [None, 4, None, None, None]
+        assert after[4].body == Erased(((1, 2),), "asked for")
+        if self.raw:
+            log.store.scrub()
+            assert UNIQUE_WORD.encode() not in self.stored_content(log)
 
-    def test_verify_calls_it_erased_and_not_broken(self, open_log: OpenLog) -> None:
-        with open_stored(open_log) as log:
-            _append_steps(log, 4)
-            _erase_bodies(log, {0: ERASED_STEP, 2: TaskStep("[erased]")})
-            log.append([Pin("more")], after=5, at=NOON)
-            verification = log.verify()
-            assert (verification.problems, verification.entries, verification.erased) == ((), 6, 2)
+    def test_verify_calls_it_erased_and_not_broken(self, log: StoredLog) -> None:
+        _append_steps(log, 4)
+        _erase_bodies(log, {0: ERASED_STEP, 2: TaskStep("[erased]")})
+        log.append([Pin("more")], after=5, at=NOON)
+        verification = log.verify()
+        assert (verification.problems, verification.entries, verification.erased) == ((), 6, 2)
 
-    def test_erasing_again_leaves_it_erased(self, open_log: OpenLog) -> None:
-        with open_stored(open_log) as log:
-            _append_steps(log, 3)
-            _erase_bodies(log, {1: TaskStep("half of it")})
-            _erase_bodies(log, {1: ERASED_STEP, 2: ERASED_STEP})
-            verification = log.verify()
-            assert (verification.problems, verification.erased) == ((), 2)
-            assert next(iter(log.read(1, 2))).body == ERASED_STEP
+    def test_erasing_again_leaves_it_erased(self, log: StoredLog) -> None:
+        _append_steps(log, 3)
+        _erase_bodies(log, {1: TaskStep("half of it")})
+        _erase_bodies(log, {1: ERASED_STEP, 2: ERASED_STEP})
+        verification = log.verify()
+        assert (verification.problems, verification.erased) == ((), 2)
+        assert next(iter(log.read(1, 2))).body == ERASED_STEP
 
-    def test_a_tombstone_that_was_changed_is_found(self, open_log: OpenLog) -> None:
+    def test_a_tombstone_that_was_changed_is_found(self, log: StoredLog) -> None:
         require(self, "raw")
-        with open_stored(open_log) as log:
-            _append_steps(log, 3)
-            _erase_bodies(log, {1: ERASED_STEP})
-            row = next(iter(log.rows(1, 2)))
-            self.replace_body(log, 1, row.body.replace(b"[erased]", b"[slander]"))
-            assert {problem.position for problem in log.verify().problems} == {1}
+        _append_steps(log, 3)
+        _erase_bodies(log, {1: ERASED_STEP})
+        row = next(iter(log.rows(1, 2)))
+        self.replace_body(log, 1, row.body.replace(b"[erased]", b"[slander]"))
+        assert {problem.position for problem in log.verify().problems} == {1}
 
     def test_a_tombstone_that_nobody_wrote_down_is_found(self, open_log: OpenLog) -> None:
         require(self, "raw")
@@ -104,14 +105,13 @@ class ErasingTests:
             self.replace_body(other, 1, next(iter(log.rows(1, 2))).body)
             assert {problem.position for problem in other.verify().problems} == {1}
 
-    def test_a_tombstone_with_a_proof_of_its_own_is_found(self, open_log: OpenLog) -> None:
+    def test_a_tombstone_with_a_proof_of_its_own_is_found(self, log: StoredLog) -> None:
         require(self, "raw")
-        with open_stored(open_log) as log:
-            _append_steps(log, 3)
-            before, row = log.rows(0, 2)
-            for by in (1, 2, 9):
-                self.replace_body(log, 1, make_tombstone(row, before.digest, by, b'{"content":"slander"}'))
-                assert {problem.position for problem in log.verify().problems} == {1}
+        _append_steps(log, 3)
+        before, row = log.rows(0, 2)
+        for by in (1, 2, 9):
+            self.replace_body(log, 1, make_tombstone(row, before.digest, by, b'{"content":"slander"}'))
+            assert {problem.position for problem in log.verify().problems} == {1}
 
     def test_a_change_beside_a_tombstone_is_still_found(self, open_log: OpenLog) -> None:
         require(self, "raw")
@@ -122,39 +122,36 @@ class ErasingTests:
                 self.replace_body(log, position, b'{"content":"forged"}')
                 assert {problem.position for problem in log.verify().problems} == {position}
 
-    def test_blobs_go_when_nothing_names_them_any_more(self, open_log: OpenLog) -> None:
+    def test_blobs_go_when_nothing_names_them_any_more(self, log: StoredLog) -> None:
         picture = TaskStep((Image(PICTURE, "image/png"),))
-        with open_stored(open_log) as log:
-            log.append([picture, Pin("between"), picture], after=0, at=NOON)
-            _erase_bodies(log, {0: ERASED_STEP})
-            assert next(iter(log.read(2, 3))).body == picture
-            assert log.verify().ok
-            _erase_bodies(log, {2: ERASED_STEP})
-            assert log.verify().ok
+        log.append([picture, Pin("between"), picture], after=0, at=NOON)
+        _erase_bodies(log, {0: ERASED_STEP})
+        assert next(iter(log.read(2, 3))).body == picture
+        assert log.verify().ok
+        _erase_bodies(log, {2: ERASED_STEP})
+        assert log.verify().ok
+        with pytest.raises(LogError):
+            log.blob(hash_bytes(PICTURE))
+
+    def test_a_body_of_another_kind_or_place_is_refused(self, log: StoredLog) -> None:
+        before = list(_append_steps(log, 3))
+        wrong: list[dict[int, Body]] = [
+            {0: ERASED_STEP, 1: Pin("[erased]")},
+            {1: ERASED_STEP, 3: ERASED_STEP},
+            {1: ERASED_STEP, 9: ERASED_STEP},
+        ]
+        for bodies in wrong:
             with pytest.raises(LogError):
-                log.blob(hash_bytes(PICTURE))
-
-    def test_a_body_of_another_kind_or_place_is_refused(self, open_log: OpenLog) -> None:
-        with open_stored(open_log) as log:
-            before = list(_append_steps(log, 3))
-            wrong: list[dict[int, Body]] = [
-                {0: ERASED_STEP, 1: Pin("[erased]")},
-                {1: ERASED_STEP, 3: ERASED_STEP},
-                {1: ERASED_STEP, 9: ERASED_STEP},
-            ]
-            for bodies in wrong:
-                with pytest.raises(LogError):
-                    _erase_bodies(log, bodies)
-                assert list(log.read()) == before
-
-    def test_a_stale_eraser_is_refused_and_nothing_is_erased(self, open_log: OpenLog) -> None:
-        with open_stored(open_log) as log:
-            before = list(_append_steps(log, 3))
-            for stale in (2, 4):
-                with pytest.raises(Conflict) as refused:
-                    log.erase([Cut("default", stale, Erased(((1, 2),)), {1: ERASED_STEP})], at=NOON)
-                assert (refused.value.expected, refused.value.head) == (stale, 3)
+                _erase_bodies(log, bodies)
             assert list(log.read()) == before
+
+    def test_a_stale_eraser_is_refused_and_nothing_is_erased(self, log: StoredLog) -> None:
+        before = list(_append_steps(log, 3))
+        for stale in (2, 4):
+            with pytest.raises(Conflict) as refused:
+                log.erase([Cut("default", stale, Erased(((1, 2),)), {1: ERASED_STEP})], at=NOON)
+            assert (refused.value.expected, refused.value.head) == (stale, 3)
+        assert list(log.read()) == before
 
     def test_cuts_in_several_sessions_are_made_together_or_not_at_all(self, open_log: OpenLog) -> None:
         with open_stored(open_log) as log, open_stored(open_log, session="other") as other:
@@ -169,18 +166,17 @@ class ErasingTests:
                 verification = session_log.verify()
                 assert (verification.problems, verification.erased) == ((), 1)
 
-    def test_a_session_goes_whole_and_leaves_a_trace(self, open_log: OpenLog) -> None:
-        with open_stored(open_log) as log:
-            _append_steps(log, 4)
-            log.erase([Removal("default", "too old")], at=NOON + 1)
-            (only,) = log.read()
-            assert (only.body, only.at) == (Erased(((0, 4),), "too old", 4), NOON + 1)
-            verification = log.verify()
-            assert (verification.problems, verification.entries, verification.erased) == ((), 1, 4)
-            log.erase([Removal("default", "again")], at=NOON + 2)
-            assert list(log.read()) == [only], "a trace was erased, and counted as one entry"
-            log.append([Pin("anew")], after=1, at=NOON)
-            assert log.verify().ok
+    def test_a_session_goes_whole_and_leaves_a_trace(self, log: StoredLog) -> None:
+        _append_steps(log, 4)
+        log.erase([Removal("default", "too old")], at=NOON + 1)
+        (only,) = log.read()
+        assert (only.body, only.at) == (Erased(((0, 4),), "too old", 4), NOON + 1)
+        verification = log.verify()
+        assert (verification.problems, verification.entries, verification.erased) == ((), 1, 4)
+        log.erase([Removal("default", "again")], at=NOON + 2)
+        assert list(log.read()) == [only], "a trace was erased, and counted as one entry"
+        log.append([Pin("anew")], after=1, at=NOON)
+        assert log.verify().ok
 
     def test_a_session_goes_without_a_trace(self, open_log: OpenLog) -> None:
         with open_stored(open_log) as log, open_stored(open_log, session="other") as other:

@@ -56,19 +56,22 @@ class SearchIndexTests:
                 index.close()
 
     @pytest.fixture
-    def index(self, opener: OpenSearchIndex) -> SearchIndex:
+    def empty(self, opener: OpenSearchIndex) -> SearchIndex:
+        """An index of nothing yet."""
+        return opener()
+
+    @pytest.fixture
+    def index(self, empty: SearchIndex) -> SearchIndex:
         """An index of the run."""
-        index = opener()
-        index.catch_up(record_bodies(*RUN))
-        return index
+        empty.catch_up(record_bodies(*RUN))
+        return empty
 
     # Hits
 
-    def test_an_empty_index_finds_nothing(self, opener: OpenSearchIndex) -> None:
-        index = opener()
-        assert index.search("anything") == ()
-        assert index.sessions("anything") == ()
-        assert index.watermark() == 0
+    def test_an_empty_index_finds_nothing(self, empty: SearchIndex) -> None:
+        assert empty.search("anything") == ()
+        assert empty.sessions("anything") == ()
+        assert empty.watermark() == 0
 
     @pytest.mark.parametrize(
         ("query", "handle"),
@@ -94,32 +97,28 @@ class SearchIndexTests:
     ) -> None:
         assert hit_handles(index, query)[0] == handle
 
-    def test_what_a_person_can_read_of_opaque_parts_is_found(self, opener: OpenSearchIndex) -> None:
-        index = opener()
+    def test_what_a_person_can_read_of_opaque_parts_is_found(self, empty: SearchIndex) -> None:
         thought = Opaque("anthropic", "thinking", '{"signature": "xyzzy"}', "the gantry may be jammed")
-        index.catch_up(record_bodies(ActionStep((thought, Text("I look.")))))
-        assert hit_handles(index, "gantry") == ["s0"]
-        assert hit_handles(index, "xyzzy") == []
+        empty.catch_up(record_bodies(ActionStep((thought, Text("I look.")))))
+        assert hit_handles(empty, "gantry") == ["s0"]
+        assert hit_handles(empty, "xyzzy") == []
 
-    def test_a_late_observation_is_found_where_it_stands(self, opener: OpenSearchIndex) -> None:
-        index = opener()
+    def test_a_late_observation_is_found_where_it_stands(self, empty: SearchIndex) -> None:
         late = Observed(0, 0, Observation("c", "the sluice opened"), late=True)
-        index.catch_up(record_bodies(ActionStep("go", (ToolCall("c", "run"),)), TaskStep("well?"), late))
-        assert hit_handles(index, "sluice")[0] == "s2"
+        empty.catch_up(record_bodies(ActionStep("go", (ToolCall("c", "run"),)), TaskStep("well?"), late))
+        assert hit_handles(empty, "sluice")[0] == "s2"
 
-    def test_what_is_about_the_record_itself_is_not_indexed(self, opener: OpenSearchIndex) -> None:
-        index = opener()
+    def test_what_is_about_the_record_itself_is_not_indexed(self, empty: SearchIndex) -> None:
         log = record_bodies(TaskStep("one"), Compaction((), "policy", "reason", 2, 1), Undo(1), Pin("hawser"), Unpin(3))
-        index.catch_up(log)
-        assert index.watermark() == 5
-        assert hit_handles(index, "policy reason") == []
-        assert hit_handles(index, "hawser") == ["s3", "s0"], (
+        empty.catch_up(log)
+        assert empty.watermark() == 5
+        assert hit_handles(empty, "policy reason") == []
+        assert hit_handles(empty, "hawser") == ["s3", "s0"], (
             "a pin is found after it was unpinned, its neighbour behind it"
         )
 
-    def test_scripts_without_spaces_are_found(self, opener: OpenSearchIndex) -> None:
-        index = opener()
-        index.catch_up(
+    def test_scripts_without_spaces_are_found(self, empty: SearchIndex) -> None:
+        empty.catch_up(
             record_bodies(
                 TaskStep("港湾の会計システムを修理してください"),
                 TaskStep("수출 작업이 실패했습니다"),
@@ -127,39 +126,35 @@ class SearchIndexTests:
                 TaskStep("猫が好き"),
             )
         )
-        assert hit_handles(index, "会計システム")[0] == "s0"
-        assert hit_handles(index, "실패")[0] == "s1"
-        assert hit_handles(index, "บัญชี")[0] == "s2"
-        assert hit_handles(index, "猫")[0] == "s3"
+        assert hit_handles(empty, "会計システム")[0] == "s0"
+        assert hit_handles(empty, "실패")[0] == "s1"
+        assert hit_handles(empty, "บัญชี")[0] == "s2"
+        assert hit_handles(empty, "猫")[0] == "s3"
 
-    def test_the_answer_stands_before_what_only_shares_a_word(self, opener: OpenSearchIndex) -> None:
-        index = opener()
+    def test_the_answer_stands_before_what_only_shares_a_word(self, empty: SearchIndex) -> None:
         talk = ("Where did you buy the old anchor?", "In Tromsø, of a sailor.", "I see.", "Anchor it, please, old man.")
-        index.catch_up(record_bodies(*(TaskStep(text) for text in talk), *(TaskStep(f"day {n}") for n in range(9))))
-        assert hit_handles(index, "the old anchor that I bought")[:2] == ["s0", "s1"]
+        empty.catch_up(record_bodies(*(TaskStep(text) for text in talk), *(TaskStep(f"day {n}") for n in range(9))))
+        assert hit_handles(empty, "the old anchor that I bought")[:2] == ["s0", "s1"]
 
     @pytest.mark.parametrize("count", [1, 2, 5, 9])
-    def test_few_steps_are_ranked_sensibly(self, opener: OpenSearchIndex, count: int) -> None:
-        index = opener()
+    def test_few_steps_are_ranked_sensibly(self, empty: SearchIndex, count: int) -> None:
         texts = [
             f"pilot report {number}: the tide is {'rising' if number else 'falling fast'}" for number in range(count)
         ]
-        index.catch_up(record_bodies(*map(TaskStep, texts)))
-        hits = index.search("is the tide falling fast?")
+        empty.catch_up(record_bodies(*map(TaskStep, texts)))
+        hits = empty.search("is the tide falling fast?")
         assert hits[0].handle == "s0"
         assert all(hit.score > 0 for hit in hits)
 
-    def test_only_stop_words_find_those_who_hold_them(self, opener: OpenSearchIndex) -> None:
-        index = opener()
-        index.catch_up(record_bodies(TaskStep("Who was it?"), TaskStep("Nobody."), TaskStep("To be")))
-        assert hit_handles(index, "who was it")[0] == "s0"
+    def test_only_stop_words_find_those_who_hold_them(self, empty: SearchIndex) -> None:
+        empty.catch_up(record_bodies(TaskStep("Who was it?"), TaskStep("Nobody."), TaskStep("To be")))
+        assert hit_handles(empty, "who was it")[0] == "s0"
 
-    def test_long_texts_are_found_by_the_page_that_matches(self, opener: OpenSearchIndex) -> None:
-        index = opener()
+    def test_long_texts_are_found_by_the_page_that_matches(self, empty: SearchIndex) -> None:
         pages = "\n".join(f"line {number} of the harbour log, nothing to report" for number in range(2_000))
         needle = pages[:60_000] + "\nthe windlass is broken\n" + pages[60_000:]
-        index.catch_up(record_bodies(TaskStep(needle)))
-        hit = index.search("broken windlass")[0]
+        empty.catch_up(record_bodies(TaskStep(needle)))
+        hit = empty.search("broken windlass")[0]
         assert (hit.handle, hit.whole) == ("s0", False)
         assert "the windlass is broken" in hit.text
         assert len(hit.text) < 2_000
@@ -180,10 +175,9 @@ class SearchIndexTests:
         assert len(hits) == 4
         assert [hit.score for hit in hits[:3]] == sorted((hit.score for hit in hits[:3]), reverse=True)
 
-    def test_what_was_said_twice_is_shown_once(self, opener: OpenSearchIndex) -> None:
-        index = opener()
-        index.catch_up(record_bodies(*[TaskStep("Pump the bilge!")] * 5, TaskStep("The bilge pump is dry.")))
-        assert sorted(hit.text for hit in index.search("bilge pump")) == ["Pump the bilge!", "The bilge pump is dry."]
+    def test_what_was_said_twice_is_shown_once(self, empty: SearchIndex) -> None:
+        empty.catch_up(record_bodies(*[TaskStep("Pump the bilge!")] * 5, TaskStep("The bilge pump is dry.")))
+        assert sorted(hit.text for hit in empty.search("bilge pump")) == ["Pump the bilge!", "The bilge pump is dry."]
 
     # Filters
 
@@ -210,14 +204,13 @@ class SearchIndexTests:
         every = frozenset(range(9))
         assert index.search(Query("crane receipts", exclude=every)) == ()
 
-    def test_sessions_are_found_together_or_alone(self, opener: OpenSearchIndex) -> None:
-        index = opener()
-        index.catch_up(record_bodies(TaskStep("the anchor chain")), session="a")
-        index.catch_up(record_bodies(TaskStep("the anchor watch")), session="b")
-        assert {hit.session for hit in index.search("anchor")} == {"a", "b"}
-        assert {hit.session for hit in index.search(Query("anchor", sessions=("b",)))} == {"b"}
-        assert index.search(Query("anchor", sessions=("nowhere",))) == ()
-        assert [name for name, _ in index.sessions("the watch at anchor")] == ["b", "a"]
+    def test_sessions_are_found_together_or_alone(self, empty: SearchIndex) -> None:
+        empty.catch_up(record_bodies(TaskStep("the anchor chain")), session="a")
+        empty.catch_up(record_bodies(TaskStep("the anchor watch")), session="b")
+        assert {hit.session for hit in empty.search("anchor")} == {"a", "b"}
+        assert {hit.session for hit in empty.search(Query("anchor", sessions=("b",)))} == {"b"}
+        assert empty.search(Query("anchor", sessions=("nowhere",))) == ()
+        assert [name for name, _ in empty.sessions("the watch at anchor")] == ["b", "a"]
 
     def test_tenants_never_meet(self, opener: OpenSearchIndex) -> None:
         ours, theirs = opener(tenant="ours"), opener(tenant="theirs")
@@ -229,15 +222,14 @@ class SearchIndexTests:
         assert ours.search("keel") == ()
         assert len(theirs.search("keel")) == 1
 
-    def test_a_time_named_in_the_query_lifts_what_is_from_then(self, opener: OpenSearchIndex) -> None:
-        index = opener()
+    def test_a_time_named_in_the_query_lifts_what_is_from_then(self, empty: SearchIndex) -> None:
         log = InMemoryLog()
         for at in (1_683_500_000.0, 1_691_500_000.0):  # in May and in August 2023
             log.append([TaskStep(f"the hull was scraped {'again ' * (at > 1.69e9)}today")], after=log.head(), at=at)
-        index.catch_up(log)
-        assert hit_handles(index, "hull scraped in May 2023")[0] == "s0"
-        assert hit_handles(index, "hull scraped in August 2023")[0] == "s1"
-        assert len(hit_handles(index, "hull scraped in August 2023")) == 2, "a window lifts, it does not filter"
+        empty.catch_up(log)
+        assert hit_handles(empty, "hull scraped in May 2023")[0] == "s0"
+        assert hit_handles(empty, "hull scraped in August 2023")[0] == "s1"
+        assert len(hit_handles(empty, "hull scraped in August 2023")) == 2, "a window lifts, it does not filter"
 
     # Bad input
 
@@ -259,22 +251,20 @@ class SearchIndexTests:
         with pytest.raises(ConfigurationError):
             Query("crane", **bad)  # type: ignore[arg-type]
 
-    def test_texts_that_no_database_likes_are_found_again(self, opener: OpenSearchIndex) -> None:
-        index = opener()
-        index.catch_up(
+    def test_texts_that_no_database_likes_are_found_again(self, empty: SearchIndex) -> None:
+        empty.catch_up(
             record_bodies(
                 TaskStep("a\0b davit"), TaskStep("\ud83d fender"), TaskStep(""), TaskStep("\u2028\x1b[2J oakum")
             )
         )
-        assert [hit_handles(index, word)[0] for word in ("davit", "fender", "oakum")] == ["s0", "s1", "s3"]
+        assert [hit_handles(empty, word)[0] for word in ("davit", "fender", "oakum")] == ["s0", "s1", "s3"]
 
-    def test_a_log_that_skips_an_entry_is_refused(self, opener: OpenSearchIndex) -> None:
-        index = opener()
+    def test_a_log_that_skips_an_entry_is_refused(self, empty: SearchIndex) -> None:
         entries = list(record_bodies(*RUN).read())
-        index.index(entries[:2])
+        empty.index(entries[:2])
         with pytest.raises(LogError, match="expected"):
-            index.index(entries[4:])
-        assert index.watermark() == 2
+            empty.index(entries[4:])
+        assert empty.watermark() == 2
 
     # Indexing, forgetting, rebuilding
 

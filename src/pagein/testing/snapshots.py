@@ -10,7 +10,7 @@ def damage(self, log): ...  # change a byte of the stored snapshot's body withou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import pytest
@@ -38,14 +38,18 @@ class SnapshotTests:
         """Open a session of the log; a subclass overrides this fixture."""
         raise NotImplementedError("a subclass of SnapshotTests gives the fixture open_log")
 
+    @pytest.fixture
+    def log(self, open_log: OpenLog) -> Iterator[StoredLog]:
+        with open_stored(open_log) as log:
+            yield log
+
     def damage(self, log: Any) -> None:
         """Change one byte or more of the stored snapshot's body, and nothing else."""
         raise NotImplementedError("define damage, or declare raw = False")
 
-    def test_where_none_was_kept_none_is_found(self, open_log: OpenLog) -> None:
-        with open_stored(open_log) as log:
-            slot = log.snapshot_slot()
-            assert (slot.snapshot, slot.dropped, slot.is_open) == (None, 0, True)
+    def test_where_none_was_kept_none_is_found(self, log: StoredLog) -> None:
+        slot = log.snapshot_slot()
+        assert (slot.snapshot, slot.dropped, slot.is_open) == (None, 0, True)
 
     def test_what_is_kept_is_found_as_it_was_by_every_handle(self, open_log: OpenLog) -> None:
         with open_stored(open_log) as log, open_stored(open_log) as other:
@@ -55,12 +59,11 @@ class SnapshotTests:
         with open_stored(open_log) as again:
             assert again.snapshot_slot().snapshot == snapshot
 
-    def test_the_next_takes_the_place_of_the_one_before(self, open_log: OpenLog) -> None:
-        with open_stored(open_log) as log:
-            _keep_sample(log)
-            later = Snapshot(2, "s2:ff", "another key", b"")
-            log.keep_snapshot(later, 0)
-            assert log.snapshot_slot().snapshot == later
+    def test_the_next_takes_the_place_of_the_one_before(self, log: StoredLog) -> None:
+        _keep_sample(log)
+        later = Snapshot(2, "s2:ff", "another key", b"")
+        log.keep_snapshot(later, 0)
+        assert log.snapshot_slot().snapshot == later
 
     def test_past_ones_stay_beside_the_next_until_all_are_dropped(self, open_log: OpenLog) -> None:
         with open_stored(open_log) as log, open_stored(open_log, "2") as other:
@@ -77,13 +80,12 @@ class SnapshotTests:
             log.keep_snapshot(past[0], 0, is_past=True)
             assert log.snapshot_slot(9).snapshot is None
 
-    def test_a_damaged_one_is_none(self, open_log: OpenLog) -> None:
+    def test_a_damaged_one_is_none(self, log: StoredLog) -> None:
         require(self, "raw")
-        with open_stored(open_log) as log:
-            _keep_sample(log)
-            self.damage(log)
-            assert log.snapshot_slot().snapshot is None
-            assert log.verify().ok, "a snapshot is no part of the record"
+        _keep_sample(log)
+        self.damage(log)
+        assert log.snapshot_slot().snapshot is None
+        assert log.verify().ok, "a snapshot is no part of the record"
 
     def test_sessions_and_tenants_have_their_own(self, open_log: OpenLog) -> None:
         owners = [{"session": name} for name in LogTests.names] + [{"tenant": "a"}]
@@ -103,10 +105,9 @@ class SnapshotTests:
         assert [slot.snapshot for slot in slots] == [None, *snapshots[1:]]
         assert [slot.dropped for slot in slots] == [1, *(0 for _ in snapshots[1:])]
 
-    def test_of_a_session_without_entries_none_is_kept(self, open_log: OpenLog) -> None:
-        with open_stored(open_log) as log:
-            log.keep_snapshot(Snapshot(1, "s2:00", "key", BODY), 0)
-            assert log.snapshot_slot().snapshot is None
+    def test_of_a_session_without_entries_none_is_kept(self, log: StoredLog) -> None:
+        log.keep_snapshot(Snapshot(1, "s2:00", "key", BODY), 0)
+        assert log.snapshot_slot().snapshot is None
 
     def test_dropping_takes_those_of_all_branches_and_is_counted(self, open_log: OpenLog) -> None:
         with open_stored(open_log) as log, open_stored(open_log, f"{OWN}1:default") as branch:
@@ -117,14 +118,13 @@ class SnapshotTests:
             log.drop_snapshots()
             assert branch.snapshot_slot().dropped == 2
 
-    def test_who_looked_before_they_were_dropped_keeps_none(self, open_log: OpenLog) -> None:
-        with open_stored(open_log) as log:
-            snapshot = _keep_sample(log)
-            log.drop_snapshots()
-            log.keep_snapshot(snapshot, 0)
-            assert log.snapshot_slot().snapshot is None
-            log.keep_snapshot(snapshot, 1)
-            assert log.snapshot_slot().snapshot == snapshot
+    def test_who_looked_before_they_were_dropped_keeps_none(self, log: StoredLog) -> None:
+        snapshot = _keep_sample(log)
+        log.drop_snapshots()
+        log.keep_snapshot(snapshot, 0)
+        assert log.snapshot_slot().snapshot is None
+        log.keep_snapshot(snapshot, 1)
+        assert log.snapshot_slot().snapshot == snapshot
 
     def test_erasing_drops_them(self, open_log: OpenLog) -> None:
         with open_stored(open_log) as log, open_stored(open_log, f"{OWN}1:default") as branch:
@@ -133,12 +133,11 @@ class SnapshotTests:
             for session_log in (log, branch):
                 assert (session_log.snapshot_slot().snapshot, session_log.snapshot_slot().dropped) == (None, 1)
 
-    def test_an_erasing_that_fails_drops_nothing(self, open_log: OpenLog) -> None:
-        with open_stored(open_log) as log:
-            snapshot = _keep_sample(log)
-            with pytest.raises(Exception, match="7"):
-                log.erase([Cut("default", 7, Erased(((1, 2),), "asked"))], at=NOON)
-            assert (log.snapshot_slot().snapshot, log.snapshot_slot().dropped) == (snapshot, 0)
+    def test_an_erasing_that_fails_drops_nothing(self, log: StoredLog) -> None:
+        snapshot = _keep_sample(log)
+        with pytest.raises(Exception, match="7"):
+            log.erase([Cut("default", 7, Erased(((1, 2),), "asked"))], at=NOON)
+        assert (log.snapshot_slot().snapshot, log.snapshot_slot().dropped) == (snapshot, 0)
 
     def test_a_session_that_goes_takes_its_own_along(self, open_log: OpenLog) -> None:
         for trace, dropped in ((True, 1), (False, 0)):

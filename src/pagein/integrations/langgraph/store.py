@@ -17,17 +17,7 @@ from pagein.backends.sqlite.graph_tables import GraphTables
 from pagein.backends.sqlite.migrations import ITEM_TABLES
 from pagein.errors import ConfigurationError, FormatError
 from pagein.integrations._versions import require_release
-from pagein.integrations.langgraph.items import (
-    FactItems,
-    ItemIndex,
-    SearchableItem,
-    cosine,
-    matches_filter,
-    matches_path,
-    namespace_text,
-    parse_namespace,
-    texts_in,
-)
+from pagein.integrations.langgraph import items
 from pagein.memory.options import Options, resolve_embedder
 
 try:
@@ -92,8 +82,8 @@ class PageinStore(BaseStore):
         self._fields = list((index or {}).get("fields") or ["$"])
         if index is not None and embedder is not None:
             raise ConfigurationError("give index, which is LangGraph's, or embedder, which is pagein's: not both")
-        self._item_index = ItemIndex(resolve_embedder(Options(embedder=embedder)))
-        self._facts = FactItems(url, tenant, facts, clock)
+        self._item_index = items.ItemIndex(resolve_embedder(Options(embedder=embedder)))
+        self._facts = items.FactItems(url, tenant, facts, clock)
         self.embeddings = ensure_embeddings(index.get("embed")) if index else None
         self._tables = GraphTables(url, timeout=timeout, synchronous=synchronous)
         self._tables.create(ITEM_TABLES)
@@ -138,7 +128,7 @@ class PageinStore(BaseStore):
                 facts = self._facts.search(namespace, op.query, op.filter)[op.offset : op.offset + op.limit]
                 return [SearchItem(**fields, score=score) for fields, score in facts]
             case GetOp(namespace=namespace, key=key, refresh_ttl=refresh):
-                rows = self._rows(" AND namespace = ? AND key = ?", (namespace_text(namespace), key))
+                rows = self._rows(" AND namespace = ? AND key = ?", (items.namespace_text(namespace), key))
                 self._renew(rows if refresh else ())
                 return Item(**_item_fields(rows[0])) if rows else None
             case SearchOp():
@@ -163,7 +153,7 @@ class PageinStore(BaseStore):
         rows = self._rows(" AND namespace >= ? AND namespace < ?", (first, last))
         if op.filter:
             condition = op.filter
-            rows = [row for row in rows if matches_filter(json.loads(row[2]), condition)]
+            rows = [row for row in rows if items.matches_filter(json.loads(row[2]), condition)]
         ranked: list[tuple[Row, float | None]] = [(row, None) for row in rows]
         if op.query:
             scores = (
@@ -180,7 +170,7 @@ class PageinStore(BaseStore):
         for namespace, key, data in cast(
             Iterable[tuple[str, str, bytes]], self._tables.rows(sql.READ_VECTORS, (self._tenant, first, last))
         ):
-            score = cosine(query, array.array("d", data))
+            score = items.cosine(query, array.array("d", data))
             best[namespace, key] = max(score, best.get((namespace, key), -1.0))
         return [best.get((row[0], row[1])) for row in rows]
 
@@ -189,8 +179,8 @@ class PageinStore(BaseStore):
         conditions = op.match_conditions or ()
         namespaces = {
             namespace[: op.max_depth]
-            for namespace in (parse_namespace(str(text)) for (text,) in rows)
-            if all(matches_path(namespace, rule.match_type, rule.path) for rule in conditions)
+            for namespace in (items.parse_namespace(str(text)) for (text,) in rows)
+            if all(items.matches_path(namespace, rule.match_type, rule.path) for rule in conditions)
         }
         return sorted(namespaces)[op.offset : op.offset + op.limit]
 
@@ -206,10 +196,10 @@ class PageinStore(BaseStore):
         except (TypeError, ValueError, RecursionError) as error:
             raise FormatError(f"the value of {op.key!r} is no JSON: {error}", path="value") from None
         ttl = op.ttl
-        texts = [] if op.index is False else self._texts(op) if op.index else list(texts_in(op.value))
+        texts = [] if op.index is False else self._texts(op) if op.index else list(items.texts_in(op.value))
         expires = None if ttl is None else now + ttl * 60
         texts_json = json.dumps(texts, ensure_ascii=True)
-        return (self._tenant, namespace_text(op.namespace), op.key, value, now, now, ttl, expires, texts_json)
+        return (self._tenant, items.namespace_text(op.namespace), op.key, value, now, now, ttl, expires, texts_json)
 
     def _texts(self, op: PutOp) -> list[str]:
         """The texts of an item that are embedded: those at LangGraph's paths into its value."""
@@ -224,7 +214,7 @@ class PageinStore(BaseStore):
         return list(dict.fromkeys([*queries, *texts]))
 
     def _write(self, database: sqlite3.Connection, op: PutOp, row: tuple[object, ...], vectors: Vectors) -> None:
-        key = (self._tenant, namespace_text(op.namespace), op.key)
+        key = (self._tenant, items.namespace_text(op.namespace), op.key)
         database.execute(sql.DELETE_VECTORS, key)
         if op.value is None:
             database.execute(sql.DELETE_ITEM, key)
@@ -324,17 +314,17 @@ class PageinByteStore(KeyValueStore[str, bytes]):
 def _item_fields(row: Row) -> dict[str, Any]:
     namespace, key, value, created, updated, _ = row
     times = {"created_at": datetime.fromtimestamp(created, UTC), "updated_at": datetime.fromtimestamp(updated, UTC)}
-    return {"namespace": parse_namespace(namespace), "key": key, "value": json.loads(value), **times}
+    return {"namespace": items.parse_namespace(namespace), "key": key, "value": json.loads(value), **times}
 
 
 def _text_range(prefix: Sequence[str]) -> tuple[str, str]:
     """The range of the texts of a namespace and of those below it; the end is not part of it."""
-    text = namespace_text(prefix)
+    text = items.namespace_text(prefix)
     return (text, text[:-1] + " ") if text else ("", "\U0010ffff")
 
 
-def _searchable_item(row: Row) -> SearchableItem:
-    return SearchableItem((row[0], row[1]), row[4], "\n".join(json.loads(row[5])))
+def _searchable_item(row: Row) -> items.SearchableItem:
+    return items.SearchableItem((row[0], row[1]), row[4], "\n".join(json.loads(row[5])))
 
 
 def _score_or_lowest(score: float | None) -> float:
