@@ -26,6 +26,7 @@ def build_app() -> App:
         recall.search,
         frameworks.frameworks,
         clients.clients,
+        clients.wire_faults,
     ):
         benchmarks.command(command)
     benchmarks.command(bench.all_figures, name="all")

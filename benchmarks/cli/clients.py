@@ -1,14 +1,19 @@
-"""``python -m benchmarks clients``: real agents through the proxy."""
+"""``python -m benchmarks clients`` and ``wire-faults``: agents and recorded runs through the proxy."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from benchmarks.clients import WINDOWS, NotInstalled, install, run_client
+from benchmarks.wire_faults import bench_wire_faults
 from pagein.cli import _output
+from pagein.cli._options import AsJson, check_budget
 from pagein.errors import ConfigurationError
+from pagein.evaluation.faults import request_points
+from pagein.evaluation.runs import demo_run, read_runs
 from pagein.server.clients import Client
 
 
@@ -38,5 +43,36 @@ def clients(
                 str(run.measures.over), str(run.measures.illegal), str(run.compactions), f"{price / plain:.2f}",
                 f"{run.measures.prefix:.2f}", middle, late,
             )  # fmt: skip
+    _output.console().print(table)
+    return 0
+
+
+def wire_faults(
+    *files: Annotated[Path, Parameter(help="Files of recorded runs. Default: the run of pagein demo.")],
+    budget: Annotated[int, Parameter(help="Tokens of the messages of a request.")] = 4_000,
+    limit_runs: Annotated[int | None, Parameter(help="Take this many runs of each file.")] = None,
+    json: AsJson = False,
+) -> int:
+    """Count the text that a model behind the proxy would have missed, beside the library at the same budget.
+
+    See pagein bench faults. The runs are handed over in HTTP requests, whole at each turn.
+
+    For example:
+
+      python -m benchmarks wire-faults runs.jsonl.gz --budget 8000 --limit-runs 20
+    """
+    check_budget(budget)
+    runs = [run for file in files for run in read_runs(file, limit=limit_runs)] or [demo_run()]
+    with _output.progress_bar("wire-faults", sum(map(request_points, runs))) as advance:
+        tallies = bench_wire_faults(runs, budget, advance)
+    if json:
+        _output.print_json({"budget": budget, **{name: tally.as_dict() for name, tally in tallies.items()}})
+        return 0
+    table = _output.new_table(
+        f"{_output.count_of(len(runs), 'run')}, {budget:,} tokens", "", "identifiers missing", "not grounded", "lines missing", "over", "illegal", "prefix"
+    )  # fmt: skip
+    for name, tally in tallies.items():
+        rates = (_output.format_share(tally.needs.rates()[kind]) for kind in ("bare", "grounded", "lines"))
+        table.add_row(name, *rates, str(tally.over), str(tally.illegal), _output.format_share(tally.prefix))
     _output.console().print(table)
     return 0
