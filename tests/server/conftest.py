@@ -1,5 +1,9 @@
 """A scripted provider, a proxy before it, and the real SDKs' clients."""
 
+import os
+import signal
+import subprocess
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,3 +86,16 @@ def stack(tmp_path):
             return made
 
         yield make
+
+
+@pytest.fixture(scope="session")
+def demo_inspector(tmp_path_factory):
+    """The address that ``pagein demo --inspect`` gives, which is interrupted at the end."""
+    command = [sys.executable, "-m", "pagein", "demo", "--inspect"]
+    place = os.environ | {"BROWSER": "true", "TMPDIR": str(tmp_path_factory.mktemp("demo"))}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=place) as process:
+        lines = iter(process.stdout.readline, "")
+        address = next(line for line in lines if " at http://127.0.0.1:" in line)
+        yield address.partition(" at ")[2].split()[0]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130

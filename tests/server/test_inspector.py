@@ -14,6 +14,7 @@ from pagein.events.handles import step_handle
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
 
 testclient = pytest.importorskip("starlette.testclient")
+httpx2 = pytest.importorskip("httpx2")
 from pagein.server.inspector import InspectorApp, InspectorSettings  # noqa: E402
 from pagein.server.inspector.app import read_static  # noqa: E402
 from pagein.server.inspector.data import InspectorData  # noqa: E402
@@ -119,7 +120,7 @@ def test_search_reads_large_texts_and_names_what_is_within_words(tmp_path):
     with closing(InspectorData(str(tmp_path / "a.db"))) as data:
         hit = data.search("err_77")["hits"][0]
         assert (hit["handle"], hit["why"]) == ("s1.0", "words: err_77, err, 77")
-        assert "ERR_77" in hit["text"]
+        assert hit["text"].startswith("at the end an ERR_77")
         assert [hit["why"] for hit in data.search("appoint")["hits"]] == ["within: appoint"]
         assert [hit["handle"] for hit in data.search("contents")["hits"]] == ["s0"]  # no name of a body's field
         assert [hit["handle"] for hit in data.search("ox")["hits"]] == ["s0"]  # behind a line break
@@ -278,6 +279,20 @@ def test_an_exported_run_is_one_page_in_which_nothing_recorded_is_markup(store):
     assert page.count("</script>") == 2
     assert "src=" not in page.partition("<body>")[0]
     assert "alert(1)</script>" not in page
+
+
+@pytest.mark.slow
+def test_the_demo_ends_in_an_inspector_of_its_run(demo_inspector):
+    with httpx2.Client(base_url=demo_inspector, timeout=300) as client:
+        assert "<div id=" in client.get("").text
+        (row,) = client.get("/api/runs").json()["runs"]
+        path = f"/api/runs/{row['run']}"
+        for number in range(1, row["requests"] + 1):
+            assert client.get(f"{path}/requests/{number}").json()["problem"] == ""
+        assert {asked["what"] for asked in client.get(f"{path}/asked").json()["asked"]} == {"page-in", "called again"}
+        hit = client.get("/api/search?q=has_change_permission").json()["hits"][0]
+        assert client.get(f"{path}/steps/{hit['handle']}").json()["life"]
+        assert client.get(f"{path}/export").text.startswith("<!doctype html>")
 
 
 def test_the_pages_are_small():

@@ -5,6 +5,7 @@ PAGEIN_SCREENSHOTS=folder the screenshots of docs/inspector.md are written there
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -280,6 +281,19 @@ def test_a_page_follows_a_run_that_goes_on(page, tmp_path):
                 process.terminate()
 
 
+def test_the_demo_is_walked_from_its_runs_to_a_step(page, demo_inspector):
+    visit(page, demo_inspector)
+    page.keyboard.press("Enter")
+    page.locator("h1", has_text="request by request").wait_for()
+    page.locator("h2", has_text="asked again").wait_for()
+    page.get_by_role("link", name="28", exact=True).first.click()
+    page.locator(".proof").wait_for()
+    page.get_by_role("searchbox").fill("has_change_permission")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name=re.compile(r"^s\d+")).first.click()
+    page.locator(".life").wait_for()
+
+
 @pytest.mark.skipif(not os.environ.get("PAGEIN_SCREENSHOTS"), reason="writes the screenshots of the docs where asked")
 def test_screenshots_of_the_docs(browser, address):
     folder = Path(os.environ["PAGEIN_SCREENSHOTS"])
@@ -291,4 +305,6 @@ def test_screenshots_of_the_docs(browser, address):
             page.locator(".block > button").last.click()
         page.wait_for_timeout(100)
         page.screenshot(path=folder / f"{name}.png")
+        if name == "timeline":
+            page.locator("section", has_text="What was asked again").screenshot(path=folder / "asked.png")
         page.close()

@@ -84,6 +84,11 @@ class _Term:
             return "word"
         return "within" if len(self.root) >= _MIN_WITHIN and self.root.isascii() else ""
 
+    def spelling_in(self, text: str) -> str:
+        """The word of the text that the term is; the term itself where it is only within words."""
+        match = self._word.search(text)
+        return self.name if match is None else match[0]
+
     def density_in(self, text: str) -> float:
         """From .5 for a term that stands once in a long text to 1 for one that the text is full of, as BM25 has it."""
         times = len(self._word.findall(text))
@@ -124,12 +129,20 @@ class _Scan:
             return None
         densities = [term.density_in(text) for term in self._terms]
         score = self._score(strengths, densities) * (1.5 if self._phrase in " ".join(text.split()) else 1.0)
-        words = [term.name for term, strength in zip(self._terms, strengths, strict=True) if strength == "word"]
-        within = [term.name for term, strength in zip(self._terms, strengths, strict=True) if strength == "within"]
+        spellings = [(strength, term.spelling_in(text)) for term, strength in zip(self._terms, strengths, strict=True)]
+        words, within = ([word for strength, word in spellings if strength == wanted] for wanted in ("word", "within"))
         why = "; ".join(
             f"{what}: {', '.join(names)}" for what, names in (("words", words), ("within", within)) if names
         )
-        return Hit(passage.handle, passage.text, score, why, run, passage.position, passage.at, passage.role, passage.whole)  # fmt: skip
+        excerpt = self._from_best_line(passage.text)
+        is_whole = passage.whole and excerpt == passage.text
+        return Hit(passage.handle, excerpt, score, why, run, passage.position, passage.at, passage.role, is_whole)
+
+    def _from_best_line(self, text: str) -> str:
+        """The text from the line on that has the most of the terms."""
+        lines = text.splitlines(keepends=True)
+        scores = [self._score(self._strengths(line.lower())) for line in lines]
+        return "".join(lines[scores.index(max(scores)) :])
 
     def _strengths(self, text: str) -> tuple[Strength, ...]:
         return tuple(term.strength_in(text) for term in self._terms)

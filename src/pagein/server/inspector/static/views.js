@@ -149,7 +149,7 @@ const Handles = ({ run, handles }) => html`${handles.slice(0, MAX_HANDLES).map((
 const Asked = ({ run, version }) => {
   const data = useData(runPath(run, "asked"), version);
   const [chosen, setChosen] = useState(-1);
-  return html`<h2>What was asked again</h2>
+  return html`<section><h2>What was asked again</h2>
     <${Loaded} data=${data}>${({ asked }) => {
       const sum = (isOne) => count(asked.filter(isOne).length);
       const byModel = (row) => row.what !== "page-in";
@@ -180,7 +180,7 @@ const Asked = ({ run, version }) => {
             row.by ? html`<${Link} to=${href("run", run, "step", row.by)}>${row.by}<//>` : "–",
           ]}
         />`;
-    }}<//>`;
+    }}<//></section>`;
 };
 
 // One request
@@ -196,7 +196,7 @@ const Steps = ({ run, number, last, view }) => html`<nav class="steps" aria-labe
 const Proof = ({ problem }) =>
   problem
     ? html`<p class="problem" role="status"><b>Not as it was sent:</b> ${visible(problem)}.</p>`
-    : html`<p class="proof" role="status">✓ Rendered again from the log: byte for byte what was sent.</p>`;
+    : html`<p class="proof" role="status">✓ Rendered again from the log: its digest is that of what was sent.</p>`;
 
 const Block = ({ run, block, reasons }) => {
   const [open, setOpen] = useState(false);
