@@ -200,3 +200,23 @@ def test_what_failed_stands_behind_the_newest_summary_and_stays_between_compacti
                 assert after.messages()[: len(before.messages())] == before.messages()
         assert compactions
         assert kept > 5
+
+
+def test_errors_of_late_results_stay_when_their_notes_leave(tmp_path, monkeypatch):
+    monkeypatch.setattr("pagein.memory._state.SNAPSHOT_MIN_NEW_ENTRIES", 8)
+    path, options = tmp_path / "run.db", {"budget": 1_500, "page_in": 0}
+    with AgentMemory.open(path, **options) as memory:
+        memory.record(
+            TaskStep("Build it."), ActionStep("Building.", (ToolCall("c", "bash", '{"command": "make it"}'),))
+        )
+        memory.resume()
+        record_run(memory, 12)
+        memory.view()
+    with AgentMemory.open(path, **options) as memory:
+        memory.record(Observation("c", "ld: cannot find -lssl"))
+        assert "cannot find -lssl" in memory.view().messages()[-1].content
+        record_run(memory, 12)
+        entries = memory.view().request_entries
+        (block,) = (entry for entry in entries if entry.tier == "ledger")
+        assert "make it ! ld: cannot find -lssl" in block.messages[0].content
+        assert sum("cannot find -lssl" in message.content for entry in entries for message in entry.messages) == 1

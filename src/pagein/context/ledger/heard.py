@@ -33,17 +33,22 @@ class HeardText:
 
 @dataclass(frozen=True, slots=True)
 class HeardResult:
-    """A result and the position of its entry; the call that it answers, and the position of its step."""
+    """A result and the position of its entry; the call that it answers, and the position of its step.
+
+    A late one stands in a view at its own position, another one with its step.
+    """
 
     position: int
     action: int
     index: int
     call: ToolCall
     observation: Observation
+    is_late: bool = False
 
     def teach(self, ledger: RunLedger) -> None:
         """Have the ledger learn from it."""
-        ledger.failures.learn(self.action, self.index, self.call, self.observation)
+        place = (self.position, 0) if self.is_late else (self.action, self.index)
+        ledger.failures.learn(*place, self.call, self.observation)
 
     def to_state(self) -> list[Any]:
         """Return it as JSON-safe values, behind the positions of the entries that have its text and its call."""
@@ -56,5 +61,7 @@ def restore_heard(recorded: Mapping[int, Any], position: int, *about: Any) -> He
     if len(about) == 1:
         return HeardText(position, as_text(body.content), *about)
     action, index = about
-    observation = body.observation if isinstance(body, Observed) else body.observations[index]
-    return HeardResult(position, action, index, recorded[action].tool_calls[index], observation)
+    call = recorded[action].tool_calls[index]
+    if isinstance(body, Observed):
+        return HeardResult(position, action, index, call, body.observation, body.late)
+    return HeardResult(position, action, index, call, body.observations[index])

@@ -114,6 +114,7 @@ class Fold:
         self.head = 0
         self.open: dict[tuple[int, int], OpenCall] = {}
         self.abandoned: dict[str, list[OpenCall]] = {}
+        self._abandoned_calls: dict[tuple[int, int], steps.ToolCall] = {}
         self.compactions: list[int] = []
         """Positions of the compactions in effect."""
         self.records: dict[tuple[int, int], str] = {}
@@ -287,6 +288,7 @@ class Fold:
             .union(at for at in state["known"][:1] if at is not None)
             .union(at for action, at in zip(actions, places, strict=True) if action in verbatim)
             .union(position for heard in state["heard"] for position in heard[:-1])
+            .union(action for action, _, _ in state["abandoned"])
         )
 
     @classmethod
@@ -301,6 +303,7 @@ class Fold:
         fold.open = {(action, index): OpenCall(action, index, id) for action, index, id in state["open"]}
         for action, index, id in state["abandoned"]:
             fold.abandoned.setdefault(id, []).append(OpenCall(action, index, id))
+            fold._abandoned_calls[action, index] = recorded[action].tool_calls[index]
         fold.records = {(first, last): record for first, last, record in state["records"]}
         fold.pinned = dict(state["pinned"])
         fold.marks = dict(state.get("marks", ()))
@@ -406,38 +409,42 @@ class Fold:
     def _observe(self, position: int, body: entries.Observed) -> None:
         self.answers.setdefault(body.action, []).append(position)
         if body.late:
-            self._drop_abandoned(body)
+            call = self._drop_abandoned(body) or self._call_at(body.action, body.index)
+            if call is not None:
+                self._heard.append(HeardResult(position, body.action, body.index, call, body.observation, is_late=True))
             why = "a result that came as a message" if body.observation.is_message else _LATE_RESULT
             self._append(position, body, "note", why)
             self.tracker.learn_step(position, body)
             return
-        call = self.open.pop((body.action, body.index), None)
-        if call is None:
+        open_call = self.open.pop((body.action, body.index), None)
+        if open_call is None:
             raise LogUnreadable(f"the observation at {position} answers no open call")
-        if body.observation.status == "unknown":
-            self.abandoned.setdefault(call.id, []).append(call)
+        is_abandoned = body.observation.status == "unknown"
+        if is_abandoned:
+            self.abandoned.setdefault(open_call.id, []).append(open_call)
         self._new_observations.setdefault(body.action, {})[body.index] = body.observation
-        if (action := self._action_at(body.action)) is not None:
-            self._heard.append(
-                HeardResult(position, body.action, body.index, action.tool_calls[body.index], body.observation)
-            )
+        if (call := self._call_at(body.action, body.index)) is not None:
+            self._heard.append(HeardResult(position, body.action, body.index, call, body.observation))
+            if is_abandoned:
+                self._abandoned_calls[body.action, body.index] = call
         self.tracker.learn_observation(body.action, body.observation)
 
-    def _action_at(self, position: int) -> steps.ActionStep | None:
-        """The action in the run that begins at the position."""
+    def _call_at(self, position: int, index: int) -> steps.ToolCall | None:
+        """A call of the action in the run that begins at the position."""
         run = self._body.run
         where = bisect_left(run, position, key=lambda entry: entry.first)
         item = run[where].item if where < len(run) and run[where].first == position else None
-        return item if isinstance(item, steps.ActionStep) else None
+        return item.tool_calls[index] if isinstance(item, steps.ActionStep) else None
 
-    def _drop_abandoned(self, late: entries.Observed) -> None:
-        """Remove the abandoned call that this late result answers."""
+    def _drop_abandoned(self, late: entries.Observed) -> steps.ToolCall | None:
+        """Remove the abandoned call that this late result answers, and return it where it is known."""
         waiting = self.abandoned.get(late.observation.call_id, [])
         rest = [call for call in waiting if (call.action, call.index) != (late.action, late.index)]
         if rest:
             self.abandoned[late.observation.call_id] = rest
         else:
             self.abandoned.pop(late.observation.call_id, None)
+        return self._abandoned_calls.pop((late.action, late.index), None)
 
     def _show_observations(self) -> None:
         """Show the observations that came since the last call: each action is rendered once."""
