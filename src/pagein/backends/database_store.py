@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypedDict, TypeVar
 
 from pagein.log.base import StoredLog
-from pagein.log.encryption import Key, hide_key
+from pagein.log.encryption import Encryption, Key, encryption_for, hide_key
 from pagein.log.erasure import Cut, Removal
 from pagein.log.hash_chain import check_name
 from pagein.log.raw_rows import check_waits
@@ -27,6 +27,16 @@ class ConnectedLog(StoredLog, Protocol):
 LogT = TypeVar("LogT", bound=ConnectedLog)
 
 
+class StoreOptions(TypedDict, total=False):
+    """The options of a store in a database and of its logs; see ``open_store``."""
+
+    tenant: str
+    timeout: float
+    synchronous: str
+    readonly: bool
+    key: Key | None
+
+
 class DatabaseStore(Generic[LogT]):
     """The base of stores in a database: a subclass opens a log.
 
@@ -35,7 +45,15 @@ class DatabaseStore(Generic[LogT]):
 
     can_erase = True
 
-    def __init__(self, *, tenant: str, timeout: float, synchronous: str, readonly: bool, key: Key | None) -> None:
+    def __init__(
+        self,
+        *,
+        tenant: str = "",
+        timeout: float = 5.0,
+        synchronous: str = "FULL",
+        readonly: bool = False,
+        key: Key | None = None,
+    ) -> None:
         self.tenant = check_name("tenant", tenant)
         self.timeout, self.readonly = timeout, readonly
         self.synchronous = check_waits(timeout, synchronous)
@@ -47,6 +65,10 @@ class DatabaseStore(Generic[LogT]):
     def encrypted(self) -> bool:
         """True where there is a key."""
         return self._key is not None
+
+    def encryption(self, session: str) -> Encryption:
+        """The encryption of a session; the identity without a key."""
+        return encryption_for(self._key, self.tenant, session)
 
     def _open(self, session: str) -> LogT:
         raise NotImplementedError

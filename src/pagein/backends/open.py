@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Unpack
 
 from pagein.backends.base import Store
+from pagein.backends.database_store import StoreOptions
 from pagein.backends.memory import InMemoryStore
 from pagein.backends.sqlite.connection import MEMORY
 from pagein.backends.sqlite.log import SQLiteStore
@@ -20,19 +22,9 @@ _MISTYPED = re.compile(rf"""[\s"'<]*(?:postgres(?:ql)?\s*:|{_WORD}\s+{_WORD})"""
 other spelling. Taken for a path it would be printed, and a file be named after it; it may hold a password."""
 
 
-def open_log(
-    url: str | os.PathLike[str],
-    *,
-    session: str = "default",
-    tenant: str = "",
-    timeout: float = 5.0,
-    synchronous: str = "FULL",
-    readonly: bool = False,
-    key: Key | None = None,
-) -> StoredLog:
+def open_log(url: str | os.PathLike[str], *, session: str = "default", **options: Unpack[StoreOptions]) -> StoredLog:
     """Open the log of a session at an address; see ``open_store``."""
-    store = open_store(url, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key)
-    return store.log(session)
+    return open_store(url, **options).log(session)
 
 
 def open_store(

@@ -5,16 +5,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from pagein.backends.base import memory_index
-from pagein.backends.database_store import DatabaseStore
+from pagein.backends.database_store import DatabaseStore, StoreOptions
 from pagein.errors import ConfigurationError, Conflict, LogUnwritable
 from pagein.events.entries import Body
 from pagein.log import hash_chain
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import blob_names, encode
-from pagein.log.encryption import Key, encryption_for, hide_key
 from pagein.log.erasure import Cut, Removal, make_cut, remove_session
 from pagein.log.raw_rows import Row, Tip
 from pagein.log.row_log import RowLogBase
@@ -75,35 +74,27 @@ class PostgresLog(RowLogBase):
     page_rows = 250
 
     def __init__(
-        self,
-        where: str | Pool,
-        *,
-        session: str = "default",
-        tenant: str = "",
-        timeout: float = 5.0,
-        synchronous: str = "FULL",
-        readonly: bool = False,
-        schema: str = "pagein",
-        key: Key | None = None,
+        self, where: str | Pool, *, session: str = "default", schema: str = "pagein", **options: Unpack[StoreOptions]
     ) -> None:
-        self.store = PostgresStore(
-            where, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, schema=schema, key=key
-        )
+        self.store = PostgresStore(where, schema=schema, **options)
         self.is_open = True
-        self.tenant, self.readonly, self.schema = self.store.tenant, readonly, self.store.schema
+        self.tenant, self.readonly, self.schema = self.store.tenant, self.store.readonly, self.store.schema
         self.session, self.where = hash_chain.check_name("session", session), where
-        self._secret, self._encryption = hide_key(key), encryption_for(key, tenant, session)
+        self._encryption = self.store.encryption(session)
         self._owner = (self.tenant, self.session)
-        self._key = {"tenant": key_of(tenant), "session": key_of(session)}
+        self._key = {"tenant": key_of(self.tenant), "session": key_of(session)}
         self._statements = LogStatements(self.schema)
         self._tip: Tip | None = None
-        self._source = source_of(where, timeout=timeout, synchronous=self.store.synchronous, readonly=readonly)
+        self._source = source_of(
+            where, timeout=self.store.timeout, synchronous=self.store.synchronous, readonly=self.readonly
+        )
         self._address = self._source.address
-        self._server = RetryingConnection(self._source, timeout=timeout)
+        self._server = RetryingConnection(self._source, timeout=self.store.timeout)
         self.path = self._server.path
         try:
             version = self._call(
-                lambda using, _: prepare(using, self.schema, self.path, readonly=readonly), writing=not readonly
+                lambda using, _: prepare(using, self.schema, self.path, readonly=self.readonly),
+                writing=not self.readonly,
             )
         except BaseException:
             self.close()
@@ -159,7 +150,7 @@ class PostgresLog(RowLogBase):
             for cut in cuts:
                 traced = isinstance(cut, Cut) or cut.trace
                 snapshots.drop_snapshots((self.tenant, cut.session), trace=traced)
-                sealed = encryption_for(self._secret, self.tenant, cut.session)
+                sealed = self.store.encryption(cut.session)
                 rows = PostgresRows(using, self.schema, self.tenant, cut.session, sealed)
                 if isinstance(cut, Cut):
                     make_cut(rows, cut, at)
@@ -349,18 +340,8 @@ class PostgresStore(DatabaseStore[PostgresLog]):
 
     is_durable = True
 
-    def __init__(
-        self,
-        where: str | Pool,
-        *,
-        tenant: str = "",
-        timeout: float = 5.0,
-        synchronous: str = "FULL",
-        readonly: bool = False,
-        schema: str = "pagein",
-        key: Key | None = None,
-    ) -> None:
-        super().__init__(tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key)
+    def __init__(self, where: str | Pool, *, schema: str = "pagein", **options: Unpack[StoreOptions]) -> None:
+        super().__init__(**options)
         self.where, self.schema = where, checked_schema(schema)
 
     def __repr__(self) -> str:
@@ -395,8 +376,7 @@ class PostgresStore(DatabaseStore[PostgresLog]):
 
     def request_table(self, run: str) -> PostgresRequests:
         """The requests of a run."""
-        encryption = encryption_for(self._key, self.tenant, run)
-        return PostgresRequests(self._call_any, self.schema, self.tenant, run, encryption)
+        return PostgresRequests(self._call_any, self.schema, self.tenant, run, self.encryption(run))
 
     def _call_any(self, work: Callable[[Connection, bool], T], *, writing: bool = False) -> T:
         return self._any_log()._call(work, writing=writing)  # noqa: SLF001 - its own log

@@ -10,8 +10,9 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Unpack
 
-from pagein.backends.database_store import DatabaseStore
+from pagein.backends.database_store import DatabaseStore, StoreOptions
 from pagein.backends.sqlite import snapshots as sqlite_snapshots
 from pagein.backends.sqlite.connection import MEMORY, is_busy, open_database, translate_errors
 from pagein.backends.sqlite.requests import ConnectionSettings, RunKey, SQLiteRequests, forget_requests
@@ -21,7 +22,7 @@ from pagein.events.entries import Body
 from pagein.log import hash_chain
 from pagein.log.base import Entry, Verification
 from pagein.log.codec import encode
-from pagein.log.encryption import Encryption, Key, encryption_for, hide_key
+from pagein.log.encryption import Encryption
 from pagein.log.erasure import Cut, Removal, make_cut, remove_session
 from pagein.log.raw_rows import Row, Tip
 from pagein.log.row_log import RowLogBase
@@ -69,28 +70,17 @@ class SQLiteLog(RowLogBase):
     page_rows = ROWS_AT_ONCE
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        session: str = "default",
-        tenant: str = "",
-        timeout: float = 5.0,
-        synchronous: str = "FULL",
-        readonly: bool = False,
-        key: Key | None = None,
+        self, path: str | os.PathLike[str], *, session: str = "default", **options: Unpack[StoreOptions]
     ) -> None:
-        self.store = SQLiteStore(
-            path, tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key
-        )
-        self.path, self.tenant, self.readonly = self.store.path, self.store.tenant, readonly
+        self.store = SQLiteStore(path, **options)
+        self.path, self.tenant, self.readonly = self.store.path, self.store.tenant, self.store.readonly
         self.session = hash_chain.check_name("session", session)
-        self._timeout, self._key = timeout, hide_key(key)
-        self._encryption = encryption_for(key, self.tenant, self.session)
+        self._timeout, self._encryption = self.store.timeout, self.store.encryption(self.session)
         self._tip: Tip | None = None
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._database: sqlite3.Connection | None = open_database(
-            self.path, timeout=timeout, synchronous=self.store.synchronous, readonly=readonly
+            self.path, timeout=self._timeout, synchronous=self.store.synchronous, readonly=self.readonly
         )
         self.store.borrow(self)
 
@@ -216,7 +206,7 @@ class SQLiteLog(RowLogBase):
         """The rows of this session, or of another."""
         if session is None or session == self.session:
             return SQLiteRows(database, self.tenant, self.session, self._encryption)
-        return SQLiteRows(database, self.tenant, session, encryption_for(self._key, self.tenant, session))
+        return SQLiteRows(database, self.tenant, session, self.store.encryption(session))
 
     @contextlib.contextmanager
     def _writing(self, after: int) -> Iterator[tuple[SQLiteRows, str]]:
@@ -343,18 +333,9 @@ class SQLiteRows:
 class SQLiteStore(DatabaseStore[SQLiteLog]):
     """The Store in a SQLite file; see ``SQLiteLog`` for the options. Each log has a connection of its own."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        tenant: str = "",
-        timeout: float = 5.0,
-        synchronous: str = "FULL",
-        readonly: bool = False,
-        key: Key | None = None,
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], **options: Unpack[StoreOptions]) -> None:
         self.path = os.fspath(path)
-        super().__init__(tenant=tenant, timeout=timeout, synchronous=synchronous, readonly=readonly, key=key)
+        super().__init__(**options)
 
     def __repr__(self) -> str:
         return f"SQLiteStore({self.path!r}, tenant={self.tenant!r})"
@@ -390,9 +371,8 @@ class SQLiteStore(DatabaseStore[SQLiteLog]):
 
     def request_table(self, run: str) -> SQLiteRequests:
         """The requests of a run."""
-        encryption = encryption_for(self._key, self.tenant, run)
         settings = ConnectionSettings(self.synchronous, self.timeout)
-        return SQLiteRequests(self._using_any, RunKey(self.tenant, run), encryption, settings)
+        return SQLiteRequests(self._using_any, RunKey(self.tenant, run), self.encryption(run), settings)
 
     @contextlib.contextmanager
     def _using_any(self, *, writing: bool) -> Iterator[sqlite3.Connection]:
