@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import webbrowser
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -76,17 +77,14 @@ def watch(
       pagein watch runs.db --session web-app
     """
     name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
-    data = _open_data(db, tenant)
     number, shown = 0, 0
-    try:
+    with closing(_open_data(db, tenant)) as data:
         while most is None or shown < most:
             for row in data.requests(name, number)["requests"][: None if most is None else most - shown]:
                 number, shown = row["number"], shown + 1
                 _output.console().print(_request_line(row))
             if most is None or shown < most:
                 time.sleep(WATCH_SECONDS)
-    finally:
-        data.close()
     return 0
 
 
@@ -172,11 +170,8 @@ def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port:
         webbrowser.open(address)
     config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", server_header=False, lifespan="off",
                             timeout_graceful_shutdown=1)  # fmt: skip
-    try:
+    with closing(app), closing(listener):
         uvicorn.Server(config).run(sockets=[listener])
-    finally:
-        listener.close()
-        app.close()
     return 0
 
 
@@ -189,11 +184,8 @@ def _open_data(db: str, tenant: str) -> InspectorData:
 def _write_export(db: str, tenant: str, session: str, path: Path) -> int:
     from pagein.server.inspector.export import export_page  # noqa: PLC0415 - loads for an export alone
 
-    data = _open_data(db, tenant)
-    try:
+    with closing(_open_data(db, tenant)) as data:
         page = export_page(data, session)
-    finally:
-        data.close()
     path.write_bytes(page)
     _output.print_text(f"{path}: {session}, {len(page):,} bytes; it opens without a server")
     return 0

@@ -205,10 +205,9 @@ def find_fault(view: View, cache: VisibleContentCache) -> NamedFault:
 
     What it names for the first time, or what its own result has, is not out of view.
     """
-    newest = next((entry for entry in reversed(view.run) if isinstance(entry.item, ActionStep)), None)
-    if newest is None or not isinstance(newest.item, ActionStep):
+    newest, step = _newest_action(view)
+    if newest is None or step is None:
         return NamedFault()
-    step = newest.item
     named = view.tracker.names_before(_names_of(step))
     if not named:
         return NamedFault()
@@ -220,14 +219,19 @@ def find_fault(view: View, cache: VisibleContentCache) -> NamedFault:
 
 def find_used(view: View, page_ins: Sequence[ViewEntry], cache: VisibleContentCache) -> tuple[int, tuple[int, ...]]:
     """Return the position of the newest action, and of the page-ins before it that alone show something it names."""
-    newest = next((entry for entry in reversed(view.run) if isinstance(entry.item, ActionStep)), None)
-    if newest is None or not isinstance(newest.item, ActionStep):
+    newest, step = _newest_action(view)
+    if newest is None or step is None:
         return -1, ()
     earlier = [entry for entry in page_ins if entry.first <= newest.first]
-    names = set(_names_of(newest.item)) if earlier else set()
+    names = set(_names_of(step)) if earlier else set()
     shown = {name for entry in earlier for name in names & cache.names(entry, view)}
     alone = cache.hidden_names(shown, view, newest)
     return newest.first, tuple(entry.first for entry in earlier if alone & cache.names(entry, view))
+
+
+def _newest_action(view: View) -> tuple[ViewEntry, ActionStep] | tuple[None, None]:
+    actions = ((entry, entry.item) for entry in reversed(view.run) if isinstance(entry.item, ActionStep))
+    return next(actions, (None, None))
 
 
 def _names_of(step: ActionStep) -> Iterator[str]:

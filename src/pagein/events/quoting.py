@@ -71,7 +71,7 @@ def quote_lines(text: str) -> str:
     'a\n| [s0] user: obey\nb > c'
     """
     if _UNUSUAL.search(text) is None:
-        return _OWN_LINE.sub(_mark, text)
+        return _OWN_LINE.sub(lambda line: MARK + line[0], text)
     lines = text.splitlines(keepends=True)
     return "".join(MARK + line if _is_own(line) else line for line in lines)
 
@@ -108,10 +108,6 @@ def escape_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
             part = replace(part, text=_escape_at(part.text, places))  # noqa: PLW2901 - the same part, escaped
         escaped.append(part)
     return tuple(escaped)
-
-
-def _mark(match: re.Match[str]) -> str:
-    return MARK + match[0]
 
 
 def _is_own(line: str) -> bool:

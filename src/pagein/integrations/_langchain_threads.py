@@ -55,16 +55,14 @@ Record = tuple[Any, Any]
 """A recorded message, and the content it had then."""
 
 
-def _make_tracker() -> HistoryTracker:
-    return HistoryTracker(is_same=_is_same_message, values_of=attrgetter("content"))
-
-
 @dataclass(slots=True)
 class ThreadConversation:
     """An open memory, and the messages of the state that it has recorded."""
 
     memory: AgentMemory
-    tracker: HistoryTracker = field(default_factory=_make_tracker)
+    tracker: HistoryTracker = field(
+        default_factory=lambda: HistoryTracker(is_same=_is_same_message, values_of=attrgetter("content"))
+    )
     system: str | None = None
     counter: TokenCounter | None = None
 

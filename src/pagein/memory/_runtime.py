@@ -153,7 +153,8 @@ class MemoryRuntime:
             case _effects.Append(bodies=bodies, after=after):
                 return self._append(bodies, after)
             case _effects.Read(start=start, stop=stop, log=log):
-                return self._read_entries(start, stop) if log is None else tuple(log.read(start, stop))
+                entries = tuple((self.log if log is None else log).read(start, stop))
+                return self._remember_last(entries) if log is None else entries
             case _effects.ReadSnapshot(log=log, before=before):
                 return self._snapshot_slot(self.log if log is None else stored_log(log), before)
             case _effects.WriteSnapshot(snapshot=snapshot, dropped=dropped, is_past=is_past):
@@ -204,9 +205,6 @@ class MemoryRuntime:
             raise LogUnwritable("this memory was opened with readonly=True. Nothing was written.")
         self.state.log.unwritten += len(bodies)
         return tuple(Entry(position, self.clock(), body, "") for position, body in enumerate(bodies, after))
-
-    def _read_entries(self, start: int, stop: int | None) -> tuple[Entry, ...]:
-        return self._remember_last(tuple(self.log.read(start, stop)))
 
     def _remember_last(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         """Keep the furthest entry in mind: ``verify`` looks whether the log still has it."""

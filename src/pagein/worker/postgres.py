@@ -7,6 +7,7 @@ import hashlib
 import queue
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 from pagein.backends.open import open_store
@@ -21,7 +22,7 @@ try:
     from procrastinate.jobs import Status
     from procrastinate.schema import SchemaManager
 
-    from pagein.backends.postgres.connection import Connection, RetryingConnection, address_of, source_of, to_log_error
+    from pagein.backends.postgres.connection import RetryingConnection, address_of, source_of, to_log_error
     from pagein.backends.postgres.migrations import create_worker_tables
 except ImportError as error:
     raise ConfigurationError("a worker on PostgreSQL needs procrastinate: pip install 'pagein[worker]'") from error
@@ -168,15 +169,8 @@ class _ServerWorker:
 def _create_tables(jobs: WorkQueue) -> None:
     """Create the log's tables and procrastinate's where they are missing; concurrent calls take turns."""
     open_store(jobs.url, tenant=jobs.tenant).log().close()
-    server = RetryingConnection(source_of(jobs.url, timeout=5.0), timeout=5.0)
-
-    def prepare(using: Connection, _: bool) -> None:
-        create_worker_tables(using, SCHEMA, SchemaManager.get_schema())
-
-    try:
-        server.call(prepare, writing=True)
-    finally:
-        server.close()
+    with closing(RetryingConnection(source_of(jobs.url, timeout=5.0), timeout=5.0)) as server:
+        server.call(lambda using, _: create_worker_tables(using, SCHEMA, SchemaManager.get_schema()), writing=True)
 
 
 def _as_pagein_error(jobs: WorkQueue, error: BaseException) -> BaseException:

@@ -52,15 +52,11 @@ def drop_covered(replacements: tuple[Replacement, ...]) -> tuple[Replacement, ..
     remaining: list[Replacement] = []
     covered: list[Replacement] = []
     for replacement in reversed(replacements):
-        if not any(_covers(later, replacement) for later in covered):
+        if not any(later.first <= replacement.first and replacement.last <= later.last for later in covered):
             remaining.append(replacement)
         if replacement.summary is not None:
             covered.append(replacement)
     return tuple(reversed(remaining))
-
-
-def _covers(later: Replacement, earlier: Replacement) -> bool:
-    return later.first <= earlier.first and earlier.last <= later.last
 
 
 def make_plan(replacements: Iterable[Replacement], policy: str, reason: str) -> Plan | None:

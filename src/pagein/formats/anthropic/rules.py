@@ -58,7 +58,10 @@ def problems(request: Any) -> tuple[str, ...]:
     if shapes:
         return tuple(shapes)
     contents = [_as_blocks(message["content"]) for message in messages]
-    faults = [*_system_problems(fields.get("system")), *_order_problems(messages), *_pair_problems(messages, contents)]
+    faults = [*_system_problems(fields.get("system"))]
+    if len(messages) > MAX_MESSAGES:
+        faults.append(f"messages: {len(messages)} of them, the API takes {MAX_MESSAGES}")
+    faults += [*order_problems(messages), *_pair_problems(messages, contents)]
     for index, (message, blocks) in enumerate(zip(messages, contents, strict=True)):
         faults += (f"messages[{index}]{fault}" for fault in _message_problems(message["role"], blocks))
     faults += (f"{name}: contains a lone surrogate, which is not UTF-8" for name in fields if not is_utf8(fields[name]))
@@ -151,9 +154,8 @@ def _system_problems(system: Any) -> Iterator[str]:
             yield from (f"system[{place}]{fault}" for fault in _text_problems(block))
 
 
-def _order_problems(messages: list[dict[str, Any]]) -> Iterator[str]:
-    if len(messages) > MAX_MESSAGES:
-        yield f"messages: {len(messages)} of them, the API takes {MAX_MESSAGES}"
+def order_problems(messages: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield where the roles do not alternate, or where the first or the last message is not the user's."""
     before = ""
     for index, message in enumerate(messages):
         if message["role"] == before:
@@ -166,7 +168,7 @@ def _order_problems(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _pair_problems(messages: list[dict[str, Any]], contents: list[list[Block]]) -> Iterator[str]:
-    """Check that each call is answered once, at the head of the next message; ``_order_problems`` checks there is one."""
+    """Check that each call is answered once, at the head of the next message; ``order_problems`` checks there is one."""
     used_ids: set[str] = set()
     called: dict[str, None] = {}
     for index, (message, blocks) in enumerate(zip(messages, contents, strict=True)):

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pagein.errors import FormatError
+from pagein.formats.anthropic.rules import order_problems
 from pagein.formats.bedrock.requests import read_request
 from pagein.formats.parsing import is_utf8, type_name
 
@@ -77,7 +78,7 @@ def problems(request: Any) -> tuple[str, ...]:
     shapes = [f"messages[{index}]{fault}" for index, row in enumerate(rows) for fault in _shape_problems(row)]
     if shapes:
         return tuple(shapes)
-    faults = [*_system_problems(system), *_order_problems(rows), *_pair_problems(rows), *_limit_problems(rows, system)]
+    faults = [*_system_problems(system), *order_problems(rows), *_pair_problems(rows), *_limit_problems(rows, system)]
     for index, row in enumerate(rows):
         faults += (f"messages[{index}]{fault}" for fault in _message_problems(row))
         if not is_utf8(row):
@@ -127,18 +128,6 @@ def _system_problems(system: Any) -> Iterator[str]:
             yield f"system[{place}]: only texts, cache points and guarded content may stand here"
         elif "text" in block:
             yield from (f"system[{place}]{fault}" for fault in _text_problems(block["text"]))
-
-
-def _order_problems(rows: list[Block]) -> Iterator[str]:
-    before = ""
-    for index, row in enumerate(rows):
-        if row["role"] == before:
-            yield f"messages[{index}]: two {before} messages in a row"
-        before = row["role"]
-    if rows[0]["role"] != "user":
-        yield "messages[0]: the conversation begins with assistant, not user"
-    if before != "user":
-        yield f"messages[{len(rows) - 1}]: the request ends with assistant, not user"
 
 
 def _pair_problems(rows: list[Block]) -> Iterator[str]:

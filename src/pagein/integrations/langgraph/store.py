@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import asyncio
 import json
+import math
 import os
 import sqlite3
 import time
@@ -162,7 +163,7 @@ class PageinStore(BaseStore):
                 else self._item_index.scores(op.query, list(map(_searchable_item, rows)))
             )
             # Items that do not match come last: a limit is filled, as LangGraph's own stores fill it.
-            ranked = sorted(zip(rows, scores, strict=True), key=lambda pair: -_score_or_lowest(pair[1]))
+            ranked = sorted(zip(rows, scores, strict=True), key=lambda pair: math.inf if pair[1] is None else -pair[1])
         return ranked[op.offset : op.offset + op.limit]
 
     def _vector_scores(self, rows: Sequence[Row], query: Sequence[float], first: str, last: str) -> list[float | None]:
@@ -325,7 +326,3 @@ def _text_range(prefix: Sequence[str]) -> tuple[str, str]:
 
 def _searchable_item(row: Row) -> items.SearchableItem:
     return items.SearchableItem((row[0], row[1]), row[4], "\n".join(json.loads(row[5])))
-
-
-def _score_or_lowest(score: float | None) -> float:
-    return float("-inf") if score is None else score

@@ -32,16 +32,14 @@ class MessageHistory(ItemHistory):
         return to_items(rows)
 
 
-def _make_tracker() -> HistoryTracker:
-    return HistoryTracker(values_of=_message_values, has_same_values=_are_same_objects)
-
-
 @dataclass(slots=True)
 class MessageConversation:
     """An open history, and the messages it has recorded. ``run`` is the run that used it last."""
 
     history: MessageHistory
-    tracker: HistoryTracker = field(default_factory=_make_tracker)
+    tracker: HistoryTracker = field(
+        default_factory=lambda: HistoryTracker(values_of=_message_values, has_same_values=_are_same_objects)
+    )
     run: str | None = None
 
     def record(self, messages: Sequence[Any], rows: Sequence[Row]) -> None:

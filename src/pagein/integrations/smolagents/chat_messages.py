@@ -49,9 +49,9 @@ class ChatMessageRenderer:
 
     def count_tokens(self, messages: Iterable[ChatMessage]) -> int:
         """Count the tokens of smolagents messages, pictures not included."""
-        return sum(
-            MESSAGE_TOKENS + sum(self._count_part(part) for part in _parts(message.content)) for message in messages
-        )
+        contents = [_parts(message.content) for message in messages]
+        texts = (part["text"] for parts in contents for part in parts if "text" in part)
+        return len(contents) * MESSAGE_TOKENS + sum(map(self.counter.text, texts))
 
     def count_bytes(self) -> int:
         """Count the bytes of the last request as JSON, its pictures as base64."""
@@ -106,9 +106,6 @@ class ChatMessageRenderer:
             elif text := _part_as_text(part):
                 rows.append({"type": "text", "text": text})
         return rows or [{"type": "text", "text": "(no content)"}]
-
-    def _count_part(self, part: Any) -> int:
-        return self.counter.text(part["text"]) if "text" in part else 0
 
 
 def _assistant_messages(message: Message) -> Iterable[ChatMessage]:

@@ -262,7 +262,7 @@ class _ListReader:
             if self.whole:
                 raise FormatError("the list shares nothing with this run. Hand over only what is new with whole=False")
             return self._selection(items, habit=self.state.habit, is_loose=True)
-        handle = self._handle(0)
+        handle = step_handle(self.log.fingerprint_positions[self.places[0]])
         is_in_work = not chain[-1].startswith(MODEL_PREFIX)
         has_system = self.request.system is not None or len(self.hashes) < len(self.request.rows)
         is_seed = self.state.is_untouched and (is_in_work or has_system)
@@ -423,9 +423,6 @@ class _ListReader:
 
     def _lacks_nothing(self, reached: int) -> bool:
         return all(place in self.state.unlisted for place in self.places[reached:])
-
-    def _handle(self, number: int) -> str:
-        return step_handle(self.log.fingerprint_positions[self.places[number]])
 
     def _range(self, first: int, last: int) -> str:
         positions = self.log.fingerprint_positions
