@@ -13,18 +13,9 @@ from cyclopts import Parameter
 from pagein.cli import _options, _output
 from pagein.context.compaction.registry import policy_named
 from pagein.errors import ConfigurationError
+from pagein.evaluation import figures
 from pagein.evaluation.faults import bench_faults, request_points
 from pagein.evaluation.fidelity import BUDGET, STRATEGIES, Setting, Survival, bench_fidelity
-from pagein.evaluation.figures import (
-    Change,
-    Figure,
-    as_rows,
-    compare_figures,
-    measure_figures,
-    noise_of,
-    read_figures,
-    write_figures,
-)
 from pagein.evaluation.planted import build_session
 from pagein.evaluation.runs import Run, read_runs
 from pagein.evaluation.savings import averages, bench_missing_needs, bench_savings
@@ -186,25 +177,25 @@ def all_figures(
       pagein bench all --quick --against figures.json
       pagein bench all runs.jsonl.gz --against figures.json --json
     """
-    stored = {} if against is None else read_figures(against, is_quick=quick)
+    stored = {} if against is None else figures.read_figures(against, is_quick=quick)
     with _output.progress_bar("figures", 3 + (2 if quick else 3) * (1 + len(files))) as advance:
-        figures = measure_figures(files, is_quick=quick, tick=lambda _: advance())
+        measured = figures.measure_figures(files, is_quick=quick, tick=lambda _: advance())
         advance()
     if write is not None:
-        write_figures(write, figures, is_quick=quick)
-    changes = tuple(compare_figures(stored, figures))
+        figures.write_figures(write, measured, is_quick=quick)
+    changes = tuple(figures.compare_figures(stored, measured))
     fallen = [change for change in changes if change.is_regression]
     if json:
-        _output.print_json({"figures": as_rows(changes), "regressions": [change.name for change in fallen]})
+        _output.print_json({"figures": figures.as_rows(changes), "regressions": [change.name for change in fallen]})
     else:
         _print_changes(changes, is_compared=against is not None)
     return 1 if fallen else 0
 
 
-def _print_changes(changes: Sequence[Change], *, is_compared: bool) -> None:
+def _print_changes(changes: Sequence[figures.Change], *, is_compared: bool) -> None:
     table = _output.new_table("figures", "figure", "stored", "now", "noise", "n", "")
     for change in changes:
-        noise, now = noise_of(change.name), change.now
+        noise, now = figures.noise_of(change.name), change.now
         limit = f"{noise.share:.0%}" if noise.share else f"{noise.absolute:g}"
         state = "WORSE" if change.is_regression and now else "GONE" if change.is_regression else ""
         samples = "-" if now is None else f"{now.samples:,}"
@@ -218,7 +209,7 @@ def _print_changes(changes: Sequence[Change], *, is_compared: bool) -> None:
         out.print("No figure is worse than stored by more than its noise.")
 
 
-def _format_figure(figure: Figure | None) -> str:
+def _format_figure(figure: figures.Figure | None) -> str:
     if figure is None:
         return "-"
     return f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.3f}"

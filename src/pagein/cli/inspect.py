@@ -308,7 +308,6 @@ def _kind(body: Body) -> str:
 
 
 def _describe_entry(body: Body) -> str:
-    """Describe an entry on one line."""
     match body:
         case Observed(action=action, index=index, observation=observation):
             return _line(
@@ -338,7 +337,6 @@ def _describe_entry(body: Body) -> str:
 
 
 def _describe_fact_entry(body: FactStated | FactRemoved | FactConfirmed | FactsUsed | FactsExtracted) -> str:
-    """Describe an entry of facts on one line."""
     match body:
         case FactStated(content=content, category=category):
             return _line(f"{category}: {content}")
@@ -403,7 +401,6 @@ def _print_report(report: Report) -> None:
 
 
 def _request_lines(request: dict[str, Any]) -> Iterator[str]:
-    """Render a request for reading."""
     if request.get("system"):
         yield "── system"
         yield _content_text(request["system"])

@@ -79,7 +79,6 @@ def _find_missing(items: Iterable[Item], expansions: Iterable[Expansion]) -> Ite
 
 
 def _without_results(step: Step) -> Step:
-    """The step without the results of its calls."""
     return replace(step, observations=()) if isinstance(step, ActionStep) else step
 
 

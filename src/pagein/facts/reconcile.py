@@ -153,7 +153,6 @@ def removal_reason(ledger: Ledger, position: int) -> str:
 
 
 def _same_fact_position(draft: FactDraft, ledger: Ledger, judgement: Judgement) -> int | None:
-    """The position of the fact that says the same."""
     same = ledger.find(draft.content)
     if same is not None:
         return parse_fact_id(same.id)[1]

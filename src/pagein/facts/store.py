@@ -524,7 +524,6 @@ class Facts:
         return self._fact_logs[scope]
 
     def _update_ranking(self, fact_log: FactLog) -> None:
-        """Put the changed facts of a log into the ranking."""
         ledger = fact_log.ledger
         for position in ledger.touched:
             fact = ledger.facts.get(position)
@@ -541,7 +540,6 @@ class Facts:
             return self._ranking.rank(text, now=self._clock(), limit=limit)
 
     def _similar_facts(self, content: str, scope: FactScope) -> Sequence[Fact]:
-        """The known facts of a scope that are most similar to a text."""
         near = [
             ranked
             for ranked in self.nearest(content, 4 * MAX_COMPARED_FACTS)

@@ -200,7 +200,6 @@ class ItemHistory(EditableHistory):
         return newest
 
     def _keep_first(self, keep: int) -> None:
-        """Remove all items but the first ``keep``."""
         positions, rest, count = list[int](), tuple[HostItem, ...](), 0
         for batch in self._current_batches():
             count += len(batch.items)

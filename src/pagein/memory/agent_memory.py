@@ -70,7 +70,6 @@ class AgentMemory(MemoryBase):
     def _take_turn(
         self, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation in a turn of its own."""
         runtime = self._runtime
         with self._turn_lock:
             runtime.check_open()

@@ -77,7 +77,6 @@ class AsyncAgentMemory(MemoryBase):
     async def _take_turn(
         self, operation: Callable[Concatenate[RunState, P], Flow[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run an operation in a turn of its own."""
         async with self._turn_lock:
             self._runtime.check_open()
             # A write in a thread cannot be called back. So a turn that has begun is finished before its cancellation

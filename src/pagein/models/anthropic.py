@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pagein.errors import Illegal
 from pagein.events.steps import Usage
-from pagein.formats import format_named
+from pagein.formats import format_named, validate
 from pagein.models.base import FinishReason, ModelRequest, ModelResponse
 from pagein.models.environment import count_or_zero, header_names
 from pagein.models.error_mapping import build_response
@@ -33,11 +32,8 @@ class AnthropicModel(SdkModel):
         return header_names("ANTHROPIC_CUSTOM_HEADERS")
 
     def _render_request(self, model_request: ModelRequest) -> dict[str, Any]:
-        wire_format = format_named("anthropic")
-        body = wire_format.render(model_request.messages)
-        problems = wire_format.problems(body)
-        if problems:
-            raise Illegal("anthropic", problems)
+        body = format_named("anthropic").render(model_request.messages)
+        validate(body, "anthropic")
         body = {key: value for key, value in body.items() if value}
         body_fields = {"model": self.name, "max_tokens": model_request.max_tokens, **body}
         if self.options:  # the SDK does not know every field of every release and server

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pagein.errors import Illegal
 from pagein.events.steps import Usage
-from pagein.formats import format_named
+from pagein.formats import format_named, validate
 from pagein.models.base import FinishReason, ModelRequest, ModelResponse
 from pagein.models.deadlines import await_with_deadline, call_with_deadline
 from pagein.models.environment import count_or_zero, resolve_window
@@ -65,11 +64,8 @@ class LangChainModel:
 
     def _render_request(self, request: ModelRequest) -> tuple[list[dict[str, Any]], dict[str, int]]:
         # LangChain takes messages in OpenAI's format; each integration converts them for its provider.
-        wire_format = format_named("openai")
-        messages = wire_format.render(request.messages)["messages"]
-        problems = wire_format.problems(messages)
-        if problems:
-            raise Illegal("openai", problems)
+        messages = format_named("openai").render(request.messages)["messages"]
+        validate(messages, "openai")
         return messages, {self.limit: request.max_tokens} if self.limit else {}
 
     def _read_response(self, answer: Any) -> ModelResponse:

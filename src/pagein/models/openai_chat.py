@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pagein.errors import Illegal
 from pagein.events.steps import Usage
-from pagein.formats import format_named
+from pagein.formats import format_named, validate
 from pagein.models.base import FinishReason, ModelRequest, ModelResponse
 from pagein.models.environment import count_or_zero, header_names
 from pagein.models.error_mapping import build_response, map_error_answer
@@ -37,11 +36,8 @@ class OpenAIModel(SdkModel):
         return ("OpenAI-Organization", "OpenAI-Project", *header_names("OPENAI_CUSTOM_HEADERS"))
 
     def _render_request(self, model_request: ModelRequest) -> dict[str, Any]:
-        wire_format = format_named("openai")
-        messages = wire_format.render(model_request.messages)["messages"]
-        problems = wire_format.problems(messages)
-        if problems:
-            raise Illegal("openai", problems)
+        messages = format_named("openai").render(model_request.messages)["messages"]
+        validate(messages, "openai")
         # OpenAI's newer models reject the old name; most other servers accept only that one.
         limit = "max_tokens" if self.base_url else "max_completion_tokens"
         body = {"model": self.name, "messages": messages, limit: model_request.max_tokens}

@@ -271,7 +271,6 @@ def _is_same_log(log: Log, indexed: index_store.IndexedSession, head: int) -> bo
 
 
 def _scope_of(reader: index_store.IndexReader, query: Query, names: dict[int, str]) -> index_store.Scope:
-    """The part of the index that the query searches."""
     if not names:
         return index_store.Scope((), (), query.roles)
     keys = sorted(key for key, name in names.items() if not query.sessions or name in query.sessions)

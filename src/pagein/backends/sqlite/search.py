@@ -104,7 +104,6 @@ class SqliteIndexReader:
         return sum(row[0] for row in rows), sum(row[1] for row in rows)
 
     def _total_keys(self, scope: Scope) -> tuple[int, ...]:
-        """The keys of the scope's totals."""
         if scope.sessions is not None:
             return scope.sessions
         holder = self.holder

@@ -343,7 +343,6 @@ def _input_items(message: Message) -> Iterator[Row]:
 
 
 def _model_items(message: Message, call_types: dict[str, str]) -> list[Row]:
-    """Render one turn of the model as items, in order."""
     rows: list[Row] = []
     thought = any(
         isinstance(part, steps.Opaque) and part.kind == "reasoning" and rendering.own_fields(part, NAME)

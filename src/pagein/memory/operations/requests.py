@@ -163,7 +163,6 @@ class _PastRun:
         return make_entry(item, record.head, record.head, self._run.counter, tier="recalled", why=WHY)
 
     def _found_block(self, source: BlockSource, head: int) -> Flow[str]:
-        """A block of search results."""
         passages = yield from self._passages(source)
         passage = next((passage for passage in passages if text_checksum(passage.text) == source.of), None)
         if passage is None:
@@ -174,7 +173,6 @@ class _PastRun:
         )
 
     def _turn(self, source: BlockSource) -> Flow[str]:
-        """A turn for the user's words."""
         passages = yield from self._passages(source)
         first = passages[0]
         text = first.text if first.whole else str((yield from expand(self._state, first.handle, self._log)))

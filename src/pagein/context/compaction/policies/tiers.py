@@ -115,5 +115,4 @@ def _split_stretch(stretch: tuple[ViewEntry, ...], staying: frozenset[int]) -> I
 
 
 def _entries_after(stretch: tuple[ViewEntry, ...], episodes: list[ViewEntry]) -> tuple[ViewEntry, ...]:
-    """Return the entries behind the last episode."""
     return tuple(entry for entry in stretch if not episodes or entry.first > episodes[-1].first)
