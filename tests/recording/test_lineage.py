@@ -48,6 +48,66 @@ def test_a_clock_in_the_system_prompt_records_the_clock_alone():
     assert memory.repairs[0] == 'the system prompt was changed: "It is 1 o\'clock." stands in the place of s0'
 
 
+SYSTEMS = {
+    "openai": lambda text, rows: [{"role": "developer", "content": text}, *rows],
+    "anthropic": lambda text, rows: {"system": [{"type": "text", "text": "Fixed."}, {"type": "text", "text": text}], "messages": rows},
+    "openai-responses": lambda text, rows: {"instructions": text, "input": rows},
+    "gemini": lambda text, rows: {"config": {"system_instruction": text}, "contents": rows},
+    "bedrock": lambda text, rows: {"system": [{"text": text}], "messages": rows},
+    "langchain": lambda text, rows: [{"type": "system", "content": text}, *rows],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", SYSTEMS)
+def test_the_newest_clock_is_shown_in_every_format(form):
+    memory, rows = open_memory(format=form), []
+    for hour in range(4):
+        rows.append(spoken("user", f"Words {hour}.", form))
+        memory.record_messages(SYSTEMS[form](f"It is {hour} o'clock.", rows))
+        rows.append(spoken("assistant", f"Reply {hour}.", form))
+        request = str(memory.to_request())
+        assert request.count("o'clock") == request.count(f"It is {hour} o'clock") == 1
+    assert len(texts(memory)) == 7
+
+
+def test_a_config_of_geminis_sdk_has_the_system_prompt():
+    types = pytest.importorskip("google.genai.types")
+    memory = open_memory(format="gemini")
+    config = types.GenerateContentConfig(system_instruction="Be brief.", temperature=0)
+    memory.record_messages({"model": "m", "contents": [spoken("user", "Hi.", "gemini")], "config": config})
+    assert [as_text(step.content) for step in memory.steps] == ["Be brief.", "Hi."]
+
+
+RESPELLED = {
+    "ends of lines": ("one\ntwo", "one\r\ntwo"),
+    "space at the end": ("one", "one \n"),
+    "composed characters": ("caf\u00e9", "cafe\u0301"),
+    "lone surrogate": ("one \ud83d two", "one \ufffd two"),
+}
+
+
+@pytest.mark.parametrize("form", SYSTEMS)
+@pytest.mark.parametrize("how", RESPELLED)
+def test_words_that_a_client_spells_anew_are_not_recorded_again(form, how):
+    memory, (before, after) = open_memory(format=form), RESPELLED[how]
+    memory.record_messages([spoken("user", before, form), spoken("assistant", before, form)])
+    rows = [spoken("user", after, form), spoken("assistant", after, form), spoken("user", "Next.", form)]
+    assert memory.record_messages(rows).repairs == ()
+    assert texts(memory)[0] == before
+    assert len(texts(memory)) == 3
+
+
+def spoken(role, text, form):
+    match form:
+        case "gemini":
+            return {"role": {"assistant": "model"}.get(role, role), "parts": [{"text": text}]}
+        case "bedrock":
+            return {"role": role, "content": [{"text": text}]}
+        case "langchain":
+            return {"type": {"assistant": "ai"}.get(role, "human"), "content": text}
+    return said(role, text)
+
+
 def test_a_clock_leaves_open_calls_open_and_is_there_after_reopening(tmp_path):
     path = tmp_path / "run.db"
     call = {"id": "a", "type": "function", "function": {"name": "t", "arguments": "{}"}}

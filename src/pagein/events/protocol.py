@@ -24,7 +24,7 @@ from typing import assert_never
 from pagein.errors import ProtocolError
 from pagein.events import steps
 from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Mark, Observed, Pin, Undo, Unpin
-from pagein.events.normal_form import normal_arguments, normal_fields
+from pagein.events.normal_form import normal_arguments, normal_fields, normal_text
 
 
 class RunPhase(Enum):
@@ -171,7 +171,7 @@ def fingerprint(item: steps.Step | steps.Observation) -> bytes:
     """Hash the normal spelling of an item; observations of an action are hashed by themselves.
 
     Cache markers, ids, the order of keys and the usage are not part of it, and a text equals a list of that one text. Of
-    what a model said its text and its calls count: clients drop its reasoning, its annotations and the space at its end.
+    what a model said its text and its calls count: clients drop its reasoning and its annotations.
     """
     if isinstance(item, steps.Observation) and item.is_message:
         item = steps.TaskStep(item.content)  # a host hands it over as the user's words
@@ -220,10 +220,10 @@ def is_same_item(recorded: bytes, mark: bytes) -> bool:
 def _normal_part(part: steps.Part, *, is_model: bool) -> tuple[str, ...]:
     match part:
         case steps.Text(text=text) if is_model:
-            return ("text", text.rstrip()) if text.strip() else ()
+            return ("text", normal_text(text)) if text.strip() else ()
         case steps.Text(text=text, extra=extra):
             beside = _normal_extra(extra)
-            return ("text", text, beside) if text or beside else ()
+            return ("text", normal_text(text), beside) if text or beside else ()
         case steps.Image(extra=extra):
             return ("image", part.digest, _normal_extra(extra))
         case steps.Opaque(kind=kind, body=body):

@@ -120,10 +120,10 @@ def _with_plain_text(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_system(row: Any) -> bool:
-    """True for a system prompt among messages."""
-    if type(row) is dict:
-        return row.get("role") in SYSTEM_ROLES
-    return isinstance(row, Mapping) and row.get("role") in SYSTEM_ROLES
+    """True for a system prompt among messages; LangChain's have a type in place of a role."""
+    if type(row) is dict or isinstance(row, Mapping):
+        return (row["role"] if "role" in row else row.get("type")) in SYSTEM_ROLES
+    return not isinstance(row, list | tuple) and getattr(row, "type", None) in SYSTEM_ROLES
 
 
 def rename_roles(request: Any, names: Mapping[str, str]) -> Any:

@@ -48,6 +48,8 @@ def _response_content(row: Any) -> Any:
 def system_instruction(request: Mapping[Any, Any]) -> Any:
     """Return the system instruction of a request or of its config; None where there is none."""
     config = request.get("config")
+    if callable(getattr(type(config), "model_dump", None)):  # a GenerateContentConfig
+        config = {key: getattr(config, key, None) for key in _SYSTEM_KEYS}
     for holder in (request, config if isinstance(config, Mapping) else {}):
         for key in _SYSTEM_KEYS:
             if holder.get(key) is not None:
