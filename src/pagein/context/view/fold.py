@@ -430,11 +430,12 @@ class Fold:
         self.tracker.learn_observation(body.action, body.observation)
 
     def _call_at(self, position: int, index: int) -> steps.ToolCall | None:
-        """A call of the action in the run that begins at the position."""
+        """A call of the action in the run that begins at the position; None where its results are text."""
         run = self._body.run
         where = bisect_left(run, position, key=lambda entry: entry.first)
         item = run[where].item if where < len(run) and run[where].first == position else None
-        return item.tool_calls[index] if isinstance(item, steps.ActionStep) else None
+        calls = item.tool_calls if isinstance(item, steps.ActionStep) else ()
+        return calls[index] if index < len(calls) else None
 
     def _drop_abandoned(self, late: entries.Observed) -> steps.ToolCall | None:
         """Remove the abandoned call that this late result answers, and return it where it is known."""
