@@ -283,17 +283,20 @@ STARTS_ORDER = re.compile(r"(?:never|always|do not|don't)\b", re.IGNORECASE)
 OWN = re.compile(r"(?:my|our|new|current)\b", re.IGNORECASE)
 NAMES_SPEAKER = re.compile(r"call me|my name|I go by|name's|you can call|address me", re.IGNORECASE)
 COPULAS = ("is", "are", "will be", "is now", ":", "=")
+GOES_LIVE = re.compile(r"\b(?:be|been|go|goes|going|gone|went|get) live\b", re.IGNORECASE)
 CONCLUDES = re.compile(r"[,;] so\b", re.IGNORECASE)
 """Says the reason first, which is not what the sentence is about."""
 REFERS = re.compile(
-    r"\b(?:it(?!'s (?:settled|decided|final|official))|that|this|them|(?<!old )(?<!other )(?<!new )(?<!last )one|those)\b",
+    r"\b(?:it(?!'s (?:settled|decided|final|official)\b)|that(?!'s (?:final|settled|decided|all|it)\b)|this|them|(?<!old )(?<!other )(?<!new )(?<!last )one|those)\b",
     re.IGNORECASE,
 )
 """Words that refer to the sentence before."""
 PRONOUN_CLAUSE = re.compile(r"\W*(?:so |and |but |now )?(?:it|he|she|they|that)\b", re.IGNORECASE)
 FREE_VALUE = re.compile(
-    r"(?:\b(?:date|deadline|topic|subject|theme|title|name|colou?r|venue|plan|model|password|location|language|stack|menu|status|destination|material|brand|flavou?r|position|role|hobby|style|target|target audience|audience|dessert|main course|dish|gift|present|logo|slogan|team)(?: \w+){0,2} (?:is|are|will be)|\b(?:settled|decided|agreed|landed) (?:on|for)|^(?!and\b|also\b|oh\b|ah\b|by\b|just|quick|important|note|right|one\b|please|remember|reminder|fyi|ps\b|btw|so\b|ok)(?:new |the |our |my )?[\w' -]{2,30}:) (?:now )?(?P<value>(?:(?!now\b|instead\b)[\w'&-]+ ?){1,4})",
+    r"(?:\b(?:date|deadline|topic|subject|theme|title|name|colou?r|venue|plan|model|password|location|language|stack|menu|status|destination|material|brand|flavou?r|position|role|hobby|style|target|target audience|audience|dessert|main course|dish|gift|present|logo|slogan|team)(?: \w+){0,2} (?:is|are|will be)|\b(?:settled|decided|agreed|landed) (?:on|for)|\b(?:slipped|postponed|delayed) (?:to|until|till)|^(?!and\b|also\b|oh\b|ah\b|by\b|just|quick|important|note|right|one\b|please|remember|reminder|fyi|ps\b|btw|so\b|ok)(?:new |the |our |my )?[\w' -]{2,30}:) (?:now )?(?P<value>(?:(?!now\b|instead\b)[\w'&-]+ ?){1,4})",
     re.IGNORECASE,
 )
 """A setting with a value that has no type."""
+DATED = re.compile(r"\b(?:date|deadline|slipped|postponed|delayed)\b", re.IGNORECASE)
+"""Such a setting that is a date: "the launch date is the trade fair"."""
 TAKES_OVER = re.compile(r"\b(?:has taken|have taken|takes?|took|is taking|will take) over\b", re.IGNORECASE)

@@ -288,9 +288,13 @@ class RunLedger:
     ) -> float:
         """Return the evidence for a statement that says it revises something."""
         is_when_change = is_when(new.value_type) and is_when(old.value_type) and new.value.lower() != old.value.lower()
-        if is_value_change or is_when_change:
-            # Another part of the day replaces a part of the day sooner than a date.
-            return (1.5 if is_value_change else 1) + nearness if nearness >= MIN_REVISED_NEARNESS else 0.0
+        if (is_value_change or is_when_change) and not (
+            old.is_prohibition and old.kind == "rule" and not new.is_prohibition
+        ):
+            # A part of the day replaces a part of the day sooner than a date.
+            is_mixed = not is_value_change and "option:daypart" in (new.value_type, old.value_type)
+            return (1 if is_mixed else 1.5) + nearness if nearness >= MIN_REVISED_NEARNESS else 0.0
+        nearness = self._nearness(new.subject, (stem for stem in old.subject if not stem.isdigit()))
         if nearness >= MIN_SECOND_VALUE_NEARNESS and _has_second_value(new, old):
             return 1 + nearness
         if new.value_type and new.value.lower() == old.value.lower():

@@ -371,6 +371,8 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
         inner = TypedValue(value.text, value.type, value.start - start, value.end - start)
         if not english.PRONOUN_CLAUSE.match(clause):
             stems = subject_stems(clause, (inner,)) or stems
+    if english.GOES_LIVE.search(masked):
+        stems = tuple("=launch" if stem == "=address" else stem for stem in stems)
     if value is not None and is_when(value.type):
         stems = tuple(stem for stem in stems if stem != "@daypart")
     if value is not None and value.type.startswith("option:"):
@@ -418,10 +420,13 @@ def _is_set(masked: str, value: TypedValue) -> bool:
 
 def _free_value(masked: str) -> TypedValue | None:
     """Return the few words that "the topic is coral reefs" and "topic: coral reefs" set; None without them."""
-    match = english.FREE_VALUE.search(masked)
+    core = drop_opening(masked)
+    match = english.FREE_VALUE.search(core)
     if match is None or english.PASSING.match(match["value"]):
         return None
-    return TypedValue(match["value"].strip(), "text", *match.span("value"))
+    kind = "date" if english.DATED.search(match[0]) else "text"
+    dropped = len(masked) - len(core)
+    return TypedValue(match["value"].strip(), kind, *(dropped + end for end in match.span("value")))
 
 
 def _old_value(masked: str) -> str:
