@@ -156,6 +156,19 @@ def test_a_likely_sentence_stands_behind_what_the_patterns_know():
     assert len(show(ledger)) == 3
 
 
+def test_small_talk_that_sounds_like_a_rule_is_a_guess_and_replaces_nothing():
+    cheer = "Remember, never stop dreaming, and don't forget to take care of yourself!"
+    story = "I've had them for 3 years now and they bring me tons of joy!"
+    ledger = fold("Summaries should take 3 minutes to read.", cheer, story)
+    assert (1, 0) in ledger.items
+    assert all(item.statement.likelihood < 0.5 for key, item in ledger.items.items() if key[0] > 1)
+
+
+def test_the_likelihood_of_a_conclusion_counts_where_its_reason_is_a_story():
+    ledger = fold("The service is on port 5433.", "I had a clash, so it's port 9200 now.")
+    assert show(ledger) == ["s2 I had a clash, so it's port 9200 now. (replaces s1)"]
+
+
 def test_the_least_likely_sentences_give_way_to_likelier_ones():
     ledger = fold(*(f"Person{number} signs off the designs of floor {number}." for number in range(MAX_LIKELY + 30)))
     likelihoods = [item.statement.likelihood for item in ledger.items.values()]

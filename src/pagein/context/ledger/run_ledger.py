@@ -77,6 +77,8 @@ WORTH: Mapping[StatementKind, float] = MappingProxyType({
 """The worth of an item by its kind; safety rules stand before all others."""
 
 WEAK_FACTOR = 0.5
+SMALL_TALK_ODDS = 5
+"""Odds of small talk in a chat. The model was fitted on as much small talk as binding sentences; a chat has far more."""
 
 Form = Literal["full", "short", "tight"]
 
@@ -178,8 +180,8 @@ class RunLedger:
         """
         candidates = [_forms(item, counter, is_terse) for item in self.items.values() if hidden(item.position)]
         candidates.sort(key=_rank)
-        known = [candidate for candidate in candidates if not _is_likely(candidate.item)]
-        likely = [candidate for candidate in candidates if _is_likely(candidate.item)]
+        known = [candidate for candidate in candidates if not _is_guess(candidate.item.statement)]
+        likely = [candidate for candidate in candidates if _is_guess(candidate.item.statement)]
         chosen, left = _take(known, tokens)
         left = _grow(chosen, 1, left)
         guessed, unused = _take(likely, min(left, LIKELY_TOKENS))
@@ -242,7 +244,7 @@ class RunLedger:
             del self.superseded[next(iter(self.superseded))]
 
     def _drop_surplus(self) -> None:
-        likely = [item for item in self.items.values() if _is_likely(item)]
+        likely = [item for item in self.items.values() if _is_guess(item.statement)]
         surplus = max(0, len(likely) - MAX_LIKELY)
         for item in sorted(likely, key=lambda item: (item.statement.likelihood, item.key))[:surplus]:
             self._drop(item)
@@ -436,12 +438,16 @@ def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:
 
 
 def _worth(item: LedgerItem) -> float:
-    worth = WORTH[item.statement.kind] * (WEAK_FACTOR if item.statement.is_weak else 1) * item.statement.likelihood
-    return worth + (10 if item.statement.is_safety else 0)
+    statement = item.statement
+    worth = WORTH[statement.kind] * (WEAK_FACTOR if statement.is_weak else 1)
+    if _is_guess(statement):
+        odds = statement.likelihood / (1 - statement.likelihood)
+        worth *= odds / (odds + SMALL_TALK_ODDS)
+    return worth + (10 if statement.is_safety else 0)
 
 
-def _is_likely(item: LedgerItem) -> bool:
-    return item.statement.likelihood < 1
+def _is_guess(statement: BindingStatement) -> bool:
+    return statement.likelihood < 1
 
 
 def _clip_statement(statement: BindingStatement) -> BindingStatement:

@@ -159,7 +159,7 @@ wanted prefer prefers rule rules limit limits cap ceiling maximum max minimum mi
 circumstances i'm i'll i'd i've he's she's they're they've who's you're you'll we're we'll we've it's that's there's there here up down back know think
 one two three four five six seven eight nine ten fine good great better best bit lot kind sort maybe perhaps guess say
 said says tell told ask asked mean meant call called scratch correction revised revise moved move moves pushed
-monday tuesday wednesday thursday friday saturday sunday come comes coming
+come comes coming
 first last next once twice time times day days week weeks month months year years hour hours minute minutes
 per cent percent eur usd gbp euros euro dollars dollar pounds allowed fine because since due
 der die das den dem des ein eine einen einem einer und oder aber nicht kein keine nie niemals immer nur bitte ist sind
