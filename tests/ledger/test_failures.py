@@ -203,7 +203,7 @@ def test_what_failed_stands_behind_the_newest_summary_and_stays_between_compacti
 
 
 def test_errors_of_late_results_stay_when_their_notes_leave(tmp_path, monkeypatch):
-    monkeypatch.setattr("pagein.memory._state.SNAPSHOT_MIN_NEW_ENTRIES", 8)
+    monkeypatch.setattr("pagein.memory._state.SNAPSHOT_MIN_ENTRIES", 8)
     path, options = tmp_path / "run.db", {"budget": 1_500, "page_in": 0}
     with AgentMemory.open(path, **options) as memory:
         memory.record(
