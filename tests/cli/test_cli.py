@@ -10,7 +10,9 @@ import pytest
 
 from benchmarks.synthetic_run import opening, turns
 from pagein.cli import main
+from pagein.events.entries import Mark
 from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.host_memory import HostMemory
 
 MESSAGES = [*opening(), *(message for turn in turns(12) for message in turn.messages)]
 
@@ -334,3 +336,14 @@ def test_the_tenant_of_the_environment_is_that_of_every_command(run, tmp_path, m
     for command in (["log"], ["verify"], ["resume", "--look"], ["view", "--budget", "2000"]):
         assert run(command[0], path, *command[1:])[0] == 0, command
     assert run("log", path, "--tenant", "other")[0] == 1
+
+
+def test_a_step_is_marked_from_the_command_line(run, db):
+    for importance in ("low", "high", "normal"):
+        assert run("ledger", db, "--mark", "s4", "--importance", importance)[0] == 0
+        with HostMemory.open(str(db), session="one", budget=2_000, readonly=True) as memory:
+            *_, mark = (entry.body for entry in memory.log().read() if isinstance(entry.body, Mark))
+        assert mark == Mark(4, importance)
+    code, _, err = run("ledger", db, "--mark", "s9999")
+    assert code == 1
+    assert "s9999" in err

@@ -35,7 +35,9 @@ class AnthropicModel(SdkModel):
         body = format_named("anthropic").render(model_request.messages)
         validate(body, "anthropic")
         body = {key: value for key, value in body.items() if value}
-        body_fields = {"model": self.name, "max_tokens": model_request.max_tokens, **body}
+        body_fields: dict[str, Any] = {"model": self.name, "max_tokens": model_request.max_tokens, **body}
+        if self.structured and model_request.schema is not None:
+            body_fields["output_config"] = {"format": {"type": "json_schema", "schema": dict(model_request.schema)}}
         if self.options:  # the SDK does not know every field of every release and server
             body_fields["extra_body"] = dict(self.options)
         return {**body_fields, "stream": True} if self.stream else body_fields

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 from pagein.errors import ConfigurationError
 from pagein.events.messages import Message
@@ -11,6 +12,9 @@ from pagein.events.steps import Usage, as_text
 
 FinishReason = Literal["stop", "length", "other"]
 """Why the answer ended: complete, cut at the token limit, or another reason of the provider."""
+
+SCHEMA_NAME = "record"
+"""The name under which providers are given the schema of an answer."""
 
 _DAY_SECONDS = 86_400.0
 
@@ -20,13 +24,15 @@ class ModelRequest:
     """A request to a model: messages, at most ``max_tokens`` tokens of answer, within ``timeout`` seconds.
 
     Tool calls in the messages must be paired with their results; no tools are offered. The provider applies
-    ``max_tokens``; it is not enforced here. Raises ConfigurationError without a user message with text, for a limit that
+    ``max_tokens``; it is not enforced here. ``schema`` is the JSON schema of the answer, for models that are ``structured``;
+    every object in it names all its properties as required and allows no others, as the providers want it. Raises ConfigurationError without a user message with text, for a limit that
     is not positive, and for a timeout over a day.
     """
 
     messages: tuple[Message, ...]
     max_tokens: int = 2_048
     timeout: float = 120.0
+    schema: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1 or not 0 < self.timeout <= _DAY_SECONDS:

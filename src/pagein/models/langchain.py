@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pagein.events.steps import Usage
 from pagein.formats import format_named, validate
-from pagein.models.base import FinishReason, ModelRequest, ModelResponse
+from pagein.models.base import SCHEMA_NAME, FinishReason, ModelRequest, ModelResponse
 from pagein.models.deadlines import await_with_deadline, call_with_deadline
 from pagein.models.environment import count_or_zero, resolve_window
 from pagein.models.error_mapping import build_response, map_error
@@ -28,13 +29,15 @@ class LangChainModel:
     """A LangChain chat model, which brings its own key, endpoint and retries: set ``max_retries=0`` on it.
 
     ``limit`` is the integration's parameter for the longest answer (``max_tokens``; ``num_predict`` for Ollama); empty
-    passes no limit. ``name`` and ``window`` are looked up where they are not given.
+    passes no limit. ``structured=True`` asks through ``with_structured_output`` where a request has a schema. ``name`` and
+    ``window`` are looked up where they are not given.
     """
 
     chat: Any
     name: str = ""
     window: int = 0
     limit: str = "max_tokens"
+    structured: bool = False
 
     def __post_init__(self) -> None:
         names = (getattr(self.chat, attribute, None) for attribute in ("model_name", "model", "model_id"))
@@ -46,7 +49,8 @@ class LangChainModel:
         """Return the answer. Raises ModelError, or Illegal for messages no provider would accept."""
         messages, limits = self._render_request(request)
         try:
-            answer = call_with_deadline(request.timeout, lambda: self.chat.invoke(messages, **limits), name=self.name)
+            chat, options = self._runnable(request, limits)
+            answer = call_with_deadline(request.timeout, lambda: chat.invoke(messages, **options), name=self.name)
             return self._read_response(answer)
         except Exception as error:  # noqa: BLE001 - any provider's SDK
             fault = map_error(error, self.name)
@@ -56,7 +60,8 @@ class LangChainModel:
         """Async variant of ``write``."""
         messages, limits = self._render_request(request)
         try:
-            answer = await await_with_deadline(request.timeout, self.chat.ainvoke(messages, **limits), name=self.name)
+            chat, options = self._runnable(request, limits)
+            answer = await await_with_deadline(request.timeout, chat.ainvoke(messages, **options), name=self.name)
             return self._read_response(answer)
         except Exception as error:  # noqa: BLE001 - any provider's SDK
             fault = map_error(error, self.name)
@@ -68,7 +73,17 @@ class LangChainModel:
         validate(messages, "openai")
         return messages, {self.limit: request.max_tokens} if self.limit else {}
 
+    def _runnable(self, request: ModelRequest, limits: dict[str, int]) -> tuple[Any, dict[str, int]]:
+        """What is asked, and the options of the call: those of a structured output are its own."""
+        if not self.structured or request.schema is None:
+            return self.chat, limits
+        schema = {"title": SCHEMA_NAME, **request.schema}
+        return self.chat.with_structured_output(schema, include_raw=True, **limits), {}
+
     def _read_response(self, answer: Any) -> ModelResponse:
+        parsed = None
+        if isinstance(answer, dict) and "raw" in answer:
+            answer, parsed = answer["raw"], answer.get("parsed")
         metadata = getattr(answer, "response_metadata", None) or {}
         reason = next(
             (metadata[key] for key in ("finish_reason", "stop_reason", "done_reason") if metadata.get(key)), "stop"
@@ -76,9 +91,9 @@ class LangChainModel:
         usage = _usage(getattr(answer, "usage_metadata", None))
         if reason in _WITHHELD_REASONS:
             raise ModelRefused(f"{self.name}: the provider withheld the answer ({reason})", usage=usage)
-        return build_response(
-            _text(answer), _FINISH_REASONS.get(reason, "other"), usage, model=self.name, window=self.window
-        )
+        # An integration that asks by a tool call has no text.
+        text = _text(answer) or ("" if parsed is None else json.dumps(parsed))
+        return build_response(text, _FINISH_REASONS.get(reason, "other"), usage, model=self.name, window=self.window)
 
 
 def _text(answer: Any) -> str:

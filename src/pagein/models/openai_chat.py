@@ -7,7 +7,7 @@ from typing import Any
 
 from pagein.events.steps import Usage
 from pagein.formats import format_named, validate
-from pagein.models.base import FinishReason, ModelRequest, ModelResponse
+from pagein.models.base import SCHEMA_NAME, FinishReason, ModelRequest, ModelResponse
 from pagein.models.environment import count_or_zero, header_names
 from pagein.models.error_mapping import build_response, map_error_answer
 from pagein.models.errors import ModelRefused
@@ -41,6 +41,9 @@ class OpenAIModel(SdkModel):
         # OpenAI's newer models reject the old name; most other servers accept only that one.
         limit = "max_tokens" if self.base_url else "max_completion_tokens"
         body = {"model": self.name, "messages": messages, limit: model_request.max_tokens}
+        if self.structured and model_request.schema is not None:
+            schema = {"name": SCHEMA_NAME, "strict": True, "schema": dict(model_request.schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
         if self.options:  # the SDK does not know every field of every release and server
             body["extra_body"] = dict(self.options)
         if self.stream:

@@ -28,7 +28,7 @@ class SdkModel:
 
     The key is read from the environment at each request: the maker's variable for the maker; for another server only the
     variable named in ``key_variable``, so that no key reaches the wrong server. ``options`` are fields of each request's
-    body, as ``temperature``. ``window`` is in tokens; 0 looks the name up. ``stream=True`` is for long answers, and for
+    body, as ``temperature``. ``structured=True`` has the provider enforce the schema of a request. ``window`` is in tokens; 0 looks the name up. ``stream=True`` is for long answers, and for
     servers and gateways that close a silent connection.
 
     Raises ConfigurationError when the SDK or the key is missing.
@@ -52,6 +52,7 @@ class SdkModel:
     options: Annotated[
         Mapping[str, Any], "Fields of each request's body, such as `temperature`. JSON in the variable."
     ] = field(default_factory=dict, hash=False, repr=False)
+    structured: Annotated[bool, "Have the provider enforce the form of its answers: structured outputs."] = False
 
     _SDK: ClassVar[str]
     """The SDK's package, which is also the name of the extra."""

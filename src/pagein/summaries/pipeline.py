@@ -14,6 +14,7 @@ from pagein.summaries.fidelity import verify_summary
 from pagein.summaries.job import JobOutcome, Summarizer, SummaryJob, SummaryRange, SummaryRecord
 from pagein.summaries.merge import merge_all
 from pagein.summaries.reply_parser import parse_reply
+from pagein.summaries.reply_schema import REPLY_SCHEMA
 from pagein.summaries.requests import PromptSettings, SummaryRequest, build_requests, build_resume_message
 from pagein.summaries.spans import Span
 from pagein.summaries.summary import Summary
@@ -63,7 +64,9 @@ def _summarize_range(
         summaries: list[Summary] = []
         try:
             for request in requests:
-                response = yield ModelRequest(request.messages, summarizer.settings.output_tokens, summarizer.timeout)
+                response = yield ModelRequest(
+                    request.messages, summarizer.settings.output_tokens, summarizer.timeout, REPLY_SCHEMA
+                )
                 summaries.append(parse_reply(
                     response.text, request.span, author=summarizer.name, counter=job.counter,
                     trusted_texts=job.trusted_texts, truncated=response.finish == "length", first=part.first,

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pagein.formats import format_named
 from pagein.testing.provider.prompt_cache import PromptCache, Reading
 from pagein.testing.provider.scripts import Answer, Protocol, Question, Script
+from pagein.testing.provider.structured import find_misfit, find_schema, find_schema_problems
 from pagein.testing.provider.wire import PATHS, Event, answer_events, error_body, whole_answer
 
 Scope = MutableMapping[str, Any]
@@ -121,6 +122,8 @@ class ScriptedProvider:
         # Anthropic takes a system message in mid-conversation with a beta header; the format's rules do not know it.
         if "mid-conversation" in headers.get("anthropic-beta", ""):
             problems = tuple(problem for problem in problems if ".role: system" not in problem)
+        schema = find_schema(protocol, body)
+        problems = (*problems, *(find_schema_problems(schema) if schema is not None else ()))
         is_refused = is_over or bool(problems) or fault is not None
         reading = Reading(tokens, 0, 0, 0)
         if not is_refused or (fault is not None and fault.kind == "cut"):
@@ -185,6 +188,10 @@ class _Exchange:
             return
         is_refused = fault is not None and fault.kind == "overflow-event"
         answer = Answer() if is_refused else self.provider.script(_question(self.protocol, body))
+        schema = find_schema(self.protocol, body)
+        if schema is not None and (misfit := find_misfit(schema, _parse(answer.text.encode()))):
+            await self._fail(500, "api_error", f"the script's answer does not fit the schema: {misfit}")
+            return
         model = str(body.get("model", "scripted"))
         if not is_streamed:
             whole = whole_answer(self.protocol, model, self.number, answer, request.reading)
