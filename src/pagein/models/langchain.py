@@ -74,7 +74,7 @@ class LangChainModel:
         return messages, {self.limit: request.max_tokens} if self.limit else {}
 
     def _runnable(self, request: ModelRequest, limits: dict[str, int]) -> tuple[Any, dict[str, int]]:
-        """What is asked, and the options of the call: those of a structured output are its own."""
+        """The chat model to ask, and the options of the call: a structured output has its own."""
         if not self.structured or request.schema is None:
             return self.chat, limits
         schema = {"title": SCHEMA_NAME, **request.schema}

@@ -77,7 +77,7 @@ class _Term:
         )
 
     def strength_in(self, text: str) -> Strength:
-        """How the text, in lower case, contains the term."""
+        """The strength with which the text, in lower case, contains the term."""
         if not any(root in text for root in self._roots):
             return ""
         if self._word.search(text):

@@ -27,7 +27,7 @@ def find_schema(protocol: Protocol, body: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def find_schema_problems(schema: Mapping[str, Any], path: str = "schema") -> Iterator[str]:
-    """What the providers refuse in a strict schema: optional or other properties, and words that they do not enforce."""
+    """The faults that providers refuse in a strict schema: optional or other properties, and words that they do not enforce."""
     yield from (f"{path}: {word} is not permitted" for word in _UNSUPPORTED if word in schema)
     for number, choice in enumerate(schema.get("anyOf", ())):
         yield from find_schema_problems(choice, f"{path}.anyOf[{number}]")
