@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _NAMES = (
-    r"pass ?(?:word|phrase|code|wd)|pwd|pin(?: code| number)|api[ _-]?keys?|secret(?:[ _-]?keys?)?|access[ _-]?(?:key|token)s?|auth(?:entication)?[ _-]?tokens?"
+    r"pass ?(?:word|phrase|code|wd)|pwd?|pin(?: code| number)|(?:wi-?fi|wlan|network)[ -]?(?:key|code|schlüssel)"
+    r"|(?:door|gate|alarm|entry|unlock|safe|locker|lock|building|garage)[ -]?(?:code|combination)|api[ _-]?keys?|secret(?:[ _-]?keys?)?|access[ _-]?(?:key|token)s?|auth(?:entication)?[ _-]?tokens?"
     r"|bearer|private[ _-]?key|client[ _-]?secret|(?:recovery|backup|security|verification)[ _-]?codes?|otp|cvv|cvc|iban|ssn|social security number"
     r"|credentials?|seed phrase|mnemonic|(?:credit|debit)[ _-]?card(?: number)?|card number"
     r"|passwort|kennwort|geheimzahl|zugangsdaten|kreditkartennummer|mot de passe|code secret|contrase[ñn]a|clave(?: de acceso)?|senha|parola d['’]ordine"  # noqa: RUF001
@@ -28,6 +29,14 @@ _NAMED = re.compile(
 )
 """A name of a secret that is said with a value."""
 
+_BESIDE = re.compile(
+    rf"(?:\b|(?<=[^\x00-\x7f]))(?:{_NAMES})\s+[\"'`“«]?(?=\S*\d)(?=\S*[^\W\d_])\S{{5,}}"
+    r"|\b(?:pin|puk)\b\s*(?:is|ist|est|es|[:=-])?\s*\d{4,8}\b"
+    r"|\b(?:log ?-?in|sign ?-?in|user(?:name)?|account|zugang)\b[^\n.!?/]{0,30}\s[\w.@-]+\s+[/|]\s+(?=\S*\d)(?=\S*[A-Za-z])[^\s/]{4,}(?![^\s]*/)",
+    re.IGNORECASE,
+)
+"""A name of a secret with what looks like one right behind it, a PIN with its digits, a name with its password."""
+
 _SHAPES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY"
     r"|\b(?:sk|pk|rk)[-_](?:live|test|proj|ant|or)?[-_]?[A-Za-z0-9_-]{16,}"
@@ -45,7 +54,7 @@ def holds_secret(text: str) -> bool:
     >>> holds_secret("My password is hunter2"), holds_secret("Reset the password"), holds_secret("4111 1111 1111 1111")
     (True, False, True)
     """
-    if _NAMED.search(text) or _SHAPES.search(text):
+    if _NAMED.search(text) or _BESIDE.search(text) or _SHAPES.search(text):
         return True
     return any(map(_is_card, _CARD.findall(text))) or any(map(_is_random, _RANDOM.findall(text)))
 

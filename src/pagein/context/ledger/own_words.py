@@ -42,6 +42,22 @@ _FORWARDED = re.compile(
     r"|(?:subject|betreff|objet|asunto)[ \t]*[:：][^\n]{1,200}$)",
     re.IGNORECASE | re.MULTILINE,
 )
+_CHAT_HEAD = r"[ \t]*[^\W\d_][\w.'-]{0,30}(?: [\w.'-]{1,30}){0,2}[ \t]+(?:\[|\()?\d{1,2}[:.]\d\d(?:[:.]\d\d)?[ \t]*(?:[ap]\.?m\.?)?[\])]?[ \t]*\n"
+_CHAT = re.compile(rf"^{_CHAT_HEAD}(?:[^\n]{{1,1000}}\n+){{1,12}}?{_CHAT_HEAD}", re.IGNORECASE | re.MULTILINE)
+"""A chat that was copied: lines with a name and a time alone, with what was said between."""
+
+_SALUTATION = re.compile(
+    r"^[ \t]*(?:dear (?:sir|madam|mr|mrs|ms|mx|dr|prof|customer|user|member|valued|colleague|applicant|tenant|guest|parent|resident|client|subscriber)"
+    r"|to whom it may concern|sehr geehrte|madame|monsieur|estimad|egregi|gentile|geachte|уважаем)[^\n]{0,80}\n",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CLOSE = re.compile(
+    r"^[ \t]*(?:yours|sincerely|(?:kind |best |warm )?regards|respectfully|mit freundlichen|hochachtungsvoll|cordialement"
+    r"|veuillez|atentamente|saludos|cordiali|met vriendelijke|с уважением)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The first line of a letter to somebody else, and its close."""
+
 _SOURCE_NOUN = (
     r"(?:page|site|website|wiki|wikipedia|article|blog(?: ?post)?|post|tweet|docs?|documentation|document|readme|manual|guide|"
     r"handbook|e-?mail|mail|letter|message|note|memo|sign|poster|label|leaflet|brochure|book|chapter|paper|report|log|logs|"
@@ -151,8 +167,11 @@ def strip_foreign_text(text: str) -> str:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace(_MASK, " ")
     text = _strip_tagged(_FENCE.sub("\n\n\x01\n\n", text))
-    if (mail := _FORWARDED.search(text)) is not None:
-        text = text[: mail.start()]
+    for pasted in (_FORWARDED, _CHAT):
+        if (start := pasted.search(text)) is not None:
+            text = text[: start.start()]
+    if (letter := _SALUTATION.search(text)) is not None and _CLOSE.search(text, letter.end()):
+        text = text[: letter.start()]
     paragraphs = [block for block in (_strip_lines(part) for part in re.split(r"\n[ \t]*\n", text)) if block]
     return "\n\n".join(_before_introductions(paragraphs))
 
