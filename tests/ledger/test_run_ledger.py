@@ -129,6 +129,30 @@ def test_rules_that_contradict_each_other_both_stand_and_the_newer_is_marked():
     assert show(ledger) == ["s1 Always answer in German.", "s2 Never answer in German. (newer)"]
 
 
+def test_only_the_newest_of_rules_said_in_turns_is_marked():
+    ledger = fold(*("Always answer in German.", "Never answer in German.") * 5)
+    assert show(ledger) == ["s9 Always answer in German.", "s10 Never answer in German. (newer)"]
+
+
+def test_a_prohibition_ends_a_permission():
+    ledger = fold("Deploying on Fridays is fine now.", "I said never deploy on Fridays!")
+    assert show(ledger) == ["s2 I said never deploy on Fridays! (replaces s1)"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "Der Termin mit Frau Vogt ist am 12. Mai um 14 Uhr.",
+            "Der Termin mit Frau Vogt ist jetzt am 19. Mai um 14 Uhr.",
+        ),
+        ("La réunion est lundi à 9h.", "La réunion est reportée à mardi."),
+    ],
+)
+def test_revisions_in_other_languages_replace(old, new):
+    assert show(fold(old, new)) == [f"s2 {new} (replaces s1)"]
+
+
 def test_a_repetition_stands_once_at_its_new_place():
     ledger = fold("Never deploy on Fridays.", "Please never deploy on Fridays.")
     assert show(ledger) == ["s2 Please never deploy on Fridays."]

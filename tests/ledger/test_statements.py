@@ -276,3 +276,33 @@ def test_hostile_text_is_read_in_bounded_work(text, speaker):
 def test_three_languages_in_one_text():
     text = "Never deploy on Fridays. Bitte niemals die Kunden direkt anrufen. Nunca borres la base de datos."
     assert [item.kind for item in find_statements(text, "user")] == ["rule"] * 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Schick nichts an die Presse, bevor ich es gesehen habe.",
+        "Die neue Adresse ist Lindenweg 12.",
+        "Nenn mich bitte Alex.",
+        "Je suis allergique aux noix.",
+        "Pas d'appels après 20 heures.",
+        "La réunion est reportée à jeudi.",
+    ],
+)
+def test_short_sentences_of_other_languages_bind(text):
+    (statement,) = find_statements(text, "user")
+    assert statement.text == text
+    assert statement.likelihood == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das Wetter ist heute wirklich schön.",
+        "Erzähl mir etwas über Wien.",
+        "Hm, tell me about hotels in region 10.",
+        "The sign reads: never feed the ducks.",
+    ],
+)
+def test_small_talk_questions_and_signs_bind_nobody(text):
+    assert find_statements(text, "user") == ()

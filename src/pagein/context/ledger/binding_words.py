@@ -15,21 +15,21 @@ from types import MappingProxyType
 # By language: rule (never), rule (must), limit, decision, goal, preference, value, commitment, revising words.
 FOREIGN_TEXT = MappingProxyType({
     "German": (
-        r"\b(?:niemals|nie (?!wieder so|gedacht|gemocht|geglaubt)|auf keinen fall|unter keinen umst[äa]nden|d[üu]rfen? (?:\w+ ){0,6}?(?:nicht|kein\w*|nur)|darf(?:st)? (?:\w+ ){0,6}?(?:nicht|kein\w*|nur|nie)|verboten|nicht erlaubt|tabu|nicht ohne|(?:bitte |^)(?:keine?n? )\w+|^(?:bitte )?\w+(?:e|en)? (?:sie |bitte )?(?:\w+ ){0,5}?nicht(?: \w+){0,4}[!.]?$|nur mit (?:meiner|unserer|ausdr)|nur nach)",
+        r"\b(?:niemals|nie (?!wieder so|gedacht|gemocht|geglaubt)|auf keinen fall|unter keinen umst[äa]nden|d[üu]rfen? (?:\w+ ){0,6}?(?:nicht|kein\w*|nur)|darf(?:st)? (?:\w+ ){0,6}?(?:nicht|kein\w*|nur|nie)|verboten|nicht erlaubt|tabu|nicht ohne|(?:bitte |^)(?:keine?n? )\w+|^(?:bitte )?\w+(?:e|en)? (?:sie |bitte )?(?:\w+ ){0,5}?nicht(?: \w+){0,4}[!.]?$|nur mit (?:meiner|unserer|ausdr)|nur nach|^(?:bitte )?\w+(?:e|en)? (?:\w+ ){0,3}?(?:nichts|niemand\w*)\b|(?:nichts|niemand\w*) (?:\w+ ){1,6}?(?:bevor|ohne))",
         r"\b(?:muss|m[üu]ssen|immer (?:erst|nur|zuerst|die|den|das|mit|in|auf|vor|\w+en)|stets|unbedingt|ausschlie[ßs]+lich|grunds[äa]tzlich|verpflichtend|achte darauf|denk daran|frag(?:e|en)? (?:mich|sie|uns|vorher|immer))\b",
         r"\b(?:h[öo]chstens|maximal|mindestens|nicht mehr als|nicht l[äa]nger als|limit|obergrenze|budget|bis zu \d|unter \d)\b",
         r"\b(?:wir haben (?:uns )?(?:\w+ ){0,6}?(?:entschieden|beschlossen|geeinigt)|ich habe mich (?:\w+ ){0,6}?entschieden|entscheidung:|wir nehmen|wir nutzen|wir verwenden|wir bleiben bei|lass uns)\b",
         r"\b(?:das ziel|mein ziel|unser ziel|ziel ist|ich m[öo]chte bis)\b",
-        r"\b(?:ich bevorzuge|mir ist lieber|lieber|ich mag|ich bin (?:vegetarier\w*|veganer\w*|allergisch)|ich esse kein\w*|ich hasse)\b",
-        r"\b(?:mein|meine|unser|unsere|der|die|das) [\w-]+ (?:ist|sind|lautet|beginnt|wurde|hei[ßs]t)\b",
+        r"\b(?:ich bevorzuge|mir ist lieber|lieber|ich mag|ich bin (?:vegetarier\w*|veganer\w*|allergisch)|ich esse kein\w*|ich hasse|nenn(?:e|t|en)? (?:mich|uns))\b",
+        r"\b(?:mein|meine|unser|unsere|der|die|das) (?:[\w-]+ ){1,5}?(?:ist|sind|lautet|beginnt|wurde|hei[ßs]t)\b",
         r"\b(?:ich (?:werde|verspreche)|versprochen|zugesagt)\b",
         r"\b(?:doch|statt(?:dessen)?|ab (?:jetzt|sofort|heute)|nicht mehr|k[üu]nftig|korrektur|eigentlich|ge[äa]ndert|verschoben|sondern|neu\w*|von nun an|jetzt)\b",
     ),
     "French": (
-        r"\b(?:(?:ne|n['\u2019])\s?\w+ (?:\w+ )?(?:jamais|pas|plus|que)|ne jamais|jamais|ne pas|interdit\w*|en aucun cas|surtout pas|pas de \w+ sans|il ne faut)\b",
+        r"\b(?:(?:ne|n['\u2019])\s?\w+ (?:\w+ )?(?:jamais|pas|plus|que)|ne jamais|jamais|ne pas|interdit\w*|en aucun cas|surtout pas|pas de \w+ sans|^pas d(?:e |['\u2019])|il ne faut)\b",
         r"\b(?:doi(?:t|s|vent)|devez|toujours|il faut|obligatoire\w*|obligatoirement|uniquement|seulement|exclusivement|demande(?:z)?[- ]moi|veillez)\b",
         r"\b(?:au maximum|maximum|au plus|au moins|pas plus de|limite|plafond|budget|moins de \d)\b",
-        r"\b(?:nous avons d[ée]cid[ée]|on a d[ée]cid[ée]|j['\u2019]ai d[ée]cid[ée]|d[ée]cision ?:|on (?:part|reste) sur|on utilise|nous utilisons|nous utiliserons|prenons)",
+        r"\b(?:nous avons d[ée]cid[ée]|on a d[ée]cid[ée]|j['\u2019]ai d[ée]cid[ée]|d[ée]cision ?:|on (?:part|reste) sur|on utilise|on prend|nous prenons|nous utilisons|nous utiliserons|prenons)",
         r"\b(?:l['\u2019]objectif|mon objectif|notre objectif|le but|mon but)\b",
         r"\b(?:je pr[ée]f[èe]re|je suis (?:v[ée]g[ée]tari\w+|v[ée]gan\w*|allergique)|je n['\u2019]aime pas|j['\u2019]aime mieux|je ne mange pas|je d[ée]teste|plut[ôo]t)",
         r"\b(?:mon|ma|mes|notre|le|la|les) [\w'\u2019-]+(?: [\w'\u2019-]+){0,3} (?:est|sont|sera|commence)\b",
@@ -181,8 +181,8 @@ def foreign_patterns(language: str) -> tuple[re.Pattern[str], ...]:
 
 MARKERS_TEXT = MappingProxyType(
     {
-        "German": "der die das und ist nicht ein eine ich wir du sie mit für auf den dem bitte mein meine im von zu nie immer nur kein keine ohne nach als",
-        "French": "le la les et est pas un une je nous tu vous avec pour sur des du mon ma ce que qui dans ne au jamais toujours sans",
+        "German": "der die das und ist nicht ein eine ich wir du sie mit für auf den dem bitte mein meine im von zu nie immer nur kein keine ohne nach als pro maximal höchstens mindestens",
+        "French": "suis aux du cette notre votre nos mes il elle le la les et est pas un une je nous tu vous avec pour sur des du mon ma ce que qui dans ne au jamais toujours sans",
         "Spanish": "el la los las y es no un una yo nosotros con para por en de del mi que se lo al nunca siempre sin usa",
         "Portuguese": "o os as e é não um uma eu nós com para por em de do da meu minha que se no na ao nunca sempre sem",
         "Italian": "il la lo gli e è non un una io noi con per di del della mio mia che si al in mai sempre senza",
@@ -232,6 +232,11 @@ def guess_language(text: str) -> str:
         if count > most:
             best, most = language, count
     return best
+
+
+def has_english(text: str) -> bool:
+    """True for a text with one of the commonest English words."""
+    return any(word.lower() in ENGLISH for word in _WORD.findall(text))
 
 
 IDIOMS = re.compile(

@@ -229,6 +229,7 @@ AUTHORITY = re.compile(
 FOREIGN_QUESTION = re.compile(
     r"[?\uff1f\u061f][\s\"')\]\u300d\u201d]*$|(?:ですか|ますか|吗|嗎|니까|나요|까요)[。?？]?$"
 )
+GERMAN_NAME = re.compile(r"\b(?:ist|sind|lautet|hei(?:ß|ss)t) (?:jetzt |nun |doch |ab \w+ )?[A-ZÄÖÜ]")
 PLEDGE_VERB = re.compile(
     r"\b(?:I|we)(?:'ll| will| won't| shall|'m going to|'re going to| am going to| are going to) (?:not |never |always |only |also |keep |stick |use |go with |avoid |refrain |remember |treat |assume |call |wait |ask |make sure |ensure |send |deliver |notify |remind |store |write |leave |stop |respect |follow |hold |limit |cap |stay |adopt |switch to |target |address |include |follow up |get back |have (?:it|the \w+) |finish |check in |book )",
     re.IGNORECASE,
@@ -283,6 +284,11 @@ STARTS_ORDER = re.compile(r"(?:never|always|do not|don't)\b", re.IGNORECASE)
 OWN = re.compile(r"(?:my|our|new|current)\b", re.IGNORECASE)
 NAMES_SPEAKER = re.compile(r"call me|my name|I go by|name's|you can call|address me", re.IGNORECASE)
 COPULAS = ("is", "are", "will be", "is now", ":", "=")
+ASKS_ONCE = re.compile(
+    r"\W*(?:(?:hmm*|so|ok(?:ay)?|and|now|please|then)\W+)*(?:tell me (?:about|more|what|how|why|something)|explain|describe|summari[sz]e|show me|translate|compare|list|recommend|suggest)\b",
+    re.IGNORECASE,
+)
+"""A question that is put as an order, for this once."""
 GOES_LIVE = re.compile(r"\b(?:be|been|go|goes|going|gone|went|get) live\b", re.IGNORECASE)
 CONCLUDES = re.compile(r"[,;] so\b", re.IGNORECASE)
 """Says the reason first, which is not what the sentence is about."""

@@ -73,6 +73,7 @@ _INTRODUCED = re.compile(
     rf"|\b(?:the|this|that|an?|their|our|his|her|its|my|whose) (?:[\w'-]+ ){{0,3}}{_SOURCE_NOUN}"
     rf" (?:[\w'-]+ )?(?:says?|said|reads(?= )|read(?=:)|states?|stated|tells?|told|wrote|claims?|mentions?|warns?|recommends?|advises?|suggests?)\b(?: that)?[:：,]?"
     rf"|\b(?:according to|as per|per|from|in) (?:the|this|that|their|its) (?:[\w'-]+ ){{0,3}}(?:docs?|documentation|readme|manual|article|web ?page|page|website|blog|e-?mail|log|faq|leaflet|wiki|forum)s?\b[:：,]"
+    r"|\b(?:signs?|posters?|banners?|labels?|stickers?|plaques?|t-shirts?|mottos?|slogans?|notices?) (?:[\w'-]+ ){0,4}?(?:says?|said|reads?|reading|saying)\b(?: that)?[:\uff1a,]?"
     rf"|\b(?:quote|quoting|copied text|pasted|paste|output|log|transcript|excerpt|e-?mail|the following (?:text|document|message|article|email)s?)[:：]"
     rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase)\b[^\n:.!?]{{0,60}}[:：]"
     rf"|\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|paraphrase|edit|analy[sz]e|review|improve|explain|correct|shorten|read)\b[^\n:.!?]{{0,30}}\b(?:this|the following|below|attached|these)\b[^\n:.!?]{{0,50}}[.?!](?=\s*$|\s*\n)"
@@ -119,6 +120,9 @@ _ABBREVIATION = re.compile(
     r"(?<![A-Za-z])[A-Z]|(?<![\w])(?:[a-z]\.)+[a-z])\.$",
     re.IGNORECASE,
 )  # fmt: skip
+_ORDINAL = re.compile(r"\b\d{1,2}\.$")
+_MONTH = re.compile(r" (?:jan|feb|m[aä]r|apr|ma[ijy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])\w*\b", re.IGNORECASE)
+"""A month behind an ordinal, as in "am 19. Mai"."""
 _CONTINUES = re.compile(r"^(?:[a-z(]|\d+(?![.)]))")
 _MASK = "\x00"
 
@@ -203,6 +207,8 @@ def split_sentences(line: str) -> Iterator[str]:
         shape = quote.sub(lambda span: span[0][0] + "x" * (len(span[0]) - 2) + span[0][-1], shape)
     start = 0
     for end in _ENDS.finditer(shape):
+        if end[0] == "." and _ORDINAL.search(shape[: end.end()]) and _MONTH.match(shape[end.end() :]):
+            continue
         if end[0] == "." and _ABBREVIATION.search(shape[max(0, end.end() - 12) : end.end()]):
             rest = shape[end.end() : end.end() + 2].strip()
             if rest[:1].islower() or rest[:1].isdigit() or not _is_closed_abbreviation(shape[: end.end()]):

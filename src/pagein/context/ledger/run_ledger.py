@@ -40,6 +40,9 @@ TEXT_MAX_CHARS = 300
 MIN_NEARNESS = 0.75
 """Nearness of two subjects (1: the same) from which a value of the same type replaces the older one unsaid."""
 
+SAME_EVIDENCE = 2.25
+"""Evidence from which a revision replaces more than one statement: both say the same of a subject that is nearly the same."""
+
 MIN_REVISED_NEARNESS = 0.2
 """The same where the newer statement says that it revises."""
 
@@ -227,11 +230,17 @@ class RunLedger:
             self._retire(old, item.position)
         origin = max(replaced, key=lambda old: old.key, default=None)
         if origin is not None and _is_restatement(item.statement, origin.statement):
-            item = replace(item, replaced=origin.replaced)
+            item = replace(item, replaced=origin.replaced, is_newer=self._is_contradicting(item.statement))
         elif origin is not None:
             item = replace(item, replaced=origin.position, statement=_inherit(item.statement, origin.statement))
-        elif any(self._contradicts(item.statement, old.statement) for old in self.items.values()):
-            item = replace(item, is_newer=True)
+        else:
+            item = replace(item, is_newer=self._is_contradicting(item.statement))
+        if item.is_newer:
+            self.items.update(
+                (old.key, replace(old, is_newer=False))
+                for old in list(self.items.values())
+                if old.is_newer and self._contradicts(item.statement, old.statement)
+            )
         self.items[item.key] = item
         self._stem_counts.update(set(item.statement.subject))
         return item
@@ -265,7 +274,7 @@ class RunLedger:
         scores = [(self._evidence(item.statement, old.statement), old.key) for old in self.items.values()]
         best = max(scores, default=(0.0, (0, 0)))
         if best[0] > 0:
-            return [self.items[best[1]]]
+            return [self.items[key] for score, key in scores if key == best[1] or score >= SAME_EVIDENCE]
         referred = self._find_referred(item.statement)
         return [] if referred is None else [referred]
 
@@ -277,6 +286,9 @@ class RunLedger:
         if new.old_value and _mentions(old, new.old_value) and (nearness > 0 or is_value_change or not new.subject):
             return 3 + nearness
         if new.lifts and old.kind not in ("value", "goal", "commitment") and not old.lifts:
+            nearness = self._nearness(_whole_subject(new), _whole_subject(old))
+            return 2 + nearness if nearness >= MIN_LIFTED_NEARNESS else 0.0
+        if old.lifts and new.is_prohibition:
             nearness = self._nearness(_whole_subject(new), _whole_subject(old))
             return 2 + nearness if nearness >= MIN_LIFTED_NEARNESS else 0.0
         if new.revises:
@@ -338,6 +350,9 @@ class RunLedger:
         if is_decision and len(olds) == 1:
             return olds[0]
         return next((old for old in olds if old.key in recent), None)
+
+    def _is_contradicting(self, new: BindingStatement) -> bool:
+        return any(self._contradicts(new, old.statement) for old in self.items.values())
 
     def _contradicts(self, new: BindingStatement, old: BindingStatement) -> bool:
         """True for two orders about the same thing of which one forbids what the other demands, or with other values."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from pagein.context.ledger import english
-from pagein.context.ledger.binding_words import FOREIGN_KINDS, IDIOMS, foreign_patterns, guess_language
+from pagein.context.ledger.binding_words import FOREIGN_KINDS, IDIOMS, foreign_patterns, guess_language, has_english
 from pagein.context.ledger.likelihood import MIN_LIKELIHOOD, statement_likelihood
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.context.ledger.shortening import drop_opening
@@ -128,9 +128,16 @@ def _doubt(statement: BindingStatement, likelihood: float) -> BindingStatement:
 
 
 def _likelihood(masked: str, values: tuple[TypedValue, ...]) -> float:
-    """Return the likelihood of a sentence that no pattern knows; 0 for quotations, narration, headings and long ones."""
+    """Return the likelihood of a sentence that no pattern knows; 0 for quotations, narration, headings, questions, long ones and other languages."""
     is_heading = masked.endswith(":") or " " not in masked
-    if is_heading or "\x00" in masked or (len(masked) > LONG_CHARS and not values):
+    is_foreign = not masked.isascii() and not has_english(masked)
+    if (
+        is_heading
+        or is_foreign
+        or english.ASKS_ONCE.match(masked)
+        or "\x00" in masked
+        or (len(masked) > LONG_CHARS and not values)
+    ):
         return 0.0
     likelihood = _clause_likelihood(masked)
     if likelihood >= MIN_LIKELIHOOD and (english.PAST.search(masked) or english.NARRATES.search(masked)):
@@ -287,7 +294,9 @@ def _read_foreign(sentence: OwnSentence, plain: str, language: str) -> BindingSt
         return None
     *patterns, revising = foreign_patterns(language)
     values = tuple(find_values(plain))
-    has_typed = bool(values) or find_option(plain) is not None
+    # German writes every noun like a name: one counts behind "ist" alone.
+    names = english.GERMAN_NAME.search(plain) if language == "German" else values
+    has_typed = any(map(is_typed, values)) or bool(names) or find_option(plain) is not None
     for kind, pattern in zip(FOREIGN_KINDS, patterns, strict=True):
         match = pattern.search(plain)
         if match is None or (kind in ("limit", "value") and not has_typed):
@@ -312,7 +321,7 @@ def _statement(
 ) -> BindingStatement:
     value = _chosen_value(masked, values) or _free_value(masked)
     old = _old_value(masked)
-    is_prohibition = bool(english.FORBID.search(masked))
+    is_prohibition = any(map(english.FORBID.search, (masked, drop_opening(masked))))
     lifts = bool(english.LIFTS.search(masked)) and not (
         is_prohibition and not re.search(r"\bno longer\b", masked, re.IGNORECASE)
     )

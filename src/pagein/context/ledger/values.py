@@ -26,7 +26,7 @@ class TypedValue:
 _CURRENCY = r"(?:EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|CAD|AUD|NZD|INR|BRL|TRY|RUB|CNY|KRW|MXN|euros?|dollars?|pounds?|quid|bucks|francs?|rupees?|yen|yuan|z[lł]oty|reais|pesos?|lira|rubles?|cents?|grand|€|\$|£|¥|₹|元|円|원|руб\w*)"
 _NUM = r"\d+(?:[.,:\u00a0\u202f']\d+)*"
 _MONTH = r"(?:jan(?:uary|uar)?|feb(?:ruary|ruar)?|mar(?:ch)?|märz|apr(?:il)?|may|mai|june?|juni|july?|juli|aug(?:ust)?|sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)"
-_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+_DAY = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo)s?)"
 _UNIT = (
     r"(?:%|percent|pct|ms|milliseconds?|secs?|seconds?|s|mins?|minutes?|hours?|hrs?|h|days?|weeks?|months?|years?|yrs?|nights?|"
     r"kb|mb|gb|tb|kib|mib|gib|bytes?|words?|characters?|chars?|letters?|lines?|pages?|paragraphs?|sentences?|bullets?|bullet points?|slides?|columns?|spaces?|"
