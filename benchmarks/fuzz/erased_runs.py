@@ -224,7 +224,8 @@ class Player:
     def pin(self) -> None:
         """Confirm something of the ledger."""
         if entries := self.memory.ledger():
-            self.memory.pin(self.draw.choice(entries).handle)
+            with contextlib.suppress(OverBudget):  # a pin with which no view fits is refused
+                self.memory.pin(self.draw.choice(entries).handle)
 
     def fork(self) -> None:
         """Go back to an earlier position, on a new branch."""
