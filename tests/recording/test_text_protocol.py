@@ -27,6 +27,32 @@ MINI = (
 )
 
 
+OTHERS = {
+    "hermes": ('I look.\n<tool_call>\n{{"name": "read", "arguments": {{"page": {0}}}}}\n</tool_call>', "<tool_response>\nseen\n</tool_response>"),
+    "calls in tags": ('<function_calls>\n<invoke name="read">{0}</invoke>\n</function_calls>', "<function_results>\nseen</function_results>"),
+    "cline": ("<read_file>\n<path>a{0}.py</path>\n</read_file>", "[read_file for 'a.py'] Result:\nseen"),
+    "swe-agent": ("DISCUSSION\nI look.\n```\nls {0}\n```", "OBSERVATION:\nseen"),
+    "openhands": ("<execute_bash>\nls {0}\n</execute_bash>", "EXECUTION RESULT of [execute_bash]:\nseen"),
+    "gemma": ("```tool_code\nsearch({0})\n```", "```tool_output\nseen\n```"),
+    "german": ("Gedanke: ich suche.\nAktion: suche[{0}]", "Beobachtung: gesehen"),
+    "chinese": ("思考：搜索\n行动：搜索[{0}]", "观察：看到"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_results_in_other_spellings_are_none_of_the_users_words(name):
+    action, result = OTHERS[name]
+    memory = AgentMemory.open(":memory:", budget=2_000)
+    rows = [said("user", TASK)]
+    for number in range(4):
+        rows += [said("assistant", action.format(number)), said("user", f"{result} {number}")]
+        memory.record_messages(rows)
+    memory.record_messages([*rows, said("assistant", "It is Paris."), said("user", f"{result} and I want more.")])
+    users = [step.content for step in memory.steps if isinstance(step, TaskStep)]
+    assert users == [TASK, f"{result} and I want more."], "behind an answer without an action it is the user's"
+    assert memory.to_messages()[: len(rows)] == rows
+
+
 @pytest.mark.parametrize("format", ["openai", "anthropic"])
 @pytest.mark.parametrize("budget", [1_000, 4_000])
 @pytest.mark.parametrize(("action", "result"), [REACT, SMOLAGENTS, MINI])

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters of other languages
 """Agents that speak text alone: the result of an action comes as a message of the user. Pure.
 
 Such a message is recorded as an observation of the action before it, so that only the user's words are the user's. It goes
@@ -18,9 +19,19 @@ TextObservations = str | re.Pattern[str] | Callable[[str], bool] | bool | None
 """The messages of the user that are results: those that begin with a text, that match a pattern from their beginning on, or
 that a function says so of. None: those that certainly are; False: none."""
 
-_ACTION = re.compile(r"^\s*(?:Action(?: Input| \d+)?\s*:|Code\s*:|```|<code>)", re.MULTILINE)
-_RESULT = re.compile(r"\s*(?:(?:Call id:[^\n]*\n\s*)?Observation(?: \d+)?\s*:|<returncode>)")
-"""An action in text, and its result, as ReAct, smolagents and mini-swe-agent spell them. Both are needed."""
+_ACTION = re.compile(
+    r"^\s*(?:(?:Action(?: Input| \d+)?|Code|Aktion|Acci[oó]n|Azione|A[çc][aã]o|Действие|行动|动作|アクション)\s*[:：]|```|<code>"
+    r"|<(?:tool_calls?|function_calls?|invoke|function|execute_\w+|[a-z]+_[a-z_]+)\b[^<>\n]{0,200}>)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_RESULT = re.compile(
+    r"\s*(?:(?:Call id:[^\n]*\n\s*)?(?:Observation(?: \d+)?|Beobachtung|Observaci[oó]n|Osservazione|Observa[çc][aã]o|Наблюдение|观察|観察)\s*[:：]"
+    r"|<(?:returncode|tool_(?:response|result|output)s?|function_(?:response|result)s?|observation)\b|```tool_output\b"
+    r"|EXECUTION RESULT of |\[[\w-]{1,60}(?: for [^\]\n]{0,200})?\] Result:)",
+    re.IGNORECASE,
+)
+"""An action in text, and its result, as ReAct (in several languages), smolagents, mini-swe-agent, SWE-agent, OpenHands, Cline, and models
+that call tools in tags spell them. Both are needed."""
 
 
 def check_observations(observations: object) -> TextObservations:
