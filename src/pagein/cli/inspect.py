@@ -189,7 +189,8 @@ def _print_sent_request(sent: RenderedRequest, *, messages: bool, json: bool) ->
 def _print_view(report: Report, request: dict[str, Any], *, messages: bool, json: bool, problem: str = "") -> None:
     if json:
         extra = {"problem": problem} if problem else {}
-        _output.print_json(_report_as_dict(report) | extra | ({"request": request} if messages else {}))
+        values = _json_value(report) | {"by_tier": report.by_tier()}
+        _output.print_json(values | extra | ({"request": request} if messages else {}))
     elif messages:
         for line in _request_lines(request):
             _output.print_text(line)
@@ -375,11 +376,6 @@ def _json_value(value: Any) -> Any:
 
 
 # -- the report
-
-
-def _report_as_dict(report: Report) -> dict[str, Any]:
-    values: dict[str, Any] = _json_value(report)
-    return values | {"by_tier": report.by_tier()}
 
 
 def _print_report(report: Report) -> None:

@@ -11,7 +11,7 @@ def replace_body(self, log, position, body): ...  # replace a stored body withou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -23,14 +23,14 @@ from pagein.log.base import Entry, StoredLog
 from pagein.log.blobs import hash_bytes, make_tombstone
 from pagein.log.erasure import Cut, Removal
 from pagein.testing._threads import require
-from pagein.testing.logs import NOON, OpenLog, open_stored
+from pagein.testing.logs import NOON, OpenLog, StoredLogSuite, open_stored
 
 UNIQUE_WORD = "xanthippe-4711"
 PICTURE = b"\x89PNG xanthippe " * 500
 ERASED_STEP = TaskStep("[erased]")
 
 
-class ErasingTests:
+class ErasingTests(StoredLogSuite):
     """The contract of ``pagein.log.base.StoredLog``: subclass it, and give the fixture ``open_log``."""
 
     durable: ClassVar[bool] = True
@@ -38,16 +38,6 @@ class ErasingTests:
 
     raw: ClassVar[bool] = True
     """True where the subclass defines ``stored_content`` and ``replace_body``."""
-
-    @pytest.fixture
-    def open_log(self) -> OpenLog:
-        """Open a session of the log; a subclass overrides this fixture."""
-        raise NotImplementedError("a subclass of ErasingTests gives the fixture open_log")
-
-    @pytest.fixture
-    def log(self, open_log: OpenLog) -> Iterator[StoredLog]:
-        with open_stored(open_log) as log:
-            yield log
 
     def stored_content(self, log: Any) -> bytes:
         """Return every byte that the store holds, after the log was scrubbed."""

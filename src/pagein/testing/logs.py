@@ -45,14 +45,9 @@ class OpenLog(Protocol):
     def __call__(self, session: str = "default", tenant: str = "") -> Log: ...
 
 
-@contextlib.contextmanager
-def open_and_close(open_log: OpenLog, session: str = "default", tenant: str = "") -> Iterator[Log]:
+def open_and_close(open_log: OpenLog, session: str = "default", tenant: str = "") -> contextlib.closing[Log]:
     """Open a log; close it at the end."""
-    log = open_log(session=session, tenant=tenant)
-    try:
-        yield log
-    finally:
-        log.close()
+    return contextlib.closing(open_log(session=session, tenant=tenant))
 
 
 @contextlib.contextmanager
@@ -61,6 +56,20 @@ def open_stored(open_log: OpenLog, session: str = "default", tenant: str = "") -
     with open_and_close(open_log, session, tenant) as log:
         assert isinstance(log, StoredLog), f"a {type(log).__name__} is no StoredLog"
         yield log
+
+
+class StoredLogSuite:
+    """The base of a suite for a ``StoredLog``: its fixtures."""
+
+    @pytest.fixture
+    def open_log(self) -> OpenLog:
+        """Open a session of the log; a subclass overrides this fixture."""
+        raise NotImplementedError(f"{type(self).__name__} gives no fixture open_log")
+
+    @pytest.fixture
+    def log(self, open_log: OpenLog) -> Iterator[StoredLog]:
+        with open_stored(open_log) as log:
+            yield log
 
 
 class LogTests:

@@ -335,17 +335,14 @@ class MemoryMachine(ErasingMachine):
 
     def _resync(self) -> None:
         """Check that after a conflict the next try works without reopening anything."""
-        self._last_request = None
+        self._last_request = self.transcript = None
         if self._state()[1] != self._open_another().report():
-            self.transcript = None
             step = steps.TaskStep("after the conflict")
             try:
                 self.memory.record(step)
             except Conflict:
                 self.memory.record(step)
             self.oracle = self.oracle.after([step])
-        else:
-            self.transcript = None
         self._collect_compactions()
 
     @rule(operation=st.sampled_from(("task", "pin", "unpin", "undo", "view", "compact", "messages")))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from hypothesis import strategies as st
 
@@ -14,7 +14,6 @@ from pagein.events.entries import Body
 from pagein.log.base import Entry, Log, LogStore, Verification
 from pagein.log.erasure import Cut, Removal
 from pagein.log.raw_rows import Row
-from pagein.log.requests import RequestTable
 from pagein.log.snapshots import Snapshot, SnapshotSlot
 from pagein.search.index import SearchIndex
 
@@ -101,7 +100,7 @@ class UnreliableLog:
     def __init__(self, log: Log, disk: LogDisk | None = None) -> None:
         self.log, self.disk = stored_log(log), disk or LogDisk()
         self.session, self.tenant = self.log.session, self.log.tenant
-        self.store = UnreliableStore(self.log.store, self.disk)
+        self.store = cast("LogStore", UnreliableStore(self.log.store, self.disk))
 
     def head(self) -> int:
         return self.log.head()
@@ -150,7 +149,7 @@ class UnreliableLog:
 
 
 class UnreliableStore:
-    """A store whose logs are on a disk that may be full; the search index is in memory."""
+    """A store whose logs are on a disk that may be full; the search index is in memory, all else is the store's."""
 
     readonly = encrypted = False
     is_durable = can_erase = True
@@ -158,31 +157,19 @@ class UnreliableStore:
     def __init__(self, store: LogStore, disk: LogDisk) -> None:
         self.tenant, self._store, self._disk = store.tenant, store, disk
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
     def log(self, session: str = "default") -> UnreliableLog:
         return UnreliableLog(self._store.log(session), self._disk)
 
-    def sessions(self) -> tuple[str, ...]:
-        return self._store.sessions()
-
-    def head(self, session: str) -> int:
-        return self._store.head(session)
-
     def search_index(self, session: str = "default", **options: Any) -> SearchIndex:
         return memory_index(session, self.tenant, options.get("embedder"), options.get("own_tools", ()))
-
-    def request_table(self, run: str) -> RequestTable:
-        return self._store.request_table(run)
 
     def erase(self, cuts: Sequence[Cut | Removal], *, at: float) -> None:
         self._disk.check_space()
         self._disk.snapshots.clear()
         self._store.erase(cuts, at=at)
-
-    def scrub(self, erased: Collection[str] = ()) -> bool:
-        return self._store.scrub(erased)
-
-    def close(self) -> None:
-        self._store.close()
 
 
 def is_openai_expressible(item: steps.Step | steps.Observation) -> bool:

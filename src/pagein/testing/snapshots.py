@@ -10,7 +10,7 @@ def damage(self, log): ...  # change a byte of the stored snapshot's body withou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pytest
@@ -22,26 +22,16 @@ from pagein.log.branch_log import OWN
 from pagein.log.erasure import Cut, Removal
 from pagein.log.snapshots import Snapshot
 from pagein.testing._threads import require
-from pagein.testing.logs import NOON, LogTests, OpenLog, open_stored
+from pagein.testing.logs import NOON, LogTests, OpenLog, StoredLogSuite, open_stored
 
 BODY = bytes(range(256)) * 40
 
 
-class SnapshotTests:
+class SnapshotTests(StoredLogSuite):
     """The contract of ``pagein.log.base.StoredLog``: subclass it, and give the fixture ``open_log``."""
 
     raw: ClassVar[bool] = True
     """True where the subclass defines ``damage``."""
-
-    @pytest.fixture
-    def open_log(self) -> OpenLog:
-        """Open a session of the log; a subclass overrides this fixture."""
-        raise NotImplementedError("a subclass of SnapshotTests gives the fixture open_log")
-
-    @pytest.fixture
-    def log(self, open_log: OpenLog) -> Iterator[StoredLog]:
-        with open_stored(open_log) as log:
-            yield log
 
     def damage(self, log: Any) -> None:
         """Change one byte or more of the stored snapshot's body, and nothing else."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pagein.context.compaction.base import Policy
 from pagein.context.compaction.ladder import RUNGS, Ladder
@@ -24,6 +24,7 @@ from pagein.models.retrying import Breaker, RetryingModel, RetryPolicy
 from pagein.models.spending import Price, Spending
 from pagein.tokens import Budget
 
+T = TypeVar("T")
 Values = Mapping[str, ConfiguredValue]
 
 
@@ -36,8 +37,8 @@ def build_options(values: Values) -> dict[str, Any]:
         "budget": _build_budget(values),
         "policy": _build_policy(values),
         "facts": _build_facts(values),
-        "tool_rules": _build_tools(values),
-        "checkpoints": _build_checkpoints(values),
+        "tool_rules": _build_section("tool_rules", Tools, values),
+        "checkpoints": _build_section("checkpoints", AutoCheckpoint, values),
     }
     return options | {name: section for name, section in sections.items() if section is not None}
 
@@ -128,16 +129,10 @@ def _build_facts(values: Values) -> Settings | bool | None:
     return False if enabled is False else settings or enabled
 
 
-def _build_tools(values: Values) -> Tools | None:
-    parameters = _section_values("tool_rules", values)
-    with _section_in_errors("tool_rules", values):
-        return Tools(**parameters) if parameters else None
-
-
-def _build_checkpoints(values: Values) -> AutoCheckpoint | None:
-    parameters = _section_values("checkpoints", values)
-    with _section_in_errors("checkpoints", values):
-        return AutoCheckpoint(**parameters) if parameters else None
+def _build_section(section: str, kind: Callable[..., T], values: Values) -> T | None:
+    parameters = _section_values(section, values)
+    with _section_in_errors(section, values):
+        return kind(**parameters) if parameters else None
 
 
 def _section_values(section: str, values: Values) -> dict[str, Any]:
