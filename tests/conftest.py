@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from pagein.backends.memory import InMemoryLog
 from pagein.memory.agent_memory import AgentMemory
 
-EXAMPLES = {"quick": 10, "pagein": 25, "nightly": 1_000}
+EXAMPLES = {"quick": 10, "pagein": 12, "nightly": 1_000}
 """Hypothesis examples by profile: of a run without slow tests, of a whole one, and of ``PAGEIN_PROFILE=nightly``."""
 
 

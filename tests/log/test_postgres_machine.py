@@ -75,7 +75,7 @@ def check(postgres, how, machine=OnPostgres):
 
 
 def test_the_promises_hold_on_postgres(postgres):
-    check(postgres, profile(4, 25) if chosen_profile() is LOCAL else chosen_profile())
+    check(postgres, profile(3, 20) if chosen_profile() is LOCAL else chosen_profile())
 
 
 def test_the_promises_hold_on_postgres_with_recall_and_facts(postgres):

@@ -46,22 +46,22 @@ def ask(memory, question):
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_the_turn_that_answers_comes_back_whole_under_every_policy(policy):
-    with play(chat(60), budget=3_000, policy=policy) as memory:
+    with play(chat(36), budget=2_000, policy=policy) as memory:
         text = ask(memory, "What did we see from room007?")
         assert trip(7) in text
         assert "[s14] user" in text
-        assert memory.report().tokens <= 3_000
+        assert memory.report().tokens <= 2_000
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_one_notice_stands_for_all_that_left_and_the_newest_exchange_is_whole(policy):
-    with play(chat(60), budget=3_000, policy=policy, page_in=0) as memory:
+    with play(chat(36), budget=2_000, policy=policy, page_in=0) as memory:
         text = ask(memory, "And now?")
         notices = sum(text.count(words) for words in ("Out of view:", "Left out to fit:", "Left the window."))
         assert notices <= {"tiers": 5, "relevance": 3}.get(policy, 1), "an episode has a notice, a message has none"
-        assert trip(59) in text
-        assert "number 59!" in text
+        assert trip(35) in text
+        assert "number 35!" in text
 
 
 def test_what_the_user_said_stays_word_for_word_within_half_of_the_budget():

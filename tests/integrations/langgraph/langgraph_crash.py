@@ -1,4 +1,4 @@
-"""One life of an agent on a file: ``python langgraph_crash.py run.db STOP_AT sync|async``; 0 stops nowhere.
+"""One life of an agent on a file: ``python langgraph_crash.py run.db STOP_AT sync|async CALLS``; 0 stops nowhere.
 
 It dies without a word inside a tool, as a killed process does; begun again, it resumes. Its last life tells as JSON what
 it answered and what was sent.
@@ -22,10 +22,10 @@ from pagein.integrations.langchain.middleware import PageinMiddleware
 from pagein.integrations.langgraph import PageinSaver
 
 CONFIG = {"configurable": {"thread_id": "report"}, "recursion_limit": 250}
-TASK = "Look at pages 1 to 60, then tell the staging password."
+TASK = "Look at all pages, then tell the staging password."
 
 
-def main(path, stop_at, how):
+def main(path, stop_at, how, calls):
     @tool
     def look(number: int) -> str:
         """Look at page ``number``."""
@@ -33,7 +33,7 @@ def main(path, stop_at, how):
             os._exit(9)
         return page.invoke({"number": number})
 
-    model = scripted(looks_and_answers(60))
+    model = scripted(looks_and_answers(calls))
     with PageinSaver(path) as saver:
         pages = PageinMiddleware(path, budget=BUDGET)
         agent = create_agent(model, [look], middleware=[pages], checkpointer=saver, system_prompt="Be exact.")
@@ -60,4 +60,4 @@ def main(path, stop_at, how):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
