@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,13 +32,14 @@ SECRET = "xanthippe"
 def test_a_killed_eraser_leaves_all_or_nothing(tmp_path):
     outcomes = set()
     chance = random.Random(7)
-    for number in range(6):
-        path = tmp_path / f"{number}.db"
-        with AgentMemory.open(path, budget=2_000) as memory:
-            for each in range(60):
-                memory.record(TaskStep(f"{SECRET} number {each} " * 20))
-            memory.view()
-            memory.recall(SECRET)
+    run = tmp_path / "run.db"
+    with AgentMemory.open(run, budget=2_000) as memory:
+        for each in range(60):
+            memory.record(TaskStep(f"{SECRET} number {each} " * 20))
+        memory.view()
+        memory.recall(SECRET)
+    for number in range(4):
+        path = shutil.copy(run, tmp_path / f"{number}.db")
         host = subprocess.Popen(
             [sys.executable, "-c", HOST, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
