@@ -1,8 +1,8 @@
 """Scores of old steps by their relevance to the newest ones. Pure but for an embedder.
 
 Relevance-scored retention (seed 3; pydantic-ai's RelevanceCompaction asks a judge instead). Steps are compared by words,
-weighted by how rare they are in the run, or by vectors of an embedder. No model judges borderline cases: a policy is
-pure and does not wait.
+weighted by how rare they are in the run, or by vectors of an embedder. A rater may judge borderline cases; it answers at
+once with what it knows, as a policy does not wait.
 """
 
 from __future__ import annotations
@@ -41,6 +41,14 @@ class StepEmbedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Any:
         """Return one vector for each text. If it raises, steps are compared by words."""
+        ...
+
+
+class StepRater(Protocol):
+    """Rates how much steps are still needed. ``pagein.memory.ModelRater`` asks a model, in the background."""
+
+    def ratings(self, current: str, texts: Mapping[int, str]) -> Mapping[int, float]:
+        """Return the ratings known so far, from 0 to 1, by position; ``current`` says what is done now. Never waits."""
         ...
 
 
@@ -94,6 +102,23 @@ def select_best(scores: Mapping[int, float], costs: Mapping[int, int], room: flo
             room -= costs[first]
             best.add(first)
     return frozenset(best)
+
+
+def rate_borderline(
+    view: View, scores: Mapping[int, float], staying: frozenset[int], rater: StepRater, band: float
+) -> Mapping[int, float]:
+    """Return the scores with those of borderline steps moved within their band, as the rater rates the steps.
+
+    The band is around the lowest score that stays: so much of it up and down.
+    """
+    if not staying or len(staying) == len(scores):
+        return scores
+    cut = min(scores[first] for first in staying)
+    entries = {entry.first: entry for entry in view.run}
+    texts = {first: entry_text(entries[first]) for first in scores if abs(scores[first] - cut) <= band * abs(cut)}
+    ratings = rater.ratings(_current_text(view), texts)
+    moved = {first: cut + band * abs(cut) * (2 * rating - 1) for first, rating in ratings.items() if first in texts}
+    return {**scores, **moved}
 
 
 def word_relevance(current: str, texts: Sequence[str]) -> list[float]:

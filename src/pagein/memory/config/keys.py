@@ -108,6 +108,7 @@ IN_CODE: Mapping[str, str] = MappingProxyType(
         "roles": "names of roles in your messages other than the provider's",
         "policy.relevance.weight": "a weight for steps in addition to their words",
         "policy.relevance.embedder": "an embedder to compare steps with, instead of words",
+        "policy.relevance.rater": "a rater of steps near the limit, such as ModelRater",
         "policy.tiers.weight": "a weight for the relevant steps that stay behind the window",
         "policy.tiers.embedder": "an embedder to compare these steps with",
     }

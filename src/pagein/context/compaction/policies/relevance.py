@@ -17,6 +17,9 @@ from pagein.context.view.view import View, ViewEntry
 from pagein.events.entries import Replacement
 from pagein.tokens import Budget
 
+RATED_SHARE = 0.85
+"""Share of the high mark from which on a rater is asked, so that it has answered when a fold is due. Not tuned."""
+
 NEWEST_SHARE = 0.3
 """Share of the limit for the newest actions; the newest of all stays whatever it costs."""
 
@@ -28,19 +31,23 @@ class Relevance:
     The last ``keep`` actions stay unless they are too long; system prompts, pins, user messages and final answers always
     stay. ``weight`` adds to a step's score. Removed steps are replaced by a line with their handles, the newest of them
     by an extract of the run with ``share`` of the room. Steps are compared by the vectors of an ``embedder``, or by words
-    without one or if it fails.
+    without one or if it fails. A ``rater`` judges those whose score is near the lowest that stays, by ``band`` of it; it is
+    asked before a fold is due.
     """
 
     keep: Annotated[int, COUNT, "Newest actions that stay, unless they are too long."] = 3
     share: Annotated[float, POSITIVE_SHARE, "Share of the space for older steps that their extract takes."] = 0.4
     weight: step_scores.Weight | None = None
     embedder: step_scores.StepEmbedder | None = None
+    rater: step_scores.StepRater | None = None
+    band: Annotated[float, POSITIVE_SHARE, "Share of the lowest score that stays within which a rater decides."] = 0.25
     name: str = "relevance"
     _vectors: dict[str, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:
         """Plan a fold of the least relevant steps, or None."""
-        if view.tokens <= view.limit * budget.high:
+        high = view.limit * budget.high
+        if view.tokens <= (high if self.rater is None else high * RATED_SHARE):
             return None
         scores, permanent = self.scores(view), step_scores.permanent_positions(view)
         staying = sum(entry.tokens for entry in view.entries if episodes.is_protected(entry, permanent))
@@ -48,7 +55,13 @@ class Relevance:
         extract = int(room * self.share)
         costs = {entry.first: entry.tokens for entry in view.run if not episodes.is_protected(entry, permanent)}
         room_left = room - extract - sum(cost for first, cost in costs.items() if first not in scores)
-        leaving = scores.keys() - step_scores.select_best(scores, costs, room_left)
+        best = step_scores.select_best(scores, costs, room_left)
+        if self.rater is not None:
+            rated = step_scores.rate_borderline(view, scores, best, self.rater, self.band)
+            best = step_scores.select_best(rated, costs, room_left)
+        if view.tokens <= high:
+            return None
+        leaving = scores.keys() - best
         folded = tuple(self._fold(view, leaving, extract))
         return make_plan(folded, self.name, f"{len(leaving)} steps least relevant to what is done now")
 
