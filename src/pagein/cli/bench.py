@@ -62,6 +62,9 @@ def faults(
     clipping also cuts long results to head and tail. All three keep the opening
     messages whole at any cost; pagein clips long ones.
 
+    New results whole is the share of the tools' results that are shown whole in the
+    request behind them, where the model first reads them.
+
     The price of a request is its input tokens, of which those that the request before
     began with count a tenth, as in a provider's cache.
 
@@ -116,6 +119,7 @@ _ROWS: Mapping[str, Callable[[Tally], str]] = {
     "far needs met": lambda tally: _output.format_share(tally.far.met_share),
     "price a request": lambda tally: _output.format_count(tally.as_dict()["price_a_request_above"]),
     "tokens a request": lambda tally: _output.format_count(tally.as_dict()["tokens_a_request_above"]),
+    "new results whole": lambda tally: _output.format_share(tally.whole_share),
     "highest request": lambda tally: _output.format_count(tally.highest),
     "requests over budget": lambda tally: _output.format_count(tally.over),
     "orphans": lambda tally: _output.format_count(tally.orphans),

@@ -28,7 +28,7 @@ Agent = Callable[[AgentMemory], object]
 
 @dataclass(frozen=True, slots=True)
 class AgentFigures:
-    """What one run of an agent came to: its actions, its requests and their input tokens, the price of these in fresh tokens.
+    """The figures of one run of an agent: its actions, its requests and their input tokens, the price of these in fresh tokens.
 
     ``repeated`` counts the calls that the run had made before, arguments included. ``drift`` is how much less the last third
     of the actions says of the user's words than the first third: at most 1, below 0 where it says more.

@@ -96,8 +96,9 @@ def measure_run(run: Run, lanes: Sequence[Lane], budget: int, counter: TokenCoun
             new = run.wire[delivered:at]
             delivered = at
             point = _request_point(history, messages[:at], message, tokens, budget)
+            results = [earlier.reading.text for earlier in messages[at - len(new) : at] if earlier.answers]
             for lane in lanes:
-                _compare(lane, lane.next_request(new), point)
+                _compare(lane, lane.next_request(new), point, results)
             tick()
         history.add(message.reading)
         tokens += message.tokens
@@ -119,12 +120,16 @@ def _request_point(
     return RequestPoint(history, tokens, needs, history.outside(needs, recency_start(before, budget)), budget)
 
 
-def _compare(lane: Lane, request: tuple[MeasuredMessage, ...] | None, point: RequestPoint) -> None:
-    """Compare one request with the needs at its point, and add it to the tally."""
+def _compare(
+    lane: Lane, request: tuple[MeasuredMessage, ...] | None, point: RequestPoint, results: Sequence[str]
+) -> None:
+    """Compare one request with the needs at its point and with the ``results`` new in it, and add it to the tally."""
     tally = lane.tally
+    tally.results += len(results)
     if request is None:
         tally.add_needs(point.needs, Faults.all_of(point.needs), point.far)
         return
+    tally.whole_results += sum(any(result in message.reading.text for message in request) for result in results)
     text = canonical_json(request)
     share = None if lane.previous is None else prefix_share(lane.previous, text)
     cached = 0.0 if share is None or lane.previous is None else share * len(lane.previous) / len(text)

@@ -305,7 +305,7 @@ def _rank_bm25(database: sqlite3.Connection, text: str) -> list[int]:
 
 @dataclass(slots=True)
 class PlantTally:
-    """What survived of planted statements in the last request of each session."""
+    """The planted statements that survived in the last request of each session."""
 
     items: int = 0
     survivors: int = 0

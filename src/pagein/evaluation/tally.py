@@ -89,6 +89,9 @@ class Tally:
     price_above: float = 0.0
     """Price of the input tokens of these requests: what the request before began with counts a tenth."""
     highest: int = 0
+    results: int = 0
+    whole_results: int = 0
+    """Results of tools that the request behind them shows whole."""
     shares: list[float] = field(default_factory=list)
     shares_above: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -123,7 +126,7 @@ class Tally:
         """Add another run's tally; ``where`` names the run in its errors."""
         for name in ("runs", "requests", "above", "over", "orphans", "illegal", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("tokens_without", "tokens", "tokens_above", "price_above"):
+        for name in ("results", "whole_results", "tokens_without", "tokens", "tokens_above", "price_above"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.highest = max(self.highest, other.highest)
         self.raised += tuple(f"{where}: {error}" if where else error for error in other.raised)
@@ -143,6 +146,11 @@ class Tally:
     def prefix_above(self) -> float | None:
         """The same for requests whose history exceeds the budget."""
         return _mean(self.shares_above)
+
+    @property
+    def whole_share(self) -> float | None:
+        """The share of the tools' results that are shown whole when the model first reads them."""
+        return _rate(self.whole_results, self.results)
 
     @property
     def milliseconds(self) -> float | None:
@@ -171,6 +179,7 @@ class Tally:
             "raised": list(self.raised),
             "prefix_kept": self.prefix,
             "prefix_kept_above": self.prefix_above,
+            "results_shown_whole": self.whole_share,
             "ms_a_step": self.milliseconds,
             "retrievable": None
             if retrieval is None

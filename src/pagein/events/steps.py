@@ -152,7 +152,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When a step began and ended, in seconds since the epoch."""
+    """The times at which a step began and ended, in seconds since the epoch."""
 
     start_time: float
     end_time: float | None = None
@@ -217,7 +217,7 @@ class _Detailed(MemoryStep):
 
     @property
     def timing(self) -> Timing | None:
-        """When the step began and ended."""
+        """The times at which the step began and ended."""
         row = _detail(self, "timing")
         return None if row is None else Timing(**row)
 

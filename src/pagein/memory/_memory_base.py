@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MemoryBase:
-    """What AgentMemory and AsyncAgentMemory share."""
+    """The base of AgentMemory and AsyncAgentMemory."""
 
     _runtime: MemoryRuntime
 

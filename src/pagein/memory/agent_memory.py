@@ -140,7 +140,7 @@ class AgentMemory(MemoryBase):
         self._take_turn(pins.mark, handle, importance)
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
-        """What was said and still holds: rules, limits, decisions, goals, preferences, current values, oldest first.
+        """Return what was said and still holds: rules, limits, decisions, goals, preferences, current values, oldest first.
 
         Every view shows those whose steps are out of it, in a share of the budget of their own.
         """

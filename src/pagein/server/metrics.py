@@ -1,4 +1,4 @@
-"""What a server counts, in the text format of Prometheus; and its summary of each run."""
+"""The counts of a server, in the text format of Prometheus; and its summary of each run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What providers charge for the tokens of a request, relative to input that no cache has."""
+"""The prices that providers charge for the tokens of a request, relative to input that no cache has."""
 
 from __future__ import annotations
 

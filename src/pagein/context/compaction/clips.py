@@ -130,10 +130,10 @@ def clip_results(entry: ViewEntry, tokens: int, counter: TokenCounter, tier: Tie
     """Yield stubs for the results in an entry, an action's or a late one, that cost more than ``tokens``."""
     if isinstance(entry.item, Observed):
         late = entry.item.observation.content
-        if _content_tokens(late, counter) > tokens:
+        if content_tokens(late, counter) > tokens:
             yield Stub("content", 0, _clip_result(late, tokens, counter, step_handle(entry.first)), tier)
     for index, observation in iter_observations(entry):
-        if _content_tokens(observation.content, counter) > tokens:
+        if content_tokens(observation.content, counter) > tokens:
             handle = observation_handle(entry.first, index)
             yield Stub("observation", index, _clip_result(observation.content, tokens, counter, handle), tier)
 
@@ -156,6 +156,11 @@ def _clip_result(content: Content, tokens: int, counter: TokenCounter, handle: s
 def clip_entry(entry: ViewEntry, tokens: int, counter: TokenCounter, tier: Tier) -> Iterator[Stub]:
     """Yield stubs for the results, arguments and prose of an entry that cost more than ``tokens``; thinking stays."""
     yield from clip_results(entry, tokens, counter, tier)
+    yield from clip_own_words(entry, tokens, counter, tier)
+
+
+def clip_own_words(entry: ViewEntry, tokens: int, counter: TokenCounter, tier: Tier) -> Iterator[Stub]:
+    """Yield stubs for the arguments and the prose of an entry that cost more than ``tokens``; thinking stays."""
     handle = step_handle(entry.first)
     match entry.item:
         case ActionStep(content=content, tool_calls=calls):
@@ -167,7 +172,7 @@ def clip_entry(entry: ViewEntry, tokens: int, counter: TokenCounter, tier: Tier)
             pass
         case _:
             return
-    if prose is not None and _content_tokens(prose, counter) > tokens:
+    if prose is not None and content_tokens(prose, counter) > tokens:
         yield Stub("content", 0, clip_content(prose, tokens, counter, handle), tier)
 
 
@@ -178,6 +183,7 @@ def clip_user_message(entry: ViewEntry, tokens: int, counter: TokenCounter) -> R
     return Replacement(entry.first, entry.last, (Stub("content", 0, text, "clip"),))
 
 
-def _content_tokens(content: Content, counter: TokenCounter) -> int:
+def content_tokens(content: Content, counter: TokenCounter) -> int:
+    """Count the tokens of content: its text and its images."""
     images = sum(counter.image(part) for part in as_parts(content) if isinstance(part, Image))
     return images + counter.text(as_text(content))

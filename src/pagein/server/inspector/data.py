@@ -143,7 +143,7 @@ class InspectorData:
         return {"run": run, "handle": handle, "kind": kind, "life": life, **clipped(text)}
 
     def list_asked_again(self, run: str) -> Json:
-        """What a run forgot, as far as it is known: what was asked for again, called again, or brought back."""
+        """Return what a run forgot, as far as it is known: what was asked for again, called again, or brought back."""
         with self._lock:
             return {"run": run, "asked": self._memory(run).journal().list_asked_again()}
 
@@ -203,7 +203,7 @@ class InspectedMemory(HostMemory):
     _journal: Journal | None = None
 
     def journal(self) -> Journal:
-        """What happened to the steps of the run. Raises LogError."""
+        """Return what happened to the steps of the run. Raises LogError."""
         if self._journal is None:
             self._journal = Journal()
         self._journal.read(self.log(), self._runtime.requests.table)

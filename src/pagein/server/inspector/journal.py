@@ -1,4 +1,4 @@
-"""What happened to the steps of a run, read once from its log and then only what is new: lives, and what was asked again.
+"""The fates of the steps of a run, read once from its log and then only what is new: lives, and what was asked again.
 
 A run forgot something where the model asked for it by a tool, called again for a result that had left its view, or a
 page-in brought it back. What it missed and never asked for is not known.

@@ -17,7 +17,7 @@ from pagein.tokens import Budget
 class Clip:
     """Clips each observation longer than ``share`` of the limit as it enters the view; the log has it whole."""
 
-    share: Annotated[float, POSITIVE_SHARE, "Share of the budget above which an observation is clipped."] = 0.25
+    share: Annotated[float, POSITIVE_SHARE, "Share of the budget above which an observation is clipped."] = 0.34
     name: str = "clip"
 
     def __call__(self, view: View, budget: Budget) -> Plan | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Annotated
@@ -10,11 +10,12 @@ from typing import Annotated
 from pagein._common.validation import POSITIVE_SHARE
 from pagein.context.compaction import episodes
 from pagein.context.compaction.base import Plan, actions, make_plan
-from pagein.context.compaction.clips import clip_entry
+from pagein.context.compaction.clips import clip_entry, clip_own_words, content_tokens
 from pagein.context.view.fold import preview
-from pagein.context.view.view import View, ViewEntry
+from pagein.context.view.view import View
 from pagein.events.entries import Replacement
 from pagein.events.handles import step_handle
+from pagein.events.messages import Message
 from pagein.events.steps import SummaryStep, as_text
 from pagein.tokens import Budget
 
@@ -37,6 +38,10 @@ FILL_SHARE, FILL_TOKENS, MAX_FILL_SHARE = 0.45, 400, 0.8
 CLIP_MIN_TOKENS = 48
 """Tokens to which the newest action is clipped at least."""
 
+NEWEST_FILL_SHARE, EXTRACT_MIN_SHARE, OWN_MIN_TOKENS = 0.95, 0.2, 256
+"""What the newest action's results may leave where they stay whole until they are read: the share of the limit that is
+filled at most, the share that an extract has at least, and the tokens of the action's own words. Decision 0049."""
+
 LONG_TEXT_CHARS = 80
 """Characters above which a text of the newest action may be clipped."""
 
@@ -57,12 +62,14 @@ class Projection:
             return None
         staying = episodes.protected_tokens(view)
         room = _room_at_low_mark(view, budget, staying)
-        clipped = _clip_newest(view, int(room * NEWEST_MAX_SHARE))
+        unread = _unread_tokens(view)
+        clipped = _clip_newest(view, int(room * NEWEST_MAX_SHARE), unread)
+        least = _extract_reserve(view) if unread else 0
         if clipped:
             view = preview(view, clipped)
         newest = max(room * self.recent, room - EXTRACT_MAX_TOKENS)
         stop = episodes.legal_stop(view, episodes.boundary(view, newest))
-        folded = _fold(view, stop, room - episodes.unprotected_tokens(view, stop))
+        folded = _fold(view, stop, max(least, room - episodes.unprotected_tokens(view, stop)))
         return make_plan((*clipped, *folded), self.name, f"older than {step_handle(stop)}")
 
 
@@ -86,30 +93,47 @@ def fill_share(limit: int) -> float:
     return min(MAX_FILL_SHARE, FILL_SHARE + FILL_TOKENS / limit)
 
 
-def _clip_newest(view: View, tokens: int) -> tuple[Replacement, ...]:
-    """Clip the newest action to ``tokens`` if it costs more."""
+def _unread_tokens(view: View) -> int:
+    """Return the tokens of the newest action's results, which the model has not read yet, if they fit whole; else 0."""
     acted = actions(view)
-    allowed = max(tokens, CLIP_MIN_TOKENS)
-    if not acted or acted[-1].tokens <= allowed:
-        return ()
+    if not acted:
+        return 0
     newest = acted[-1]
+    results = sum(content_tokens(message.content or "", view.counter) for message in newest.messages[1:])
+    own = min(OWN_MIN_TOKENS, newest.tokens - results)
+    space = view.limit * NEWEST_FILL_SHARE - episodes.protected_tokens(view) - _extract_reserve(view)
+    return results if results + own <= space else 0
+
+
+def _extract_reserve(view: View) -> int:
+    return episodes.HEADER_TOKENS + int(view.limit * EXTRACT_MIN_SHARE)
+
+
+def _clip_newest(view: View, tokens: int, unread: int) -> tuple[Replacement, ...]:
+    """Clip the newest action to ``tokens`` if it costs more; only its own words if ``unread`` tokens of results stay whole."""
+    acted = actions(view)
+    if not acted:
+        return ()
+    newest, clip = acted[-1], clip_own_words if unread else clip_entry
+    allowed = max(tokens - unread, OWN_MIN_TOKENS if unread else CLIP_MIN_TOKENS)
+    if newest.tokens <= unread + allowed:
+        return ()
     clipped: tuple[Replacement, ...] = ()
+    texts = _count_long_texts(newest.messages[:1] if unread else newest.messages)
     for divisor in (1, 2, 4, 8):
-        text_tokens = max(8, allowed // (divisor * _count_long_texts(newest)))
-        stubs = tuple(clip_entry(newest, text_tokens, view.counter, "clip"))
+        stubs = tuple(clip(newest, max(8, allowed // (divisor * texts)), view.counter, "clip"))
         if not stubs:
             return clipped
         clipped = (Replacement(newest.first, newest.last, stubs),)
-        if preview(view, clipped).tokens <= view.tokens - newest.tokens + allowed:
+        if preview(view, clipped).tokens <= view.tokens - newest.tokens + unread + allowed:
             return clipped
     return clipped
 
 
-def _count_long_texts(entry: ViewEntry) -> int:
-    """Count the texts of an action that are long enough to be clipped, at least 1."""
-    texts = [message.content for message in entry.messages] + [
-        call.arguments for message in entry.messages for call in message.tool_calls
-    ]
+def _count_long_texts(messages: Sequence[Message]) -> int:
+    """Count the texts of an action's messages that are long enough to be clipped, at least 1."""
+    texts = [message.content for message in messages]
+    texts += [call.arguments for message in messages for call in message.tool_calls]
     return max(1, sum(len(as_text(text)) > LONG_TEXT_CHARS for text in texts))
 
 
