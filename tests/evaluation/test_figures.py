@@ -33,7 +33,7 @@ FIGURES = {
 def measured(monkeypatch):
     """What ``pagein bench all`` measures: these figures, which a test may change."""
     figures = dict(FIGURES)
-    monkeypatch.setattr(bench, "measure_figures", lambda files, *, is_quick, tick: figures)
+    monkeypatch.setattr(bench.figures, "measure_figures", lambda files, *, is_quick, tick: figures)
     return figures
 
 

@@ -7,7 +7,6 @@ None of it is part of what is said.
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,17 +28,6 @@ def without_cache_markers(value: Any) -> Any:
         items = [without_cache_markers(item) for item in value]
         return [item for item, before in zip(items, value, strict=True) if item != {} or before == {}]
     return value
-
-
-def normal_text(text: str) -> str:
-    r"""Spell a text normally: clients compose its characters anew, end its lines otherwise, trim it, replace lone surrogates.
-
-    >>> normal_text("cafe\u0301\r\nau lait \ud83d \n") == normal_text("caf\u00e9\nau lait \ufffd")
-    True
-    """
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
-    return text.replace("\r\n", "\n").rstrip()
 
 
 def normal_fields(text: str) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -24,7 +25,7 @@ from typing import assert_never
 from pagein.errors import ProtocolError
 from pagein.events import steps
 from pagein.events.entries import Body, Checkpoint, Compaction, FactBody, Mark, Observed, Pin, Undo, Unpin
-from pagein.events.normal_form import normal_arguments, normal_fields, normal_text
+from pagein.events.normal_form import normal_arguments, normal_fields
 
 
 class RunPhase(Enum):
@@ -165,6 +166,17 @@ REASONING_KINDS = frozenset(
 
 _HASH_BYTES = 16
 _ERASED_HASH = bytes(_HASH_BYTES)
+
+
+def normal_text(text: str) -> str:
+    r"""Spell a text normally: clients compose its characters anew, end its lines otherwise, trim it, replace lone surrogates.
+
+    >>> normal_text("cafe\u0301\r\nau lait \ud83d \n") == normal_text("caf\u00e9\nau lait \ufffd")
+    True
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+    return text.replace("\r\n", "\n").rstrip()
 
 
 def fingerprint(item: steps.Step | steps.Observation) -> bytes:
