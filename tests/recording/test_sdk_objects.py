@@ -1,5 +1,7 @@
 """The objects of the SDKs, as their own types: recorded like their messages. And messages whose format nobody named."""
 
+import collections
+
 import pytest
 from anthropic.types import Message
 from anthropic.types import Usage as AnthropicUsage
@@ -166,3 +168,15 @@ def test_a_format_that_was_named_is_never_guessed():
     row = {"type": "ai", "content": [{"type": "tool_use", "id": "a", "name": "x", "input": {}}], "tool_calls": []}
     memory.record_messages([row])
     assert isinstance(memory.steps[0], ActionStep)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [tuple, iter, collections.deque, lambda rows: (row for row in rows), lambda rows: dict(enumerate(rows)).values()],
+)
+def test_any_collection_of_messages_is_a_list_of_them(kind):
+    memory = AgentMemory.open(":memory:", budget=4_000)
+    rows = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Yes?"}]
+    memory.record_messages(kind(rows))
+    memory.record_messages(kind([*rows, {"role": "user", "content": "Go on."}]))
+    assert [step.content for step in memory.steps] == ["Hi.", "Yes?", "Go on."]

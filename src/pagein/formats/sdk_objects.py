@@ -6,7 +6,7 @@ Responses API for its items. Anthropic's response is a message already.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from pagein.errors import ConfigurationError, FormatError
@@ -31,12 +31,14 @@ def is_dumpable(value: object) -> bool:
 def unwrap_request(messages: Any) -> Any:
     """The messages of what a host handed over: SDK objects as plain values, responses as the messages in them.
 
-    A list of plain messages, and a request as a mapping, are returned as they are. Raises FormatError.
+    A list of plain messages, and a request as a mapping, are returned as they are; any other collection or iterator as a list.
+    Raises FormatError.
     """
     if isinstance(messages, Mapping) or is_dumpable(messages):
         return _unwrap_one(messages, "messages")
-    if not isinstance(messages, Sequence) or isinstance(messages, str | bytes):
+    if not isinstance(messages, Iterable) or isinstance(messages, str | bytes | bytearray):
         return messages  # the format says what is wrong with it
+    messages = messages if isinstance(messages, list | tuple) else list(messages)
     if all(type(message) is dict and ("role" in message or not _is_response(message)) for message in messages):
         return messages
     rows: list[Any] = []
