@@ -230,6 +230,22 @@ def test_a_selection_is_within_its_tokens_and_in_order(tokens):
     assert [line.item.key for line in lines] == sorted(line.item.key for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("text", "tight"),
+    [
+        ("please call me Kit, everyone does", "Call me Kit."),
+        ("Use port 5433 instead, something else took the old one.", "Use port 5433 instead."),
+        ("Nothing goes live on Fridays, ok?", "Nothing goes live on Fridays."),
+        ("the party is a secret, lena mustn't know", "Party is secret, lena mustn't know."),
+        ("We agreed on the red one, it's Tom who pays.", "We agreed on red one, it's Tom who pays."),
+        ("No peanuts, he's allergic.", "No peanuts, he's allergic."),
+        ("There will be 4 of us.", "There will be 4 of us."),
+    ],
+)
+def test_a_tight_form_drops_what_binds_nobody_and_nothing_else(text, tight):
+    assert tighten(shorten(text)) == tight
+
+
 def test_more_tokens_never_show_fewer_items():
     counts = [len(show(fold(*SESSION), tokens)) for tokens in range(0, 600, 20)]
     assert counts == sorted(counts)

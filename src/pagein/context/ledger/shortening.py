@@ -28,7 +28,7 @@ _REASON = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _FORCE = re.compile(
-    r"\b(?:never|not|no|nothing|nobody|none|must|mustn't|don't|cannot|can't|won't|shouldn't|always|only|unless|except|until|without|before|after|at most|at least|maximum|minimum|max|min|under|over|limit|forbidden|prohibited|allowed|required|mandatory|approval|permission|first|instead|now|exceed|above|below|strictly|exclusively|if|when|asking|checking|confirm)\b|\d|n't\b",
+    r"\b(?:never|not|no|nothing|nobody|none|must|mustn't|don't|cannot|can't|won't|shouldn't|always|only|unless|except|until|without|before|after|at most|at least|maximum|minimum|max|min|under|over|limit|forbidden|prohibited|allowed|required|mandatory|approval|permission|first|instead|now|exceed|above|below|strictly|exclusively|if|when|asking|checking|confirm|secret|confidential|private|surprise)\b|\d|n't\b",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"(?<=[a-z,'] )[A-Z][\w'-]+|`[^`]+`|[\w-]+[_/.][\w/.-]+|\"[^\"]+\"|[$\u20ac\u00a3]")
@@ -56,7 +56,18 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _EXTRA = re.compile(
-    r"(?:[,;]? (?:please|thanks|thank you|ok(?:ay)?|alright|right|for me|by the way|btw|if possible|at all|whatsoever|in general|as well|too))+(?=[.!]*$)",
+    r"(?:[,;]? (?:please|thanks|thank you|ok(?:ay)?|alright|right|for me|by the way|btw|if possible|at all|whatsoever|in general|as well|too))+[.!?]*$",
+    re.IGNORECASE,
+)
+
+
+_AFTERTHOUGHT = re.compile(
+    r", (?=(?:i|we|he|she|they|it|that|everyone|everybody|someone|somebody|something)\b|the [\w ]{2,20} (?:was|were|got) \w+(?:ed|en)\b)[^,;:]{4,45}$",
+    re.IGNORECASE,
+)
+"""What is said behind a statement without binding anybody: "Call me Jo, everyone does"."""
+_ASKS = re.compile(
+    r"\b(?:needs?|wants?|must|should|shall|ha(?:s|ve) to|uses?|gets?|prefers?|hates?|allergic|will|may|my|our|your|up to)\b|'ll\b",
     re.IGNORECASE,
 )
 
@@ -82,18 +93,27 @@ def shorten(text: str) -> str:
 
 
 def tighten(text: str) -> str:
-    """Return a shortened sentence without articles and filler words.
+    """Return a shortened sentence without articles, filler words and an afterthought.
 
     >>> tighten("The deadline of my report is really a Friday.")
     'Deadline of my report is Friday.'
     """
-    parts = re.split(r"(`[^`]*`|\"[^\"]*\")", text)
+    parts = re.split(r"(`[^`]*`|\"[^\"]*\")", _drop_afterthought(text))
     core = "".join(part if number % 2 else _FILLER.sub("", part) for number, part in enumerate(parts)).strip()
     core = core.rstrip(".!")
     if len(core) < MIN_CORE_CHARS:
         return text
     core = core[0].upper() + core[1:] if text[:1].isupper() else core
     return core + "."
+
+
+def _drop_afterthought(text: str) -> str:
+    bare = text.rstrip(".!?")
+    thought = _AFTERTHOUGHT.search(bare)
+    if thought is None or len(bare[: thought.start()].split()) < 3 or not _BINDS.search(bare[: thought.start()]):
+        return text
+    says_more = any(pattern.search(thought[0]) for pattern in (_FORCE, _NAMED, _ASKS))
+    return text if says_more else f"{bare[: thought.start()]}."
 
 
 def drop_opening(text: str) -> str:
@@ -141,7 +161,7 @@ def _drop_prelude(text: str) -> str:
             return text
         if any(pattern.search(before) for pattern in (_FORCE, _NAMED, _WISHED)):
             return text
-        if _CONDITION.match(before) or len(text) - start < 14:
+        if _CONDITION.match(before) or len(text) - start < 18:
             return text
         return text[start:]
     return text
