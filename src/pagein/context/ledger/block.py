@@ -89,36 +89,42 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks) -> View:
     """Return the view with the blocks of what holds and what failed, and is not shown; the same view if nothing is."""
     shown = view.verbatim_positions
     due = _find_due(view, ledger, lambda position: position not in shown)
-    # The sizes depend on the limit alone, so that the blocks stay the same while the run grows.
-    for size in ledger_sizes(view.limit) if any(due) else ():
-        run, entries = _join_notices(view, _build_blocks(view, ledger, blocks, due, size))
+    notice = _notice_of(view)
+    run = _without_notices(view) if notice else view.run
+    # The sizes, and the place of a notice, depend on the limit alone, so that the request stays the same while the run grows.
+    for size in (*(ledger_sizes(view.limit) if any(due) else ()), *((0,) if notice else ())):
+        entries = _say_notice(notice, _build_blocks(view, ledger, blocks, due, size), view)
         with_blocks = replace(view, front=(*view.front, *entries), run=run)
         tokens = request_cost(with_blocks.request_entries, view.counter)
-        if entries and tokens <= view.limit:
+        if entries and (tokens <= view.limit or not size):
             return replace(with_blocks, tokens=tokens)
     return view
 
 
-def _join_notices(view: View, blocks: tuple[ViewEntry, ...]) -> tuple[tuple[ViewEntry, ...], tuple[ViewEntry, ...]]:
-    """Let the heading of a small ledger say what is out of view; return the run without such notices, and the blocks.
+def _notice_of(view: View) -> str:
+    """Return what the heading of a small ledger says is out of view, "" where messages of their own say it.
 
     In a message of its own a notice costs as much as three statements.
     """
-    notices = [entry for entry in view.run if _is_bare_notice(entry)]
-    text = _text(blocks[0]) if blocks else ""
-    if not notices or not text.startswith((SHORT_HEAD, TERSE_HEAD)):
-        return view.run, blocks
-    item = ContextBlock("ledger", f"{NOTICE}{', '.join(entry.handle for entry in notices)}. {text}")
-    run = tuple(replace(entry, messages=(), tokens=0) if _is_bare_notice(entry) else entry for entry in view.run)
-    return run, (make_entry(item, NO_POSITION, NO_POSITION, view.counter, tier="ledger", why=WHY), *blocks[1:])
+    handles = [entry.handle for entry in view.run if _is_bare_notice(entry)] if view.limit <= SMALL_TOKENS else []
+    return f"{NOTICE}{', '.join(handles)}." if handles else ""
+
+
+def _without_notices(view: View) -> tuple[ViewEntry, ...]:
+    return tuple(replace(entry, messages=(), tokens=0) if _is_bare_notice(entry) else entry for entry in view.run)
+
+
+def _say_notice(notice: str, blocks: tuple[ViewEntry, ...], view: View) -> tuple[ViewEntry, ...]:
+    """Let the ledger's block begin with the notice; it has nothing else where no statement fits."""
+    if not notice:
+        return blocks
+    held = [entry.item.text for entry in blocks if isinstance(entry.item, ContextBlock) and entry.item.kind == "ledger"]
+    item = ContextBlock("ledger", " ".join((notice, *held)))
+    return (make_entry(item, NO_POSITION, NO_POSITION, view.counter, tier="ledger", why=WHY), *blocks[len(held) :])
 
 
 def _is_bare_notice(entry: ViewEntry) -> bool:
     return isinstance(entry.item, SummaryStep) and entry.item.content == f"{NOTICE}{entry.handle}."
-
-
-def _text(entry: ViewEntry) -> str:
-    return entry.item.text if isinstance(entry.item, ContextBlock) else ""
 
 
 class Due(NamedTuple):
