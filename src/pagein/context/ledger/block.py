@@ -68,7 +68,7 @@ def ledger_sizes(limit: int) -> tuple[int, ...]:
     """Return the tokens that the ledger may have of a limit, the most first.
 
     >>> ledger_sizes(8_000), ledger_sizes(400)
-    ((2000, 480), (360, 300, 240, 180, 120))
+    ((2000, 480), (380, 368, 360, 348, 340, 328, 320, 300, 280, 240, 200, 160, 120))
     """
     small = (min(int(limit * share), SMALL_TOKENS) for share in SMALL_SHARES)
     large = tuple(int(limit * share) for share in LEDGER_SHARES)

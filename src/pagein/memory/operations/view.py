@@ -213,6 +213,10 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
     if plan is None:
         room = limit - sum(entry.tokens for entry in facts)  # the space for the user's question is theirs, too
         plan = _plan_for_page_ins(run, view, room) or (yield from _plan_where_lapsed(run, view, room))
+        if plan is not None:
+            # What leaves now may add to the ledger, for which the next view would compact again.
+            more, room = _plan_with_reserve(run, preview(view, plan.replacements), room)
+            plan = plan if more is None else plan.then(more)
     if plan is None:
         return view, facts
     _, view = yield from commit_plan(run, replace(view, limit=room), plan)
