@@ -226,9 +226,9 @@ class WatchedMemory(RuleBasedStateMachine):
 
     def _check_over_budget(self, error: OverBudget) -> None:
         """Check that the kept content, with an allowance for the rest, does exceed the budget."""
-        limit, counter = self.budget.limit, self._counter
+        limit, counter, call_cost = self.budget.limit, self._counter, 90
         if error.unit == "bytes":
-            limit, counter = self.budget.bytes or 0, ByteCounter()
+            limit, counter, call_cost = self.budget.bytes or 0, ByteCounter(), 180  # JSON's keys and signs
         assert error.needed > error.limit == limit
         fixed = [Message("system", entry.content, extra=entry.extra) for entry in self.oracle.systems]
         fixed += [
@@ -239,7 +239,7 @@ class WatchedMemory(RuleBasedStateMachine):
         cost = sum(message_tokens(message, counter) for message in fixed)
         actions = [step for step in self.oracle.steps.values() if isinstance(step, ActionStep)]
         call_count = len(actions[-1].tool_calls) if actions else 0
-        slack = 140 + 20 * len(fixed) + 90 * call_count
+        slack = 140 + 20 * len(fixed) + call_cost * call_count
         size = 1 if error.unit == "tokens" else BYTES_A_UNIT
         assert (cost + slack) * size > limit, (
             f"OverBudget says {error.needed} {error.unit} are needed; what may not leave costs {cost * size}, the limit is "

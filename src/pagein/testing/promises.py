@@ -225,6 +225,14 @@ def is_ledger(message: Message) -> bool:
     return as_text(message.content).startswith(('<memory kind="ledger">', '<memory kind="failed">'))
 
 
+def is_notice(message: Message) -> bool:
+    """Return True for a message that says what is out of view and no more."""
+    return (
+        re.fullmatch(r'<memory kind="summary"[^>]*>\nOut of view: s[\d-]+\.\n</memory>', as_text(message.content))
+        is not None
+    )
+
+
 def is_page_in(message: Message) -> bool:
     """Return True for a page-in."""
     # A tool may write the frame too; what a frame of ours begins with stands on a line of its own.
@@ -261,12 +269,15 @@ def check_prefix(earlier: Sequence[Message], later: Sequence[Message], *, with_p
     """Check that the later request begins with the whole earlier one.
 
     A ledger block that lost a line may differ: a statement was replaced, or there is no room for it any more. A block
-    may come where there was none. It gains no line. Page-ins may leave, all together, as where the user's words need
+    may come where there was none, with the notices that it takes in, or go with them. It gains no line. Page-ins may leave, all together, as where the user's words need
     their room; without ``with_page_ins`` they are not compared.
     """
     before, after = ledger_lines(earlier), ledger_lines(later)
     if before - after or not before:
-        earlier, later = ([message for message in messages if not is_ledger(message)] for messages in (earlier, later))
+        earlier, later = (
+            [message for message in messages if not is_ledger(message) and not is_notice(message)]
+            for messages in (earlier, later)
+        )
     if not with_page_ins:
         earlier, later = ([message for message in messages if not is_page_in(message)] for messages in (earlier, later))
     elif list(earlier) != list(later[: len(earlier)]):

@@ -65,11 +65,7 @@ Blocks = dict[BlockKey, LedgerBlock]
 
 
 def ledger_sizes(limit: int) -> tuple[int, ...]:
-    """Return the tokens that the ledger may have of a limit, the most first.
-
-    >>> ledger_sizes(8_000), ledger_sizes(400)
-    ((2000, 480), (380, 368, 360, 348, 340, 328, 320, 300, 280, 240, 200, 160, 120))
-    """
+    """Return the tokens that the ledger may have of a limit, the most first."""
     small = (min(int(limit * share), SMALL_TOKENS) for share in SMALL_SHARES)
     large = tuple(int(limit * share) for share in LEDGER_SHARES)
     more = tuple(dict.fromkeys(size for size in small if size > large[0]))
@@ -89,10 +85,14 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks) -> View:
     """Return the view with the blocks of what holds and what failed, and is not shown; the same view if nothing is."""
     shown = view.verbatim_positions
     due = _find_due(view, ledger, lambda position: position not in shown)
+    if not any(due):
+        return view
     notice = _notice_of(view)
-    run = _without_notices(view) if notice else view.run
-    # The sizes, and the place of a notice, depend on the limit alone, so that the request stays the same while the run grows.
-    for size in (*(ledger_sizes(view.limit) if any(due) else ()), *((0,) if notice else ())):
+    run = tuple(
+        replace(entry, messages=(), tokens=0) if notice and _is_bare_notice(entry) else entry for entry in view.run
+    )
+    # The sizes, and the place of a notice, do not depend on what is free, so that the request stays the same while the run grows.
+    for size in (*ledger_sizes(view.limit), *((0,) if notice else ())):
         entries = _say_notice(notice, _build_blocks(view, ledger, blocks, due, size), view)
         with_blocks = replace(view, front=(*view.front, *entries), run=run)
         tokens = request_cost(with_blocks.request_entries, view.counter)
@@ -102,16 +102,9 @@ def with_ledger(view: View, ledger: RunLedger, blocks: Blocks) -> View:
 
 
 def _notice_of(view: View) -> str:
-    """Return what the heading of a small ledger says is out of view, "" where messages of their own say it.
-
-    In a message of its own a notice costs as much as three statements.
-    """
+    """Return what a small ledger's heading says is out of view; "" in a larger one. A message costs as much as three lines."""
     handles = [entry.handle for entry in view.run if _is_bare_notice(entry)] if view.limit <= SMALL_TOKENS else []
     return f"{NOTICE}{', '.join(handles)}." if handles else ""
-
-
-def _without_notices(view: View) -> tuple[ViewEntry, ...]:
-    return tuple(replace(entry, messages=(), tokens=0) if _is_bare_notice(entry) else entry for entry in view.run)
 
 
 def _say_notice(notice: str, blocks: tuple[ViewEntry, ...], view: View) -> tuple[ViewEntry, ...]:

@@ -62,14 +62,14 @@ class Projection:
             return None
         staying = episodes.protected_tokens(view)
         room = _room_at_low_mark(view, budget, staying)
-        unread = _unread_tokens(view)
+        reserve = episodes.HEADER_TOKENS + int(view.limit * EXTRACT_MIN_SHARE)
+        unread = _unread_tokens(view, reserve)
         clipped = _clip_newest(view, int(room * NEWEST_MAX_SHARE), unread)
-        least = _extract_reserve(view) if unread else 0
         if clipped:
             view = preview(view, clipped)
         newest = max(room * self.recent, room - EXTRACT_MAX_TOKENS)
         stop = episodes.legal_stop(view, episodes.boundary(view, newest))
-        folded = _fold(view, stop, max(least, room - episodes.unprotected_tokens(view, stop)))
+        folded = _fold(view, stop, max(reserve if unread else 0, room - episodes.unprotected_tokens(view, stop)))
         return make_plan((*clipped, *folded), self.name, f"older than {step_handle(stop)}")
 
 
@@ -93,20 +93,16 @@ def fill_share(limit: int) -> float:
     return min(MAX_FILL_SHARE, FILL_SHARE + FILL_TOKENS / limit)
 
 
-def _unread_tokens(view: View) -> int:
-    """Return the tokens of the newest action's results, which the model has not read yet, if they fit whole; else 0."""
+def _unread_tokens(view: View, reserve: int) -> int:
+    """Return the tokens of the newest action's results, not read yet, if they fit whole beside ``reserve``; else 0."""
     acted = actions(view)
     if not acted:
         return 0
     newest = acted[-1]
     results = sum(content_tokens(message.content or "", view.counter) for message in newest.messages[1:])
     own = min(OWN_MIN_TOKENS, newest.tokens - results)
-    space = view.limit * NEWEST_FILL_SHARE - episodes.protected_tokens(view) - _extract_reserve(view)
+    space = view.limit * NEWEST_FILL_SHARE - episodes.protected_tokens(view) - reserve
     return results if results + own <= space else 0
-
-
-def _extract_reserve(view: View) -> int:
-    return episodes.HEADER_TOKENS + int(view.limit * EXTRACT_MIN_SHARE)
 
 
 def _clip_newest(view: View, tokens: int, unread: int) -> tuple[Replacement, ...]:
