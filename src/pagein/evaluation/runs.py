@@ -70,10 +70,7 @@ def read_runs(path: str | Path, *, limit: int | None = None) -> tuple[Run, ...]:
 
 
 def replay_clock() -> Callable[[], float]:
-    """Return a clock for a recorded run: a second passes with each look, so that two replays have the same times.
-
-    A search weighs how old a step is, so the times of a real clock would change what a page-in shows.
-    """
+    """Return a clock that goes a second with each look: a search weighs ages, so equal replays need equal times."""
     return count(1.0).__next__
 
 

@@ -151,6 +151,7 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
         run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
     narrow = None if request_limit == limit else narrow_view(run, view, (), request_limit)  # raises before any write
     if run.usage.byte_limit is not None:
+        narrow_view(run, view, (), limit)  # raises before any write
         view = yield from fit_bytes(run, view)
     view, facts = yield from _fit_with_facts(run, view)
     if run.summaries.summarizer is not None:
