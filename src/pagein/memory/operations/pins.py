@@ -56,9 +56,10 @@ def ledger(run: RunState) -> Flow[tuple[LedgerEntry, ...]]:
 
 
 def pin(run: RunState, text: str) -> Flow[str]:
-    """Keep the text in every view; return its handle. Raises ConfigurationError for an empty text, OverBudget.
+    """Keep the text in every view; return its handle.
 
     The handle of a step with an entry of the ledger pins the entry's words: they are confirmed, and never give way.
+    Raises ConfigurationError for an empty text, OverBudget for one with which no view would fit.
     """
     if not isinstance(text, str) or not text.strip():
         raise ConfigurationError(f"a pin is text to keep in every view, not {text!r}")
