@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cyclopts import App
 
-from benchmarks.cli import clients, degrade, durability, facts, frameworks, recall, speed, summaries
+from benchmarks.cli import clients, degrade, durability, facts, frameworks, peers, recall, speed, summaries
 from pagein.cli import bench, new_app, run_app
 
 
@@ -27,6 +27,7 @@ def build_app() -> App:
         frameworks.frameworks,
         clients.clients,
         clients.wire_faults,
+        peers.peers,
     ):
         benchmarks.command(command)
     benchmarks.command(bench.all_figures, name="all")
