@@ -28,6 +28,7 @@ from pagein.memory.operations import branch as branching
 from pagein.memory.operations import compact as compacting
 from pagein.memory.operations import edit as editing
 from pagein.memory.operations import history, pins
+from pagein.memory.operations.filtered_view import make_filtered_view
 from pagein.memory.operations.history import Expansion, full_step, succinct_step
 from pagein.memory.operations.load import do_nothing
 from pagein.memory.operations.pins import LedgerEntry
@@ -35,7 +36,7 @@ from pagein.memory.operations.record import RecordResult, record
 from pagein.memory.operations.requests import RenderedRequest, render_again
 from pagein.memory.operations.summarize import collect_summary
 from pagein.memory.operations.text_protocol import TextObservations
-from pagein.memory.operations.view import make_filtered_view, make_view
+from pagein.memory.operations.view import make_view
 from pagein.memory.options import Options, RecallFilters, check_count, check_usage
 from pagein.memory.requests import RequestFilter, RequestRecord
 from pagein.memory.tools import call_tool

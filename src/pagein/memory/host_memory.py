@@ -13,9 +13,9 @@ from pagein.memory._effects import Flow
 from pagein.memory._runtime import MemoryRuntime
 from pagein.memory._state import RunState
 from pagein.memory.agent_memory import AgentMemory
+from pagein.memory.operations.filtered_view import make_filtered_view
 from pagein.memory.operations.load import catch_up, reload
 from pagein.memory.operations.record import RecordResult, record
-from pagein.memory.operations.view import make_filtered_view
 from pagein.memory.requests import RequestFilter
 from pagein.tokens import Budget, TokenCounter
 

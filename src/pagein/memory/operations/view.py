@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from pagein.context.compaction.apply import filter_view, plan_once, plan_to_fit
+from pagein.context.compaction.apply import plan_once, plan_to_fit
 from pagein.context.compaction.base import Plan, Policy
 from pagein.context.ledger.block import reserve_tokens, with_ledger
 from pagein.context.page_in import question_room
@@ -16,7 +16,6 @@ from pagein.context.worth import pays_sooner, pays_where_lapsed
 from pagein.errors import OverBudget
 from pagein.events.callbacks import NearLimit
 from pagein.events.handles import range_handle
-from pagein.log.base import Log
 from pagein.memory._effects import Call, Flow
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, AHEAD_OF_NEED_SHARE, RunState
 from pagein.memory._turn import retry_if_library_wrote
@@ -25,13 +24,11 @@ from pagein.memory.operations.byte_limit import fit_bytes, has_room, hold_to_byt
 from pagein.memory.operations.compact import commit_plan
 from pagein.memory.operations.page_in import add_page_in
 from pagein.memory.operations.summarize import collect_summary, start_due_summary
-from pagein.memory.requests import NO_FILTER, RequestFilter
 from pagein.tokens import Budget
 from pagein.tokens.budget import RequestRoom
 
 MAX_PLANS = 8
 """Plans that are joined in one turn, at most: each makes the view smaller."""
-
 
 NEAR_SHARE = 0.8
 """Share of the limit from which a view is near it."""
@@ -43,11 +40,11 @@ def make_view(run: RunState, room: RequestRoom = NO_ROOM) -> Flow[View]:
     """Make the view within budget, with this room kept free; record first what leaves it. Raises OverBudget."""
     beside = run.usage.room_beside(room)
     try:
-        _check_room(run.usage.budget, beside)
+        check_room(run.usage.budget, beside)
         run.usage.set_byte_limit(run.usage.budget, room)
         view = yield from retry_if_library_wrote(run, lambda: _make_view_once(run, room))
     except OverBudget as error:
-        raise _over_budget(run, error, beside) from None
+        raise over_budget_of(run, error, beside) from None
     # Where nobody listens, only the first time is looked for, and only where the view is large enough.
     if run.callbacks is not None or not (run.has_warned or view.tokens < NEAR_SHARE * view.limit):
         _notice_nearness(run)
@@ -55,7 +52,7 @@ def make_view(run: RunState, room: RequestRoom = NO_ROOM) -> Flow[View]:
     return view
 
 
-def _over_budget(run: RunState, error: OverBudget, beside: int) -> OverBudget:
+def over_budget_of(run: RunState, error: OverBudget, beside: int) -> OverBudget:
     """The error with what the request keeps free, in its unit."""
     if error.unit == "bytes":
         beside = (run.usage.budget.bytes or error.limit) - error.limit
@@ -82,48 +79,14 @@ def _notice_nearness(run: RunState) -> None:
         logging.getLogger("pagein.view").warning("%s", near)
 
 
-def make_filtered_view(run: RunState, filter: RequestFilter, room: RequestRoom = NO_ROOM) -> Flow[View]:
-    """Make the view, or with a filter another one that records nothing. Raises OverBudget."""
-    if filter == NO_FILTER:
-        return (yield from make_view(run, room))
-    budget = _filter_budget(run, filter)
-    beside = run.usage.room_beside(room) if filter.max_tokens is None else room.reserve + (room.tools or 0)
-    try:
-        _check_room(budget, beside)
-        run.usage.set_byte_limit(budget, room)
-        return (yield from filtered_view(run, filter, run.usage.limit_beside(beside, budget)))
-    except OverBudget as error:
-        raise _over_budget(run, error, beside) from None
-
-
-def _filter_budget(run: RunState, filter: RequestFilter) -> Budget:
-    """The budget of a filtered view: the filter's tokens, if it has any, and the bytes of every request."""
-    budget = run.usage.budget
-    return budget if filter.max_tokens is None else replace(Budget(filter.max_tokens), bytes=budget.bytes)
-
-
-def _check_room(budget: Budget, beside: int) -> None:
+def check_room(budget: Budget, beside: int) -> None:
     """Raise OverBudget if a request keeps the whole budget free."""
     if beside >= budget.limit:
         raise OverBudget(1, budget.limit - beside, ())
 
 
-def filtered_view(run: RunState, filter: RequestFilter, limit: int, log: Log | None = None) -> Flow[View]:
-    """Filter the view within the limit; what left it comes back as far as the filter asks for it. Raises OverBudget."""
-    budget = _filter_budget(run, filter)
-    view = run.view(limit)
-    if (filter.keep_last_n or filter.max_tokens is not None) and view.has_replaced_entries:
-        from pagein.memory.operations.widen import widen  # noqa: PLC0415 - loads where something left
-
-        view = yield from widen(run, view, int(limit * budget.high), filter.keep_last_n, log)
-    view = filter_view(view, summary_mode=filter.summary_mode, keep_last_n=filter.keep_last_n)
-    ledger, _ = _reserve(run, view)
-    plan, _ = _plan_in_first(run.policy, view, budget, (*(view.limit - tokens for tokens in ledger), view.limit))
-    view = view if plan is None else preview(view, plan.replacements)
-    return add_ledger(run, _within_bytes(run, view, budget))
-
-
-def _within_bytes(run: RunState, view: View, budget: Budget) -> View:
+def within_bytes(run: RunState, view: View, budget: Budget) -> View:
+    """The view within its bytes, where the budget limits them; nothing is recorded. Raises OverBudget."""
     return view if run.usage.byte_limit is None else hold_to_bytes(run, view, budget)
 
 
@@ -144,36 +107,58 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
         yield from collect_summary(run, 0.0)
     beside = run.usage.room_beside(room)
     limit, request_limit = run.usage.limit_beside(run.usage.standing_room(beside)), run.usage.limit_beside(beside)
-    if run.facts_block.is_on or run.fold.facts_tokens:
-        yield from facts_block.ensure_head_block(run, limit)
-    view = run.view(limit)
-    if view.tokens > limit * AHEAD_OF_NEED_SHARE:
-        run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
+    view = yield from _standing_view(run, limit)
     narrow = None if request_limit == limit else narrow_view(run, view, (), request_limit)  # raises before any write
     if run.usage.byte_limit is not None:
         narrow_view(run, view, (), limit)  # raises before any write
         view = yield from fit_bytes(run, view)
     view, facts = yield from _fit_with_facts(run, view)
-    if run.summaries.summarizer is not None:
-        ledger, turns = _reserve(run, view)
-        yield from start_due_summary(run, replace(view, limit=max(1, limit - ledger[0] - turns)))
+    yield from _start_summary(run, view)
     if narrow is not None:
-        limit = request_limit
         try:
-            view, facts = narrow_view(run, view, facts, limit)
+            view, facts = narrow_view(run, view, facts, request_limit)
         except OverBudget:
             view, facts = narrow  # what was recorded just now stands in the way
-    view = add_ledger(run, _within_bytes(run, view, run.usage.budget))
-    with_facts = view.with_tail(facts) if facts else view
-    view = with_facts if with_facts.tokens <= limit and _has_room(run, with_facts) else view
-    if run.page_in.is_due(view):
-        occasion, page_ins = run.page_in.occasion, run.page_in.shown
-        with_page_in = yield from add_page_in(run, view)
-        view = with_page_in if _has_room(run, with_page_in) else view
-        run.page_in.in_last_view = run.page_in.shown
-        if narrow is not None:
-            run.page_in.occasion, run.page_in.shown = occasion, page_ins  # the next view shows other steps
+    view = add_ledger(run, within_bytes(run, view, run.usage.budget))
+    view = _with_facts(run, view, facts)
+    view = yield from _with_page_ins(run, view, keeps_place=narrow is None)
     run.usage.note_request(view, room, is_narrow=narrow is not None)
+    return view
+
+
+def _standing_view(run: RunState, limit: int) -> Flow[View]:
+    """The run's view before anything leaves it. Where it is large, what will leave soon is learned in parts."""
+    if run.facts_block.is_on or run.fold.facts_tokens:
+        yield from facts_block.ensure_head_block(run, limit)
+    view = run.view(limit)
+    if view.tokens > limit * AHEAD_OF_NEED_SHARE:
+        run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
+    return view
+
+
+def _start_summary(run: RunState, view: View) -> Flow[None]:
+    """Have the model summarise what will leave next, beside the room for the ledger and for the user's question."""
+    if run.summaries.summarizer is not None:
+        ledger, turns = reserve_room(run, view)
+        yield from start_due_summary(run, replace(view, limit=max(1, view.limit - ledger[0] - turns)))
+
+
+def _with_facts(run: RunState, view: View, facts: tuple[ViewEntry, ...]) -> View:
+    """The view with its facts, if they fit."""
+    with_facts = view.with_tail(facts) if facts else view
+    return with_facts if with_facts.tokens <= view.limit and _has_room(run, with_facts) else view
+
+
+def _with_page_ins(run: RunState, view: View, *, keeps_place: bool) -> Flow[View]:
+    """The view with its page-ins. They keep their place in the next view, unless this one is of one request alone."""
+    if not run.page_in.is_due(view):
+        return view
+    occasion, shown = run.page_in.occasion, run.page_in.shown
+    with_page_in = yield from add_page_in(run, view)
+    view = with_page_in if _has_room(run, with_page_in) else view
+    run.page_in.in_last_view = run.page_in.shown
+    if not keeps_place:
+        run.page_in.occasion, run.page_in.shown = occasion, shown
     return view
 
 
@@ -187,10 +172,10 @@ def narrow_view(
     view = replace(view, limit=limit, whole_limit=limit)
     room = limit - sum(entry.tokens for entry in facts)
     try:
-        plan, _ = _plan_with_reserve(run, view, room if room > 0 else limit)
+        plan, _ = _plan_withreserve_room(run, view, room if room > 0 else limit)
     except OverBudget:
         facts, view = (), facts_block.without_facts(view)
-        plan, _ = _plan_with_reserve(run, view, limit)
+        plan, _ = _plan_withreserve_room(run, view, limit)
     return (view if plan is None else preview(view, plan.replacements)), facts
 
 
@@ -201,13 +186,13 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
         facts = yield from facts_block.place_in_tail(run, view, int(limit * facts_block.FACTS_SHARE))
     room = limit - sum(entry.tokens for entry in facts)
     try:
-        plan, room = _plan_with_reserve(run, view, room)
+        plan, room = _plan_withreserve_room(run, view, room)
     except OverBudget:
         without_facts = facts_block.without_facts(view)
         if not facts and without_facts is view:
             raise
         facts = ()
-        plan, room = _plan_with_reserve(run, without_facts, limit)
+        plan, room = _plan_withreserve_room(run, without_facts, limit)
         if without_facts is not view:
             yield from facts_block.record_head_text(run, "")
             view = run.view(limit)
@@ -216,7 +201,7 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
         plan = _plan_for_page_ins(run, view, room) or (yield from _plan_where_lapsed(run, view, room))
         if plan is not None:
             # What leaves now may add to the ledger, for which the next view would compact again.
-            more, room = _plan_with_reserve(run, preview(view, plan.replacements), room)
+            more, room = _plan_withreserve_room(run, preview(view, plan.replacements), room)
             plan = plan if more is None else plan.then(more)
     if plan is None:
         return view, facts
@@ -229,7 +214,7 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
     return view, facts
 
 
-def _reserve(run: RunState, view: View) -> tuple[tuple[int, ...], int]:
+def reserve_room(run: RunState, view: View) -> tuple[tuple[int, ...], int]:
     """Return the tokens to leave for the ledger, most first, and for what the user's words bring back.
 
     Both are 0 while everything is in view.
@@ -240,17 +225,17 @@ def _reserve(run: RunState, view: View) -> tuple[tuple[int, ...], int]:
     return ledger, question_room(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share)
 
 
-def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | None, int]:
+def _plan_withreserve_room(run: RunState, view: View, room: int) -> tuple[Plan | None, int]:
     """Plan with room for the ledger and the user's question, as far as what must stay allows; return the room, too.
 
     What leaves may add to the ledger, so the plan goes on until the next view would plan nothing. Raises OverBudget.
     """
     whole, used = None, room
     for _ in range(MAX_PLANS):
-        ledger, turns = _reserve(run, view)
+        ledger, turns = reserve_room(run, view)
         most = room - ledger[0]
         rooms = (most - turns, most - turns // 2, *(room - tokens for tokens in ledger), room)
-        plan, used = _plan_in_first(run.policy, view, run.usage.budget, rooms)
+        plan, used = plan_in_first(run.policy, view, run.usage.budget, rooms)
         if plan is None:
             break
         whole = plan if whole is None else whole.then(plan)
@@ -295,7 +280,7 @@ def _plan_sooner(run: RunState, view: View, room: int) -> Plan | None:
     return None
 
 
-def _plan_in_first(policy: Policy, view: View, budget: Budget, rooms: Iterable[int]) -> tuple[Plan | None, int]:
+def plan_in_first(policy: Policy, view: View, budget: Budget, rooms: Iterable[int]) -> tuple[Plan | None, int]:
     """Plan in the first of the rooms in which what must stay fits; return it, too. Raises OverBudget."""
     *preferred, last = dict.fromkeys(rooms)
     for room in preferred:
