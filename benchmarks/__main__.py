@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cyclopts import App
 
-from benchmarks.cli import clients, degrade, durability, facts, frameworks, peers, recall, speed, summaries
+from benchmarks.cli import clients, degrade, durability, facts, frameworks, inspector, peers, recall, speed, summaries
 from pagein.cli import bench, new_app, run_app
 
 
@@ -25,6 +25,7 @@ def build_app() -> App:
         durability.load,
         recall.search,
         frameworks.frameworks,
+        inspector.inspect,
         clients.clients,
         clients.wire_faults,
         peers.peers,

@@ -104,7 +104,6 @@ def frequent_snapshots(monkeypatch):
     monkeypatch.setattr("pagein.memory._state.SNAPSHOT_MIN_NEW_ENTRIES", 8)
     for module in ("_state", "operations.requests"):
         monkeypatch.setattr(f"pagein.memory.{module}.PAST_SNAPSHOT_ENTRIES", 16)
-    monkeypatch.setattr("pagein.memory.operations.requests.KEPT_STATE_ENTRIES", 8)
 
 
 @contextmanager
@@ -153,6 +152,39 @@ def test_a_store_without_past_snapshots_folds_its_log_once_for_many_requests(tmp
             assert_same(memory, {last: sent[last]})
         assert len(folded) < 48
         assert_same(memory, sent)
+
+
+@pytest.mark.slow
+def test_requests_in_any_order_are_the_same_and_the_next_one_folds_on(tmp_path, monkeypatch):
+    run = demo_run()
+    with AgentMemory.open(tmp_path / "run.db", budget=6_000) as memory:
+        sent = send_all(memory, run.wire, run.format)
+        records = memory.requests()
+    with_page_in = [before.number for before, record in pairwise(records) if before.page_ins and record.page_ins]
+    assert len(with_page_in) > 5
+    with AgentMemory.open(tmp_path / "run.db", budget=6_000, readonly=True) as memory:
+        for number in with_page_in[-3:]:
+            memory.request(number)
+            with counted_folds(monkeypatch) as folded:
+                assert_same(memory, {number + 1: sent[number + 1]})
+            assert len(folded) <= records[number].head - records[number - 1].head
+        assert_same(memory, dict(reversed(sent.items())))
+        assert_same(memory, {number: sent[number] for number in sorted(sent, key=lambda number: number * 7 % 31)})
+
+
+@pytest.mark.slow
+def test_only_a_page_in_of_lines_or_names_learns_from_the_run(tmp_path, monkeypatch):
+    run = demo_run()
+    with AgentMemory.open(tmp_path / "run.db", budget=6_000, page_in=0) as memory:
+        sent = send_all(memory, run.wire[:60], run.format)
+        last = memory.requests()[-1]
+    assert last.compactions
+    with AgentMemory.open(tmp_path / "run.db", budget=6_000, readonly=True) as memory:
+        monkeypatch.setattr("pagein.context.salience.tracker.MAX_PENDING_TEXTS", 8)
+        monkeypatch.setattr(
+            "pagein.context.salience.tracker.SalienceTracker._learn_text", lambda *_: pytest.fail("learnt")
+        )
+        assert_same(memory, {last.number: sent[last.number]})
 
 
 def test_facts_in_a_request_are_named_by_their_ids(tmp_path):
@@ -252,6 +284,7 @@ def test_a_request_with_an_erased_step_says_so_and_its_row_has_none_of_it(tmp_pa
     with AgentMemory.open(path, budget=4_000) as memory:
         memory.record(SystemPromptStep("You help."), TaskStep(f"The password is {secret}."))
         memory.to_messages()
+        assert secret in json.dumps(memory.request(1).request)
         memory.erase("s1")
         again = memory.request(1)
         assert "erased" in again.problem

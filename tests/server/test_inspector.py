@@ -12,6 +12,7 @@ from pagein.errors import ConfigurationError
 from pagein.evaluation.runs import demo_run
 from pagein.events.handles import step_handle
 from pagein.events.steps import ActionStep, Observation, TaskStep, ToolCall
+from pagein.memory._state import FoldedLog
 
 testclient = pytest.importorskip("starlette.testclient")
 httpx2 = pytest.importorskip("httpx2")
@@ -72,6 +73,7 @@ def test_each_request_is_the_one_that_was_sent(client):
     for row in rows[::4]:
         request = get(client, f"runs/fix/requests/{row['number']}")
         assert request["problem"] == ""
+        assert {name: request["record"][name] for name in row} == row
         assert sum(block["tokens"] for block in request["blocks"]) + request["rest"] == row["tokens"]
     assert [row["number"] for row in get(client, "runs/fix/requests?after=20")["requests"]] == [21, 22, 23, 24]
     assert get(client, "runs/fix/requests/24/raw")["messages"][0]["role"] == "system"
@@ -219,7 +221,7 @@ def test_what_was_asked_again_is_named_with_its_request(tmp_path, client):
         )
         with closing(InspectorData(str(path))) as data:
             rows = data.list_asked_again("r")["asked"]
-            last = step_handle(data.marks("r")[0] - 1)
+            last = step_handle(data.marks("r")["entries"] - 1)
             assert [(row["what"], row["handles"], row["request"]) for row in rows] == [
                 ("called again", ["s1"], 10), ("asked by expand", ["s3"], 11), ("asked by recall", [], 11)
             ]  # fmt: skip
@@ -235,8 +237,9 @@ def test_an_erased_step_is_said_to_be_erased(tmp_path):
     with AgentMemory.open(path, session="r", budget=4_000) as memory:
         memory.record(TaskStep("My number is 4711-0815."))
         memory.to_messages()
-        memory.erase("s0", reason="asked for")
         with closing(InspectorData(str(path))) as data:
+            assert "4711" in json.dumps([data.request("r", 1), data.step("r", "s0")])
+            memory.erase("s0", reason="asked for")
             assert "erased" in data.request("r", 1)["problem"]
             assert "4711" not in json.dumps([data.request("r", 1), data.step("r", "s0")])
             assert any(event["what"].startswith("erased") for event in data.step("r", "s0")["life"])
@@ -266,9 +269,51 @@ def test_a_run_that_is_being_written_is_followed(tmp_path):
             assert data.request("r", 1)["problem"] == ""
             memory.record(ActionStep("Going."), TaskStep("On."))
             memory.to_messages()
-            assert data.marks("r") == (before[0] + 2, 2)
+            assert data.marks("r") == {"entries": before["entries"] + 2, "last": 2}
             assert data.request("r", 2)["problem"] == ""
             assert data.step("r", "s2")["text"] == "On."
+
+
+def test_lists_and_steps_are_read_and_not_folded(store, monkeypatch):
+    monkeypatch.setattr(FoldedLog, "apply", lambda *_: pytest.fail("folded"))
+    with closing(InspectorData(str(store))) as data:
+        assert len(data.requests("fix")["requests"]) == 24
+        assert data.list_asked_again("fix")["asked"]
+        assert data.step("fix", "s1")["life"]
+
+
+def test_a_step_has_its_results_on_each_branch(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, session="r", budget=4_000) as memory:
+        memory.record(TaskStep("Go."), ActionStep("Look.", (ToolCall("a", "look", "{}"),)))
+        memory.record(Observation("a", "seen at once"))
+        with closing(InspectorData(str(path))) as data:
+            assert "seen at once" in data.step("r", "s1")["text"]
+        memory.fork(name="other")
+        memory.switch("other")
+        memory.record(ActionStep("Again.", (ToolCall("b", "look", "{}"),)), Observation("b", "seen later"))
+        memory.to_messages()
+        with closing(InspectorData(str(path))) as data:
+            for _ in range(2):
+                assert "seen at once" in data.step("r", "s1")["text"]
+                assert "seen later" in data.step("r", "s3")["text"]
+            assert data.request("r", 1)["problem"] == ""
+
+
+def test_a_run_that_was_erased_whole_and_began_again_is_read_again(tmp_path):
+    path = tmp_path / "run.db"
+    with AgentMemory.open(path, session="r", budget=4_000) as memory, closing(InspectorData(str(path))) as data:
+        memory.record(TaskStep("Go."), *(ActionStep(f"secret {number}") for number in range(5)))
+        memory.to_messages()
+        assert "secret 1" in data.step("r", "s2")["text"]
+        assert "secret" in json.dumps(data.request("r", 1))
+        memory.erase_session()
+        memory.record(TaskStep("Anew."), ActionStep("Look.", (ToolCall("a", "expand", '{"handle": "s1"}'),)))
+        memory.to_messages()
+        assert [row["handles"] for row in data.list_asked_again("r")["asked"]] == [["s1"]]
+        assert "secret" not in json.dumps(
+            [data.request("r", data.marks("r")["last"]), data.step("r", "s1"), data.step("r", "s2")]
+        )
 
 
 @pytest.mark.slow

@@ -131,7 +131,6 @@ def build_app() -> App:
     bench_app.command(bench.all_figures, name="all")
     bench_app.command(bench.fidelity)
     bench_app.command(serve.bench_serve, name="serve")
-    bench_app.command(inspector.bench_inspect, name="inspect")
     app.command(bench_app)
     app.register_install_completion_command(
         help="Install completion for the shell that runs: bash, zsh, fish or PowerShell."

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 import webbrowser
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from pagein.cli import _output, _stores
-from pagein.cli._options import AsJson, SessionName
+from pagein.cli._options import SessionName
 from pagein.cli._stores import ReadonlyStoreAddress, TenantName
 from pagein.errors import ConfigurationError
 from pagein.log.encryption import KEY_VARIABLE
@@ -88,53 +88,6 @@ def watch(
     return 0
 
 
-def bench_inspect(
-    *,
-    runs: Annotated[int, Parameter(help="Runs of the first store.")] = 1_000,
-    requests: Annotated[int, Parameter(help="Requests of the run in the second store.")] = 10_000,
-    json: AsJson = False,
-) -> int:
-    """Measure the inspector on a store of many runs and on a long run, and the table of requests.
-
-    Two stores are made, which takes some minutes. A view is measured over HTTP, as the
-    first one of a new inspector and later, by the clock and in processor time. Ratios
-    are of the first to the target: 1 or less meets it. With Playwright and Chromium the
-    pages are measured too.
-
-    For example:
-
-      pagein bench inspect --requests 1000
-      pagein bench inspect --json
-    """
-    if runs < 1 or requests < 10:
-        raise ConfigurationError("--runs must be 1 or more, and --requests 10 or more")
-    try:
-        from pagein.testing.inspecting import bench_inspector  # noqa: PLC0415 - needs extras
-
-        with _output.progress_bar("runs and requests", runs + requests) as advance:
-            measures = bench_inspector(runs, requests, advance)
-    except ImportError as error:
-        raise ConfigurationError(f"this bench needs {error.name}: pip install 'pagein[serve]'") from None
-    if json:
-        _output.print_json([asdict(measure) | {"ratio": measure.ratio} for measure in measures])
-        return 0
-    table = _output.new_table(
-        f"{runs:,} runs; {requests:,} requests", "", "measured", "processor", "target", "ratio", "n"
-    )
-    for measure in measures:
-        value, processor, target = map(_format_measure, (measure.value, measure.processor, measure.target))
-        _output.add_row(
-            table, f"{measure.name}, {measure.unit}", value, processor if measure.processor else "", target,
-            f"{measure.ratio:.2f}", f"{measure.n:,}",
-        )  # fmt: skip
-    _output.console().print(table)
-    return 0
-
-
-def _format_measure(value: float) -> str:
-    return f"{value:,.3f}" if value < 10 else f"{value:,.0f}"
-
-
 def _request_line(row: dict[str, Any]) -> Text:
     """A request on one line; letters and words say what colours do."""
     full = round(BAR_CELLS * row["tokens"] / max(1, row["limit"]))
@@ -152,6 +105,7 @@ def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port:
         import uvicorn  # noqa: PLC0415 - needs the extra serve
 
         from pagein.server.inspector import InspectorApp, InspectorSettings  # noqa: PLC0415
+        from pagein.server.inspector.data import load_modules  # noqa: PLC0415
     except ImportError as error:
         raise ConfigurationError(f"pagein inspect needs {error.name}: pip install 'pagein[serve]'") from None
     settings = InspectorSettings(
@@ -161,6 +115,7 @@ def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port:
     from pagein.server.run import open_listener  # noqa: PLC0415 - needs the extra serve
 
     app = InspectorApp(settings)
+    threading.Thread(target=load_modules, daemon=True).start()
     listener = open_listener(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/inspect"
     needed = "?key=..." if settings.secret else ""

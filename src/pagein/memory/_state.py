@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pagein.facts.placement import PlacedBlock
     from pagein.facts.settings import Placement
     from pagein.log.snapshots import Snapshot
+    from pagein.memory.requests import PageInRecord
     from pagein.models.writer_account import WriterAccounts
     from pagein.summaries.job import Summarizer, SummaryJob, SummaryRecord
 
@@ -402,6 +403,24 @@ class SnapshotState:
 
 
 @dataclass(slots=True)
+class PastRequests:
+    """The work that was done for requests of the past, for the next one; dropped where something is erased."""
+
+    states: dict[tuple[str, int], Snapshot] = field(default_factory=dict)
+    """By branch and position, past snapshots that a store without them would have."""
+    last: tuple[str, FoldedLog] | None = None
+    """The branch and the fold of the request that was rendered last: a later one folds on."""
+    page_ins: dict[tuple[str, PageInRecord], ViewEntry] = field(default_factory=dict)
+    """By branch and record, the page-ins of that request."""
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self.states.clear()
+        self.last = None
+        self.page_ins.clear()
+
+
+@dataclass(slots=True)
 class Problems:
     """Failures beside the run: each kind is logged and kept once, newest last."""
 
@@ -453,8 +472,7 @@ class RunState:
     """True from a NearLimit to the next compaction."""
     writers: WriterAccounts | None = None
     """The accounts of the models that write; None where none does."""
-    past: dict[tuple[str, int], Snapshot] = field(default_factory=dict)
-    """By branch and position, past snapshots that a store without them would have; they were made for a request."""
+    past: PastRequests = field(default_factory=PastRequests)
     tools: Tools = NO_RULES
     """The rules for the results of tools."""
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
+from pagein._common.flows import drive
 from pagein.context.view.view import View
+from pagein.events.entries import Erased
 from pagein.formats import Item
-from pagein.log.base import StoredLog
+from pagein.log.base import LogStore, StoredLog
 from pagein.memory._effects import Flow
-from pagein.memory._runtime import MemoryRuntime
+from pagein.memory._runtime import MemoryRuntime, open_run
 from pagein.memory._state import RunState
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.operations.filtered_view import make_filtered_view
+from pagein.memory.operations.history import Expansion, expand
 from pagein.memory.operations.load import catch_up, reload
 from pagein.memory.operations.record import RecordResult, record
+from pagein.memory.operations.requests import RenderedRequest, render_again
+from pagein.memory.options import Options
 from pagein.memory.requests import RequestFilter
 from pagein.tokens import Budget, TokenCounter
 
@@ -108,3 +113,31 @@ class HostMemory(AgentMemory):
         """The view; with ``summary_mode`` or ``max_tokens``, as ``to_messages`` takes them, another that records nothing."""
         room = self._runtime.request_room(reserve, tools)
         return self._take_turn(make_filtered_view, RequestFilter(summary_mode, None, max_tokens), room)
+
+
+class RecordedRun:
+    """A run of a read-only store: its log, requests and originals. Unlike a memory it does not fold the log to open it."""
+
+    def __init__(self, store: LogStore, session: str, **options: Unpack[Options]) -> None:
+        self._runtime = MemoryRuntime(open_run(store, options, session, None), options)
+        self.log, self.table = self._runtime.log, self._runtime.requests.table
+        self._head = 0
+
+    def request(self, number: int | None = None) -> RenderedRequest:
+        """See ``AgentMemory.request``."""
+        runtime, head = self._runtime, self.log.head()
+        news = self.log.read(self._head, head) if self._head else ()
+        if head < self._head or any(isinstance(entry.body, Erased) for entry in news):
+            runtime.state.past.clear()
+        self._head = head
+        return drive(render_again(runtime.state, runtime.find_request(number)), runtime.perform)
+
+    def expand(self, handle: str, answers: Mapping[int, list[int]]) -> Expansion:
+        """See ``AgentMemory.expand``; ``answers`` has the positions of the results of each action."""
+        runtime, fold = self._runtime, self._runtime.state.fold
+        fold.head, fold.answers = self.log.head(), dict(answers)
+        return drive(expand(runtime.state, handle), runtime.perform)
+
+    def close(self) -> None:
+        """Close its logs; a second call does nothing."""
+        self._runtime.close()

@@ -177,7 +177,6 @@ _FIELDS = frozenset(each.name for each in fields(RequestRecord))
 _BODY_DEFAULTS = {name: getattr(RequestRecord(), name) for name in sorted(_FIELDS.difference(_ROW_FIELDS))}
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _AFTER_NUMBER = attrgetter(*(each.name for each in fields(RequestRecord)[1:]))  # a quarter of the time of replace()
-_BRIEF_FIELDS = _FIELDS - {"page_ins", "facts", "plan", "filter", "owners"}
 
 
 def encode_record(record: RequestRecord) -> bytes:
@@ -213,12 +212,11 @@ def _encode(record: RequestRecord) -> bytes:
     return _ENCODER.encode(values).encode()
 
 
-def decode_record(row: RequestRow, *, is_brief: bool = False) -> RequestRecord | None:
-    """Decode a stored row; None for a damaged one, or one of a later release. A brief one lacks what made its text."""
+def decode_record(row: RequestRow) -> RequestRecord | None:
+    """Decode a stored row; None for a damaged one, or one of a later release."""
     try:
         values: dict[str, Any] = json.loads(row.body)
-        known = _BRIEF_FIELDS if is_brief else _FIELDS
-        values = {name: value for name, value in values.items() if name in known}
+        values = {name: value for name, value in values.items() if name in _FIELDS}
         if "filter" in values:
             values["filter"] = RequestFilter(**values["filter"])
         if "page_ins" in values:

@@ -122,6 +122,7 @@ class SalienceTracker:
         self._line_worths: tuple[tuple[int, float], dict[str, float]] | None = None
         """Results for the current turn: extracts are mostly made several at a time."""
         self._pending: list[_PendingText] = []
+        self.max_pending = MAX_PENDING_TEXTS
         self._texts_since_read = 0
         """Texts since the last read, including those learned ahead."""
         self._tools: set[str] = set()
@@ -171,7 +172,7 @@ class SalienceTracker:
     def _queue_text(self, position: int, text: str, source: Source, *, failed: bool = False, call: str = "") -> None:
         self._pending.append(_PendingText(self.turn, position, text, source, failed, call))
         self._texts_since_read += 1
-        if self._texts_since_read >= MAX_PENDING_TEXTS:
+        if self._texts_since_read >= self.max_pending:
             self._learn_pending()
 
     def forget(self, first: int, last: int) -> None:

@@ -14,7 +14,7 @@ from pagein.log.base import Entry, Log
 from pagein.log.snapshots import Snapshot
 from pagein.memory import snapshots
 from pagein.memory._effects import Flow, Read, ReadSnapshot, RestartEmpty, WriteSnapshot
-from pagein.memory._state import FoldedLog, RunState
+from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, FoldedLog, RunState
 from pagein.memory.operations.history import group_positions
 from pagein.memory.operations.page_in import prepare_page_in
 from pagein.memory.operations.summarize import cancel_summary
@@ -119,9 +119,16 @@ def write_snapshot(run: RunState) -> Flow[None]:
 
 def load_past(run: RunState, branch: str, log: Log, before: int) -> Flow[FoldedLog]:
     """The state of a branch from which a request of the past is rendered: the last one kept of at most ``before`` entries."""
+    name, folded = run.past.last or ("", FoldedLog(Fold(run.counter)))
+    run.past.last = None  # it is folded on, and kept again where that went well
+    head = folded.fold.head
+    if name == branch and 0 <= before - head <= PAST_SNAPSHOT_ENTRIES:
+        entries = yield from Read(head - 1, head, log)
+        if [entry.digest for entry in entries] == [folded.last_digest]:
+            return folded
     slot = yield from ReadSnapshot(log, before)
     stored = None if slot is None else slot.snapshot
-    own = (snapshot for (name, at), snapshot in run.past.items() if name == branch and at <= before)
+    own = (snapshot for (name, at), snapshot in run.past.states.items() if name == branch and at <= before)
     candidates = (snapshot for snapshot in (stored, *own) if snapshot is not None)
     last = max(candidates, key=lambda snapshot: snapshot.position, default=None)
     restored = None if last is None else (yield from _restore_snapshot(run, last, log))
@@ -132,9 +139,9 @@ def keep_past(run: RunState, branch: str, folded: FoldedLog) -> None:
     """Keep a state in memory, where the store has none, for the next request that is rendered again."""
     key, head = snapshots.snapshot_key(run.counter), folded.fold.head
     if key and folded.last_digest:
-        run.past[branch, head] = Snapshot(head, folded.last_digest, key, snapshots.encode_past(folded))
-        if len(run.past) > MAX_PAST_STATES:
-            del run.past[next(iter(run.past))]
+        run.past.states[branch, head] = Snapshot(head, folded.last_digest, key, snapshots.encode_past(folded))
+        if len(run.past.states) > MAX_PAST_STATES:
+            del run.past.states[next(iter(run.past.states))]
 
 
 def write_closing_snapshot(run: RunState) -> Flow[None]:

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pagein.memory._runtime import MemoryRuntime
     from pagein.search.passages import Passage
 
-KEPT_STATE_ENTRIES = 64
-"""Entries after whose folding the state is kept: the request before or after is mostly asked for next."""
+MAX_PENDING_TEXTS = 2_048
+"""Texts that are not learned from, at most: only a page-in of lines or names needs what is learned."""
 
 FACTS_WHY = "known, and likely to matter"
 
@@ -79,12 +79,17 @@ class _PastRun:
         """The view of the request."""
         record, state = self._record, self._state
         state.usage.byte_limit = record.bytes
-        tail: list[ViewEntry] = []
-        entries = yield from self._begin(min((page_in.head for page_in in record.page_ins), default=record.head))
-        for page_in in record.page_ins:
+        past, keys = self._run.past, [(record.branch, page_in) for page_in in record.page_ins]
+        page_ins = {key: past.page_ins[key] for key in keys if key in past.page_ins}
+        new = [page_in for branch, page_in in keys if (branch, page_in) not in page_ins]
+        entries = yield from self._begin(min((page_in.head for page_in in new), default=record.head))
+        for page_in in new:
             self._fold_to(page_in.head, entries)
-            tail.append((yield from self._page_in(page_in)))
+            page_ins[record.branch, page_in] = yield from self._page_in(page_in)
         self._fold_to(record.head, entries)
+        tail = [page_ins[key] for key in keys]
+        if self._keeps_states:
+            past.last, past.page_ins = (record.branch, state.log), {} if self._missing else page_ins
         plan = record.plan
         if plan is not None:
             state.usage.budget, state.page_in.share = plan.budget, plan.page_in
@@ -111,16 +116,17 @@ class _PastRun:
             entries = yield from Read(0, head, self._log)
             undone = undone_positions(entry.body for entry in entries)
         log.fold.skip |= undone
+        log.fold.tracker.max_pending = MAX_PENDING_TEXTS
         self._state.log, self._start, self._keeps_states = log, start, not undone
         return entries
 
     def _fold_to(self, head: int, entries: Sequence[Entry]) -> None:
-        """Fold the entries up to a head; the states on the way are kept for the next request."""
+        """Fold the entries up to a head; the states on the way that the store has not are kept."""
         log = self._state.log
         while log.fold.head < min(head, self._start + len(entries)):
             at = log.fold.head - self._start
             log.apply(entries[at : min(at + PAST_SNAPSHOT_ENTRIES, head - self._start)])
-            if self._keeps_states and log.fold.head - self._start >= at + KEPT_STATE_ENTRIES:
+            if self._keeps_states and log.fold.head - self._start == at + PAST_SNAPSHOT_ENTRIES:
                 keep_past(self._run, self._record.branch, log)
 
     def problem(self) -> Flow[str]:
@@ -143,7 +149,8 @@ class _PastRun:
         turns: list[tuple[int, str]] = []
         blocks: list[str] = []
         tracker = self._state.fold.tracker
-        by_order = tracked_by_order(tracker) if record.blocks else {}
+        has_lines = any(source.kind == "lines" for source in record.blocks)
+        by_order = tracked_by_order(tracker) if has_lines else {}
         try:
             if record.names:
                 names = list(tracker.names)

@@ -77,6 +77,10 @@ class InspectorApp:
                 Route(api + "/runs", self._answer(lambda _: self.data.runs())),
                 Route(api + "/search", self._answer(self._search)),
                 Route(api + "/events", self._events),
+                Route(
+                    api + "/runs/{run:path}/marks",
+                    self._answer(lambda request: self.data.marks(request.path_params["run"])),
+                ),
                 Route(api + "/runs/{run:path}/requests", self._answer(self._requests)),
                 Route(api + "/runs/{run:path}/asked", self._answer(self._list_asked_again)),
                 Route(api + "/runs/{run:path}/requests/{number:int}", self._answer(self._request)),

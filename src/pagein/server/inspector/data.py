@@ -1,17 +1,17 @@
 """Runs, requests, steps and searches of a store, as JSON values. Nothing is written to the store.
 
-Memories of the last runs asked about stay open. Every function may be called from several threads.
+The last runs asked about stay open. Every function may be called from several threads.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from pagein.backends.base import Store
 from pagein.backends.open import open_store
@@ -25,7 +25,8 @@ from pagein.events.steps import ActionStep, Step, as_text, kind_name
 from pagein.facts.owners import is_reserved
 from pagein.log.base import Entry
 from pagein.log.encryption import Key
-from pagein.memory.host_memory import HostMemory, runtime_of
+from pagein.log.requests import RequestRow, RequestTable
+from pagein.memory.host_memory import RecordedRun
 from pagein.memory.operations.requests import RenderedRequest
 from pagein.memory.requests import RequestRecord, decode_record
 from pagein.search.base import Hit
@@ -53,15 +54,15 @@ class InspectorData:
     def __init__(self, address: str, *, tenant: str = "", key: Key | None = None) -> None:
         self._address, self._tenant, self._key = address, tenant, key
         self._lock = threading.RLock()
-        self._memories: OrderedDict[str, HostMemory] = OrderedDict()
+        self._runs: OrderedDict[str, _OpenRun] = OrderedDict()
         self._store: Store = open_store(address, tenant=tenant, readonly=True, key=key)
         self._store.sessions()
 
     def close(self) -> None:
         """Close the store; a second call does nothing."""
         with self._lock:
-            while self._memories:
-                self._memories.popitem()[1].close()
+            while self._runs:
+                self._runs.popitem()[1].recorded.close()
             self._store.close()
 
     # Runs
@@ -90,20 +91,12 @@ class InspectorData:
 
     def requests(self, run: str, after: int = 0) -> Json:
         """The requests of a run with numbers above ``after``; ``held`` is what the whole history cost at each."""
-        with self._lock:
-            table = self._table(run)
-            records = [record for stored in table.rows(after) if (record := decode_record(stored, is_brief=True))]
-            rows = [record_row(record) for record in records]
-            with suppress(PageinError):
-                fold = self._memory(run).costs()
-                for row in rows:
-                    row["held"] = fold[min(row["head"], len(fold) - 1)]
+        rows = [row for stored in self._table(run).rows(after) if (row := stored_row(stored))]
         return {"run": run, "requests": rows, "entries": self._store.head(run)}
 
-    def marks(self, run: str) -> tuple[int, int]:
-        """The entries of a run and the number of its last request: they differ once it went on."""
-        with self._lock:
-            return self._store.head(run), self._store.request_table(run).last()
+    def marks(self, run: str) -> Json:
+        """The number of entries of a run, and of its last request: they differ once it went on."""
+        return {"entries": self._store.head(run), "last": self._table(run).last()}
 
     # One request
 
@@ -122,7 +115,7 @@ class InspectorData:
     def render(self, run: str, number: int | None = None) -> RenderedRequest:
         """A request rendered again, the last one without a number. Raises NotFound, UnknownRequest, LogError."""
         with self._lock:
-            return self._memory(run).request(number)
+            return self._open(run).recorded.request(number)
 
     # One step
 
@@ -132,12 +125,10 @@ class InspectorData:
         if parsed is None:
             raise NotFound(f"{handle!r} is no handle")
         with self._lock:
-            memory = self._memory(run)
-            memory.refresh()
-            text = str(memory.expand(handle))
-            entries = list(memory.log().read(parsed.first, parsed.last))
-            journal = memory.journal()
-        life = sorted(_life(entries, journal, parsed.first, parsed.last), key=lambda event: event["at"])
+            recorded, journal = self._read_journal(run)
+            text = str(recorded.expand(handle, journal.answers))
+            entries = list(recorded.log.read(parsed.first, parsed.last))
+            life = sorted(_life(entries, journal, parsed.first, parsed.last), key=lambda event: event["at"])
         body = entries[0].body if entries else None
         kind = kind_name(body) if isinstance(body, Step) else type(body).__name__.lower()
         return {"run": run, "handle": handle, "kind": kind, "life": life, **clipped(text)}
@@ -145,19 +136,17 @@ class InspectorData:
     def list_asked_again(self, run: str) -> Json:
         """Return what a run forgot, as far as it is known: what was asked for again, called again, or brought back."""
         with self._lock:
-            return {"run": run, "asked": self._memory(run).journal().list_asked_again()}
+            return {"run": run, "asked": self._read_journal(run).journal.list_asked_again()}
 
     def text(self, run: str, handle: str) -> str:
         """The whole text of a step."""
         with self._lock:
-            memory = self._memory(run)
-            memory.refresh()
-            return str(memory.expand(handle))
+            recorded, journal = self._read_journal(run)
+            return str(recorded.expand(handle, journal.answers))
 
     def search(self, query: str, run: str | None = None, start: SearchCursor | None = None) -> Json:
         """The passages of a run, or of all runs, that fit a query, best first; ``next`` is where a long search goes on."""
-        with self._lock:
-            names = [name for name in self._store.sessions() if not is_reserved(name)]
+        names = [name for name in self._store.sessions() if not is_reserved(name)]
         if run is not None and run not in names:
             raise NotFound(f"there is no run {run!r}")
         result = scan_runs(self._store, query, names if run is None else [run], start, SEARCH_LIMIT)
@@ -166,57 +155,40 @@ class InspectorData:
             "unread": list(result.unread), "next": None if result.next is None else list(result.next),
         }  # fmt: skip
 
-    # Memories
+    # Open runs
 
-    def _table(self, run: str) -> Any:
+    def _table(self, run: str) -> RequestTable:
         if run not in self._store.sessions():
             raise NotFound(f"there is no run {run!r}")
         return self._store.request_table(run)
 
-    def _memory(self, run: str) -> InspectedMemory:
-        memory = self._memories.get(run)
-        if memory is None:
-            self._table(run)
-            memory = self._memories[run] = self._open(run)
-            while len(self._memories) > MAX_OPEN_RUNS:
-                self._memories.popitem(last=False)[1].close()
-        self._memories.move_to_end(run)
-        return memory  # type: ignore[return-value]
+    def _read_journal(self, run: str) -> _OpenRun:
+        opened = self._open(run)
+        opened.journal.read(opened.recorded.log, opened.recorded.table)
+        return opened
 
-    def _open(self, run: str) -> InspectedMemory:
-        table = self._store.request_table(run)
+    def _open(self, run: str) -> _OpenRun:
+        if run not in self._runs:
+            self._runs[run] = _OpenRun(self._open_recorded(run), Journal())
+            while len(self._runs) > MAX_OPEN_RUNS:
+                self._runs.popitem(last=False)[1].recorded.close()
+        self._runs.move_to_end(run)
+        return self._runs[run]
+
+    def _open_recorded(self, run: str) -> RecordedRun:
+        table = self._table(run)
         last = next((record for stored in table.rows(table.last() - 1, 1) if (record := decode_record(stored))), None)
         counter: TokenCounter = Encoding("o200k_base")
         limits = MODELS.find(last.model) if last is not None and last.model else None
         if limits is not None:
             counter = limits.counter
-        return InspectedMemory.open(
-            self._address, session=run, tenant=self._tenant, readonly=True, key=self._key, counter=counter,
-            budget=max(1, last.budget) if last is not None and last.budget else 1_000_000_000, facts=False,
-        )  # fmt: skip
+        budget = max(1, last.budget) if last is not None and last.budget else 1_000_000_000
+        return RecordedRun(self._store, run, counter=counter, budget=budget, facts=False)
 
 
-class InspectedMemory(HostMemory):
-    """A memory of a run that is looked at."""
-
-    _costs: Sequence[int] = (0,)
-    _journal: Journal | None = None
-
-    def journal(self) -> Journal:
-        """Return what happened to the steps of the run. Raises LogError."""
-        if self._journal is None:
-            self._journal = Journal()
-        self._journal.read(self.log(), self._runtime.requests.table)
-        return self._journal
-
-    def costs(self) -> Sequence[int]:
-        """By number of entries, the tokens of the whole history as it was recorded."""
-        head = self.log().head()
-        if len(self._costs) != head + 1:
-            self.refresh()
-            fold = runtime_of(self).state.fold
-            self._costs = tuple(accumulate((fold.cost_of(at, at + 1) for at in range(fold.head)), initial=0))
-        return self._costs
+class _OpenRun(NamedTuple):
+    recorded: RecordedRun
+    journal: Journal
 
 
 # Rows
@@ -246,15 +218,35 @@ def describe_changes(run: str, old: RenderedRequest, new: RenderedRequest) -> Js
     }  # fmt: skip
 
 
+_LISTED = {
+    name: name
+    for name in ("branch", "model", "format", "limit", "tokens", "tiers", "prefix", "broke", "compactions", "outcome",
+                 "seconds", "usage")
+} | {"why": "broke_why", "held": "recorded"}  # fmt: skip
+_DEFAULTS = [(name, stored, getattr(RequestRecord(), stored)) for name, stored in _LISTED.items()]
+
+
+def load_modules() -> None:
+    """Load what rendering the first request needs: it takes longer than rendering one."""
+    import pagein.context.ledger.run_ledger  # noqa: F401, PLC0415 - the first view of all runs does without
+
+    Encoding("o200k_base").text("a")
+
+
 def record_row(record: RequestRecord) -> Json:
-    """The numbers of a request, for lists."""
-    usage = record.usage
-    return {
-        "number": record.number, "head": record.head, "at": record.at, "branch": record.branch, "model": record.model,
-        "format": record.format, "limit": record.limit, "tokens": record.tokens, "tiers": dict(record.tiers),
-        "prefix": record.prefix, "broke": record.broke, "why": record.broke_why, "compactions": record.compactions,
-        "outcome": record.outcome, "seconds": dict(record.seconds), "usage": None if usage is None else asdict(usage),
-    }  # fmt: skip
+    """The numbers of a request, for lists; ``held`` is what the whole history cost then."""
+    row = {name: getattr(record, stored) for name, stored in _LISTED.items()}
+    usage = None if record.usage is None else asdict(record.usage)
+    return {"number": record.number, "head": record.head, "at": record.at} | row | {"usage": usage}
+
+
+def stored_row(stored: RequestRow) -> Json | None:
+    """The same row of a stored record, in a third of the time; None for a damaged one."""
+    with suppress(ValueError, AttributeError):
+        get = json.loads(stored.body).get
+        row: Json = {name: get(at, default) for name, at, default in _DEFAULTS}
+        return {"number": stored.number, "head": stored.head, "at": stored.at, **row}
+    return None
 
 
 def full_record(record: RequestRecord) -> Json:

@@ -23,6 +23,7 @@ def export_run(data: InspectorData, run: str) -> dict[str, Any]:
     requests = data.requests(run)
     answers: dict[str, Any] = {
         "runs": {"runs": [row for row in data.runs()["runs"] if row["run"] == run], "store": ""},
+        f"runs/{run}/marks": data.marks(run),
         f"runs/{run}/requests": requests,
         f"runs/{run}/asked": data.list_asked_again(run),
     }

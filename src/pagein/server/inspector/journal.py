@@ -7,16 +7,19 @@ page-in brought it back. What it missed and never asked for is not known.
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
-from pagein.events.entries import Compaction, Erased
-from pagein.events.handles import Handle, parse_handle, step_handle
+from pagein.events.entries import Compaction, Erased, Observed
+from pagein.events.handles import parse_handle, step_handle
 from pagein.events.steps import ActionStep, ToolCall
-from pagein.log.base import Entry, Log
+from pagein.log.base import Entry, StoredLog
+from pagein.log.branch_log import BranchLog
+from pagein.log.hash_chain import decode_row
 from pagein.log.requests import RequestTable
 from pagein.memory.requests import PageInRecord, RequestRecord, decode_record
 
@@ -24,6 +27,9 @@ ASKING_TOOLS = ("recall", "expand")
 """The memory's tools by which a model asks for what left."""
 
 MAX_QUERY_CHARACTERS = 200
+
+_RESULT = re.compile(rb'\{"action":(\d+),')
+"""The beginning of the stored body of a result."""
 
 Json = dict[str, Any]
 
@@ -36,6 +42,8 @@ class Journal:
         """Entries that say something of other entries: compactions, erasures, and calls of the memory's tools."""
         self.page_ins: list[tuple[RequestRecord, PageInRecord]] = []
         """Each page-in with the first request that showed it."""
+        self.answers: dict[int, list[int]] = {}
+        """By action, the positions of its results."""
         self._restart()
         self._numbered = 0
         self._request_heads: list[tuple[int, int]] = []
@@ -45,22 +53,41 @@ class Journal:
         self._calls: dict[bytes, int] = {}
         self._out: set[int] = set()
         self.events.clear()
+        self.answers.clear()
 
-    def read(self, log: Log, table: RequestTable) -> None:
+    def read(self, log: StoredLog, table: RequestTable) -> None:
         """Read what is new in a log and its table of requests. Raises LogError."""
-        entries = list(log.read(self._head))
-        if self._head and any(isinstance(entry.body, Erased) for entry in entries):
-            self._restart()  # it may have quoted what is gone
-            entries = list(log.read())
-        for entry in entries:
+        if log.head() < self._head:
+            Journal.__init__(self)  # the run was erased, whole
+        start = self._head
+        for entry in self._new_entries(log):
+            if start and isinstance(entry.body, Erased):
+                self._restart()  # it may have quoted what is gone
+                self.read(log, table)
+                return
             self._read_entry(entry)
-        self._head += len(entries)
         for row in table.rows(self._numbered):
             self._numbered = row.number
             self._request_heads.append((row.head, row.number))
             if b'"page_ins"' in row.body and (record := decode_record(row)) is not None:
                 known = {page_in.head for _, page_in in self.page_ins[-8:]}
                 self.page_ins += ((record, page_in) for page_in in record.page_ins if page_in.head not in known)
+
+    def _new_entries(self, log: StoredLog) -> Iterator[Entry]:
+        """The new entries; results of which only the action matters are noted and not decoded."""
+        if isinstance(log, BranchLog):  # its rows would all be chained anew
+            for entry in log.read(self._head):
+                self._head = entry.position + 1
+                yield entry
+            return
+        for row in log.rows(self._head):
+            result = _RESULT.match(row.body) if row.kind == "observed" else None
+            decoded = None if result else decode_row(row, log.blob)
+            self._head = row.position + 1
+            if decoded is not None:
+                yield decoded
+            elif result is not None:
+                self.answers.setdefault(int(result[1]), []).append(row.position)
 
     def _read_entry(self, entry: Entry) -> None:
         match entry.body:
@@ -70,6 +97,8 @@ class Journal:
                 self.events.append(entry)
             case Erased():
                 self.events.append(entry)
+            case Observed(action=action):
+                self.answers.setdefault(action, []).append(entry.position)
             case ActionStep(tool_calls=calls):
                 for call in calls:
                     self._read_call(entry, call)
@@ -82,21 +111,19 @@ class Journal:
             arguments = _read_arguments(call)
             target = next(filter(None, map(parse_handle, arguments.values())), None)
             why = "" if target else " ".join(arguments.values())[:MAX_QUERY_CHARACTERS]
-            self._ask(entry, f"asked by {call.name}", target, why)
+            self._ask(entry, f"asked by {call.name}", why, str(target or ""))
             return
         digest = blake2b(f"{call.name}\n{call.arguments}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
         before = self._calls.get(digest)
         if before is not None and before in self._out:
-            self._ask(
-                entry, "called again", parse_handle(step_handle(before)), f"{call.name}, as in {step_handle(before)}"
-            )
+            handle = step_handle(before)
+            self._ask(entry, "called again", f"{call.name}, as in {handle}", handle)
         self._calls[digest] = entry.position
 
-    def _ask(self, entry: Entry, what: str, target: Handle | None, why: str) -> None:
-        handles = [str(target)] if target else []
+    def _ask(self, entry: Entry, what: str, why: str, handle: str) -> None:
         self._asked.append(
             {"at": entry.at, "position": entry.position, "by": step_handle(entry.position), "what": what, "why": why,
-             "handles": handles}
+             "handles": [handle] if handle else []}
         )  # fmt: skip
 
     def list_asked_again(self) -> list[Json]:

@@ -40,6 +40,23 @@ const ask = async (path) => {
   return value;
 };
 
+const CHANGING = 64;
+let known = { path: "", entries: 0, requests: [] };
+
+/** Fetch the requests of a run; later only the new ones, and the last of those before: their outcome may have come. */
+export const getRequests = async (path) => {
+  const old = known.path === path ? known.requests : [];
+  const after = old.length && !exported ? Math.max(0, old.at(-1).number - CHANGING) : 0;
+  const value = await get(after ? `${path}?after=${after}` : path);
+  if (after && value.entries < known.entries) {
+    known = { path: "" }; // it was erased, and has begun again
+    return getRequests(path);
+  }
+  const requests = [...old.filter((row) => row.number <= after), ...value.requests];
+  known = { path, entries: value.entries, requests };
+  return { ...value, requests };
+};
+
 /** Listen to what happens to a run, or to all runs; returns a function that stops. */
 export const listen = (run, tell, setLive) => {
   if (exported || typeof EventSource === "undefined") return () => {};

@@ -92,8 +92,8 @@ const App = () => {
     const names = { runs: "Runs", search: "Search" };
     document.title = place.run ? `${visible(place.run)} · ${place.view}${place.number ? ` ${place.number}` : ""} · pagein` : `${names[place.view]} · pagein`;
   }, [place]);
-  const requests = useData(place.run ? runPath(place.run, "requests") : null, version);
-  const last = requests.value && requests.value.requests.length ? requests.value.requests.at(-1).number : 0;
+  const marks = useData(place.run ? runPath(place.run, "marks") : null, version);
+  const last = marks.value ? marks.value.last : 0;
   useEffect(() => {
     const number = place.number || last || 1;
     const onKey = (event) => {

@@ -91,12 +91,12 @@ export const TierBar = ({ tiers, limit, label }) => {
 
 // Loading
 
-export const useData = (path, version = 0) => {
+export const useData = (path, version = 0, load = get) => {
   const [state, setState] = useState({ path: null });
   useEffect(() => {
     if (!path) return undefined;
     let wanted = true;
-    get(path).then(
+    load(path).then(
       (value) => wanted && setState({ path, value }),
       (error) => wanted && setState({ path, error }),
     );

@@ -1,7 +1,7 @@
 // The views of a run. Each asks one question, named in its heading.
 
 import { useEffect, useMemo, useState } from "./vendor/hooks.js";
-import { exported, exportAddress, go, href, rawAddress, runPath, textAddress } from "./api.js";
+import { exported, exportAddress, getRequests, go, href, rawAddress, runPath, textAddress } from "./api.js";
 import { Sums, Timeline } from "./charts.js";
 import {
   Facts, Legend, Link, List, Loaded, Recorded, Tier, TierBar, ago, byGroup, clock, count, firstLine, html, percent,
@@ -84,7 +84,7 @@ export const Runs = ({ version }) => {
 
 // Timeline
 
-const useRequests = (run, version) => useData(runPath(run, "requests"), version);
+const useRequests = (run, version) => useData(runPath(run, "requests"), version, getRequests);
 
 const NoRequests = ({ value }) => html`<p>
   ${count(value.entries)} entries were recorded, and no request is known: the run is older than the table of requests, or

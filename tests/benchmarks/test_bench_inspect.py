@@ -1,18 +1,18 @@
-"""``pagein bench inspect``: every measure of the table is taken, and says what it may be."""
+"""``python -m benchmarks inspect``: every measure of the table is taken, and says what it may be."""
 
 import json
 
 import pytest
 
 pytest.importorskip("starlette")
-from pagein.cli import main
-from pagein.testing import inspecting
+from benchmarks import inspector
+from benchmarks.__main__ import main
 
 
 def test_the_bench_measures_every_view(capsys, monkeypatch):
-    monkeypatch.setattr(inspecting, "SAMPLES", 2)
-    monkeypatch.setattr(inspecting, "_measure_pages", lambda *_: ())
-    assert main(["bench", "inspect", "--runs", "3", "--requests", "12", "--json"]) == 0
+    monkeypatch.setattr(inspector, "SAMPLES", 2)
+    monkeypatch.setattr(inspector, "_measure_pages", lambda *_: ())
+    assert main(["inspect", "--runs", "3", "--requests", "12", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert {"first view of 3 runs", "any late request, highest", "search, first", "its bytes a request"} <= set(rows)
     for row in rows.values():
@@ -25,5 +25,5 @@ def test_the_bench_measures_every_view(capsys, monkeypatch):
 
 
 def test_numbers_that_make_no_store_are_refused(capsys):
-    assert main(["bench", "inspect", "--requests", "3"]) == 1
+    assert main(["inspect", "--requests", "3"]) == 1
     assert "10 or more" in capsys.readouterr().err
