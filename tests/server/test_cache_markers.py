@@ -96,3 +96,14 @@ def test_a_view_for_openai_has_a_key_for_its_prompt_cache_and_no_other_host_gets
     assert keys[0] == keys[1]
     assert "Ann" not in str(keys)
     assert (keys[0] if expected != "made" else len(keys[0])) == (expected if expected != "made" else 32)
+
+
+def test_markers_that_were_recorded_come_out_wherever_they_stand_and_the_rows_stay_as_they_were():
+    result = {"type": "tool_result", "tool_use_id": "t", "content": blocks("in it", marked=(0,))}
+    rows = [user("one", marked=(0,)), assistant("two"), {"role": "user", "content": [result]}, user("three")]
+    body = place_markers({"system": blocks("s", marked=(0,)), "messages": []}, rows, rows)
+    ours = [(number, at) for number, row in enumerate(body["messages"]) for at, block in enumerate(row["content"]) if "cache_control" in block]  # fmt: skip
+    assert ours == [(2, 0), (3, 0)]
+    assert body["messages"][2]["content"][0]["content"] == blocks("in it")
+    assert rows[0] == user("one", marked=(0,))
+    assert result["content"] == blocks("in it", marked=(0,))

@@ -135,4 +135,7 @@ def test_the_bench_compares_both_ways(capsys):
     assert set(rows) == {"messages", "chat", "responses"}
     for row in rows.values():
         assert row["proxied"]["over"] == row["proxied"]["illegal"] == 0
-        assert row["direct"]["requests"] == row["proxied"]["requests"] == 7
+        assert row["direct"]["requests"] == row["passed"]["requests"] == row["proxied"]["requests"] == 7
+        if sys.platform == "linux":
+            assert row["direct"]["cpu"] == 0 < row["passed"]["cpu"]
+            assert row["proxied"]["cpu_ratio"] > row["passed"]["cpu_ratio"] == 1

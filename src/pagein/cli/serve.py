@@ -142,12 +142,13 @@ def bench_serve(
     window: Annotated[int, Parameter(help="Window, in tokens.")] = 20_000,
     json: AsJson = False,
 ) -> int:
-    """Run an agent directly and through the proxy, in each protocol, and compare.
+    """Run an agent directly, passed through, and through the proxy, in each protocol, and compare.
 
     The provider is a scripted one with a prompt cache: what it has costs a tenth,
     other tokens 1.25. The agent never compacts, and the provider takes any
     length: over are the requests that the window would not have fitted. The times
-    are those that the proxy adds before a request is forwarded.
+    are those that the proxy adds before a request is forwarded. CPU is what its
+    threads take for a request in all, ratio that over a proxy that only passes on.
 
     For example:
 
@@ -162,28 +163,28 @@ def bench_serve(
     if json:
         values = {
             name: {
-                way: asdict(measures) | {"added": measures.percentiles}
-                for way, measures in zip(_WAYS, pair, strict=True)
+                way: asdict(measures) | {"added": measures.percentiles, "cpu_ratio": measures.cpu / (ways[1].cpu or 1)}
+                for way, measures in zip(_WAYS, ways, strict=True)
             }
-            for name, pair in rows.items()
+            for name, ways in rows.items()
         }
         _output.print_json(values)
         return 0
-    table = _output.new_table(
-        f"{calls} calls, window {window:,}", "", "requests", "over", "illegal", "price", "prefix", "p50 ms", "p95 ms",
-    )  # fmt: skip
-    for name, pair in rows.items():
-        for way, measures in zip(_WAYS, pair, strict=True):
-            middle, late = (f"{seconds * 1_000:.0f}" if measures.added else "" for seconds in measures.percentiles)
+    title = f"{calls} calls, window {window:,}; times in ms"
+    table = _output.new_table(title, "", "over", "illegal", "price", "prefix", "p50", "p95", "CPU", "ratio")
+    for name, ways in rows.items():
+        for way, measures in zip(_WAYS, ways, strict=True):
+            times = (*measures.percentiles, measures.cpu / measures.requests) if measures.added else ()
             table.add_row(
-                f"{name}, {way}", str(measures.requests), str(measures.over), str(measures.illegal),
-                f"{measures.price / pair[0].price:.2f}", f"{measures.prefix:.2f}", middle, late,
+                f"{name} {way}", str(measures.over), str(measures.illegal), f"{measures.price / ways[0].price:.2f}",
+                f"{measures.prefix:.2f}", *(f"{seconds * 1_000:.1f}" for seconds in times),
+                f"{measures.cpu / (ways[1].cpu or 1):.1f}" if times else "",
             )  # fmt: skip
     _output.console().print(table)
     return 0
 
 
-_WAYS = ("direct", "proxied")
+_WAYS = ("direct", "passed", "proxied")
 
 
 def server_settings(

@@ -94,7 +94,7 @@ def parse_arguments(arguments: str) -> dict[str, Any]:
     if not arguments.strip():
         return {}
     try:
-        value = json.loads(arguments, parse_constant=_reject_constant, parse_float=_parse_finite)
+        value = _DECODER.decode(arguments)
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict) and not _is_deep(arguments):
@@ -128,6 +128,9 @@ def _parse_finite(number: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{number} cannot be written as JSON")
     return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_finite)
 
 
 def _is_deep(arguments: str) -> bool:

@@ -10,7 +10,7 @@ import hashlib
 import marshal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Any
 
 from pagein.errors import FormatError
@@ -55,13 +55,20 @@ class RawRequest:
     system: Any = None
     system_key: str = "system"
     """The key under which the format has it."""
+    earlier: RawRequest | None = None
+    """The request before this one, whose messages mostly begin it: those that are equal are not hashed again."""
     _hashes: list[bytes] = field(default_factory=list)
     _list_hashes: list[tuple[int, bytes]] | None = None
 
     def hashes(self) -> list[bytes]:
         """The hash of each message."""
         if len(self._hashes) != len(self.rows):
-            self._hashes = [hash_row(row) for row in self.rows]
+            known = () if self.earlier is None else zip(self.earlier.rows, self.earlier.hashes(), strict=True)
+            self._hashes = [
+                known_hash if row == known_row else hash_row(row)
+                for row, (known_row, known_hash) in zip(self.rows, chain(known, repeat((None, b""))), strict=False)
+            ]
+            self.earlier = None
         return self._hashes
 
     def list_hashes(self) -> list[tuple[int, bytes]]:

@@ -5,8 +5,9 @@ A marker never stands in or behind the page-in, which is another one in the next
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, pairwise
+from operator import is_not
 from typing import Any
 
 from pagein.formats.anthropic.rules import THINKING_TYPES
@@ -18,11 +19,15 @@ Json = dict[str, Any]
 
 def find_marker(body: Mapping[str, Any]) -> Json | None:
     """The first marker in a request, None where its client asks for no cache."""
-    blocks = [body, *_dicts(body.get("tools")), *_dicts(body.get("system"))]
-    for row in _dicts(body.get("messages")):
-        for block in _dicts(row.get("content")):
-            blocks += [block, *_dicts(block.get("content"))]
+    blocks = chain((body,), *(_blocks(body.get(key)) for key in ("tools", "system", "messages")))
     return next((block[MARKER] for block in blocks if isinstance(block.get(MARKER), dict)), None)
+
+
+def _blocks(rows: Any) -> Iterator[Json]:
+    """Each block, and those in it."""
+    for row in _dicts(rows):
+        yield row
+        yield from _blocks(row.get("content"))
 
 
 def _dicts(rows: Any) -> list[Json]:
@@ -30,15 +35,17 @@ def _dicts(rows: Any) -> list[Json]:
 
 
 def _without_markers(rows: Any) -> Any:
-    """Copy tools, blocks or messages without markers; what a tool's arguments are called is left alone."""
-    if not isinstance(rows, list):
-        return rows
-    return [_without_marker(row) if isinstance(row, dict) else row for row in rows]
+    """Tools, blocks or messages without markers; what a tool's arguments are called is left alone."""
+    return [_without_marker(row) if isinstance(row, dict) else row for row in rows] if isinstance(rows, list) else rows
 
 
 def _without_marker(block: Json) -> Json:
-    bare = {key: value for key, value in block.items() if key != MARKER}
-    return {**bare, "content": _without_markers(bare["content"])} if "content" in bare else bare
+    """A block without markers, the same where it has none."""
+    content = block.get("content")
+    bare = _without_markers(content)
+    if isinstance(content, list) and any(map(is_not, bare, content)):
+        block = {**block, "content": bare}
+    return {key: value for key, value in block.items() if key != MARKER} if MARKER in block else block
 
 
 def place_markers(client_body: Mapping[str, Any], rows: Sequence[Any], stable_rows: Sequence[Any]) -> Json:
@@ -56,7 +63,8 @@ def place_markers(client_body: Mapping[str, Any], rows: Sequence[Any], stable_ro
         return marked
     if not _mark_last(marked, "system", marker):
         _mark_last(marked, "tools", marker)
-    ends = _stable_ends(marked["messages"], _without_markers(list(stable_rows)))
+    stable = marked["messages"] if stable_rows is rows else _without_markers(list(stable_rows))
+    ends = _stable_ends(marked["messages"], stable)
     for row, place in ends[-2:]:
         blocks = list(marked["messages"][row]["content"])
         blocks[place] = {**blocks[place], MARKER: marker}
@@ -81,7 +89,8 @@ def _stable_ends(rows: Sequence[Any], stable_rows: Sequence[Any]) -> list[tuple[
         blocks, others = row.get("content"), stable.get("content")
         if row.get("role") != stable.get("role") or not isinstance(blocks, list) or not isinstance(others, list):
             break
-        shared = next((at for at, (one, other) in enumerate(zip(blocks, others, strict=False)) if one != other), None)
+        pairs = () if blocks is others else enumerate(zip(blocks, others, strict=False))
+        shared = next((at for at, (one, other) in pairs if one != other), None)
         length = min(len(blocks), len(others)) if shared is None else shared
         place = next((at for at in range(length - 1, -1, -1) if _may_be_marked(blocks[at])), None)
         if place is not None and row.get("role") == "user":

@@ -28,6 +28,9 @@ from pagein.tokens.bytes import json_bytes
 from pagein.tokens.windows import MODELS
 
 MAX_KNOWN_CHAINS = 65_536
+MAX_KNOWN_BYTES = 64 * 1024 * 1024
+"""Bytes of the newest requests of all names that are kept, at most."""
+
 CONFLICT_ATTEMPTS = 6
 MAX_CANDIDATES = 16
 """Lineages of a name that are compared with a list that no known one begins."""
@@ -102,6 +105,8 @@ class Runs:
         self._names: dict[tuple[str, str], list[Lineage]] = {}
         self._responses: OrderedDict[tuple[str, str], tuple[str, Place]] = OrderedDict()
         self._beside = BesideCounts()
+        self._newest: OrderedDict[tuple[str, str], tuple[RawRequest, int]] = OrderedDict()
+        """The newest request of each name, and its bytes."""
 
     # A request
 
@@ -114,8 +119,8 @@ class Runs:
         return retry_on_conflict(lambda: self._prepare(request, with_view=with_view), attempts=CONFLICT_ATTEMPTS)
 
     def _prepare(self, request: RunRequest, *, with_view: bool) -> PreparedView:
-        raw = split_request(request.rows, format_named(request.protocol.format))
         name = self.root_name(request)
+        raw = self._split(request, name)
         best = self._find_known(request, name, raw)
         place, start_row = best or (Place(self._new_lineage(request.tenant, name), 0), 0)
         with self._use(place.lineage, request) as memory:
@@ -125,6 +130,16 @@ class Runs:
             memory.record_list(raw, whole=True)
             self._remember(request, name, raw.list_hashes(), _place_of(memory, place.lineage))
             return self._view(memory, place.lineage, request, with_view=with_view)
+
+    def _split(self, request: RunRequest, name: str) -> RawRequest:
+        """Split a request, and remember it for the next one of its name."""
+        key, form = (request.tenant, name), format_named(request.protocol.format)
+        with self._lock:
+            earlier, _ = self._newest.pop(key, (None, 0))
+            self._newest[key] = raw, _ = RawRequest(form, request.rows, earlier=earlier), request.size
+            while len(self._newest) > 1 and sum(size for _, size in self._newest.values()) > MAX_KNOWN_BYTES:
+                self._newest.popitem(last=False)
+        return raw
 
     def prepare_behind(self, request: RunRequest, place: Place) -> PreparedView:
         """As ``prepare``, for a request that has only what is new behind an answer: the view has all of it."""

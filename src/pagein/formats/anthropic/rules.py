@@ -75,10 +75,11 @@ def iterate_blocks(blocks: Iterable[Any]) -> Iterator[Block]:
     """Yield every block in the order of sending; inner blocks come before the result or document that contains them."""
     for block in blocks:
         if isinstance(block, dict):
-            source = block.get("source")
-            for holder in (block, source if isinstance(source, dict) else {}):
-                inner = holder.get("content")
-                yield from iterate_blocks(inner if isinstance(inner, list) else ())
+            inner, source = block.get("content"), block.get("source")
+            if isinstance(inner, list):
+                yield from iterate_blocks(inner)
+            if isinstance(source, dict) and isinstance(source.get("content"), list):
+                yield from iterate_blocks(source["content"])
             yield block
 
 

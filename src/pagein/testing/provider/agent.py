@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +35,8 @@ class RunMeasures:
     price: float
     prefix: float
     added: tuple[float, ...] = ()
+    cpu: float = 0.0
+    """Seconds of the proxy's processor, for everything that it did."""
 
     @property
     def percentiles(self) -> tuple[float, float]:
@@ -40,37 +45,54 @@ class RunMeasures:
         return ordered[len(ordered) // 2], ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
 
 
-def measure_run(received: list[Received], window: int, added: tuple[float, ...] = ()) -> RunMeasures:
+def measure_run(received: list[Received], window: int, added: tuple[float, ...] = (), cpu: float = 0.0) -> RunMeasures:
     """Measure the requests of a run."""
     readings = [request.reading for request in received]
     tokens = max(1, sum(reading.tokens for reading in readings))
     return RunMeasures(
         len(readings), sum(reading.tokens > window for reading in readings),
         sum(bool(request.problems) for request in received), tokens, sum(reading.price for reading in readings),
-        sum(reading.shared for reading in readings) / tokens, added,
+        sum(reading.shared for reading in readings) / tokens, added, cpu,
     )  # fmt: skip
 
 
-def bench_protocol(protocol: Protocol, *, calls: int, size: int, window: int) -> tuple[RunMeasures, RunMeasures]:
-    """Run an agent directly and through the proxy, against a provider that takes any length; return both measures."""
-    direct = ScriptedProvider(ToolLoop(calls))
+def bench_protocol(protocol: Protocol, *, calls: int, size: int, window: int) -> tuple[RunMeasures, ...]:
+    """Run an agent directly, through a proxy that passes everything on, and through one that makes views; measure each.
+
+    The provider takes any length.
+    """
+    direct, passed, proxied = (ScriptedProvider(ToolLoop(calls)) for _ in range(3))
     with serve_app(direct) as url:
         run_agent(url, protocol, size)
-    proxied = ScriptedProvider(ToolLoop(calls))
-    with serve_app(proxied) as url, _proxy(url, window) as (address, app):
-        run_agent(address, protocol, size)
-        added = tuple(app.metrics.newest_added)
-    return measure_run(direct.received, window), measure_run(proxied.received, window, added)
+    measures = [measure_run(direct.received, window)]
+    for provider, mode in ((passed, "off"), (proxied, "view")):
+        with serve_app(provider) as url, _proxy(url, window, mode) as (address, read_costs):
+            run_agent(address, protocol, size)
+            measures.append(measure_run(provider.received, window, *read_costs()))
+    return tuple(measures)
 
 
 @contextmanager
-def _proxy(upstream: str, window: int) -> Iterator[tuple[str, Any]]:
+def _proxy(
+    upstream: str, window: int, mode: Any
+) -> Iterator[tuple[str, Callable[[], tuple[tuple[float, ...], float]]]]:
+    """Serve a proxy; gives its address, and what tells the seconds that it added and those of its threads."""
     from pagein.server import ServerApp, ServerSettings  # noqa: PLC0415 - needs the extra serve
+    from pagein.server.memories import warm_up  # noqa: PLC0415
 
+    warm_up()
+    others = {*threading.enumerate()}
     with tempfile.TemporaryDirectory() as folder:
-        app = ServerApp(ServerSettings(str(Path(folder) / "runs.db"), {"default": upstream}, window=window))
+        app = ServerApp(ServerSettings(str(Path(folder) / "runs.db"), {"default": upstream}, window=window, mode=mode))
         with serve_app(app) as url:
-            yield url, app
+            start = _cpu_seconds(others)
+            yield url, lambda: (tuple(app.metrics.newest_added), _cpu_seconds(others) - start)
+
+
+def _cpu_seconds(others: set[threading.Thread]) -> float:
+    """The seconds of the processor that all threads but these had; 0 where the system does not tell."""
+    threads = {*threading.enumerate()} - others if sys.platform == "linux" else set()
+    return sum(time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0)) for thread in threads)
 
 
 def run_agent(url: str, protocol: Protocol, size: int) -> int:
