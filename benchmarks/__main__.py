@@ -29,6 +29,7 @@ def build_app() -> App:
         clients.clients,
         clients.wire_faults,
         peers.peers,
+        facts.procedures,
     ):
         benchmarks.command(command)
     benchmarks.command(bench.all_figures, name="all")

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from benchmarks import facts as bench
 from benchmarks import facts_prefix as prefix
+from benchmarks import procedures as procedures_bench
 from pagein.cli import _output
 from pagein.cli._options import AsJson, BudgetTokens, LimitRuns, ModelName, check_budget, resolve_counter
 from pagein.evaluation.faults import request_points
@@ -128,3 +129,39 @@ def _print_speeds(speeds: Sequence[bench.Speed]) -> None:
         )
         _output.add_row(table, _output.format_count(speed.facts), *took, again, times)
     _output.console().print(table)
+
+
+def procedures(
+    *files: Annotated[Path, Parameter(help="Recorded runs: JSON lines, plain or gzipped.")],
+    saved: Annotated[int | None, Parameter(help="Runs whose procedures are saved. Default: half of them.")] = None,
+    show: Annotated[int, Parameter(help="Procedures to print.")] = 0,
+    json: AsJson = False,
+) -> int:
+    """Measure how often a new task finds the procedure of a run of its own group, and what procedures cost.
+
+    The group of a run is its id up to the last hyphen: the repository of a SWE-bench
+    instance. Runs are drawn ten times; the task of each other run is a query, where a
+    procedure of its group was saved. "By chance" is the share of its group among those.
+
+    For example:
+
+      python -m benchmarks procedures runs.jsonl.gz --saved 60 --show 2
+    """
+    known, without = procedures_bench.read_procedures(files)
+    found = procedures_bench.measure_finding(known, saved or len(known) // 2)
+    tokens = procedures_bench.count_tokens(known)
+    row = {
+        "runs": len(known) + len(without), "with a procedure": len(known), "queries": found.queries, "first": found.first,
+        "by chance": found.chance, "first, mean of groups": found.by_group, "shown": found.shown, "right of shown": found.right,
+        "tokens": sum(tokens) / len(tokens), "tokens p95": tokens[int(0.95 * len(tokens))],
+    }  # fmt: skip
+    if json:
+        _output.print_json(row)
+        return 0
+    table = _output.new_table("procedures", "", "", text_columns=1)
+    for name, figure in row.items():
+        _output.add_row(table, name, f"{figure:.3g}" if isinstance(figure, float) else f"{figure}")
+    _output.console().print(table)
+    for item in known[:show]:
+        _output.print_text(f"{item.fact.content}\n")
+    return 0

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from benchmarks.facts import CONFIDENCE, OURS, REFIT, bench_facts, bench_speed_of_facts, read_asked
-from pagein import AgentMemory, TaskStep
+from pagein import ActionStep, AgentMemory, Observation, TaskStep, ToolCall
 from pagein.cli import main
 from pagein.tokens.encodings import Encoding
 
@@ -165,3 +165,43 @@ def test_what_facts_cost_of_the_prefix_is_measured(tmp_path, capsys):
     assert "prefix kept" in capsys.readouterr().out
     assert bench([*played, "600"]) == 1
     assert "600 facts are wanted" in capsys.readouterr().err
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Recorded runs of two groups, of which the last asks for nothing that was done."""
+    file = tmp_path / "runs.jsonl"
+
+    def recorded(id, task, command):
+        arguments = json.dumps({"command": command})
+        call = {"id": "c", "type": "function", "function": {"name": "bash", "arguments": arguments}}
+        said = [{"role": "user", "content": task}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+        return {"id": id, "messages": [*said, {"role": "tool", "tool_call_id": "c", "content": "ok"}]}
+
+    rows = [recorded(f"shop-{at}", f"Deploy the shop to server {at}", f"make deploy-{at}") for at in range(4)]
+    rows += [recorded(f"cook-{at}", f"Write a recipe of soup {at}", f"echo soup > {at}.md") for at in range(4)]
+    rows.append({"id": "talk-1", "messages": [{"role": "user", "content": "Hello there, my friend"}]})
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return file
+
+
+def test_a_bench_of_procedures_says_how_often_one_of_the_group_is_found(runs, capsys):
+    assert bench(["procedures", str(runs), "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["runs"], row["with a procedure"], row["first"], row["right of shown"]) == (9, 8, 1.0, 1.0)
+    assert 0.2 < row["by chance"] < 0.8
+    assert bench(["procedures", str(runs), "--saved", "6", "--show", "1"]) == 0
+    assert "1. bash: make deploy-0" in capsys.readouterr().out
+
+
+def test_procedures_are_listed_by_category_and_found_by_a_search(run, db):
+    with AgentMemory.open(db, user="alice") as memory:
+        call = ToolCall("c", "bash", '{"command": "make deploy"}')
+        memory.record(TaskStep("Deploy the shop"), ActionStep("", (call,), (Observation("c", "ok"),)))
+        memory.save_procedure()
+        memory.facts.add("Deploys on Monday")
+    (fact,) = json.loads(run("list", db, "--user", "alice", "--category", "procedure", "--json"))
+    assert fact["content"] == "Deploy the shop\n1. bash: make deploy"
+    matches = json.loads(run("search", db, "deploy the shop", "--user", "alice", "--json"))
+    assert [match["fact"]["category"] for match in matches] == ["procedure", "context"]
+    assert len(json.loads(run("search", db, "deploy the shop", "--user", "alice", "--limit", "1", "--json"))) == 1

@@ -9,6 +9,7 @@ from facts_play import Clock, Scripted, Store
 
 from pagein.errors import ConfigurationError, LogError, LogUnwritable
 from pagein.events.entries import FactRemoved, FactStated, Source
+from pagein.events.steps import ActionStep, FinalAnswerStep, Observation, TaskStep, ToolCall
 from pagein.facts import FactError, Owners, UnknownFact
 from pagein.facts.contradiction import is_contrary, is_near
 from pagein.facts.retention import Capacity
@@ -355,3 +356,97 @@ def test_no_settings_or_stores_are_shared():
     )
     one.add("Only here")
     assert other.list() == ()
+
+
+# Procedures
+
+
+def bash(number, command, result="ok", status="ok"):
+    call = ToolCall(f"c{number}", "bash", json.dumps({"command": command}))
+    return ActionStep("", (call,), (Observation(call.id, result, status),))
+
+
+def run_of(task, *commands):
+    steps = (
+        TaskStep(task),
+        *(bash(number, command) for number, command in enumerate(commands)),
+        FinalAnswerStep("Done."),
+    )
+    return tuple(enumerate(steps))
+
+
+def test_a_procedure_is_a_fact_of_its_owner_that_a_similar_task_finds(facts_of):
+    alice = facts_of(user="alice")
+    fact = alice.save_procedure(run_of("Deploy the shop to the staging server", "make build", "make deploy"))
+    assert (
+        fact.content == "Deploy the shop to the staging server\n1. bash: make build\n2. bash: make deploy\nEnded: Done."
+    )
+    assert (fact.category, fact.scope, fact.confidence) == ("procedure", "user", 1.0)
+    assert [source.handle for source in fact.sources] == ["s0", "s1", "s2", "s3"]
+    again = facts_of("another session", user="alice")
+    assert [match.fact for match in again.find_procedures("Please deploy the shop to staging")] == [fact]
+    assert again.find_procedures("Translate the letter to my aunt") == again.search("make deploy") == ()
+    assert facts_of(user="bob").find_procedures("Deploy the shop to the staging server") == ()
+    assert facts_of(user="bob").list() == ()
+    assert again.list(category="procedure") == (fact,)
+    assert facts_of(user="carol").import_(again.export())[0].content == fact.content
+
+
+def test_a_task_that_is_saved_again_has_one_procedure_and_a_history(facts_of, clock):
+    facts = facts_of(user="alice")
+    first = facts.save_procedure(run_of("Deploy the shop to staging", "make deploy"))
+    other = facts.save_procedure(run_of("Book a table for the team lunch", "book --seats 8"))
+    clock.now += 60
+    second = facts.save_procedure(run_of("deploy the shop to STAGING.", "make test", "make deploy"))
+    assert facts.list() == (other, second)
+    assert [change.what for change in facts.history(second.id)] == ["stated", "stated", "superseded"]
+    assert second.supersedes == (first.id,)
+    same = facts.save_procedure(run_of("deploy the shop to STAGING.", "make test", "make deploy"))
+    assert (same.id, same.confirmed_at) == (second.id, clock.now)
+
+
+def test_a_procedure_belongs_to_the_project_where_there_is_one(facts_of):
+    facts = facts_of(user="alice", project="shop")
+    assert facts.save_procedure(run_of("Deploy the shop to staging", "make deploy")).scope == "project"
+    assert facts_of(user="alice").find_procedures("Deploy the shop to staging") == ()
+
+
+@pytest.mark.parametrize(
+    ("owners", "steps", "task", "said"),
+    [
+        ({}, run_of("Deploy the shop", "make"), None, "no user is known here"),
+        ({"user": "a"}, (*enumerate((TaskStep("Deploy the shop"), bash(0, "make", "no rule", "error"))),), None, "no step of the task"),
+        ({"user": "a"}, (), None, "nothing describes the task"),
+        ({"user": "a"}, run_of("My password is hunter2", "make"), None, "without a secret"),
+        ({"user": "a"}, run_of("My password is:\nhunter2", "make"), None, "without a secret"),
+        ({"user": "a"}, run_of("Deploy the shop", "make"), "Use the key sk-live-0123456789abcdefghij", "without a secret"),
+        ({"user": "a"}, run_of("Deploy the shop", "make"), 7, "task is text"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_procedure_is_refused_and_says_why(facts_of, owners, steps, task, said):
+    facts = facts_of(**owners)
+    with pytest.raises(FactError, match=said):
+        facts.save_procedure(steps, task)
+    assert facts.list() == ()
+
+
+def test_procedures_and_other_facts_leave_one_another_alone(facts_of):
+    model = Scripted('{"contradicted": []}')
+    facts = facts_of(user="alice", model=model)
+    facts.add("Deploy the shop to staging with make deploy")
+    facts.save_procedure(run_of("Deploy the shop to staging", "make deploy"))
+    facts.save_procedure(run_of("Deploy the shop to staging 2", "make deploy"))
+    facts.add("Never deploy the shop to staging with make deploy on Friday")
+    assert len(facts.list()) == 4
+    assert [fact.disputed_by for fact in facts.list()] == [""] * 4
+    assert facts.tidy() == ()
+    assert all("1. bash" not in str(ask) for ask in model.asked)
+
+
+def test_of_too_many_facts_a_procedure_that_saved_itself_leaves_first(facts_of):
+    facts = facts_of(user="alice", settings=Settings(capacity=Capacity(max_facts=3)))
+    facts.add("Prefers tea", confidence=0.7)
+    kept = facts.save_procedure(run_of("Deploy the shop to staging", "make deploy"))
+    facts.save_procedure(run_of("Book a table for lunch", "book --seats 8"), author="rules")
+    facts.add("Prefers pytest", confidence=0.7)
+    assert [fact.content for fact in facts.list()] == ["Prefers tea", kept.content, "Prefers pytest"]

@@ -134,7 +134,7 @@ def test_facts_are_asked_for_on_the_same_account():
     writer, memory, _ = play(BAD["refusal"], 12)
     memory.record_messages([{"role": "user", "content": f"I live in Rome, at number {n}."} for n in range(3)])
     for _ in range(8):
-        memory._runtime.facts.flush()
+        memory._runtime.facts.extract(flush=True)
         memory.wait()
     report = next(report for report in memory.report().writers if report.purpose == "facts")
     assert report.refused <= MAX_REFUSALS

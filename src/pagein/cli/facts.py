@@ -32,7 +32,9 @@ Project = Annotated[str | None, Parameter(help="Project whose facts are used too
 Tenant = Annotated[str | None, Parameter(help="Tenant. Facts of other tenants are never visible.")]
 Scope = Annotated[str | None, Parameter(help="task, session, project, user or tenant. Default: user, if one is named.")]
 Reason = Annotated[str, Parameter(help="Reason, which is kept in the history.")]
-Category = Annotated[str, Parameter(help="preference, knowledge, context, behaviour, goal, correction or constraint.")]
+Category = Annotated[
+    str, Parameter(help="preference, knowledge, context, behaviour, goal, correction, constraint or procedure.")
+]
 
 COMMANDS = ("list", "search", "add", "correct", "remove", "history", "export", "import")
 
@@ -85,7 +87,7 @@ def search(
       pagein facts search run.db "how to write tests" --user alice
     """
     with _open_facts(db, user, session, project, tenant) as facts:
-        matches = facts.search(query, limit=limit)
+        matches = (*facts.find_procedures(query, limit=limit), *facts.search(query, limit=limit))[:limit]
     if json:
         _output.print_json([asdict(match) for match in matches])
         return 0

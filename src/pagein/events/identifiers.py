@@ -118,7 +118,7 @@ def format_call(name: str, arguments: str) -> CallLine:
     >>> format_call("bash", json.dumps({"command": "cd src"}))
     CallLine(text='bash command=cd src', alone='cd src', values='cd src', rest='')
     """
-    fields = _parse_object(arguments)
+    fields = parse_arguments(arguments)
     longest = ARGUMENT_MAX_CHARS if len(fields) > 1 else LONE_ARGUMENT_MAX_CHARS
     pieces, values, rest = [name], list[str](), list[str]()
     for key, value in fields.items():
@@ -135,8 +135,8 @@ def _is_lone_text(fields: Mapping[str, object]) -> bool:
     return len(fields) == 1 and isinstance(next(iter(fields.values())), str)
 
 
-def _parse_object(arguments: str) -> Mapping[str, object]:
-    """Parse arguments to a mapping. A value that is no object is returned under the key ""."""
+def parse_arguments(arguments: str) -> Mapping[str, object]:
+    """Parse the JSON arguments of a call to a mapping. A value that is no object is returned under the key ""."""
     try:
         value = json.loads(arguments)
     except (ValueError, RecursionError):

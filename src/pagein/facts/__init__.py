@@ -1,19 +1,4 @@
-"""Long-term memory: facts, their extraction and reconciliation, their ranking, and the block in the prompt.
-
-fact           the value, its checks, its ids
-ledger         one owner's facts, folded from its log: history, audit, earlier states
-owners         the scopes a memory sees, and the log of each
-store          ``Facts``, the object a user has as ``memory.facts``
-ranking        similarity x 0.6 + confidence x 0.4
-block          the ``<memory>`` block
-placement      the blocks of a view, stable byte for byte while their facts hold
-injection      ``format_memory_for_injection``, with deer-flow's signature
-contradiction  facts that say the same, or the contrary, by rules
-reconcile      drafts compared with known facts, and the entries they become
-retention      capacity, staleness, near-duplicates
-extraction     facts from a run, by rules or by a model
-export         export and import
-"""
+"""Long-term memory: facts, their extraction and reconciliation, procedures, ranking, and the block in the prompt."""
 
 from typing import TYPE_CHECKING
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pagein._common.retry import retry_on_conflict
 from pagein.errors import Conflict, LogErased
@@ -71,9 +71,8 @@ class FactLog:
         ledger, self.ledger = self.ledger, Ledger()
         self.ledger.touched = {*ledger.touched, *ledger.facts, *ledger.removals}
 
-    def _apply_entries(self, entries: object) -> bool:
-        changed = False
-        for entry in entries:  # type: ignore[attr-defined]
+    def _apply_entries(self, entries: Iterable[Entry]) -> bool:
+        head = self.ledger.head
+        for entry in entries:
             self.ledger.apply(entry)
-            changed = True
-        return changed
+        return self.ledger.head > head

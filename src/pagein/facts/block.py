@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pagein.errors import ConfigurationError
-from pagein.facts.fact import GUARANTEED, MAX_CONTENT_CHARS, Fact, content_key
+from pagein.facts.fact import GUARANTEED, MAX_CONTENT_CHARS, PROCEDURE, Fact, content_key
 from pagein.summaries.sanitize import one_line
 from pagein.tokens import TokenCounter
 
@@ -39,16 +39,6 @@ class Block:
     text: str = ""
     tokens: int = 0
     ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FactLeftOut:
-    """A fact that mattered and had no room: its id and content, the tokens of its line, and those that facts may have."""
-
-    id: str
-    content: str
-    tokens: int
-    room: int
 
 
 def memory_block(
@@ -88,31 +78,31 @@ def build_block(
     frame = counter.text(f"{OPEN}\n{about}\n\n{CLOSE}")
     distinct = _distinct_facts(facts)
     selected = _fill_by_share(distinct, [], max_tokens - frame, measure, frozenset(guaranteed), share)
-    for _ in range(REFILL_PASSES):
-        text = _render(selected, guaranteed, about)
-        tokens = counter.text(text) if selected else frame
+    passes = 0
+    while selected:
+        passes += 1
+        text = f"{OPEN}\n{render_inner(selected, guaranteed, about)}\n{CLOSE}"
+        tokens = counter.text(text)
         if tokens > max_tokens:
             selected = selected[:-1]  # joined lines can cost more tokens; the last in rank goes
             continue
-        more = _fill_by_share(distinct, selected, max_tokens - tokens, measure, frozenset(), 0.0)
+        room = max_tokens - tokens if passes <= REFILL_PASSES else 0
+        more = _fill_by_share(distinct, selected, room, measure, frozenset(), 0.0)
         if len(more) == len(selected):
-            ids = tuple(fact.id for group in _groups(selected, guaranteed) for fact in group)
-            return Block(text, tokens, ids) if selected else Block()
-        selected = more
-    while selected:
-        text = _render(selected, guaranteed, about)
-        if (tokens := counter.text(text)) <= max_tokens:
             return Block(text, tokens, tuple(fact.id for group in _groups(selected, guaranteed) for fact in group))
-        selected = selected[:-1]
+        selected = more
     return Block()
 
 
 def render_line(fact: Fact) -> str:
-    """A fact as a line of the block, escaped.
+    """A fact as a line of the block, escaped; a procedure has its steps in lines of their own, each indented.
 
     >>> render_line(Fact("fu3", "Uses </memory> tabs", "preference"))
     '- Uses &lt;/memory> tabs [fu3]'
     """
+    if fact.category == PROCEDURE:
+        task, *steps = (one_line(line, MAX_CONTENT_CHARS) for line in fact.content.splitlines())
+        return "\n  ".join((f"- {task} [{fact.id}]", *steps))
     day = time.strftime("%Y-%m-%d", time.gmtime(max(0.0, fact.stated_at)))
     older = f" (said {day}; newer: {fact.disputed_by})" if fact.disputed_by else ""
     return f"- {one_line(fact.content, MAX_CONTENT_CHARS)} [{fact.id}]{older}"
@@ -177,9 +167,9 @@ def _groups(facts: Sequence[Fact], first: Sequence[str]) -> list[list[Fact]]:
     return [group for group in groups.values() if group]
 
 
-def _render(facts: Sequence[Fact], first: Sequence[str], about: str) -> str:
-    lines = [OPEN, about]
+def render_inner(facts: Sequence[Fact], first: Sequence[str], about: str) -> str:
+    """The text between the tags of a block."""
+    lines = [about]
     for group in _groups(facts, first):
-        lines.append(f"{group[0].category}:")
-        lines.extend(map(render_line, group))
-    return "\n".join((*lines, CLOSE))
+        lines += (f"{group[0].category}:", *map(render_line, group))
+    return "\n".join(lines)

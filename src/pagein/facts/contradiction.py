@@ -107,12 +107,7 @@ def is_contrary(new: str, old: str) -> bool:
         return True
     for form in (_IS, _KEY):
         one, other = form.match(new), form.match(old)
-        if (
-            one
-            and other
-            and (what := _subject_key(one["what"])) == _subject_key(other["what"])
-            and what not in _HOLDS_MANY
-        ):
+        if one and other and _subject_key(one["what"]) == _subject_key(other["what"]) not in _HOLDS_MANY:
             return _differ(one["value"], other["value"])
     return _is_denied(new, old)
 

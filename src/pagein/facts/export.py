@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from pagein._common.json_values import to_json_value
 from pagein.events.entries import FactScope, Source
 from pagein.facts.fact import (
     Fact,
@@ -26,14 +27,7 @@ MAX_IMPORTED_FACTS = 100_000
 
 def export_facts(facts: Iterable[Fact]) -> dict[str, Any]:
     """The facts as JSON-safe values, with the version of the format."""
-    return {"pagein_facts": VERSION, "facts": [_plain(fact) for fact in facts]}
-
-
-def _plain(fact: Fact) -> dict[str, Any]:
-    plain = asdict(fact)
-    for name in ("sources", "supersedes", "disputes"):
-        plain[name] = list(plain[name])
-    return plain
+    return {"pagein_facts": VERSION, "facts": [to_json_value(asdict(fact)) for fact in facts]}
 
 
 def drafts_from(

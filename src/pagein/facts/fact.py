@@ -12,8 +12,11 @@ from pagein.errors import PageinError
 from pagein.events.entries import FactScope, FactStated, Source
 from pagein.summaries.sanitize import normalize_text
 
+PROCEDURE = "procedure"
+"""The category of how a task was done: its first line is the task, and each step has a line."""
+
 CATEGORIES = ("preference", "knowledge", "context", "behaviour", "goal", "correction", "constraint")
-"""The categories of facts; settings may add more."""
+"""The categories of what was said; settings may add more."""
 
 GUARANTEED = ("correction", "constraint")
 """The categories that are shown first and evicted last."""
@@ -86,6 +89,11 @@ class Fact:
         return began and (self.valid_until is None or at < self.valid_until)
 
     @property
+    def headline(self) -> str:
+        """The first line: of a procedure its task, of most facts all."""
+        return self.content.partition("\n")[0]
+
+    @property
     def seen_at(self) -> float:
         """The time it was last stated or confirmed."""
         return self.stated_at if self.confirmed_at is None else self.confirmed_at
@@ -151,7 +159,7 @@ def checked_category(category: object, categories: tuple[str, ...] | None = None
     name = _SPELLED.get(name, name)
     if not _CATEGORY.fullmatch(name):
         raise FactError(f"a category is a short name such as {CATEGORIES[0]!r}, not {category[:60]!r}")
-    if categories is not None and name not in categories:
+    if categories is not None and name not in (*categories, PROCEDURE):
         near = get_close_matches(name, categories, n=1)
         cure = (
             f"did you mean {near[0]!r}?" if near else f"there are {', '.join(categories)}; name more with categories="

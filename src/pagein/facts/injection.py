@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from html import escape
 from operator import itemgetter
-from typing import Any, Self
+from typing import Any
 
 from pagein.facts.block import GUARANTEED_SHARE, MIN_LINE_TOKENS, checked_tokens
 from pagein.facts.fact import GUARANTEED, MAX_CONTENT_CHARS, content_key
@@ -39,6 +39,9 @@ MAX_CHANGED_SHARE = 0.5
 _Row = tuple[Any, Any, Any, Any]
 """Content, category, confidence and error of a fact, as they came."""
 
+_Section = tuple[str, tuple[str, ...]]
+"""A title and its lines."""
+
 
 def format_memory_for_injection(
     memory_data: Mapping[str, Any],
@@ -59,8 +62,10 @@ def format_memory_for_injection(
     weights = Weights(similarity_weight, confidence_weight)
     checked_tokens(max_tokens, "max_tokens")
     data = memory_data if isinstance(memory_data, Mapping) else {}
-    sections = tuple(_sections(data))
-    with _kept_indexes() as indexes:
+    parts = (("User Context", "user", _PROFILE), ("History", "history", _HISTORY))
+    sections = tuple((title, tuple(_profile(data.get(part), names))) for title, part, names in parts)
+    indexes = _kept_indexes()
+    with indexes.lock:
         index = indexes.find(data.get("facts"), weights)
         index.use_counter(counter or _default_counter())
         request = (current_context or "", max_tokens, sections)
@@ -108,15 +113,6 @@ def _fill(numbers: Iterable[int], room: int, cost: Callable[[int, int], int]) ->
     return fitting, room - left
 
 
-_Section = tuple[str, tuple[str, ...]]
-"""A title and its lines."""
-
-
-def _sections(data: Mapping[str, Any]) -> Iterator[_Section]:
-    for title, part, names in (("User Context", "user", _PROFILE), ("History", "history", _HISTORY)):
-        yield title, tuple(_profile(data.get(part), names))
-
-
 def _with_profile(sections: Sequence[_Section], facts: str, max_tokens: int, counter: TokenCounter) -> str:
     """The facts, preceded by those lines of profile and history that fit beside them."""
     shown: list[str] = []
@@ -154,17 +150,11 @@ def _columns(facts: object) -> tuple[list[Any], ...]:
 
 def _rows(facts: object) -> list[_Row]:
     """What is read of each fact, as it came."""
-    items = facts if isinstance(facts, list | tuple) else ()
-    try:
-        return [
-            (item["content"], item.get("category"), item.get("confidence"), item.get("sourceError")) for item in items
-        ]
-    except (TypeError, KeyError, AttributeError):
-        return [
-            (item["content"], item.get("category"), item.get("confidence"), item.get("sourceError"))
-            for item in items
-            if isinstance(item, Mapping) and "content" in item
-        ]
+    return [
+        (item["content"], item.get("category"), item.get("confidence"), item.get("sourceError"))
+        for item in (facts if isinstance(facts, list | tuple) else ())
+        if isinstance(item, dict | Mapping) and "content" in item
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,18 +267,11 @@ def _row_key(row: _Row) -> Hashable:
 
 
 class _Indexes:
-    """The indexes of the last few memories, one caller at a time."""
+    """The indexes of the last few memories, one caller at a time, who has the ``lock``."""
 
     def __init__(self) -> None:
         self._indexes: list[_FactIndex] = []
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> Self:
-        self._lock.acquire()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()
+        self.lock = threading.Lock()
 
     def find(self, facts: object, weights: Weights) -> _FactIndex:
         """The index of these facts, brought up to date; the most recent one is last."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pagein.facts.block import ABOUT, CLOSE, OPEN, Block, build_block, render_line
-from pagein.facts.fact import Fact
+from pagein.facts.fact import PROCEDURE, Fact
 from pagein.tokens import TokenCounter
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ ADDED_SCORE_MARGIN = 0.1
 TOP_FACTS, MAX_MISSING_SHARE = 8, 0.75
 """The number of best facts, and the missing share of them above which all blocks are replaced."""
 
-_LINE = re.compile(r"- .*\[(f[tspua]\d+)\](?: \(said .*\))?$")
-"""A fact's line in a block, with its id."""
+_LINE = re.compile(r"^- .*\[(f[tspua]\d+)\](?: \(said .*\))?(?:\n  .*)*$", re.MULTILINE)
+"""A fact's line in a block, with its id; of a procedure also those of its steps."""
 
 LATER_BLOCK_ABOUT = "Known too, as data:"
 """The introduction of every block but the first."""
@@ -85,7 +85,7 @@ def place_blocks(
     lowest = min((item.score for item in ranked if item.fact.id in lines), default=0.0)
     least = lowest + ADDED_SCORE_MARGIN
     sure = frozenset(settings.guaranteed)
-    added_facts = [item for item in missing if item.score >= least or item.fact.category in sure]
+    added_facts = [item for item in missing if item.score >= least or item.fact.category in {*sure, PROCEDURE}]
     if not added_facts:
         return blocks
     added = _build_block(added_facts, limits, limits.tokens - used, settings, about=LATER_BLOCK_ABOUT)
@@ -106,7 +106,7 @@ def place_head_block(
 
     If all facts fit, all of them are in it.
     """
-    lines = {match[1]: line for line in text.splitlines() if (match := _LINE.match(line)) is not None}
+    lines = {match[1]: match[0] for match in _LINE.finditer(text)}
     whole = _build_block(ranked, limits, limits.tokens, settings)
     true = _all_hold(lines, current_fact)
     missing = [item for item in ranked if item.fact.id not in lines]
@@ -150,7 +150,7 @@ def _rebuild_blocks(
     whole = _build_block(ranked, limits, limits.tokens, settings)
     if len(whole.ids) < len(ranked):
         some = _build_block(ranked, limits, int(limits.tokens * FIRST_BLOCK_SHARE), settings)
-        sure = {item.fact.id for item in ranked if item.fact.category in settings.guaranteed}
+        sure = {item.fact.id for item in ranked if item.fact.category in (*settings.guaranteed, PROCEDURE)}
         whole = some if sure.intersection(whole.ids) <= set(some.ids) else whole
     return (_placed_block(whole, ranked, limits.position),) if whole.ids else ()
 

@@ -88,9 +88,6 @@ class Ranking:
         """Facts that do not hold for ever."""
         self._day = -1.0
 
-    def __len__(self) -> int:
-        return len(self._numbers)
-
     def add(self, fact: Fact) -> None:
         """Add a fact, or replace the one with its id."""
         number = self._numbers.get(fact.id)
@@ -145,6 +142,14 @@ class Ranking:
     def _weigh(self, number: int, fact: Fact) -> None:
         factor = self.weights.factor(fact, self._day * DAY)
         self._index.weigh(number, self.weights.similarity * factor, self.weights.confidence * fact.confidence * factor)
+
+
+def check_search(query: object, limit: object) -> None:
+    """Raise ConfigurationError for a query that is no text, and for a limit below 1."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ConfigurationError(f"limit is a whole number of facts, 1 or more, not {limit!r}")
+    if not isinstance(query, str):
+        raise ConfigurationError(f"a query is text, not {query!r}")
 
 
 def context_of(items: Iterable[object], turns: int = CONTEXT_TURNS) -> str:

@@ -11,8 +11,7 @@ from pagein._common.validation import ANY_SHARE, COUNT, HALF_LIFE_DAYS, check_fi
 from pagein.errors import ConfigurationError
 from pagein.facts.contradiction import is_near
 from pagein.facts.fact import GUARANTEED, Fact
-
-DAY = 86_400.0
+from pagein.facts.ranking import DAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ class Settings:
     turn before a model is asked; it is asked after four times as many in any case. ``close_wait``: seconds that closing a
     memory waits for it; the rest is read by the next process. ``tools``: read tool results too, not only the user's words
     and final answers. ``scopes``: the scopes that extraction may write; never the tenant, or one user's words would speak
-    to all. ``categories``: additional ones. ``placement``: see ``Placement``. ``max_injection_tokens``, ``guaranteed`` and
-    ``guaranteed_share``: the block. ``stale_days``: see ``Facts.stale``.
+    to all. ``categories``: additional ones. ``procedures``: save one with each final answer. ``placement``: see
+    ``Placement``. ``max_injection_tokens``, ``guaranteed``, ``guaranteed_share``: the block. ``stale_days``: see ``Facts.stale``.
     """
 
     extract: Annotated[
@@ -51,6 +51,7 @@ class Settings:
         Constraint(form="a list of short names", pattern=r"\s*\S.*"),
         "Categories in addition to the built-in ones.",
     ] = ()
+    procedures: Annotated[Literal["off", "final"], "final: save a procedure with each final answer."] = "off"
     placement: Annotated[
         Placement, "tail: in the run, where facts became relevant. head: at the start of the request."
     ] = "tail"

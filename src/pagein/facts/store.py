@@ -9,15 +9,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from pagein.errors import ConfigurationError, LogError, PageinError
+from pagein.context.view.view import OutOfView
+from pagein.errors import LogError, PageinError
 from pagein.events.entries import Body, FactConfirmed, FactRemoved, FactScope, FactsUsed, Source
+from pagein.events.steps import Step
+from pagein.facts import procedures
 from pagein.facts._fact_log import FactLog
-from pagein.facts.block import Block, FactLeftOut, build_block, render_line
+from pagein.facts.block import Block, build_block, render_line
 from pagein.facts.contradiction import slot_terms
 from pagein.facts.export import drafts_from, export_facts
 from pagein.facts.extraction.model import find_contradicted
 from pagein.facts.extraction.pipeline import FactExtraction, ReadEntries
 from pagein.facts.fact import (
+    PROCEDURE,
     SCOPES,
     Fact,
     FactError,
@@ -27,13 +31,14 @@ from pagein.facts.fact import (
     checked_content,
     checked_interval,
     checked_scope,
+    content_key,
     fact_id,
     parse_fact_id,
 )
 from pagein.facts.ledger import Change, Ledger, ledger_of
 from pagein.facts.owners import Owners
 from pagein.facts.placement import PlacedBlock, PlacementLimits, place_blocks, place_head_block
-from pagein.facts.ranking import MAX_RANKED, RankedFact, Ranking
+from pagein.facts.ranking import MAX_RANKED, RankedFact, Ranking, check_search
 from pagein.facts.reconcile import FactDraft, Judgement, build_bodies, judge, merge_facts, removal_reason
 from pagein.facts.retention import near_duplicates, stale_facts
 from pagein.facts.settings import Settings
@@ -54,12 +59,10 @@ MIN_COMPARED_COSINE = 0.3
 MAX_COMPARED_FACTS = 8
 """Known facts that a new one is compared with."""
 
-
 RELEVANCE_FLOOR = 0.03
 """Cosine with the last turns below which a fact is not shown, unless it is a correction or a constraint.
 
 Measured on questions of LoCoMo and LongMemEval: 77 % and 98 % of the facts they need are above it, of other facts 15 % and 14 %."""
-
 
 MIN_TOPIC_TERMS = 12
 """Different terms in the last turns from which they have a topic that a fact can be off."""
@@ -97,11 +100,14 @@ class Facts:
             scope: FactLog(scope, owners.owner(scope), store, owners.log_name(scope)) for scope in owners.scopes
         }
         self._ranking = Ranking(self.settings.weights)
+        self._procedures: dict[str, Fact] = {}
         self._used: dict[str, None] = {}
         self._costs: dict[str, int] = {}
         self._extraction = FactExtraction(self)
-        self.left_out: tuple[FactLeftOut, ...] = ()
-        """The facts that mattered to the last request and had no room, best first."""
+        self.left_out: tuple[OutOfView, ...] = ()
+        """The facts that mattered to the last request and had no room, best first, each with the reason."""
+        self.tasks: tuple[str, ...] = ()
+        """The tasks for which a block has procedures, each described in a line; without any, those of its context."""
         self.paused = False
         """True: no facts are extracted until it is False again."""
 
@@ -149,18 +155,30 @@ class Facts:
         both stay, and the newer is preferred. ``sources`` are handles of this session. Raises FactError.
         """
         draft = FactDraft(
-            checked_content(content),
-            checked_category(category, self.settings.all_categories),
-            checked_confidence(confidence),
-            self.owners.default_scope if scope is None else checked_scope(scope),
-            valid_from,
-            valid_until,
-            self.sources(sources),
-            author=author,
-            reason=reason,
-        )
+            checked_content(content), checked_category(category, self.settings.all_categories),
+            checked_confidence(confidence), self.owners.default_scope if scope is None else checked_scope(scope),
+            valid_from, valid_until, self.sources(sources), author=author, reason=reason,
+        )  # fmt: skip
         checked_interval(valid_from, valid_until)
         return self.state_facts([draft])[0]
+
+    def save_procedure(self, steps: Sequence[tuple[int, Step]], task: str | None = None, author: str = "host") -> Fact:
+        """State how the task of the session's steps was done, for the project or else the user; an older one is replaced.
+
+        ``task`` describes it instead of the user's words. Raises FactError without an owner, a description, or a success.
+        """
+        scope: FactScope = "project" if "project" in self.owners.scopes else "user"
+        self.owners.owner(scope)
+        content, handles = procedures.derive_procedure(steps, task)
+        key = content_key(content.partition("\n")[0])
+        older = tuple(
+            fact.id
+            for fact in self.list(scope=scope, category=PROCEDURE, all=True)
+            if fact.content != content and content_key(fact.headline) == key
+        )
+        confidence = 1.0 if author == "host" else procedures.UNCONFIRMED_CONFIDENCE
+        draft = FactDraft(content, PROCEDURE, confidence, scope, None, None, self.sources(handles), older, author)
+        return self.state_facts([draft], strict=False)[0]
 
     def update(
         self,
@@ -187,11 +205,8 @@ class Facts:
             before.scope,
             before.valid_from if valid_from is _UNCHANGED else valid_from,
             before.valid_until if valid_until is _UNCHANGED else valid_until,
-            tuple(dict.fromkeys((*before.sources, *self.sources(sources)))),
-            (before.id,),
-            author,
-            reason,
-        )
+            tuple(dict.fromkeys((*before.sources, *self.sources(sources)))), (before.id,), author, reason,
+        )  # fmt: skip
         checked_interval(draft.valid_from, draft.valid_until)
         return self.state_facts([draft])[0]
 
@@ -267,18 +282,21 @@ class Facts:
         )
 
     def search(self, query: str, *, limit: int = 10) -> tuple[RankedFact, ...]:
-        """The facts that share a term with the query, best first; each of them counts as used."""
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ConfigurationError(f"limit is a whole number of facts, 1 or more, not {limit!r}")
-        if not isinstance(query, str):
-            raise ConfigurationError(f"a query is text, not {query!r}")
+        """The facts but procedures that share a term with the query, best first; each of them counts as used."""
+        check_search(query, limit)
         ranked = tuple(match for match in self.rank(query, limit=MAX_RANKED) if match.similarity > 0)[:limit]
         with self._lock:
             self._used.update((match.fact.id, None) for match in ranked)
         return ranked
 
+    def find_procedures(self, query: str, *, limit: int = procedures.MAX_SHOWN) -> tuple[RankedFact, ...]:
+        """The procedures of tasks similar to the one that the query describes, best first."""
+        check_search(query, limit)
+        self.refresh()
+        return self._similar_procedures((procedures.describe_task(query),), limit)
+
     def rank(self, context: str = "", *, limit: int = MAX_RANKED) -> tuple[RankedFact, ...]:
-        """The facts that hold now, ranked for the context (see ``context_of``); at most 512."""
+        """The facts but procedures that hold now, ranked for the context (see ``context_of``); at most 512."""
         with self._lock:
             self.refresh()
             return tuple(self._ranking.rank(context, now=self._clock(), limit=limit))
@@ -287,11 +305,12 @@ class Facts:
         """The ``<memory>`` block for the context, within ``max_injection_tokens`` by the counter."""
         settings = self.settings
         most = settings.max_injection_tokens if max_tokens is None else max_tokens
-        facts = [ranked.fact for ranked in self.rank(context)]
+        ranked = (*self.rank(context), *self._similar_procedures(self.tasks or (procedures.describe_task(context),)))
         with self._lock:
+            cost = self._cost(counter)
             return build_block(
-                facts, counter=counter, max_tokens=most, guaranteed=settings.guaranteed,
-                share=settings.guaranteed_share, cost=self._cost(counter),
+                [item.fact for item in procedures.fit_procedures(ranked, most, cost)], counter=counter, max_tokens=most,
+                guaranteed=settings.guaranteed, share=settings.guaranteed_share, cost=cost,
             )  # fmt: skip
 
     def place_blocks(
@@ -305,7 +324,8 @@ class Facts:
         most = min(max_tokens, self.settings.max_injection_tokens)
         with self._lock:
             limits = PlacementLimits(position, most, counter, self._cost(counter))
-            placed = place_blocks(blocks, ranked, self._current_fact, limits, self.settings)
+            fitting = procedures.fit_procedures(ranked, most, limits.cost)
+            placed = place_blocks(blocks, fitting, self._current_fact, limits, self.settings)
             self._note_left_out(ranked, {id for block in placed for id, _ in block.lines}, limits)
             return placed
 
@@ -315,22 +335,32 @@ class Facts:
         most = min(max_tokens, self.settings.max_injection_tokens)
         with self._lock:
             limits = PlacementLimits(0, most, counter, self._cost(counter))
-            block = place_head_block(text, ranked, self._current_fact, limits, self.settings)
+            fitting = procedures.fit_procedures(ranked, most, limits.cost)
+            block = place_head_block(text, fitting, self._current_fact, limits, self.settings)
             self._note_left_out(ranked, set(block.ids), limits)
             return block
 
     def _relevant(self, context: str) -> Sequence[RankedFact]:
-        """The facts that matter to a context, best first: those of the guaranteed categories, and those near enough to it."""
+        """The procedures of similar tasks, and the facts that matter to a context: of the guaranteed categories, or near it."""
         sure, ranked = self.settings.guaranteed, self.rank(context)
-        if len(set(fact_terms(context))) < MIN_TOPIC_TERMS:
-            return ranked
-        return [item for item in ranked if item.similarity >= RELEVANCE_FLOOR or item.fact.category in sure]
+        if len(set(fact_terms(context))) >= MIN_TOPIC_TERMS:
+            ranked = tuple(item for item in ranked if item.similarity >= RELEVANCE_FLOOR or item.fact.category in sure)
+        return (*self._similar_procedures(self.tasks or (procedures.describe_task(context),)), *ranked)
+
+    def _similar_procedures(self, tasks: Sequence[str], limit: int = procedures.MAX_SHOWN) -> tuple[RankedFact, ...]:
+        with self._lock:
+            current = [fact for fact in self._procedures.values() if fact.holds(self._clock())]
+            return procedures.rank_procedures(current, tasks)[:limit]
 
     def _note_left_out(self, ranked: Sequence[RankedFact], ids: set[str], limits: PlacementLimits) -> None:
         self.left_out = tuple(
-            FactLeftOut(item.fact.id, item.fact.content, limits.cost(render_line(item.fact)), limits.tokens)
-            for item in ranked
-            if item.fact.id not in ids
+            OutOfView(
+                fact.id,
+                "facts",
+                f"needs {limits.cost(render_line(fact))} of the {limits.tokens} tokens for facts: {fact.headline}",
+            )
+            for fact in (item.fact for item in ranked)
+            if fact.id not in ids
         )
 
     def _current_fact(self, id: str) -> Fact | None:
@@ -526,32 +556,29 @@ class Facts:
     def _update_ranking(self, fact_log: FactLog) -> None:
         ledger = fact_log.ledger
         for position in ledger.touched:
-            fact = ledger.facts.get(position)
+            fact, id = ledger.facts.get(position), fact_id(fact_log.scope, position)
+            self._procedures.pop(id, None)
             if fact is None:
-                self._ranking.drop(fact_id(fact_log.scope, position))
+                self._ranking.drop(id)
+            elif fact.category == PROCEDURE:
+                self._procedures[id] = fact
             else:
                 self._ranking.add(fact)
         ledger.touched.clear()
 
-    def nearest(self, text: str, limit: int) -> Sequence[RankedFact]:
-        """The facts that hold now, nearest to a text first."""
-        with self._lock:
-            self.refresh()
-            return self._ranking.rank(text, now=self._clock(), limit=limit)
-
     def _similar_facts(self, content: str, scope: FactScope) -> Sequence[Fact]:
         near = [
             ranked
-            for ranked in self.nearest(content, 4 * MAX_COMPARED_FACTS)
+            for ranked in self.rank(content, limit=4 * MAX_COMPARED_FACTS)
             if ranked.similarity >= MIN_COMPARED_COSINE
         ]
         if words := slot_terms(content.strip()):
-            near += [ranked for ranked in self.nearest(words, 4 * MAX_COMPARED_FACTS) if ranked.similarity > 0]
+            near += [ranked for ranked in self.rank(words, limit=4 * MAX_COMPARED_FACTS) if ranked.similarity > 0]
         return list(dict.fromkeys(ranked.fact for ranked in near if ranked.fact.scope == scope))[:MAX_COMPARED_FACTS]
 
     def _judge(self, draft: FactDraft) -> Judgement:
         with self._lock:
-            if self.fact_log(draft.scope).ledger.find(draft.content) is not None:
+            if draft.category == PROCEDURE or self.fact_log(draft.scope).ledger.find(draft.content) is not None:
                 return Judgement()
         alike = [fact for fact in self._similar_facts(draft.content, draft.scope) if fact.id not in draft.supersedes]
         if not alike:

@@ -15,7 +15,6 @@ from pagein.events.entries import Body
 from pagein.log.base import Entry, Log
 
 if TYPE_CHECKING:
-    from pagein.facts.placement import PlacedBlock
     from pagein.log.snapshots import Snapshot, SnapshotSlot  # noqa: F401 - results are named in quotes
     from pagein.memory._runtime import MemoryRuntime
     from pagein.search.base import Hit, Query  # noqa: F401
@@ -106,28 +105,6 @@ class IndexEntries(Effect[None]):
 
 
 @dataclass(frozen=True)
-class ExtractFacts(Effect[None]):
-    """Extract facts from new entries when that is due, or now with ``flush``."""
-
-    flush: bool = False
-
-
-@dataclass(frozen=True)
-class SelectFacts(Effect["tuple[PlacedBlock, ...]"]):
-    """Select the facts that matter to the context, as blocks of at most ``tokens`` tokens together.
-
-    ``placed`` blocks stay while their facts hold; a new one stands at ``position``. With ``head``, the text at the head
-    of the view so far, the result is one block for the head.
-    """
-
-    context: str
-    tokens: int
-    position: int
-    placed: tuple[PlacedBlock, ...] = ()
-    head: str | None = None
-
-
-@dataclass(frozen=True)
 class Call(Effect[T]):
     """Call a function with the runtime; for what one operation alone needs."""
 
@@ -146,8 +123,6 @@ AnyEffect: TypeAlias = (
     | CancelJob
     | Recall
     | IndexEntries
-    | ExtractFacts
-    | SelectFacts
     | Call[Any]
 )
 

@@ -122,7 +122,7 @@ class MemoryRuntime:
             log, names, options.get("facts"), store=facts_store, model=self.model, embedder=embedder, clock=self.clock,
             account=None if self.writers is None else self.writers.facts,
         )  # fmt: skip
-        self.state.facts_block.is_on, self.state.facts_block.placement = (self.facts.is_on, self.facts.placement)
+        self.state.facts_block = self.facts.initial_block
         self.format = format_named(options.get("format", "openai"))
         self.roles = dict(options.get("roles") or {})
         self.step_types = _check_step_types(options.get("step_types", ()))
@@ -173,12 +173,6 @@ class MemoryRuntime:
                 return self.search.recall(query, across=across)
             case _effects.IndexEntries(limit=limit):
                 return self.search.index(limit)
-            case _effects.ExtractFacts(flush=flush):
-                if self.writers is not None:
-                    self.writers.allow(self.state.fold.recorded_tokens)
-                return self.facts.flush() if flush else self.facts.extract_due()
-            case _effects.SelectFacts():
-                return self.facts.select(effect, self.state.counter)
             case _effects.Call(function=function):
                 return function(self)
         assert_never(effect)
@@ -416,6 +410,12 @@ class MemoryRuntime:
         facts = self.facts.facts
         self.state.facts_block.is_on = True
         return facts
+
+    def extract_facts(self, *, flush: bool = False) -> None:
+        """Extract facts from new entries when that is due, or now with ``flush``."""
+        if self.writers is not None:
+            self.writers.allow(self.state.fold.recorded_tokens)
+        self.facts.extract(flush=flush)
 
     def eraser(self) -> Eraser:
         """The eraser of this run's logs, facts and search index."""

@@ -350,10 +350,11 @@ class ShownFacts:
 
 @dataclass(slots=True)
 class FactsBlockState:
-    """True ``is_on`` where facts are extracted and shown; their place in the view, None for none."""
+    """True ``is_on`` where facts are extracted and shown; their place in the view, None for none; the option ``procedures``."""
 
     is_on: bool = False
     placement: Placement | None = "tail"
+    saves_procedures: bool = False
     current: ShownFacts = ShownFacts()
 
 
@@ -558,7 +559,7 @@ class RunState:
             ),
             TranscriptState(repairs=self.transcript.repairs),
             PageInState(self.page_in.share, self.page_in.prices),
-            FactsBlockState(self.facts_block.is_on, self.facts_block.placement),
+            replace(self.facts_block, current=ShownFacts()),
             SummaryState(self.summaries.summarizer),
             problems=Problems(self.problems.messages),
             writers=self.writers,

@@ -25,6 +25,7 @@ from pagein.memory.operations import branch as branching
 from pagein.memory.operations import compact as compacting
 from pagein.memory.operations import edit as editing
 from pagein.memory.operations import history, pins
+from pagein.memory.operations.facts_block import save_procedure
 from pagein.memory.operations.filtered_view import make_filtered_view
 from pagein.memory.operations.history import Expansion, full_step, succinct_step
 from pagein.memory.operations.pins import LedgerEntry
@@ -38,6 +39,8 @@ from pagein.memory.requests import RequestFilter, RequestRecord
 from pagein.memory.tools import call_tool
 
 if TYPE_CHECKING:
+    from pagein.facts.fact import Fact
+    from pagein.facts.ranking import RankedFact
     from pagein.memory.checkpoints import CheckpointInfo, RunStatus
     from pagein.memory.erasure import Erasure
     from pagein.search.base import Hit
@@ -146,6 +149,17 @@ class AgentMemory(MemoryBase):
         Every view shows those whose steps are out of it, in a share of the budget of their own.
         """
         return self._take_turn(pins.ledger)
+
+    def save_procedure(self, task: str | None = None) -> Fact:
+        """Save how the current task was done, for a similar one: the steps that did not fail, without results and secrets.
+
+        The project owns it, or else the user. ``task`` describes the task instead of the user's words. Raises FactError.
+        """
+        return self._take_turn(save_procedure, task)
+
+    def find_procedures(self, query: str, limit: int = 2) -> tuple[RankedFact, ...]:
+        """Find how tasks similar to the one that the query describes were done, the most similar first."""
+        return self.facts.find_procedures(query, limit=limit)
 
     def call_tool(self, name: str, arguments: str | Mapping[str, Any] = "{}") -> str:
         """Run one of ``tools`` for the model, and return its bounded text; record that as the call's result.

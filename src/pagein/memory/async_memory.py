@@ -28,6 +28,7 @@ from pagein.memory.operations import branch as branching
 from pagein.memory.operations import compact as compacting
 from pagein.memory.operations import edit as editing
 from pagein.memory.operations import history, pins
+from pagein.memory.operations.facts_block import save_procedure
 from pagein.memory.operations.filtered_view import make_filtered_view
 from pagein.memory.operations.history import Expansion, full_step, succinct_step
 from pagein.memory.operations.load import do_nothing
@@ -42,6 +43,8 @@ from pagein.memory.requests import RequestFilter, RequestRecord
 from pagein.memory.tools import call_tool
 
 if TYPE_CHECKING:
+    from pagein.facts.fact import Fact
+    from pagein.facts.ranking import RankedFact
     from pagein.memory.checkpoints import CheckpointInfo, RunStatus
     from pagein.memory.erasure import Erasure
     from pagein.search.base import Hit
@@ -144,6 +147,14 @@ class AsyncAgentMemory(MemoryBase):
     async def ledger(self) -> tuple[LedgerEntry, ...]:
         """See ``AgentMemory.ledger``."""
         return await self._take_turn(pins.ledger)
+
+    async def save_procedure(self, task: str | None = None) -> Fact:
+        """See AgentMemory.save_procedure."""
+        return await self._take_turn(save_procedure, task)
+
+    async def find_procedures(self, query: str, limit: int = 2) -> tuple[RankedFact, ...]:
+        """See AgentMemory.find_procedures."""
+        return await asyncio.to_thread(lambda: self.facts.find_procedures(query, limit=limit))
 
     async def call_tool(self, name: str, arguments: str | Mapping[str, Any] = "{}") -> str:
         """See AgentMemory.call_tool."""

@@ -6,23 +6,21 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pagein.context.view.view import OutOfView
+from pagein.context.view.view import OutOfView, View
 from pagein.errors import ConfigurationError, PageinError
 from pagein.log.base import LogStore, StoredLog
-from pagein.memory._effects import SelectFacts
-from pagein.memory._state import Problems
+from pagein.memory._state import FactsBlockState, Problems
 
 if TYPE_CHECKING:
     import asyncio
 
     from pagein.facts.placement import PlacedBlock
-    from pagein.facts.settings import Placement, Settings
+    from pagein.facts.settings import Settings
     from pagein.facts.store import Facts
     from pagein.memory.background.fact_extractor import FactExtractor
     from pagein.models import Model
     from pagein.models.writer_account import WriterAccount
     from pagein.search.base import Embedder
-    from pagein.tokens import TokenCounter
 
 
 class FactsRuntime:
@@ -52,8 +50,11 @@ class FactsRuntime:
         self.problems = Problems()
         self.loop: asyncio.AbstractEventLoop | None = None
         """The loop in which a model is awaited, in async code."""
-        self.is_on = settings is not False and (bool(settings) or any(names.values()))
-        self.placement: Placement | None = None if settings is False else getattr(settings, "placement", "tail")
+        self.initial_block = FactsBlockState(
+            settings is not False and (bool(settings) or any(names.values())),
+            None if settings is False else getattr(settings, "placement", "tail"),
+            getattr(settings, "procedures", "off") == "final",
+        )
 
     @property
     def is_open(self) -> bool:
@@ -79,27 +80,16 @@ class FactsRuntime:
         """The facts; from the first access on they are extracted from the whole run."""
         if self._facts is None:
             self._facts = self._open()
-            self.extract_due()
+            self.extract()
         return self._facts
 
     @property
     def left_out(self) -> tuple[OutOfView, ...]:
         """The facts that mattered to the last request and had no room, each with the reason."""
-        facts = () if self._facts is None else self._facts.left_out
-        return tuple(
-            OutOfView(fact.id, "facts", f"needs {fact.tokens} of the {fact.room} tokens for facts: {fact.content}")
-            for fact in facts
-        )
+        return () if self._facts is None else self._facts.left_out
 
-    def extract_due(self) -> None:
-        """Extract facts from new entries, when that is due."""
-        self._extract(flush=False)
-
-    def flush(self) -> None:
-        """Extract facts from all unread entries now."""
-        self._extract(flush=True)
-
-    def _extract(self, *, flush: bool) -> None:
+    def extract(self, *, flush: bool = False) -> None:
+        """Extract facts from new entries when that is due, or now with ``flush``."""
         facts = self.facts  # opening them may make the extractor
         if self._log.readonly:
             return
@@ -116,22 +106,23 @@ class FactsRuntime:
         """Wait until nothing is being read, at most ``timeout`` seconds (None: as long as it takes); True if so."""
         return self._extractor is None or self._extractor.wait(timeout)
 
-    def select(self, selection: SelectFacts, counter: TokenCounter) -> tuple[PlacedBlock, ...]:
-        """Select the facts that matter to a context, as blocks for its view."""
-        if selection.head is None:
-            return self.facts.place_blocks(
-                selection.placed,
-                selection.context,
-                position=selection.position,
-                counter=counter,
-                max_tokens=selection.tokens,
-            )
-        from pagein.facts.placement import PlacedBlock  # noqa: PLC0415 - loads where facts are wanted
+    def select(
+        self, view: View, tokens: int, placed: tuple[PlacedBlock, ...] = (), *, head: str | None = None
+    ) -> tuple[PlacedBlock, ...]:
+        """Select the facts that matter to a view, as blocks of at most ``tokens`` tokens together.
 
-        block = self.facts.place_head_block(
-            selection.head, selection.context, counter=counter, max_tokens=selection.tokens
-        )
-        return (PlacedBlock(selection.position, block.text, block.tokens, ()),) if block.text else ()
+        ``placed`` blocks stay while their facts hold. With ``head``, the text at the head so far, it is one block there.
+        """
+        from pagein.facts.placement import PlacedBlock  # noqa: PLC0415 - loads where facts are wanted
+        from pagein.facts.procedures import current_tasks  # noqa: PLC0415
+        from pagein.facts.ranking import context_of  # noqa: PLC0415
+
+        facts, counter, items = self.facts, view.counter, [entry.item for entry in view.run]
+        facts.tasks, context = current_tasks(items), context_of(items)
+        if head is None:
+            return facts.place_blocks(placed, context, position=view.head, counter=counter, max_tokens=tokens)
+        block = facts.place_head_block(head, context, counter=counter, max_tokens=tokens)
+        return (PlacedBlock(view.head, block.text, block.tokens, ()),) if block.text else ()
 
     def move_to(self, log: StoredLog) -> None:
         """Go on with another log; the old one is read to its end first."""
@@ -143,7 +134,7 @@ class FactsRuntime:
         facts, extractor = self._facts, self._extractor
         if facts is None:
             return
-        self.flush()
+        self.extract(flush=True)
         if extractor is not None:
             extractor.wait(facts.settings.close_wait)
             extractor.close()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pagein.events.secrets import holds_secret
 from pagein.facts.contradiction import specifics
 from pagein.facts.extraction.rules import Utterance
-from pagein.facts.fact import Fact, FactError, checked_category, checked_confidence, checked_content
+from pagein.facts.fact import PROCEDURE, Fact, FactError, checked_category, checked_confidence, checked_content
 from pagein.facts.owners import Owners
 from pagein.facts.reconcile import FactDraft
 from pagein.facts.settings import Settings
@@ -127,6 +127,8 @@ def _accept_candidate(
     if confidence < settings.min_confidence:
         raise FactError(f"confidence {confidence} is below {settings.min_confidence}")
     category = checked_category(item.get("category"), settings.all_categories)
+    if category == PROCEDURE:
+        raise FactError("a procedure comes from the steps of a run")
     scope = item.get("scope")
     if scope not in settings.scopes or scope not in owners.scopes:
         raise FactError(f"scope {scope!r} is not allowed for extraction")

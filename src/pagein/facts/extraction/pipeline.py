@@ -82,7 +82,7 @@ class FactExtraction:
         self._head = 0
         self._read_until = 0
         """The position before which every fact is recorded."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pace = ReadingPace(facts.settings.debounce)
         self.error: PageinError | None = None
         """The error of the last reading, or None."""
@@ -102,25 +102,18 @@ class FactExtraction:
     def extract_due(self, read: ReadEntries, head: int, now: float) -> tuple[Fact, ...]:
         """Note that the run has come to ``head``; extract facts if it is time."""
         with self._lock:
-            return self._extract_due(read, head, now)
+            due, new = self._pace.is_due(now), head > self._head
+            if new and not self.is_off:
+                self._head = head
+                self._pace.note_turn(now)
+            return self.flush(read, self._head, now) if due or (new and self.model is None) else ()
 
     def flush(self, read: ReadEntries, head: int, now: float) -> tuple[Fact, ...]:
         """Extract facts from all unread entries now, and return them. A model's failure is kept in ``error``."""
         with self._lock:
-            return self._flush(read, head, now)
-
-    def _extract_due(self, read: ReadEntries, head: int, now: float) -> tuple[Fact, ...]:
-        if self.is_off:
-            return ()
-        due, new = self._pace.is_due(now), head > self._head
-        if new:
-            self._head = head
-            self._pace.note_turn(now)
-        return self._flush(read, self._head, now) if due or (new and self.model is None) else ()
+            return () if self.is_off else self._flush(read, head, now)
 
     def _flush(self, read: ReadEntries, head: int, now: float) -> tuple[Fact, ...]:
-        if self.is_off:
-            return ()
         facts: list[Fact] = []
         self.error = None
         start = max(self._facts.extracted_until(), self._read_until)
@@ -162,7 +155,7 @@ class FactExtraction:
         facts = self._facts
         before, _ = _read_span(list(read(max(0, start - CONTEXT_ENTRIES), start)), facts, start)
         text = "\n".join(utterance.text for utterance in utterances)
-        known_facts = [utterance.fact for utterance in facts.nearest(text, MAX_KNOWN_FACTS)]
+        known_facts = [utterance.fact for utterance in facts.rank(text, limit=MAX_KNOWN_FACTS)]
         with account_for(facts.account, model.name):
             reply = model.write(extraction_request(utterances, before, known_facts, facts.settings, facts.owners))
             if reply.finish == "length":
@@ -188,7 +181,7 @@ class FactExtraction:
         )  # fmt: skip
         if not candidate.corrects:
             return draft
-        like = (fact.fact for fact in self._facts.nearest(candidate.content, MAX_KNOWN_FACTS))
+        like = (fact.fact for fact in self._facts.rank(candidate.content, limit=MAX_KNOWN_FACTS))
         older = tuple(
             fact.id for fact in like if fact.scope == scope and is_corrected_by(candidate.content, fact.content)
         )

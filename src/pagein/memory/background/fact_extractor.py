@@ -145,19 +145,14 @@ class BackgroundModel:
     def write(self, request: ModelRequest) -> ModelResponse:
         """The response, within the request's timeout. Raises ModelError."""
         try:
-            return self._call(request) if self._loop is None else self._await(request, self._loop)
+            if self._loop is not None:
+                return self._await(request, self._loop)
+            wait, stop = request.timeout + DEADLINE_GRACE, self._cancelled.is_set
+            return call_with_deadline(wait, lambda: self._model.write(request), name=self.name, is_cancelled=stop)
         except PageinError:
             raise
         except Exception as error:  # a user's model may raise anything
             raise ModelUnavailable(f"{self.name}: {type(error).__name__}: {error}") from error
-
-    def _call(self, request: ModelRequest) -> ModelResponse:
-        return call_with_deadline(
-            request.timeout + DEADLINE_GRACE,
-            lambda: self._model.write(request),
-            name=self.name,
-            is_cancelled=self._cancelled.is_set,
-        )
 
     def _await(self, request: ModelRequest, loop: asyncio.AbstractEventLoop) -> ModelResponse:
         if loop.is_closed() or loop is _running_loop():

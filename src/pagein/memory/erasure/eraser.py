@@ -116,7 +116,7 @@ class Eraser:
     def _finish_extraction(self) -> None:
         """Wait for facts that are being extracted, so that none is written behind the erasure."""
         if self.facts.is_open:
-            self.facts.flush()
+            self.facts.extract(flush=True)
             self.facts.wait(None)
 
     def _lines(self) -> Iterator[BranchEntries]:

@@ -22,6 +22,7 @@ from pagein.events.entries import (
 from pagein.events.handles import parse_handle, step_handle
 from pagein.events.own_steps import own_note
 from pagein.events.steps import ActionStep
+from pagein.facts.fact import MAX_CONTENT_CHARS, PROCEDURE
 from pagein.log.base import Entry
 from pagein.log.erasure import Cut
 from pagein.memory.erasure.derived import ErasedParts, redact_checkpoint, redact_compaction
@@ -29,6 +30,7 @@ from pagein.memory.erasure.redact import redact, redact_observations
 from pagein.memory.erasure.repetitions import Repetitions, parse_json, recognizable_lines, strings_in, words_in
 from pagein.memory.search_runtime import OWN_TOOLS
 from pagein.search.passages import CONTENT_PART, passages
+from pagein.summaries.sanitize import one_line
 
 Place = tuple[str, int]
 """The session that holds an entry, and its position in the run."""
@@ -293,14 +295,15 @@ def redact_facts(entries: Sequence[Entry], is_gone: Callable[[int], bool]) -> di
 
 
 def facts_from(entries: Sequence[Entry], erased: Mapping[str, ErasedParts], quotes: Callable[[str], bool]) -> set[int]:
-    """The facts that came from erased steps only, or that repeat only their content."""
+    """The facts that came from erased steps only, or that repeat only their content; procedures with any such step."""
     sources: dict[int, list[bool]] = {}
     contents: dict[int, str] = {}
     for entry in entries:
         match entry.body:
-            case FactStated(content=content, sources=handles):
+            case FactStated(content=content, category=category, sources=handles):
                 contents[entry.position] = content
-                sources[entry.position] = [_is_gone(source.session, source.handle, erased) for source in handles]
+                are_gone = [_is_gone(source.session, source.handle, erased) for source in handles]
+                sources[entry.position] = [True] if category == PROCEDURE and any(are_gone) else are_gone
             case FactConfirmed(fact=fact, sources=handles) if fact in sources:
                 sources[fact] += [_is_gone(source.session, source.handle, erased) for source in handles]
             case _:
@@ -314,11 +317,8 @@ def _is_gone(session: str, handle: str, erased: Mapping[str, ErasedParts]) -> bo
         return False
     if named.observation is None:
         return all(at in mine for at in range(named.first, min(named.last, named.first + 10_000)))
-    return named.first in mine and _holds(mine[named.first], named.observation)
-
-
-def _holds(parts: frozenset[int] | None, index: int) -> bool:
-    return parts is None or index in parts
+    parts = mine.get(named.first, frozenset())
+    return parts is None or named.observation in parts
 
 
 def cut_facts(session: str, entries: Sequence[Entry], facts: set[int], reason: str) -> Cut | None:
@@ -342,10 +342,12 @@ def superseded_line(entries: Sequence[Entry], position: int) -> set[int]:
 
 def cut_shown_facts(session: str, entries: Sequence[Entry], contents: Sequence[str], reason: str) -> Cut | None:
     """The cut that erases facts from the blocks that a run's view showed; None where they are in none."""
+    # A block has each fact in one line, but a procedure: of that its first line is whole.
+    lines = [unescape(one_line(content.partition("\n")[0], MAX_CONTENT_CHARS)) for content in contents]
     bodies: dict[int, Body] = {
         entry.position: redact(entry.body)
         for entry in entries
-        if isinstance(entry.body, FactsShown) and any(content in unescape(entry.body.text) for content in contents)
+        if isinstance(entry.body, FactsShown) and any(line in unescape(entry.body.text) for line in lines)
     }
     return Cut(session, len(entries), Erased(_spans(bodies), reason), bodies) if bodies else None
 

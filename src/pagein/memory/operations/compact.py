@@ -12,7 +12,7 @@ from pagein.context.view.view import View
 from pagein.errors import LogUnreadable, NothingToUndo
 from pagein.events.entries import Compaction, Replacement, RetentionScore, Undo
 from pagein.events.steps import SummaryStep
-from pagein.memory._effects import Append, ExtractFacts, Flow, Read
+from pagein.memory._effects import Append, Call, Flow, Read
 from pagein.memory._state import RunState
 from pagein.memory.operations.facts_block import renew_head_block
 from pagein.memory.operations.history import read_steps_and_notes
@@ -45,7 +45,7 @@ def commit_plan(run: RunState, view: View, plan: Plan) -> Flow[tuple[Compaction,
     after = preview(view, replacements)
     if run.facts_block.is_on:
         with run.problems.guard("nothing was read for facts"):
-            yield from ExtractFacts(flush=True)
+            yield from Call(lambda runtime: runtime.extract_facts(flush=True))
     scores = yield from _measure_retention(run, view, replacements)
     compaction = Compaction(replacements, plan.policy, plan.reason, view.tokens, after.tokens, scores)
     head_block = yield from renew_head_block(run, view, after)

@@ -1,4 +1,4 @@
-"""Facts in a view: blocks in the run, or one block at its head, which is an entry of the log.
+"""Facts in a view: blocks in the run, or one block at its head, which is an entry of the log; and a run's procedure.
 
 The head block is selected once, and again only where a compaction breaks the prefix anyway. As an entry of the log it
 has the same bytes in every process and on every branch.
@@ -6,17 +6,21 @@ has the same bytes in every process and on every branch.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pagein.context.view.fold import make_entry
 from pagein.context.view.layout import ContextBlock
 from pagein.context.view.view import View, ViewEntry
-from pagein.events.entries import FactsShown
-from pagein.memory._effects import Append, Flow, SelectFacts
+from pagein.events.entries import Body, FactsShown
+from pagein.events.steps import ActionStep, FinalAnswerStep
+from pagein.memory._effects import Append, Call, Flow
 from pagein.memory._state import RunState, ShownFacts
+from pagein.memory.operations.history import read_steps
 
 if TYPE_CHECKING:
+    from pagein.facts.fact import Fact
     from pagein.facts.placement import PlacedBlock
 
 FACTS_SHARE = 0.125
@@ -34,19 +38,13 @@ def place_in_tail(run: RunState, view: View, tokens: int) -> Flow[tuple[ViewEntr
     compactions = len(run.fold.compactions)
     current = facts.current if facts.current.compactions == compactions else ShownFacts(compactions)
     with run.problems.guard("no facts are shown"):
-        blocks = yield from SelectFacts(_context(view), tokens, view.head, current.blocks)
+        blocks = yield from Call(lambda runtime: runtime.facts.select(view, tokens, current.blocks))
         if blocks is not current.blocks:
             placed = dict(zip(current.blocks, current.entries, strict=True))
             entries = tuple(placed.get(block) or _block_entry(block, view) for block in blocks)
             current = ShownFacts(compactions, blocks, entries)
         facts.current = current
     return current.entries
-
-
-def _context(view: View) -> str:
-    from pagein.facts.ranking import context_of  # noqa: PLC0415 - loads where facts are wanted
-
-    return context_of(entry.item for entry in view.run)
 
 
 def _block_entry(block: PlacedBlock, view: View) -> ViewEntry:
@@ -85,7 +83,7 @@ def _select_head_text(run: RunState, view: View, tokens: int) -> Flow[str | None
     """Select the facts for the head as text; None if the facts failed."""
     with run.problems.guard("no facts are shown"):
         current = "" if run.fold.shown_facts is None else run.fold.shown_facts.text
-        blocks = yield from SelectFacts(_context(view), max(0, tokens), view.head, head=current)
+        blocks = yield from Call(lambda runtime: runtime.facts.select(view, max(0, tokens), head=current))
         return blocks[0].inner if blocks else ""
     return None
 
@@ -93,6 +91,21 @@ def _select_head_text(run: RunState, view: View, tokens: int) -> Flow[str | None
 def record_head_text(run: RunState, text: str) -> Flow[None]:
     """Record the text that stands at the head from here on; "" for none."""
     run.apply_entries((yield from Append((FactsShown(text),), run.fold.head)))
+
+
+def save_procedure(run: RunState, task: str | None = None, author: str = "host") -> Flow[Fact]:
+    """Save how the current task was done, without the steps that a host edited or removed. Raises FactError."""
+    by_hand = run.current_view().changed_by_hand
+    steps = [(at, step) for at, step in (yield from read_steps(run)) if at not in by_hand]
+    return (yield from Call(lambda runtime: runtime.use_facts().save_procedure(steps, task, author)))
+
+
+def save_final_procedure(run: RunState, bodies: Iterable[Body]) -> Flow[None]:
+    """Save how the task was done if the options say so and its answer is among the bodies; a failure fails no turn."""
+    answers = (body for body in bodies if isinstance(body, FinalAnswerStep | ActionStep))
+    if run.facts_block.saves_procedures and any(getattr(body, "is_final_answer", True) for body in answers):
+        with run.problems.guard("no procedure is saved"):
+            yield from save_procedure(run, author="rules")
 
 
 def without_facts(view: View) -> View:

@@ -21,9 +21,10 @@ from pagein.events.steps import ActionStep, MemoryStep, Observation, Step, Syste
 from pagein.formats import Format, Item
 from pagein.formats.unsent import unsent_kinds
 from pagein.log.base import Entry
-from pagein.memory._effects import Append, Call, ExtractFacts, Flow
+from pagein.memory._effects import Append, Call, Flow
 from pagein.memory._state import KnownList, RunState
 from pagein.memory._turn import retry_if_library_wrote
+from pagein.memory.operations.facts_block import save_final_procedure
 from pagein.memory.operations.ingest import Selection, Transcript, select_new
 from pagein.memory.operations.pins import check_importance
 from pagein.memory.operations.text_protocol import has_text_observation, mark_observations
@@ -84,7 +85,8 @@ def record(
     if entries:
         run.apply_entries(entries)
         if run.facts_block.is_on:
-            yield from ExtractFacts()
+            yield from Call(lambda runtime: runtime.extract_facts())
+            yield from save_final_procedure(run, admission.bodies)
     notes = selection.notes
     if isinstance(items, Transcript):
         notes = (*notes, *_note_unsent(items.request.form, admission.bodies, first))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pagein.context.compaction.registry import policy_named
@@ -234,10 +233,7 @@ class _PastRun:
 
 def facts_text(facts: Sequence[Fact], *, is_later: bool) -> str:
     """The text of a block of these facts, in their order."""
-    from pagein.facts.block import ABOUT, render_line  # noqa: PLC0415 - loads where facts were shown
+    from pagein.facts.block import ABOUT, render_inner  # noqa: PLC0415 - loads where facts were shown
     from pagein.facts.placement import LATER_BLOCK_ABOUT  # noqa: PLC0415
 
-    lines = [LATER_BLOCK_ABOUT if is_later else ABOUT]
-    for category, group in groupby(facts, key=lambda fact: fact.category):
-        lines += (f"{category}:", *map(render_line, group))
-    return "\n".join(lines)
+    return render_inner(facts, (), LATER_BLOCK_ABOUT if is_later else ABOUT)
