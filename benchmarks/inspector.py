@@ -19,7 +19,7 @@ from pagein.backends.open import open_store
 from pagein.events.steps import ActionStep, Observation, SystemPromptStep, TaskStep, ToolCall
 from pagein.memory.host_memory import HostMemory
 from pagein.testing.provider.agent import file_text
-from pagein.testing.provider.serving import serve_app
+from pagein.testing.provider.app import serve_app
 
 RUN = "long"
 BUDGET, RESULT_CHARACTERS = 16_000, 900

@@ -71,6 +71,9 @@ class RetentionScore:
 EDIT, REMOVAL = "edit", "remove"
 """Policies of a compaction by which a host changed or removed a step by hand."""
 
+CLEARED = "clear"
+"""Policy of a compaction that took everything said so far out of the view."""
+
 
 @dataclass(frozen=True, slots=True)
 class Compaction:

@@ -108,6 +108,11 @@ class FoldedLog:
         """The number of items recorded before a position."""
         return bisect_left(self.fingerprint_positions, head)
 
+    @property
+    def list_start(self) -> int:
+        """The number of items before those of a host's list: 0, or what was recorded before the view was cleared."""
+        return self.count_fingerprints(self.fold.cleared)
+
     def _forget_erased(self, erased: Erased) -> None:
         for number, position in enumerate(self.fingerprint_positions):
             if erased.covers(position):

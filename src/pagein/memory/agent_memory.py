@@ -220,6 +220,13 @@ class AgentMemory(MemoryBase):
         """
         return self._take_turn(compacting.compact, wait=wait)
 
+    def clear_view(self) -> Compaction | None:
+        """Take everything said so far out of the view, but calls without a result; None if that would save nothing.
+
+        Pins and the ledger hold; ``recall``, page-in, ``expand`` and ``undo`` reach back. A list handed over next begins anew.
+        """
+        return self._take_turn(compacting.clear_view)
+
     def undo(self) -> Compaction:
         """Take back the last compaction. Raises NothingToUndo."""
         return self._take_turn(compacting.undo)

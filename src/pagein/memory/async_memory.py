@@ -197,6 +197,10 @@ class AsyncAgentMemory(MemoryBase):
         """See AgentMemory.compact."""
         return await self._take_turn(compacting.compact, wait=wait)
 
+    async def clear_view(self) -> Compaction | None:
+        """See AgentMemory.clear_view."""
+        return await self._take_turn(compacting.clear_view)
+
     async def undo(self) -> Compaction:
         """See AgentMemory.undo."""
         return await self._take_turn(compacting.undo)

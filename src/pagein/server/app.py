@@ -16,7 +16,7 @@ from pagein.backends.open import open_store
 from pagein.errors import PageinError
 from pagein.server.budgets import WindowTable
 from pagein.server.forward import PassThrough
-from pagein.server.http import OWN_HEADER, Receive, Scope, Send, StreamBroken, send_answer, send_json
+from pagein.server.http import OWN_HEADER, Receive, Scope, Send, StreamBroken, header_map, send_answer, send_json
 from pagein.server.inspector.app import BASE as INSPECTOR
 from pagein.server.inspector.app import InspectorApp, InspectorSettings
 from pagein.server.memories import MemoryPool
@@ -118,7 +118,7 @@ class ServerApp:
     # Requests
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path, headers = str(scope["path"]), _headers(scope)
+        path, headers = str(scope["path"]), header_map(scope["headers"])
         if path in ("/livez", "/readyz", "/metrics") and scope["method"] in ("GET", "HEAD"):
             await self._tell(path, send)
             return
@@ -209,11 +209,6 @@ async def _no_mcp(scope: Scope, receive: Receive, send: Send) -> None:
     del scope, receive
     text = b"no MCP server: it needs pip install 'pagein[mcp]', and runs of credentials have none\n"
     await send_answer(send, 404, [(b"content-type", b"text/plain")], text)
-
-
-def _headers(scope: Scope) -> dict[str, str]:
-    pairs: list[tuple[bytes, bytes]] = scope["headers"]
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
 
 
 def _host_name(netloc: str) -> str:

@@ -51,11 +51,8 @@ class PassThrough:
         except (httpx2.TimeoutException, httpx2.TransportError) as error:
             if is_started:
                 raise http.StreamBroken from None
-            text = json.dumps(
-                {"error": {"message": f"the upstream did not answer: {type(error).__name__}", "type": "api_error"}}
-            )
-            pairs = [(b"content-type", b"application/json"), (http.OWN_HEADER.encode(), b"passed")]
-            await http.send_answer(send, 502, pairs, text.encode())
+            problem = {"message": f"the upstream did not answer: {type(error).__name__}", "type": "api_error"}
+            await http.send_json(send, 502, json.dumps({"error": problem}).encode(), **{http.OWN_HEADER: "passed"})
 
 
 class _Upload:

@@ -51,12 +51,17 @@ class Incoming:
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers; of several of one name the last."""
-        return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self.pairs}
+        return header_map(self.pairs)
 
     @property
     def target(self) -> str:
         """The query with its question mark; "" for none."""
         return f"?{self.query.decode('latin-1')}" if self.query else ""
+
+
+def header_map(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """The headers by their names in lower case; of several of one name the last."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
 
 
 async def read_incoming(scope: Scope, receive: Receive, limit: int, *, with_body: bool = True) -> Incoming:

@@ -7,11 +7,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 from pagein.context.view.view import View
+from pagein.events.entries import Observed
 from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, fingerprint
-from pagein.events.steps import SystemPromptStep
+from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, as_text
 from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest
 from pagein.memory._effects import IndexEntries
@@ -27,6 +29,9 @@ from pagein.tokens.windows import MODELS
 MAX_INDEXED_AHEAD = 256
 """Entries indexed after each request, at most."""
 
+NEWEST_ENTRIES, QUOTED_CHARACTERS = 12, 200
+"""Entries of a run among which the summary is looked for that a list has, and characters of it in a row, spaces aside."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
@@ -39,15 +44,25 @@ class Lineage:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """A list beside a run: ``reached`` of the run's ``length`` items are in it, and ``unknown`` of its own are not.
+    """A list beside a run: it ends behind ``reached`` of the run's ``length`` items, and ``unknown`` of its own are not among them.
 
-    ``has_answer`` is True if something that the model said is among those that both have.
+    ``shared`` counts those that both have: fewer where the view was cleared before the list began. ``has_answer`` is True
+    if something that the model said is among them.
     """
 
     reached: int
     length: int
     unknown: int
+    shared: int
     has_answer: bool
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """By how much they share, then by how little the list lacks."""
+        return self.shared, self.reached - self.length
+
+
+NO_REACH = Reach(0, 0, 0, 0, has_answer=False)
 
 
 class ServerMemory(HostMemory):
@@ -75,17 +90,41 @@ class ServerMemory(HostMemory):
 
         Raises FormatError.
         """
-        chain = [mark for mark in runtime_of(self).state.log.fingerprints if not mark.startswith(SYSTEM_PREFIX)]
+        log = runtime_of(self).state.log
+        start = len(_without_systems(log.fingerprints[: log.list_start]))
+        place = place if start_row else start
+        chain = _without_systems(log.fingerprints)
         items = [item for item in request.parse(start_row) if not isinstance(item, SystemPromptStep)]
         alignment = align([fingerprint(item) for item in items], chain[place:])
         reached = place + alignment.reached
-        has_answer = any(mark.startswith(MODEL_PREFIX) for mark in chain[:reached])
-        return Reach(reached, len(chain), len(items) - alignment.at + len(alignment.late), has_answer)
+        has_answer = any(mark.startswith(MODEL_PREFIX) for mark in chain[start:reached])
+        unknown = len(items) - alignment.at + len(alignment.late)
+        return Reach(reached, len(chain), unknown, reached - start, has_answer)
 
     @property
     def length(self) -> int:
         """The number of items that hosts handed over, without system prompts."""
-        return sum(not mark.startswith(SYSTEM_PREFIX) for mark in runtime_of(self).state.log.fingerprints)
+        return len(_without_systems(runtime_of(self).state.log.fingerprints))
+
+    def find_summary(self, text: str) -> int | None:
+        """The place where a run goes on whose newest answer, a summary, stands in a text; None for another text."""
+        # That is before the client's request for it, which is no word of the user's, unless the text has that, too.
+        entries = self.log().read(max(0, self.head - NEWEST_ENTRIES), self.head)
+        steps = [entry for entry in entries if isinstance(entry.body, ActionStep | TaskStep | Observed)]
+        place = None
+        for before, entry in pairwise(steps):
+            if isinstance(entry.body, ActionStep) and _is_quoted(entry.body, text):
+                is_asked = isinstance(before.body, TaskStep) and not _is_quoted(before.body, text)
+                place = before.position if is_asked and entry is steps[-1] else self.head
+        return place
+
+    def continue_at(self, place: int) -> bool:
+        """Go on with a new branch from a place, with a cleared view; False where too little was said before it."""
+        self.rewind(place)
+        self.trust_content_alone()
+        self.clear_view()
+        log = runtime_of(self).state.log
+        return 0 < log.list_start == len(log.fingerprints)
 
     @property
     def branch(self) -> str:
@@ -107,8 +146,7 @@ class ServerMemory(HostMemory):
     def has_answer_at(self, length: int, rows: Sequence[Any], format: str) -> bool:
         """True if the items behind the first ``length`` are these messages."""
         marks = [fingerprint(item) for item in runtime_of(self).format_of(format).parse(list(rows))]
-        chain = [mark for mark in runtime_of(self).state.log.fingerprints if not mark.startswith(SYSTEM_PREFIX)]
-        return chain[length : length + len(marks)] == marks
+        return _without_systems(runtime_of(self).state.log.fingerprints)[length : length + len(marks)] == marks
 
     def make_view(self, room: RequestRoom) -> View:
         """The view, within the budget that was set, with this room kept free. Raises OverBudget."""
@@ -147,11 +185,19 @@ class ServerMemory(HostMemory):
         return rows
 
 
-def warm_up() -> None:
-    """Make views of a small run, so that what they load is there before the first request: it takes half a second.
+def _without_systems(marks: Sequence[bytes]) -> list[bytes]:
+    return [mark for mark in marks if not mark.startswith(SYSTEM_PREFIX)]
 
-    The garbage collector leaves it alone from then on: a walk through the rest takes a fifth of the time.
-    """
+
+def _is_quoted(step: ActionStep | TaskStep, text: str) -> bool:
+    """True if a text has a long stretch of what a step says, or all of it; a few words are no sign."""
+    words, gap = " ".join(as_text(step.content or "").split()), QUOTED_CHARACTERS // 4
+    starts = range(0, max(1, len(words) - QUOTED_CHARACTERS + 1), gap)
+    return len(words) > gap and any(words[start : start + QUOTED_CHARACTERS] in text for start in starts)
+
+
+def warm_up() -> None:
+    """Make views of a small run, so that what they load is there before the first request: it takes half a second."""
     for model, form in (("claude", format_named("anthropic")), ("gpt-5", format_named("openai"))):
         counter = MODELS.get(model).counter
         with ServerMemory.open(
@@ -167,7 +213,7 @@ def warm_up() -> None:
                 memory.to_messages()
                 memory.read_ahead()
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # a walk through what came since takes the collector a fifth of the time
 
 
 @dataclass(slots=True)
@@ -216,7 +262,9 @@ class MemoryPool:
             if previous is not None and previous.memory is not memory:
                 surplus.append(previous)
             self._open[lineage] = _OpenMemory(memory, memory.counter, size)
-            while len(self._open) > 1 and (len(self._open) > self._most or self._total() > self._most_bytes):
+            while len(self._open) > 1 and (
+                len(self._open) > self._most or sum(entry.size for entry in self._open.values()) > self._most_bytes
+            ):
                 surplus.append(self._open.popitem(last=False)[1])
         for entry in surplus:
             entry.memory.close()
@@ -228,6 +276,3 @@ class MemoryPool:
             self._open.clear()
         for entry in entries:
             entry.memory.close()
-
-    def _total(self) -> int:
-        return sum(entry.size for entry in self._open.values())

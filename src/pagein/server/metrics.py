@@ -53,11 +53,9 @@ class Metrics:
         """Note a request of a run."""
         totals = self.runs.setdefault(run, RunTotals())
         self.runs.move_to_end(run)
-        totals.requests, totals.views, totals.tokens = (
-            totals.requests + 1,
-            totals.views + is_view,
-            totals.tokens + tokens,
-        )
+        totals.requests += 1
+        totals.views += is_view
+        totals.tokens += tokens
         self.count("view_tokens", amount=tokens)
         if len(self.runs) > MAX_RUNS:
             self.runs.popitem(last=False)

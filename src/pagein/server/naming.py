@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from pagein.facts.owners import is_reserved
+from pagein.server.http import parse_object
 
 RUN_HEADER = "x-pagein-run"
 
@@ -84,8 +84,4 @@ def _join(client: str, *names: str | None) -> str:
 
 
 def _object(text: str | None) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, Mapping) else {}
+    return parse_object((text or "").encode("utf-8", "surrogatepass")) or {}

@@ -32,7 +32,7 @@ from pagein.server.events import EventSplitter, StreamEvent
 from pagein.server.locks import KeyedLocks
 from pagein.server.metrics import Metrics
 from pagein.server.naming import name_run
-from pagein.server.runs import Outcome, PreparedView, RunRequest, Runs
+from pagein.server.runs import Outcome, PreparedView, RunRequest, Runs, name_by_content
 from pagein.server.settings import ServerSettings
 from pagein.server.wire import MESSAGES, WireProtocol, error_body, find_rows, is_observed_only, overflow_error
 
@@ -154,8 +154,7 @@ class Proxy:
         request, prepared = plan.request, plan.prepared
         if request is not None and prepared is not None and prepared.limit:
             with suppress(PageinError, ServerBusy):
-                key = (request.tenant, self._runs.root_name(request))
-                await self._in_thread(key, lambda: self._runs.read_ahead(request, prepared.place))
+                await self._in_thread(request.key, lambda: self._runs.read_ahead(request, prepared.place))
 
     async def count_tokens(
         self, protocol: WireProtocol, tenant: str, scope: http.Scope, receive: http.Receive, send: http.Send
@@ -174,8 +173,7 @@ class Proxy:
 
     async def _plan_count(self, plan: Forwarding, request: RunRequest) -> Forwarding:
         try:
-            key = (request.tenant, self._runs.root_name(request))
-            rows = await self._in_thread(key, lambda: self._runs.preview(request))
+            rows = await self._in_thread(request.key, lambda: self._runs.preview(request))
         except PageinError as error:
             self._metrics.count("failures", type(error).__name__)
             return plan
@@ -231,6 +229,7 @@ class Proxy:
         name = name_run(headers, body)
         upstream = self._settings.upstream_of(incoming.path)[0]
         is_named = bool(name) and not name.startswith("key:")
+        name = name or name_by_content(protocol, rows)
         return RunRequest(tenant, name, upstream, protocol, body, rows, len(incoming.raw), is_named)
 
     async def _prepare(self, request: RunRequest, *, is_view: bool) -> PreparedView | None:
@@ -240,15 +239,13 @@ class Proxy:
             known = self._runs.find_response(request.tenant, str(response_id))
             if known is None or not is_view:
                 return None
-            name, place = known
-            return await self._in_thread(
-                (request.tenant, name), lambda: self._runs.prepare_behind(replace(request, name=name), place)
-            )
-        name = request.name or await self._in_thread(None, lambda: self._runs.root_name(request))
-        return await self._in_thread((request.tenant, name), lambda: self._runs.prepare(request, with_view=is_view))
+            named, place = replace(request, name=known[0]), known[1]
+            return await self._in_thread(named.key, lambda: self._runs.prepare_behind(named, place))
+        return await self._in_thread(request.key, lambda: self._runs.prepare(request, with_view=is_view))
 
     def _plan_view(self, original: Forwarding, request: RunRequest, prepared: PreparedView, reason: str) -> Forwarding:
         run = f"run={quote(prepared.place.lineage.session, safe=':-_.~/')}"
+        run += "; continues" if prepared.is_continued else ""
         plan = replace(original, request=request, prepared=prepared)
         if self._settings.mode == "observe" or reason:
             why = f"; reason={quote(reason)}" if reason else ""
@@ -268,10 +265,9 @@ class Proxy:
         counted = prepared.tokens + prepared.beside
         output = reserved_output(request.protocol, request.body, prepared.window)
         self._windows.learn(request.upstream, request.model, overflow, counted=counted, output=output)
-        key = (request.tenant, self._runs.root_name(request))
         place = prepared.place
         try:
-            smaller = await self._in_thread(key, lambda: self._runs.view_again(request, place))
+            smaller = await self._in_thread(request.key, lambda: self._runs.view_again(request, place))
         except PageinError:
             self._metrics.count("overflows", "not helped")
             return None
@@ -344,18 +340,16 @@ class Proxy:
         request, prepared = plan.request, plan.prepared
         if request is None or prepared is None:
             return
-        key = (request.tenant, self._runs.root_name(request))
-        rows, outcome = answer.rows, answer.outcome
+        rows, outcome = answer.rows or [], answer.outcome
         if self._telemetry is not None:
             self._telemetry.tell(request, prepared, outcome)
         try:
             if not rows:
                 self._metrics.count("answers", "none" if outcome.word != "answered" else "left to their echo")
-                await self._in_thread(key, lambda: self._runs.note_outcome(request, prepared, outcome))
+                await self._in_thread(request.key, lambda: self._runs.note_outcome(request, prepared, outcome))
                 return
-            recorded = rows
             await self._in_thread(
-                key, lambda: self._runs.record_answer(request, prepared, recorded, outcome, answer.response_id)
+                request.key, lambda: self._runs.record_answer(request, prepared, rows, outcome, answer.response_id)
             )
             self._metrics.count("answers", "recorded")
         except Exception as error:  # noqa: BLE001 - an answer is never lost for a failure here

@@ -16,20 +16,20 @@ from typing import Any
 from pagein._common.retry import retry_on_conflict
 from pagein.backends.open import open_store
 from pagein.context.view.view import View
-from pagein.errors import LogError, PageinError, UnknownBranch
+from pagein.errors import FormatError, LogError, PageinError, UnknownBranch
 from pagein.events.protocol import fingerprint
-from pagein.formats import format_named
+from pagein.events.steps import SystemPromptStep, as_text
+from pagein.formats import Item, format_named
 from pagein.formats.raw_messages import RawRequest, is_system, split_request
 from pagein.memory.branches import MAIN
 from pagein.server.budgets import BesideCounts, WindowTable, request_room, window_budget
-from pagein.server.memories import Lineage, MemoryPool, Reach, ServerMemory
+from pagein.server.memories import NO_REACH, Lineage, MemoryPool, Reach, ServerMemory
 from pagein.server.wire import WireProtocol
 from pagein.tokens.bytes import json_bytes
 from pagein.tokens.windows import MODELS
 
-MAX_KNOWN_CHAINS = 65_536
-MAX_KNOWN_BYTES = 64 * 1024 * 1024
-"""Bytes of the newest requests of all names that are kept, at most."""
+MAX_KNOWN_CHAINS, MAX_KNOWN_BYTES = 65_536, 64 * 1024 * 1024
+"""Lists that are known by their hash, and bytes of the newest requests of all names that are kept, at most."""
 
 CONFLICT_ATTEMPTS = 6
 MAX_CANDIDATES = 16
@@ -40,7 +40,8 @@ MAX_CANDIDATES = 16
 class RunRequest:
     """A request to a model, as the proxy read it.
 
-    ``name`` is the client's name for the run; "" for none. ``is_named`` says that it names one run, not a group of them.
+    ``name`` is the client's name for the run, else one of its first message. ``is_named`` says that it names one run, not a
+    group of them.
     """
 
     tenant: str
@@ -52,6 +53,11 @@ class RunRequest:
     size: int
     """Bytes of the body."""
     is_named: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The tenant and the name: runs of one are looked for among each other, one request at a time."""
+        return self.tenant, self.name
 
     @property
     def model(self) -> str:
@@ -82,6 +88,8 @@ class PreparedView:
     window: int
     request: tuple[int, str] = (0, "")
     """The head and the digest of the request, as the table of requests has it."""
+    is_continued: bool = False
+    """True if the client began a new list with a summary of the run: its view was cleared, and it goes on."""
     rows: list[Any] | None = None
     stable_rows: list[Any] = field(default_factory=list)
 
@@ -110,33 +118,41 @@ class Runs:
 
     # A request
 
-    def root_name(self, request: RunRequest) -> str:
-        """The name under which the run of a request is looked for: its client's, else one made of its first message."""
-        return request.name or _name_by_content(request)
-
     def prepare(self, request: RunRequest, *, with_view: bool = True) -> PreparedView:
         """Record what is new in a request, durably, and make its view. Raises PageinError; OverBudget where none fits."""
         return retry_on_conflict(lambda: self._prepare(request, with_view=with_view), attempts=CONFLICT_ATTEMPTS)
 
     def _prepare(self, request: RunRequest, *, with_view: bool) -> PreparedView:
-        name = self.root_name(request)
-        raw = self._split(request, name)
-        best = self._find_known(request, name, raw)
-        place, start_row = best or (Place(self._new_lineage(request.tenant, name), 0), 0)
-        with self._use(place.lineage, request) as memory:
-            reach = memory.measure(raw, start_row, place.length)
-            if not reach.unknown and reach.reached < reach.length:
+        raw = self._split(request)
+        lineage, reach = self._find_known(request, raw)
+        continued = None if reach.has_answer else self._continue_run(request, raw)
+        lineage = continued or lineage or self._new_lineage(request)
+        with self._use(lineage, request) as memory:
+            if continued is None and not reach.unknown and reach.reached < reach.length:
                 memory.rewind_to(reach.reached)
             memory.record_list(raw, whole=True)
-            self._remember(request, name, raw.list_hashes(), _place_of(memory, place.lineage))
-            return self._view(memory, place.lineage, request, with_view=with_view)
+            self._remember(request, raw.list_hashes(), _place_of(memory, lineage))
+            prepared = self._view(memory, lineage, request, with_view=with_view)
+        return replace(prepared, is_continued=continued is not None)
 
-    def _split(self, request: RunRequest, name: str) -> RawRequest:
+    def _continue_run(self, request: RunRequest, raw: RawRequest) -> Lineage | None:
+        """Let the run go on whose newest answer, a summary, a list has; return its new branch, None for another list."""
+        if not request.is_named:
+            return None
+        items = (item for item in raw.parse() if not isinstance(item, SystemPromptStep))
+        text = " ".join(" ".join(as_text(item.content or "") for item in items).split())
+        for lineage in reversed(self._lineages(request)[-MAX_CANDIDATES:]):
+            with suppress(UnknownBranch), self._use(lineage, request) as memory:
+                if (place := memory.find_summary(text)) is not None:
+                    return replace(lineage, branch=memory.branch) if memory.continue_at(place) else None
+        return None
+
+    def _split(self, request: RunRequest) -> RawRequest:
         """Split a request, and remember it for the next one of its name."""
-        key, form = (request.tenant, name), format_named(request.protocol.format)
+        form = format_named(request.protocol.format)
         with self._lock:
-            earlier, _ = self._newest.pop(key, (None, 0))
-            self._newest[key] = raw, _ = RawRequest(form, request.rows, earlier=earlier), request.size
+            earlier, _ = self._newest.pop(request.key, (None, 0))
+            self._newest[request.key] = raw, _ = RawRequest(form, request.rows, earlier=earlier), request.size
             while len(self._newest) > 1 and sum(size for _, size in self._newest.values()) > MAX_KNOWN_BYTES:
                 self._newest.popitem(last=False)
         return raw
@@ -202,12 +218,10 @@ class Runs:
         """The messages that the view of a request would have, recording nothing; None where they are its own."""
         form = format_named(request.protocol.format)
         raw = split_request(request.rows, form)
-        best = self._find_known(request, self.root_name(request), raw)
-        if best is None:
+        lineage, reach = self._find_known(request, raw)
+        if lineage is None:
             return None
-        place, start_row = best
-        with self._use(place.lineage, request) as memory:
-            reach = memory.measure(raw, start_row, place.length)
+        with self._use(lineage, request) as memory:
             new_rows = _last_rows(raw, reach.unknown)
             if reach.reached < reach.length or new_rows is None:
                 return None
@@ -241,7 +255,7 @@ class Runs:
             _note_outcome(memory, prepared, outcome)
         if response_id:
             with self._lock:
-                _put_last(self._responses, (request.tenant, response_id), (self.root_name(request), after))
+                _put_last(self._responses, (request.tenant, response_id), (request.name, after))
         self._add_lineage(request, after.lineage)
         return after
 
@@ -257,47 +271,39 @@ class Runs:
 
     # Lineage
 
-    def _find_known(self, request: RunRequest, name: str, raw: RawRequest) -> tuple[Place, int] | None:
-        """The place in a run that a list goes on from, and the number of its rows before it; None for a new run."""
+    def _find_known(self, request: RunRequest, raw: RawRequest) -> tuple[Lineage | None, Reach]:
+        """The lineage that shares most with a list, and how much; None for a list that shares nothing."""
         for number, digest in reversed(raw.list_hashes()):
             with self._lock:
-                places = self._chains.get((request.tenant, name, digest), ())
+                places = self._chains.get((*request.key, digest), ())
             best = self._best(request, raw, ((place, number + 1) for place in places))
-            if best is not None:
+            if best[0] is not None:
                 return best
-        lineages = self._lineages(request.tenant, name)
+        lineages = self._lineages(request)
         candidates = [(Place(lineage, 0), 0) for lineage in lineages[-MAX_CANDIDATES:]]
         return self._best(request, raw, candidates)
 
     def _best(
         self, request: RunRequest, raw: RawRequest, candidates: Iterable[tuple[Place, int]]
-    ) -> tuple[Place, int] | None:
+    ) -> tuple[Lineage | None, Reach]:
         """The candidate that shares most with a list, the newest of equals; None where none shares enough."""
-        best: tuple[int, int, Place, int] | None = None
+        best: tuple[Lineage | None, Reach] = None, NO_REACH
         for place, start_row in candidates:
-            reach = self._measure(request, raw, place, start_row)
-            if reach is None or not reach.reached or not (request.is_named or reach.has_answer):
-                continue
-            rank = (reach.reached, -max(0, reach.length - reach.reached))
-            if best is None or rank >= best[:2]:
-                best = (*rank, place, start_row)
-        return None if best is None else best[2:]
+            with suppress(UnknownBranch), self._use(place.lineage, request) as memory:
+                reach = memory.measure(raw, start_row, place.length) if memory.length >= place.length else NO_REACH
+                is_known = reach.shared > 0 and (request.is_named or reach.has_answer)
+                if is_known and reach.rank >= best[1].rank:
+                    best = place.lineage, reach
+        return best
 
-    def _measure(self, request: RunRequest, raw: RawRequest, place: Place, start_row: int) -> Reach | None:
-        try:
-            with self._use(place.lineage, request) as memory:
-                return memory.measure(raw, start_row, place.length) if memory.length >= place.length else None
-        except UnknownBranch:
-            return None
-
-    def _lineages(self, tenant: str, name: str) -> list[Lineage]:
-        """The lineages of a name, oldest first; those in the store where the name is new to this process."""
+    def _lineages(self, request: RunRequest) -> list[Lineage]:
+        """The lineages of a request's name, oldest first; those in the store where the name is new to this process."""
         with self._lock:
-            known = self._names.get((tenant, name))
+            known = self._names.get(request.key)
         if known is None:
-            known = list(self._stored_lineages(tenant, name))
+            known = list(self._stored_lineages(*request.key))
             with self._lock:
-                known = self._names.setdefault((tenant, name), known)
+                known = self._names.setdefault(request.key, known)
         return known
 
     def _stored_lineages(self, tenant: str, name: str) -> Iterable[Lineage]:
@@ -315,23 +321,23 @@ class Runs:
         finally:
             store.close()
 
-    def _new_lineage(self, tenant: str, name: str) -> Lineage:
-        known = self._lineages(tenant, name)
+    def _new_lineage(self, request: RunRequest) -> Lineage:
+        known = self._lineages(request)
         sessions = {lineage.session for lineage in known}
-        lineage = Lineage(tenant, numbered_session(name, len(sessions) + 1), MAIN)
+        lineage = Lineage(request.tenant, numbered_session(request.name, len(sessions) + 1), MAIN)
         known.append(lineage)
         return lineage
 
     def _add_lineage(self, request: RunRequest, lineage: Lineage) -> None:
-        known = self._lineages(request.tenant, self.root_name(request))
+        known = self._lineages(request)
         if lineage in known:
             known.remove(lineage)
         known.append(lineage)
 
-    def _remember(self, request: RunRequest, name: str, hashes: Sequence[tuple[int, bytes]], place: Place) -> None:
+    def _remember(self, request: RunRequest, hashes: Sequence[tuple[int, bytes]], place: Place) -> None:
         self._add_lineage(request, place.lineage)
         if hashes:
-            key = (request.tenant, name, hashes[-1][1])
+            key = (*request.key, hashes[-1][1])
             with self._lock:
                 others = tuple(other for other in self._chains.get(key, ()) if other.lineage != place.lineage)
                 _put_last(self._chains, key, (*others[-3:], place))
@@ -367,11 +373,11 @@ def _put_last(table: OrderedDict[Any, Any], key: Any, value: Any) -> None:
         table.popitem(last=False)
 
 
-def _name_by_content(request: RunRequest) -> str:
+def name_by_content(protocol: WireProtocol, rows: Sequence[Any]) -> str:
     """A name made of the first message that is no system prompt."""
-    form = format_named(request.protocol.format)
-    first = next((row for row in request.rows if not is_system(row)), None)
-    items = form.parse([first]) if first is not None else ()
+    first, items = [row for row in rows if not is_system(row)][:1], tuple[Item, ...]()
+    with suppress(FormatError):  # raised again where the whole list is read
+        items = format_named(protocol.format).parse(first) if first else ()
     digest = blake2b(b"".join(fingerprint(item) for item in items), digest_size=8).hexdigest()
     return f"run-{digest}"
 

@@ -28,7 +28,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from pagein.errors import Conflict, Illegal, LogUnwritable, NothingToUndo, OverBudget, ProtocolError
 from pagein.events import steps
-from pagein.events.entries import Importance, Mark
+from pagein.events.entries import CLEARED, Compaction, Importance, Mark
 from pagein.events.handles import step_handle
 from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
@@ -225,6 +225,16 @@ class MemoryMachine(ErasingMachine):
         assert self.oracle.head == before + len(recorded)
 
     @rule()
+    def clear_view(self) -> None:
+        self._collect_compactions()
+        before = self.oracle.head
+        compaction = self.memory.clear_view()
+        assert self._collect_compactions() == ([compaction] if compaction else [])
+        if compaction is not None:
+            assert self.oracle.head == before + 1
+            self.transcript = None if self.transcript is None else []  # a host's list begins anew
+
+    @rule()
     def undo(self) -> None:
         self._collect_compactions()
         if not self.oracle.compactions:
@@ -234,6 +244,8 @@ class MemoryMachine(ErasingMachine):
         body = self.oracle.rows[position]
         assert self.memory.undo() == body
         self.oracle.undo()
+        if isinstance(body, Compaction) and body.policy == CLEARED:
+            self.transcript = None
 
     @rule(text=machine_inputs.plain_lines | st.sampled_from(("</pinned>", "never <b>drop</b>", "</PINNED >")))
     def pin(self, text: str) -> None:
@@ -345,7 +357,7 @@ class MemoryMachine(ErasingMachine):
             self.oracle = self.oracle.after([step])
         self._collect_compactions()
 
-    @rule(operation=st.sampled_from(("task", "pin", "unpin", "undo", "view", "compact", "messages")))
+    @rule(operation=st.sampled_from(("task", "pin", "unpin", "undo", "view", "compact", "clear", "messages")))
     def disk_is_full(self, operation: str) -> None:
         self._collect_compactions()
         before = self._state()
@@ -372,6 +384,7 @@ class MemoryMachine(ErasingMachine):
             "undo": self.memory.undo,
             "view": self.memory.view,
             "compact": self.memory.compact,
+            "clear": self.memory.clear_view,
         }
         return operations[operation]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pagein.events.entries import Body, Compaction, Erased, Mark, Observed, Pin, Undo, Unpin
+from pagein.events.entries import CLEARED, Body, Compaction, Erased, Mark, Observed, Pin, Undo, Unpin
 from pagein.events.steps import ActionStep, Observation, Step, SystemPromptStep, TaskStep
 from pagein.log.base import Entry
 
@@ -181,8 +181,9 @@ class Oracle:
         return list(self.rows)
 
     def tasks(self) -> list[tuple[int, TaskStep]]:
-        """Return the user's messages with their positions, in order."""
-        return [(at, step) for at, step in self.steps.items() if isinstance(step, TaskStep)]
+        """Return the user's messages since the view was cleared with their positions, in order."""
+        cleared = max((at for at in self.compactions if self.rows[at].policy == CLEARED), default=-1)
+        return [(at, step) for at, step in self.steps.items() if isinstance(step, TaskStep) and at > cleared]
 
 
 def _with_observation(step: Step, index: int, observation: Observation) -> Step:

@@ -117,6 +117,8 @@ class Fold:
         self._abandoned_calls: dict[tuple[int, int], steps.ToolCall] = {}
         self.compactions: list[int] = []
         """Positions of the compactions in effect."""
+        self.cleared = 0
+        """Position of the newest compaction that took everything out of the view; 0 for none."""
         self.records: dict[tuple[int, int], str] = {}
         """By range, the summary record behind its replacement, where a model wrote one."""
         self.removed: set[int] = set()
@@ -142,7 +144,7 @@ class Fold:
         self.recorded_tokens = 0
         """Tokens of all entries, as recorded."""
         self._user_costs: list[int] = []
-        """Tokens of each user message, as recorded."""
+        """Tokens of each user message since the view was cleared, as recorded."""
         self._new_observations: dict[int, dict[int, steps.Observation]] = {}
         self._systems: list[ViewEntry] = []
         self._body = ViewBody()
@@ -263,6 +265,7 @@ class Fold:
             "open": [[call.action, call.index, call.id] for call in self.open.values()],
             "abandoned": [[call.action, call.index, call.id] for call in waiting],
             "compactions": self.compactions,
+            "cleared": self.cleared,
             "records": [[*pair, record] for pair, record in self.records.items()],
             "pinned": list(self.pinned.items()),
             "marks": list(self.marks.items()),
@@ -299,7 +302,7 @@ class Fold:
         for a state that does not fit.
         """
         fold = cls(counter, skip=frozenset(state["skip"]))
-        fold.head, fold.compactions = state["head"], state["compactions"]
+        fold.head, fold.compactions, fold.cleared = state["head"], state["compactions"], state.get("cleared", 0)
         fold.open = {(action, index): OpenCall(action, index, id) for action, index, id in state["open"]}
         for action, index, id in state["abandoned"]:
             fold.abandoned.setdefault(id, []).append(OpenCall(action, index, id))
@@ -478,6 +481,9 @@ class Fold:
 
         if body.policy in (entries.EDIT, entries.REMOVAL):
             self._change_by_hand(body)
+        if body.policy == entries.CLEARED:
+            self.cleared = position
+            self._user_costs.clear()  # a policy may clip the user's words by what stands in the view
 
     def _change_by_hand(self, body: entries.Compaction) -> None:
         """Forget what a host edited or removed, so that no extract and no page-in repeats it; learn the new words."""

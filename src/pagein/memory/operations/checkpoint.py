@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pagein.context.compaction.base import Plan
-from pagein.context.compaction.episodes import FOLD_MIN_TOKENS, covered_range, foldable_stretches, legal_stop
+from pagein.context.compaction.episodes import FOLD_MIN_TOKENS, foldable_stretches, legal_stop
 from pagein.context.view.fold import is_kept, preview
-from pagein.context.view.view import View, ViewEntry
-from pagein.events.entries import Compaction, Observed, Replacement
+from pagein.context.view.view import ViewEntry
+from pagein.events.entries import Compaction, Observed
 from pagein.events.handles import range_handle
 from pagein.events.protocol import unknown_observation
 from pagein.events.steps import Step
@@ -25,6 +24,7 @@ from pagein.memory.checkpoints.state import (
     check_name,
     host_state_json,
 )
+from pagein.memory.operations.compact import append_plan, handle_line
 from pagein.summaries.open_work import OpenWork
 from pagein.summaries.renderer import render_summary
 from pagein.summaries.sanitize import one_line
@@ -107,24 +107,13 @@ STATE_SHARE = 0.25
 
 
 def start_fresh(run: RunState, checkpoint: CheckpointInfo) -> Flow[Compaction | None]:
-    """Compact everything before the checkpoint into its state; None if that would save nothing."""
+    """Compact everything before the checkpoint into its state, except the user's words and pins; None if that saves nothing."""
     view = run.current_view()
-    plan = plan_fresh_start(view, checkpoint)
-    if plan is None:
-        return None
-    after = preview(view, plan.replacements)
-    compaction = Compaction(plan.replacements, plan.policy, plan.reason, view.tokens, after.tokens)
-    run.apply_entries((yield from Append((compaction,), run.fold.head)))
-    return compaction
-
-
-def plan_fresh_start(view: View, checkpoint: CheckpointInfo) -> Plan | None:
-    """Plan that everything before the checkpoint leaves, except the user's words, pins and system prompts."""
     stretches = foldable_stretches(view, legal_stop(view, checkpoint.position + 1))
     if not stretches:
         return None
     *earlier, newest = stretches
-    replacements = [_handle_line(view, stretch) for stretch in earlier if _tokens(stretch) > FOLD_MIN_TOKENS]
+    replacements = [handle_line(view, stretch) for stretch in earlier if _tokens(stretch) > FOLD_MIN_TOKENS]
     saved = view.tokens - preview(view, replacements).tokens + _tokens(newest)
     text = render_checkpoint(
         checkpoint,
@@ -132,16 +121,9 @@ def plan_fresh_start(view: View, checkpoint: CheckpointInfo) -> Plan | None:
         view.counter,
         range_handle(0, checkpoint.position),
     )
-    first, last = covered_range(view, newest)
-    replacements.append(Replacement(first, last, summary=text) if text else _handle_line(view, newest))
-    if preview(view, replacements).tokens >= view.tokens:
-        return None
-    return Plan(tuple(replacements), "checkpoint", f"started from {checkpoint.name!r}")
-
-
-def _handle_line(view: View, stretch: Sequence[ViewEntry]) -> Replacement:
-    first, last = covered_range(view, tuple(stretch))
-    return Replacement(first, last, summary=f"Out of view: {range_handle(first, last)}.")
+    line = handle_line(view, newest)
+    replacements.append(replace(line, summary=text) if text else line)
+    return (yield from append_plan(run, view, replacements, "checkpoint", f"started from {checkpoint.name!r}"))
 
 
 def _tokens(stretch: Iterable[ViewEntry]) -> int:

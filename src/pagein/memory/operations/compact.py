@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pagein.context.compaction.apply import check_plan, plan_once
 from pagein.context.compaction.base import Plan
-from pagein.context.view.fold import preview
-from pagein.context.view.view import View
+from pagein.context.compaction.episodes import covered_range
+from pagein.context.view.fold import is_kept, preview
+from pagein.context.view.view import View, ViewEntry
 from pagein.errors import LogUnreadable, NothingToUndo
-from pagein.events.entries import Compaction, Replacement, RetentionScore, Undo
+from pagein.events.entries import CLEARED, Compaction, Replacement, RetentionScore, Undo
+from pagein.events.handles import range_handle
 from pagein.events.steps import SummaryStep
 from pagein.memory._effects import Append, Call, Flow, Read
 from pagein.memory._state import RunState
@@ -55,6 +57,34 @@ def commit_plan(run: RunState, view: View, plan: Plan) -> Flow[tuple[Compaction,
     run.was_near = False
     run.summaries.rest_until = 0
     return compaction, run.view(view.limit)
+
+
+def clear_view(run: RunState) -> Flow[Compaction | None]:
+    """Take everything said so far out of the view, but calls that wait for a result; None if that would save nothing."""
+    view = run.current_view()
+    waiting = min((call.action for call in run.fold.open.values()), default=view.head)
+    leaving = tuple(entry for entry in view.run if entry.first < waiting)
+    if all(map(is_kept, leaving)):
+        return None
+    return (yield from append_plan(run, view, (handle_line(view, leaving),), CLEARED, "the view was cleared"))
+
+
+def handle_line(view: View, stretch: Sequence[ViewEntry]) -> Replacement:
+    """Replace a stretch by a line with its handle."""
+    first, last = covered_range(view, tuple(stretch))
+    return Replacement(first, last, summary=f"Out of view: {range_handle(first, last)}.")
+
+
+def append_plan(
+    run: RunState, view: View, replacements: Sequence[Replacement], policy: str, reason: str
+) -> Flow[Compaction | None]:
+    """Record replacements as they are, without summaries and scores; None if they would save nothing."""
+    compaction = Compaction(tuple(replacements), policy, reason, view.tokens, preview(view, replacements).tokens)
+    if compaction.tokens_after >= view.tokens:
+        return None
+    run.apply_entries((yield from Append((compaction,), run.fold.head)))
+    run.was_near = False
+    return compaction
 
 
 def attach_summaries(run: RunState, view: View, replacements: tuple[Replacement, ...]) -> tuple[Replacement, ...]:

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from pagein.errors import FormatError
@@ -133,8 +134,8 @@ class _ListReader:
 
     def select(self) -> Selection:
         """Select what is behind the longest list that is known, else what the log does not have."""
-        fingerprints = self.log.fingerprints
-        self.places = [number for number, mark in enumerate(fingerprints) if not mark.startswith(SYSTEM_PREFIX)]
+        listed = islice(enumerate(self.log.fingerprints), self.log.list_start, None)
+        self.places = [number for number, mark in listed if not mark.startswith(SYSTEM_PREFIX)]
         self.systems = self._find_new_systems()
         selection, known = None, self._longest_known()
         if known is not None:
@@ -172,6 +173,8 @@ class _ListReader:
             known = self.state.lists.get(digest)
             if known is None or (known.is_loose and self.habit != "whole") or (is_lone and not known.is_request):
                 continue
+            if known.place + known.is_request <= self.log.list_start:
+                continue  # of before the view was cleared
             if is_lone and self._is_recorded(number):
                 continue  # one message proves nothing: the user may say the same again
             is_last = count == len(self.hashes)

@@ -7,8 +7,7 @@
 It speaks Anthropic's messages, OpenAI's chat completions and the Responses API. It is an ASGI app without a framework.
 """
 
-from pagein.testing.provider.app import Fault, Received, ScriptedProvider
+from pagein.testing.provider.app import Fault, Received, ScriptedProvider, serve_app
 from pagein.testing.provider.scripts import Answer, Call, ToolLoop
-from pagein.testing.provider.serving import serve_app
 
 __all__ = ["Answer", "Call", "Fault", "Received", "ScriptedProvider", "ToolLoop", "serve_app"]

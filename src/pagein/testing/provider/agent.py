@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pagein.testing.provider.app import Received, ScriptedProvider
+from pagein.testing.provider.app import Received, ScriptedProvider, serve_app
 from pagein.testing.provider.scripts import Protocol, ToolLoop
-from pagein.testing.provider.serving import serve_app
 
 PROTOCOLS: tuple[Protocol, ...] = ("messages", "chat", "responses")
 _PATHS = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}
@@ -73,9 +72,7 @@ def bench_protocol(protocol: Protocol, *, calls: int, size: int, window: int) ->
 
 
 @contextmanager
-def _proxy(
-    upstream: str, window: int, mode: Any
-) -> Iterator[tuple[str, Callable[[], tuple[tuple[float, ...], float]]]]:
+def _proxy(upstream: str, window: int, mode: Any) -> Iterator[tuple[str, Callable[[], tuple[Any, float]]]]:
     """Serve a proxy; gives its address, and what tells the seconds that it added and those of its threads."""
     from pagein.server import ServerApp, ServerSettings  # noqa: PLC0415 - needs the extra serve
     from pagein.server.memories import warm_up  # noqa: PLC0415

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pagein.formats import format_named
+from pagein.server import http
 from pagein.testing.provider.prompt_cache import PromptCache, Reading
 from pagein.testing.provider.scripts import Answer, Protocol, Question, Script
 from pagein.testing.provider.structured import find_misfit, find_schema, find_schema_problems
 from pagein.testing.provider.wire import PATHS, Event, answer_events, error_body, whole_answer
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 FORMATS: Mapping[Protocol, str] = {"messages": "anthropic", "chat": "openai", "responses": "openai-responses"}
 
@@ -87,20 +85,21 @@ class ScriptedProvider:
         """The number of requests in which a client had the model compact its history."""
         return sum(request.is_compaction for request in self.received)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: http.Scope, receive: http.Receive, send: http.Send) -> None:
         """Answer one request."""
         if scope["type"] == "lifespan":
             await _live(receive, send)
             return
         if scope["type"] != "http":
             return
-        raw = await _read_body(receive)
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        path = str(scope["path"])
-        body = _parse(raw)
+        try:
+            incoming = await http.read_incoming(scope, receive, limit=1 << 30)
+        except http.ClientGone:
+            return
+        path, headers, body = incoming.path, incoming.headers, _parse(incoming.raw)
         if scope["method"] != "POST" or path not in PATHS:
             self.others.append(Received(path, headers, body))
-            await self._answer_other(path, body, raw, send)
+            await self._answer_other(path, body, incoming.raw, send)
             return
         protocol = PATHS[path]
         number = len(self.received)
@@ -130,7 +129,7 @@ class ScriptedProvider:
             reading = self.cache.look_up(body, explicit=protocol == "messages")
         return Received(path, headers, body, reading, is_over, problems, question.tools, question.is_compaction, fault)
 
-    async def _answer_other(self, path: str, body: Any, raw: bytes, send: Send) -> None:
+    async def _answer_other(self, path: str, body: Any, raw: bytes, send: http.Send) -> None:
         if path == "/v1/messages/count_tokens" and isinstance(body, dict):
             await _send_json(send, 200, {"input_tokens": self.cache.count(body)})
         elif path == "/v1/responses/input_tokens" and isinstance(body, dict):
@@ -139,7 +138,8 @@ class ScriptedProvider:
         elif path == "/v1/models":
             await _send_json(send, 200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
         elif path == "/echo":
-            await _send(send, 200, raw, {"content-type": "application/octet-stream", "x-scripted": "echo"})
+            head = {"content-type": "application/octet-stream", "x-scripted": "echo"}
+            await http.send_answer(send, 200, _pairs(head), raw)
         else:
             await _send_json(send, 404, error_body("messages", 404, "not_found_error", f"no {path}"))
 
@@ -152,25 +152,15 @@ class _Exchange:
     protocol: Protocol
     number: int
     request: Received
-    receive: Receive
-    send: Send
+    receive: http.Receive
+    send: http.Send
 
     async def answer_or_leave(self) -> None:
-        """Answer, until the client hangs up."""
-        answering = asyncio.ensure_future(self._answer())
-        leaving = asyncio.ensure_future(self._wait_for_hangup())
-        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
+        """Answer, until the client hangs up. Raises _Cut: the server closes the connection without an end then."""
+        try:
+            await http.run_until_hangup(self.receive, self._answer())
+        except http.ClientGone:
             self.provider.hangups += 1
-            answering.cancel()
-        leaving.cancel()
-        results = await asyncio.gather(answering, leaving, return_exceptions=True)
-        if isinstance(results[0], _Cut):
-            raise results[0]  # the server closes the connection without an end
-
-    async def _wait_for_hangup(self) -> None:
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
 
     async def _answer(self) -> None:
         request, body = self.request, self.request.body
@@ -205,14 +195,14 @@ class _Exchange:
     async def _stream(self, events: list[Event]) -> None:
         fault = self.request.fault
         head = {"content-type": "text/event-stream; charset=utf-8", "request-id": f"req_{self.number}"}
-        await self.send({"type": "http.response.start", "status": 200, "headers": _pairs(head)})
+        await http.start_answer(self.send, 200, _pairs(head))
         for at, event in enumerate(self._with_fault(events, fault)):
             if fault is not None and fault.kind == "cut" and at == len(events) // 2:
                 raise _Cut
-            await self.send({"type": "http.response.body", "body": event.encode(), "more_body": True})
+            await http.send_chunk(self.send, event.encode())
             if self.provider.pause:
                 await asyncio.sleep(self.provider.pause)
-        await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+        await http.send_chunk(self.send, b"", more=False)
 
     def _with_fault(self, events: list[Event], fault: Fault | None) -> Iterator[Event]:
         if fault is None or fault.kind == "cut":
@@ -242,14 +232,15 @@ class _Exchange:
             case "silence":
                 await asyncio.sleep(3_600)
             case "bad-json":
-                await _send(self.send, 200, b'{"id": "msg_1", "content": [', {"content-type": "application/json"})
+                await http.send_json(self.send, 200, b'{"id": "msg_1", "content": [')
             case "cut":
                 head = {"content-type": "application/json", "content-length": "400"}
-                await self.send({"type": "http.response.start", "status": 200, "headers": _pairs(head)})
-                await self.send({"type": "http.response.body", "body": b'{"id": ', "more_body": True})
+                await http.start_answer(self.send, 200, _pairs(head))
+                await http.send_chunk(self.send, b'{"id": ')
                 raise _Cut
             case "bare-500" | "error-event":
-                await _send(self.send, 500, b"Internal Server Error", {"content-type": "text/plain"})
+                pairs = _pairs({"content-type": "text/plain"})
+                await http.send_answer(self.send, 500, pairs, b"Internal Server Error")
 
     async def _overflow(self, window: int) -> None:
         status, message, code = self._overflow_message(window)
@@ -299,34 +290,25 @@ def _parse(raw: bytes) -> Any:
         return None
 
 
-async def _read_body(receive: Receive) -> bytes:
-    chunks: list[bytes] = []
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return b"".join(chunks)
-        chunks.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(chunks)
-
-
 def _pairs(head: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in head.items()]
 
 
-async def _send(send: Send, status: int, body: bytes, head: Mapping[str, str]) -> None:
-    pairs = _pairs({**head, "content-length": str(len(body))})
-    await send({"type": "http.response.start", "status": status, "headers": pairs})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+async def _send_json(send: http.Send, status: int, body: Any, head: Mapping[str, str] | None = None) -> None:
+    pairs = _pairs({"content-type": "application/json", **(head or {})})
+    await http.send_answer(send, status, pairs, json.dumps(body).encode())
 
 
-async def _send_json(send: Send, status: int, body: Any, head: Mapping[str, str] | None = None) -> None:
-    await _send(send, status, json.dumps(body).encode(), {"content-type": "application/json", **(head or {})})
-
-
-async def _live(receive: Receive, send: Send) -> None:
+async def _live(receive: http.Receive, send: http.Send) -> None:
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":
             return
+
+
+def serve_app(app: Any) -> AbstractContextManager[str]:
+    """Serve an ASGI app while the context is open; gives its address, without a path. Raises ImportError without uvicorn."""
+    from pagein.server.run import serve_in_thread  # noqa: PLC0415 - needs the extra serve
+
+    return serve_in_thread(app)
