@@ -392,6 +392,20 @@ def test_a_procedure_is_a_fact_of_its_owner_that_a_similar_task_finds(facts_of):
     assert facts_of(user="carol").import_(again.export())[0].content == fact.content
 
 
+def test_the_most_similar_task_comes_first(facts_of):
+    facts = facts_of(user="alice")
+    for place in ("the backup server in Oslo", "the staging server", "production"):
+        facts.save_procedure(run_of(f"Deploy the shop to {place}", "make deploy"))
+    matches = facts.find_procedures("Deploy the shop to the staging server", limit=3)
+    assert [match.fact.headline for match in matches] == [
+        "Deploy the shop to the staging server", "Deploy the shop to the backup server in Oslo", "Deploy the shop to production",
+    ]  # fmt: skip
+    assert [match.similarity for match in matches] == sorted((match.similarity for match in matches), reverse=True)
+    assert len(facts.find_procedures("Deploy the shop", limit=1)) == 1
+    with pytest.raises(ConfigurationError, match="limit"):
+        facts.find_procedures("Deploy the shop", limit=0)
+
+
 def test_a_task_that_is_saved_again_has_one_procedure_and_a_history(facts_of, clock):
     facts = facts_of(user="alice")
     first = facts.save_procedure(run_of("Deploy the shop to staging", "make deploy"))
@@ -419,6 +433,7 @@ def test_a_procedure_belongs_to_the_project_where_there_is_one(facts_of):
         ({"user": "a"}, (), None, "nothing describes the task"),
         ({"user": "a"}, run_of("My password is hunter2", "make"), None, "without a secret"),
         ({"user": "a"}, run_of("My password is:\nhunter2", "make"), None, "without a secret"),
+        ({"user": "a"}, run_of("My password is:\nhunter2 forever", "make"), None, "without a secret"),
         ({"user": "a"}, run_of("Deploy the shop", "make"), "Use the key sk-live-0123456789abcdefghij", "without a secret"),
         ({"user": "a"}, run_of("Deploy the shop", "make"), 7, "task is text"),
     ],

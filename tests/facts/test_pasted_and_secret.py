@@ -9,6 +9,8 @@ from pagein.events.secrets import holds_secret
 from pagein.facts.extraction.rules import Utterance, find_candidates
 
 SECRETS = (
+    "export DB_PASSWORD=letmein", "run --password letmein", "curl -u admin:letmein https://x.org", "mysqldump -u root -pletmein shop",
+    "sshpass -p letmein ssh host", "Authorization: Bearer abcdefghij",
     "My password is hunter2.", "The wifi password: s3cr3t!", "My password for the bank is Kuh8.", "Mein Passwort ist Hase.",
     "Le mot de passe est soleil.", "Mi contraseña es perro99.", "пароль: qwerty12", "我的密码是abc12345", "パスワードはhimitsu99です",
     "비밀번호는 abc123", "şifre: kedi123", "Always use sk-proj-abcdef1234567890abcdef.", "My token is ghp_abcdefghijklmnopqrstuvwx123456.",
@@ -19,6 +21,8 @@ SECRETS = (
     "Le code: mot de passe chat42x", "The alarm code is 9921 for the office",
 )  # fmt: skip
 HARMLESS = (
+    "run --max-tokens 5000", "export DB_PASSWORD=$SECRET", "docker run -u 1000:1000 shop", "csrf_token=None", "mysql -u root -p shop",
+    "app_token=get_token()", "A bearer instrument is negotiable.",
     "Always use pytest.", "Never store passwords in plain text.", "Never commit secrets to the repo.",
     "Always hash passwords with bcrypt.", "My phone is 555-0100.", "Passwords must have at least 12 characters.",
     "The API key is rotated monthly.", "Our API keys are stored in Vault.", "The password is required.", "The OTP is sent by SMS.",

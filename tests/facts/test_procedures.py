@@ -17,8 +17,11 @@ from pagein import (
     ToolCall,
 )
 from pagein.errors import ConfigurationError
+from pagein.events.entries import Source
 from pagein.events.steps import TEXT_OBSERVATION, Opaque
-from pagein.facts import FactError
+from pagein.facts import FactError, Owners
+from pagein.facts.extraction.model import extraction_request, parse_answer
+from pagein.facts.extraction.rules import Utterance
 from pagein.facts.procedures import MAX_STEPS, STEP_MAX_CHARS, TASK_MAX_CHARS, current_tasks, derive_procedure
 from pagein.facts.settings import Settings
 
@@ -114,6 +117,14 @@ def test_a_look_is_kept_where_a_later_step_used_it():
     assert got[1:] == ["1. get_order: W18", "2. cancel: id=W18 why=late"]
 
 
+def test_a_task_of_looks_alone_has_the_last_of_them():
+    steps = [call("search", query=f"hotels in town {at}") for at in range(6)]
+    assert lines_of(TaskStep("Find me a hotel in town"), *steps, FinalAnswerStep("The Sun has rooms."))[1:] == [
+        "1. search: hotels in town 2", "2. search: hotels in town 3", "3. search: hotels in town 4", "4. search: hotels in town 5",
+        "Ended: The Sun has rooms.",
+    ]  # fmt: skip
+
+
 def test_an_edit_without_a_path_keeps_the_look_that_opened_its_file():
     assert commands_of(bash("open src/shop.py"), bash("goto 40"), bash("edit 40:41\nreturn 7")) == [
         "open src/shop.py",
@@ -129,7 +140,7 @@ def test_a_write_by_a_command_that_looks_is_no_look():
 
 def test_files_that_are_removed_again_take_little_space():
     tries = [step for at in range(9) for step in (bash(f"echo {at} > try{at}.py"), bash(f"python try{at}.py"))]
-    steps = (*tries, bash("sed -i s/a/b/ shop.py"), bash("rm -f " + " ".join(f"try{at}.py" for at in range(9))))
+    steps = (*tries, bash("sed -i s/a/b/ shop.py"), bash("rm -f " + " ".join(f"./try{at}.py" for at in range(9))))
     assert commands_of(*steps) == ["echo 8 > try8.py", "python try8.py", "sed -i s/a/b/ shop.py"]
 
 
@@ -144,16 +155,28 @@ def test_it_is_short_however_long_the_run_is():
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("name", "arguments", "told"),
     [
-        {"command": "curl -H 'Authorization: Bearer sk-live-0123456789abcdefghij' https://x.org"},
-        {"user": "bob", "password": "letmein99"},
-        {"command": "send " + "x" * 90 + " token=ghp_0123456789abcdefghijABCDEFGHIJ"},
-        {"command": "x" * (STEP_MAX_CHARS - 20) + " ghp_0123456789abcdefghijABCDEFGHIJ"},
+        ("fill_page", {"command": "curl -H 'Authorization: Bearer sk-live-0123456789abcdefghij' https://x.org"}, ""),
+        ("login", {"user": "bob", "password": "letmein"}, "user=bob"),
+        ("login", {"password": "letmein"}, ""),
+        ("set_password", {"value": "letmein"}, ""),
+        ("bash", {"command": "send " + "x" * 90 + " token=ghp_0123456789abcdefghijABCDEFGHIJ"}, ""),
+        ("bash", {"command": "x" * (STEP_MAX_CHARS - 20) + " ghp_0123456789abcdefghijABCDEFGHIJ"}, ""),
+        (
+            "bash",
+            {"command": "cat > env <<EOF\nMODE=test\nDB_PASSWORD=letmein\nMODE=live\nEOF"},
+            "cat > env <<EOF; MODE=test",
+        ),
+        ("bash", {"command": "docker login --password letmein -u bob"}, ""),
+        ("bash", {"command": "curl -u admin:letmein https://x.org"}, ""),
+        ("bash", {"command": "mysqldump -u root -pletmein shop"}, ""),
     ],
 )
-def test_of_arguments_with_a_secret_the_tool_alone_is_told(arguments):
-    assert lines_of(TaskStep(TASK), call("login", **arguments))[1] == "1. login: (its arguments hold a secret)"
+def test_a_call_is_told_up_to_where_a_secret_begins(name, arguments, told):
+    step = ActionStep("", (ToolCall("c", name, json.dumps(arguments)),), (Observation("c", "ok"),))
+    lines = lines_of(TaskStep(TASK), step, bash("write b.py"))
+    assert lines[1:] == [f"1. {name}: {told} (a secret)".replace(":  ", ": "), "2. bash: write b.py"]
 
 
 def test_a_sentence_with_a_secret_is_no_part_of_the_task_or_the_answer():
@@ -398,6 +421,66 @@ def test_the_async_memory_has_the_same():
     asyncio.run(play())
 
 
+def many_facts(facts):
+    for at in range(60):
+        facts.add(f"The {['red', 'blue', 'green'][at % 3]} box {at} holds thing number {at}")
+
+
+def test_a_procedure_that_fits_beside_the_facts_but_not_in_its_share_is_left_out(facts, counter):
+    steps = [(at, bash(f"make part-{at} of the shop")) for at in range(1, 8)]
+    fact = facts.save_procedure([(0, TaskStep(TASK)), *steps])
+    placed = facts.place_blocks((), TASK, position=1, counter=counter, max_tokens=200)
+    assert (placed, facts.left_out[0].handle) == ((), fact.id)
+    (block,) = facts.place_blocks((), TASK, position=1, counter=counter, max_tokens=500)
+    assert "make part-7" in block.text
+    assert block.tokens <= 200
+
+
+def test_the_first_block_has_the_procedure_however_many_facts_there_are(facts, counter):
+    many_facts(facts)
+    fact = facts.save_procedure(
+        [(0, TaskStep(TASK)), *((at, bash(f"make part-{at} of the shop")) for at in range(1, 10))]
+    )
+    (block,) = facts.place_blocks((), TASK, position=1, counter=counter, max_tokens=400)
+    assert fact.id in dict(block.lines)
+    assert block.tokens <= 400
+
+
+def test_a_head_block_with_a_procedure_stays_while_its_facts_hold(facts, counter):
+    many_facts(facts)
+    facts.save_procedure([(0, TaskStep(TASK)), (1, bash("make deploy")), (2, bash("make clean"))])
+    first = facts.place_head_block("", f"{TASK}. Take the red box.", counter=counter, max_tokens=400)
+    inner = first.text.removeprefix("<memory>").removesuffix("</memory>").strip()
+    assert "  2. bash: make clean" in inner
+    again = facts.place_head_block(inner, "What is in the box with thing number 7?", counter=counter, max_tokens=400)
+    assert again.text == first.text
+
+
+def test_a_step_that_looks_like_a_dispute_is_rendered_again_as_it_was():
+    with AgentMemory.open(":memory:", user="alice", budget=8_000) as memory:
+        memory.record(TaskStep(TASK), bash("echo a; newer: fu1)"))
+        memory.record(bash("make '; newer: fu1)'"))
+        memory.save_procedure()
+        messages = memory.to_messages()
+        assert memory.request().request["messages"] == messages
+
+
+def test_a_model_states_no_procedure():
+    settings, owners = Settings(), Owners("s", user="alice")
+    said = Utterance("user", "Deploy with make deploy.", Source("s", "s1"))
+    item = {
+        "content": "Deploy with make deploy",
+        "category": "procedure",
+        "confidence": 0.9,
+        "scope": "user",
+        "durability": "durable",
+        "handles": ["s1"],
+    }
+    answer = parse_answer(json.dumps({"facts": [item], "remove": []}), [said], (), settings, owners, "model")
+    assert (answer.drafts, answer.dropped) == ((), ("a procedure comes from the steps of a run",))
+    assert "procedure" not in str(extraction_request([said], [], (), settings, owners))
+
+
 # Erasing
 
 
@@ -420,6 +503,15 @@ def test_erasing_a_step_erases_the_procedure_that_has_it(tmp_path, placement):
     with AgentMemory.open(path, session="new", **options) as other:
         assert "Zanzibar" not in str(other.to_messages())
     assert b"Zanzibar" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_a_procedure_goes_with_a_step_whose_words_are_elsewhere_too():
+    with AgentMemory.open(":memory:", user="alice", budget=8_000) as memory:
+        memory.record(
+            TaskStep(TASK), bash("make the shop"), bash("deploy it"), ActionStep("I make the shop with bash.")
+        )
+        memory.save_procedure()
+        assert memory.erase("s1").facts == 1
 
 
 def test_erasing_the_run_or_a_step_before_a_fork_erases_the_procedure(tmp_path):

@@ -44,6 +44,15 @@ _SHAPES = re.compile(
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bya29\.[\w-]{20,}|\bSG\.[\w-]{16,}\.[\w-]{16,}|\bdop_v1_[0-9a-f]{32,}"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|\b\w+://[^\s/:@]+:[^\s/@]{3,}@"
 )
+_IN_COMMAND = re.compile(
+    r"\b\w*(?:password|passwd|secret|token|api_?key|access_?key)=['\"]?(?!\d{1,9}\b|[$<{]|(?:none|null|true|false)\b)[^\s'\"(.]{4,}(?![^\s'\"]*\()"
+    r"|\s--?[\w-]*(?:password|passwd|secret|token|api-?key)[ =]['\"]?(?!\d{1,9}\b|[$<{-])[^\s'\"]{4,}"
+    r"|\bauthorization['\"]?\s?[:=]\s?['\"]?(?:bearer|basic|token)\s+(?![$<{])[^\s'\"]{8,}"
+    r"|\bcurl\b[^\n|;]{0,200}\s(?:-u|--user)\s?['\"]?[^\s:]+:[^\s'\"]{3,}|\b(?:mysql\w*\b[^\n|;]{0,200}\s-p|sshpass\s+-p ?)[^\s'\"-]{4,}",
+    re.IGNORECASE,
+)
+"""A secret as commands are given it: NAME=value, --name value, -u name:value."""
+
 _CARD = re.compile(r"(?<![\d-])(?:\d[ -]?){12,18}\d(?![\d-])")
 _RANDOM = re.compile(r"[A-Za-z0-9+/_=-]{32,}")
 
@@ -54,7 +63,7 @@ def holds_secret(text: str) -> bool:
     >>> holds_secret("My password is hunter2"), holds_secret("Reset the password"), holds_secret("4111 1111 1111 1111")
     (True, False, True)
     """
-    if _NAMED.search(text) or _BESIDE.search(text) or _SHAPES.search(text):
+    if any(pattern.search(text) for pattern in (_NAMED, _BESIDE, _SHAPES, _IN_COMMAND)):
         return True
     return any(map(_is_card, _CARD.findall(text))) or any(map(_is_random, _RANDOM.findall(text)))
 

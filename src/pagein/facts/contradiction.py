@@ -160,9 +160,8 @@ def _is_reversed(new: str, old: str) -> bool:
         return False
     one, other = _OVER.search(new), _OVER.search(old)
     if one and other:
-        return _value_terms(one["one"]) == _value_terms(other["other"]) and _value_terms(one["other"]) == _value_terms(
-            other["one"]
-        )
+        pairs = ((one["one"], other["other"]), (one["other"], other["one"]))
+        return all(_value_terms(left) == _value_terms(right) for left, right in pairs)
     whole, plain = (one, _LIKES.search(old)) if one else (other, _LIKES.search(new))
     return bool(whole and plain) and _value_terms(plain["one"]) == _value_terms(whole["other"]) != frozenset()  # type: ignore[index]
 

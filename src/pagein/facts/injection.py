@@ -27,6 +27,8 @@ from pagein.tokens.encodings import Encoding
 _PROFILE = (("workContext", "Work"), ("personalContext", "Personal"), ("topOfMind", "Current Focus"))
 _HISTORY = (("recentMonths", "Recent"), ("earlierContext", "Earlier"), ("longTermBackground", "Background"))
 
+_DEFAULT_COUNTER = Encoding("cl100k_base")
+
 MAX_INDEXES = 4
 """Memories whose index is kept."""
 
@@ -67,7 +69,7 @@ def format_memory_for_injection(
     indexes = _kept_indexes()
     with indexes.lock:
         index = indexes.find(data.get("facts"), weights)
-        index.use_counter(counter or _default_counter())
+        index.use_counter(counter or _DEFAULT_COUNTER)
         request = (current_context or "", max_tokens, sections)
         return index.text(request, lambda: _render(index, *request))
 
@@ -80,11 +82,6 @@ def _render(index: _FactIndex, context: str, max_tokens: int, sections: Sequence
         if counter.text(whole) <= max_tokens:
             return whole
         lines = lines[:-1]  # joined lines can cost more tokens
-
-
-@functools.cache
-def _default_counter() -> TokenCounter:
-    return Encoding("cl100k_base")
 
 
 def _select_lines(index: _FactIndex, context: str, max_tokens: int) -> list[str]:
@@ -176,7 +173,7 @@ class _FactIndex:
         self._numbers: dict[Hashable, int] = {}
         self._index = TfIdf()
         self._places: list[int] = []
-        self.counter: TokenCounter = _default_counter()
+        self.counter: TokenCounter = _DEFAULT_COUNTER
         self._costs: dict[int, int] = {}
         self._texts: OrderedDict[Hashable, str] = OrderedDict()
 

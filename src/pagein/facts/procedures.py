@@ -80,7 +80,7 @@ def derive_procedure(steps: Sequence[tuple[int, Step]], task: str | None = None)
     """
     if not isinstance(task, str | None):
         raise FactError(f"a task is text, not {task!r:.80}. Nothing was recorded.")
-    steps = _current_stretch(steps)
+    steps = steps[_task_start([step for _, step in steps]) :]
     position, words = _find_task(steps)
     line = describe_task(words if task is None else task)
     if not line:
@@ -95,11 +95,10 @@ def derive_procedure(steps: Sequence[tuple[int, Step]], task: str | None = None)
     return "\n".join(lines if answer else lines[:-1]), handles
 
 
-def current_tasks(items: Iterable[object]) -> tuple[str, ...]:
+def current_tasks(items: Sequence[object]) -> tuple[str, ...]:
     """Describe the task of a run's items, and the newest message of the user, each in a line."""
-    steps = [(at, item) for at, item in enumerate(items) if isinstance(item, Step)]
-    newest = [step for step in reversed(steps) if isinstance(step[1], TaskStep)][:1]
-    tasks = (_find_task(stretch)[1] for stretch in (_current_stretch(steps), newest))
+    newest = next((item for item in reversed(items) if isinstance(item, TaskStep)), None)
+    tasks = (_find_task(enumerate(stretch))[1] for stretch in (items[_task_start(items) :], (newest,)))
     return tuple(dict.fromkeys(filter(None, map(describe_task, tasks))))
 
 
@@ -111,9 +110,8 @@ def describe_task(text: str) -> str:
         for sentence in () if _INTRODUCTION.fullmatch(line) else split_sentences(line):
             if task and len(task) + len(sentence) >= TASK_MAX_CHARS:
                 return one_line(task, TASK_MAX_CHARS)
-            start = sentence[:SECRET_MAX_CHARS]
             # A secret may be named in the line before.
-            if not holds_secret(start) and (holds_secret(before) or not holds_secret(f"{before} {start}")):
+            if not holds_secret(sentence) and (holds_secret(before) or not holds_secret(f"{before} {sentence}")):
                 task = f"{task} {sentence}".strip()
             before = sentence[-TASK_MAX_CHARS:]
         before = line.strip()[-TASK_MAX_CHARS:] or before
@@ -150,14 +148,16 @@ def _task_terms(task: str) -> frozenset[str]:
     return frozenset(fact_terms(task))
 
 
-def _current_stretch(steps: Sequence[tuple[int, Step]]) -> Sequence[tuple[int, Step]]:
-    """The steps from behind the last final answer that an action follows."""
-    last = max((index for index, (_, step) in enumerate(steps) if isinstance(step, ActionStep)), default=0)
-    ends = (index for index, (_, step) in enumerate(steps[:last], 1) if isinstance(step, FinalAnswerStep))
-    return steps[max(ends, default=0) :]
+def _task_start(steps: Sequence[object]) -> int:
+    """The place behind the last final answer that an action follows."""
+    start = len(steps)
+    for kind in (ActionStep, FinalAnswerStep):
+        while start and not isinstance(steps[start - 1], kind):
+            start -= 1
+    return start
 
 
-def _find_task(steps: Iterable[tuple[int, Step]]) -> tuple[int, str]:
+def _find_task(steps: Iterable[tuple[int, object]]) -> tuple[int, str]:
     """Find the message of the user that sets the task, with its position: the last one before the first action."""
     position, words, is_task = -1, "", False
     for at, step in steps:
@@ -203,21 +203,30 @@ def _is_failure(observation: Observation) -> bool:
 
 
 def _call_line(name: str, arguments: Mapping[str, str]) -> str:
-    """A call in one line, without comments and imports; of arguments that hold a secret it says that alone."""
-    pieces = []
+    """A call in one line, without comments and imports, up to where a secret begins."""
+    text = ""
+    for piece in _pieces(arguments):
+        # The key, or the name of the tool, may tell that it is one.
+        is_secret = holds_secret(f"{name.replace('_', ' ')} {text}{piece[:SECRET_MAX_CHARS]}")
+        text += " (a secret)" if is_secret else piece
+        if is_secret or len(text) > STEP_MAX_CHARS:
+            break
+    text = text.removeprefix(f" {next(iter(arguments))}=") if len(arguments) == 1 else text
+    return one_line(": ".join(filter(None, (name, text.strip()))), STEP_MAX_CHARS)
+
+
+def _pieces(arguments: Mapping[str, str]) -> Iterator[str]:
+    """The lines of arguments that tell what is done, each with what stands before it in one line."""
     for key, value in arguments.items():
         lines = [line.strip() for line in value.splitlines()]
-        telling = "; ".join([line for line in lines if not _PREAMBLE.match(line)] or lines)
-        pieces.append(f"{key}={telling}" if len(arguments) > 1 else telling)
-    text = " ".join(pieces)
-    text = "(its arguments hold a secret)" if holds_secret(text[:SECRET_MAX_CHARS]) else text
-    return one_line(": ".join(filter(None, (name, text))), STEP_MAX_CHARS)
+        for number, line in enumerate([line for line in lines if not _PREAMBLE.match(line)] or lines):
+            yield f"; {line}" if number else f" {key}={line}"
 
 
 def _select(calls: Sequence[_Call]) -> list[_Call]:
     """The calls that matter, in order: of those that look at the same the first, of others that are repeated the last.
 
-    A look matters where a later call has a name that it has, too, or edits the file that it opened.
+    A look matters where a later call has a name that it has, too, or edits the file that it opened; or where there is no other.
     """
     removals = " ".join(names for call in calls for names in _REMOVE.findall(call.text))
     removed = {name.removeprefix("./") for name in _NAME.findall(removals)}
@@ -241,6 +250,6 @@ def _select(calls: Sequence[_Call]) -> list[_Call]:
             others[call.line] = index
         elif not _REMOVE.search(call.head):
             scratch[re.sub(r"\d+", "", call.head)] = index
-    seen = [index for index in looks.values() if index in used][-MAX_LOOKS:]
+    seen = [index for index in looks.values() if index in used or not others][-MAX_LOOKS:]
     best = [*sorted(others.values())[-MAX_STEPS:], *sorted(scratch.values())[-MAX_SCRATCH_STEPS:], *seen]
     return [calls[index] for index in sorted(best[:MAX_STEPS])]

@@ -305,7 +305,7 @@ class Facts:
         """The ``<memory>`` block for the context, within ``max_injection_tokens`` by the counter."""
         settings = self.settings
         most = settings.max_injection_tokens if max_tokens is None else max_tokens
-        ranked = (*self.rank(context), *self._similar_procedures(self.tasks or (procedures.describe_task(context),)))
+        ranked = (*self.rank(context), *self._similar_procedures((procedures.describe_task(context),)))
         with self._lock:
             cost = self._cost(counter)
             return build_block(

@@ -98,13 +98,6 @@ class Recall(Effect["tuple[Hit, ...]"]):
 
 
 @dataclass(frozen=True)
-class IndexEntries(Effect[None]):
-    """Index at most ``limit`` more entries, so that a later search has less to catch up with."""
-
-    limit: int
-
-
-@dataclass(frozen=True)
 class Call(Effect[T]):
     """Call a function with the runtime; for what one operation alone needs."""
 
@@ -122,7 +115,6 @@ AnyEffect: TypeAlias = (
     | CollectJob
     | CancelJob
     | Recall
-    | IndexEntries
     | Call[Any]
 )
 

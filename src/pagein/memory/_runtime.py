@@ -171,8 +171,6 @@ class MemoryRuntime:
                 if removed := self.state.fold.removed:
                     query = replace(query, exclude=query.exclude | removed)
                 return self.search.recall(query, across=across)
-            case _effects.IndexEntries(limit=limit):
-                return self.search.index(limit)
             case _effects.Call(function=function):
                 return function(self)
         assert_never(effect)

@@ -459,7 +459,7 @@ def facts_records(view: View, shown: ShownFacts) -> tuple[FactsRecord, ...]:
     for entry in view.tail:
         block = placed.get(id(entry))
         if block is not None:
-            ids = tuple((id, line.rpartition("; newer: ")[2].rstrip(")") if "; newer: " in line[-60:] and "\n" not in line else "")
+            ids = tuple((id, line.rpartition("; newer: ")[2].rstrip(")") if "; newer: " in line[-60:] else "")
                         for id, line in block.lines)  # fmt: skip
             records.append(FactsRecord(entry.first, ids, is_later=bool(records)))
     return tuple(records)

@@ -16,7 +16,6 @@ from pagein.events.protocol import MODEL_PREFIX, SYSTEM_PREFIX, fingerprint
 from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, as_text
 from pagein.formats import format_named
 from pagein.formats.raw_messages import RawRequest
-from pagein.memory._effects import IndexEntries
 from pagein.memory.host_memory import HostMemory, runtime_of, take_turn
 from pagein.memory.operations.ingest import Transcript
 from pagein.memory.operations.lineage import align
@@ -171,7 +170,7 @@ class ServerMemory(HostMemory):
             state.fold.learn_ahead()
             for entry in view.entries:
                 state.page_in.visible.names(entry, view)
-            runtime_of(self).perform(IndexEntries(MAX_INDEXED_AHEAD))
+            runtime_of(self).search.index(MAX_INDEXED_AHEAD)
 
     @property
     def last_request(self) -> tuple[int, str]:

@@ -1,9 +1,7 @@
 """Extraction of facts by rules: explicit statements of the user.
 
-"Remember that ...", "always ..." and "never ...", "my X is Y", "actually, X is Y" (English), and what people say of
-themselves (``first_person``). Questions, quotations, code, pasted mails and
-documents, secrets, and orders for the moment ("always" within a longer clause,
-"remember to reply") give nothing.
+"Remember that ...", "always ..." and "never ...", "my X is Y", "actually, X is Y" (English), and what people say of themselves
+(``first_person``). Questions, quotations, code, pasted mails and documents, secrets, and orders for the moment give nothing.
 """
 
 from __future__ import annotations

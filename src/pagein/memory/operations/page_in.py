@@ -29,7 +29,7 @@ from pagein.context.talk import speech_share
 from pagein.context.view.view import View
 from pagein.context.worth import page_in_worth
 from pagein.events.steps import ActionStep
-from pagein.memory._effects import Flow, IndexEntries, Recall
+from pagein.memory._effects import Call, Flow, Recall
 from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, PageInOccasion, PageInState, RunState
 from pagein.memory.operations.history import expand
 
@@ -45,7 +45,7 @@ def add_page_in(run: RunState, view: View) -> Flow[View]:
     state = run.page_in
     if not view.has_replaced_entries:
         with run.problems.guard("nothing is indexed ahead of need"):
-            yield from IndexEntries(AHEAD_OF_NEED_PER_TURN)
+            yield from Call(lambda runtime: runtime.search.index(AHEAD_OF_NEED_PER_TURN))
         return view
     compaction = run.last_compaction
     state.end_with(compaction)
