@@ -13,6 +13,7 @@ import pytest
 import zstandard
 
 from pagein.server import Limits
+from pagein.server.proxy import Proxy
 from pagein.server.runs import Runs
 from pagein.testing.provider import Answer, Fault, ScriptedProvider, ToolLoop
 from tests.server.sdk_agents import TOOL, run_messages
@@ -118,9 +119,16 @@ def test_an_upstream_that_is_silent_or_away_is_an_error_in_the_providers_shape(s
     assert "did not answer" in error.value.body["message"]
 
 
-def test_a_failure_of_ours_lets_the_original_through_and_is_counted(stack, monkeypatch):
+BROKEN = pytest.mark.parametrize(
+    ("owner", "name"), [(Runs, "prepare"), (Proxy, "_read_request"), (Proxy, "_plan_view")]
+)
+"""Our own part that fails before anything is forwarded."""
+
+
+@BROKEN
+def test_a_failure_of_ours_lets_the_original_through_and_is_counted(stack, monkeypatch, owner, name):
     made = stack(hello)
-    monkeypatch.setattr(Runs, "prepare", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(owner, name, lambda *_, **__: 1 / 0)
     sent = json.dumps({**ASK, "messages": USER, "unknown": [1]}, indent=3).encode()
     answer = made.http().post("/v1/messages", content=sent, headers={"content-type": "application/json"})
     assert answer.status_code == 200
@@ -129,13 +137,26 @@ def test_a_failure_of_ours_lets_the_original_through_and_is_counted(stack, monke
     assert made.count("failures", "ZeroDivisionError") == 1
 
 
-def test_strict_forwards_nothing_where_pagein_fails(stack, monkeypatch):
+@pytest.mark.parametrize(("owner", "name"), [(Runs, "preview"), (Proxy, "_read_request")])
+def test_a_failure_of_ours_has_the_clients_own_request_counted(stack, monkeypatch, owner, name):
+    made = stack(hello)
+    monkeypatch.setattr(owner, name, lambda *_, **__: 1 / 0)
+    answer = made.claude("run").messages.count_tokens(model=ASK["model"], messages=USER)
+    assert answer.input_tokens > 0
+    assert made.count("failures", "ZeroDivisionError") == 1
+
+
+@BROKEN
+def test_strict_forwards_nothing_where_pagein_fails(stack, monkeypatch, caplog, owner, name):
     made = stack(hello, strict=True)
-    monkeypatch.setattr(Runs, "prepare", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(owner, name, lambda *_, **__: 1 / 0)
     with pytest.raises(anthropic.InternalServerError) as error:
         made.claude("run").messages.create(**ASK, messages=USER)
     assert error.value.status_code == 502
     assert made.provider.received == []
+    assert [record.getMessage() for record in caplog.records] == [
+        "a request is not forwarded: ZeroDivisionError: ZeroDivisionError"
+    ]
 
 
 def test_an_answer_that_cannot_be_recorded_is_relayed_and_its_echo_recorded(stack, monkeypatch):

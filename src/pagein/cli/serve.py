@@ -258,6 +258,6 @@ def _print_summary(app: ServerApp) -> None:
         _output.print_text(
             f"{run}: {_output.count_of(totals.requests, 'request')}{views}, {totals.tokens:,} tokens of messages"
         )
-    failures = sum(count for (name, _), count in app.metrics.counts.items() if name == "failures")
+    failures = [f"{kind} {count}" for (name, kind), count in app.metrics.counts.items() if name == "failures"]
     if failures:
-        _output.print_text(f"{failures} failures; the originals were forwarded")
+        _output.print_text(f"failures: {', '.join(failures)}")

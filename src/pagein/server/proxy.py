@@ -167,16 +167,17 @@ class Proxy:
     async def _count(self, protocol: WireProtocol, tenant: str, incoming: http.Incoming, send: http.Send) -> None:
         plan = Forwarding(protocol, incoming.raw, "passed")
         if self._settings.mode == "view":
-            request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
-            plan = plan if isinstance(request, str) else await self._plan_count(plan, request)
+            try:
+                request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
+                plan = plan if isinstance(request, str) else await self._plan_count(plan, request)
+            except (ServerBusy, http.TooLarge):
+                raise
+            except Exception as error:  # noqa: BLE001 - the client's own is counted, whatever is wrong here
+                self._metrics.count("failures", type(error).__name__)
         await self._exchange(incoming, plan, send, may_retry=False)
 
     async def _plan_count(self, plan: Forwarding, request: RunRequest) -> Forwarding:
-        try:
-            rows = await self._in_thread(request.key, lambda: self._runs.preview(request))
-        except PageinError as error:
-            self._metrics.count("failures", type(error).__name__)
-            return plan
+        rows = await self._in_thread(request.key, lambda: self._runs.preview(request))
         if rows is None:
             return plan
         body = json.dumps({**request.body, request.protocol.rows_key: rows}, ensure_ascii=False)
@@ -189,26 +190,26 @@ class Proxy:
         original = Forwarding(protocol, incoming.raw, "")
         if self._settings.mode == "off":
             return replace(original, note="off")
-        request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
-        if isinstance(request, str):
-            return replace(original, note=f"bypass; reason={quote(request)}")
-        reason = is_observed_only(protocol, request.body)
-        is_view = self._settings.mode == "view" and not reason
         try:
-            prepared = await self._prepare(request, is_view=is_view)
-        except (OverBudget, ServerBusy):
+            request = await self._in_thread(None, lambda: self._read_request(protocol, tenant, incoming))
+            if isinstance(request, str):
+                return replace(original, note=f"bypass; reason={quote(request)}")
+            reason = is_observed_only(protocol, request.body)
+            prepared = await self._prepare(request, is_view=self._settings.mode == "view" and not reason)
+            if prepared is None:
+                return replace(original, note="bypass; reason=unknown%20previous%20response")
+            return self._plan_view(original, request, prepared, reason if self._settings.mode == "view" else "")
+        except (OverBudget, ServerBusy, http.TooLarge):
             raise
         except Exception as error:  # noqa: BLE001 - the client's run goes on, whatever is wrong here
             return self._plan_failure(original, error)
-        if prepared is None:
-            return replace(original, note="bypass; reason=unknown%20previous%20response")
-        return self._plan_view(original, request, prepared, reason if self._settings.mode == "view" else "")
 
     def _plan_failure(self, original: Forwarding, error: Exception) -> Forwarding:
         kind = type(error).__name__
         self._metrics.count("failures", kind)
         message = redact_keys(str(error))[:300] if isinstance(error, PageinError) else kind
-        logger.warning("a request is forwarded as it came: %s: %s", kind, message)
+        done = "not forwarded" if self._settings.strict else "forwarded as it came"
+        logger.warning("a request is %s: %s: %s", done, kind, message)
         if self._settings.strict:
             raise _Refusal(f"pagein failed before forwarding ({kind}), and --strict forwards nothing then") from None
         return replace(original, note=f"bypass; reason={quote(kind)}")

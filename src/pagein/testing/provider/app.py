@@ -105,8 +105,10 @@ class ScriptedProvider:
         number = len(self.received)
         request = self._receive(protocol, path, headers, body, self.faults.get(number))
         self.received.append(request)
-        exchange = _Exchange(self, protocol, number, request, receive, send)
-        await exchange.answer_or_leave()
+        try:
+            await http.run_until_hangup(receive, _Exchange(self, protocol, number, request, send).answer())
+        except http.ClientGone:
+            self.hangups += 1
 
     def _receive(
         self, protocol: Protocol, path: str, headers: Mapping[str, str], body: Any, fault: Fault | None
@@ -152,17 +154,10 @@ class _Exchange:
     protocol: Protocol
     number: int
     request: Received
-    receive: http.Receive
     send: http.Send
 
-    async def answer_or_leave(self) -> None:
-        """Answer, until the client hangs up. Raises _Cut: the server closes the connection without an end then."""
-        try:
-            await http.run_until_hangup(self.receive, self._answer())
-        except http.ClientGone:
-            self.provider.hangups += 1
-
-    async def _answer(self) -> None:
+    async def answer(self) -> None:
+        """Answer by the script or with the fault. Raises _Cut: the server closes the connection without an end then."""
         request, body = self.request, self.request.body
         if not isinstance(body, dict) or request.problems:
             problem = request.problems[0]
