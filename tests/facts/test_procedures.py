@@ -168,6 +168,8 @@ def test_it_is_short_however_long_the_run_is():
             {"command": "cat > env <<EOF\nMODE=test\nDB_PASSWORD=letmein\nMODE=live\nEOF"},
             "cat > env <<EOF; MODE=test",
         ),
+        ("login", {"auth": {"password": "letmein"}, "user": "bob"}, ""),
+        ("login", {"users": ["bob\npassword: letmein"]}, ""),
         ("bash", {"command": "docker login --password letmein -u bob"}, ""),
         ("bash", {"command": "curl -u admin:letmein https://x.org"}, ""),
         ("bash", {"command": "mysqldump -u root -pletmein shop"}, ""),
@@ -177,6 +179,16 @@ def test_a_call_is_told_up_to_where_a_secret_begins(name, arguments, told):
     step = ActionStep("", (ToolCall("c", name, json.dumps(arguments)),), (Observation("c", "ok"),))
     lines = lines_of(TaskStep(TASK), step, bash("write b.py"))
     assert lines[1:] == [f"1. {name}: {told} (a secret)".replace(":  ", ": "), "2. bash: write b.py"]
+
+
+@pytest.mark.parametrize(
+    "arguments", ["", "null", "[]", "{}", '"ls"', "ls -l", '{"a": null, "b": [1, {"c": "\\ud83d"}]}', '{"": ""}']
+)
+def test_arguments_of_any_shape_are_one_line(arguments):
+    step = ActionStep("", (ToolCall("c", "run", arguments),), (Observation("c", "ok"),))
+    (line,) = lines_of(TaskStep(TASK), step)[1:]
+    assert line.startswith("1. run")
+    assert line.isprintable()
 
 
 def test_a_sentence_with_a_secret_is_no_part_of_the_task_or_the_answer():

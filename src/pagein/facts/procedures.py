@@ -104,13 +104,12 @@ def current_tasks(items: Sequence[object]) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=128)
 def describe_task(text: str) -> str:
-    """Describe a task in one line: its first sentences that say something, without those that hold a secret."""
+    """Describe a task in one line: its first sentences that say something, without secrets, which the line before may name."""
     task = before = ""
     for line in _FENCED.sub("\n", text).splitlines():
         for sentence in () if _INTRODUCTION.fullmatch(line) else split_sentences(line):
             if task and len(task) + len(sentence) >= TASK_MAX_CHARS:
                 return one_line(task, TASK_MAX_CHARS)
-            # A secret may be named in the line before.
             if not holds_secret(sentence) and (holds_secret(before) or not holds_secret(f"{before} {sentence}")):
                 task = f"{task} {sentence}".strip()
             before = sentence[-TASK_MAX_CHARS:]
@@ -189,7 +188,10 @@ def _calls(position: int, step: ActionStep) -> Iterator[_Call]:
         calls = [("", {"": (_FENCED.findall(text) or [text.rpartition("Action:")[2]])[-1]})]
     for (name, fields), observation in zip(calls, step.observations, strict=False):
         if name not in ("final_answer", "think") and observation is not None and not _is_failure(observation):
-            values = {key: value.strip() if isinstance(value, str) else str(value) for key, value in fields.items()}
+            values = {  # in nested values the ends of lines are no part of a word
+                key: value.strip() if isinstance(value, str) else re.sub(r"\\[nrt]", " ", str(value))
+                for key, value in fields.items()
+            }
             text = "\n".join(values.values())[:READ_MAX_CHARS]
             head = text.partition("\n")[0]
             commands = filter(None, map(str.strip, re.split(r"&&|[;|]+", head)))
@@ -203,16 +205,15 @@ def _is_failure(observation: Observation) -> bool:
 
 
 def _call_line(name: str, arguments: Mapping[str, str]) -> str:
-    """A call in one line, without comments and imports, up to where a secret begins."""
+    """A call in one line, without comments and imports, up to where a secret begins, which a key or the tool's name may tell."""
     text = ""
     for piece in _pieces(arguments):
-        # The key, or the name of the tool, may tell that it is one.
         is_secret = holds_secret(f"{name.replace('_', ' ')} {text}{piece[:SECRET_MAX_CHARS]}")
         text += " (a secret)" if is_secret else piece
         if is_secret or len(text) > STEP_MAX_CHARS:
             break
     text = text.removeprefix(f" {next(iter(arguments))}=") if len(arguments) == 1 else text
-    return one_line(": ".join(filter(None, (name, text.strip()))), STEP_MAX_CHARS)
+    return one_line(": ".join(filter(None, (name, text.strip()))) or "(nothing)", STEP_MAX_CHARS)
 
 
 def _pieces(arguments: Mapping[str, str]) -> Iterator[str]:
@@ -231,8 +232,7 @@ def _select(calls: Sequence[_Call]) -> list[_Call]:
     removals = " ".join(names for call in calls for names in _REMOVE.findall(call.text))
     removed = {name.removeprefix("./") for name in _NAME.findall(removals)}
     looks, scratch, others = dict[str, int](), dict[str, int](), dict[str, int]()
-    places: dict[str, set[int]] = {}
-    used, opened = set[int](), -1
+    places, used, opened = dict[str, set[int]](), set[int](), -1
     for index, call in enumerate(calls):
         names = _NAME.findall(call.head)
         path = next(filter(_PATH.search, names), None)
