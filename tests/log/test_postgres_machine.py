@@ -79,5 +79,5 @@ def test_the_promises_hold_on_postgres(postgres):
 
 
 def test_the_promises_hold_on_postgres_with_recall_and_facts(postgres):
-    made = check(postgres, profile(3, 20) if chosen_profile() is LOCAL else chosen_profile(), Recalling)
+    made = check(postgres, profile(4, 20) if chosen_profile() is LOCAL else chosen_profile(), Recalling)
     assert made.recalled > 5, "nothing was recalled: the machine watches nothing"
