@@ -92,3 +92,45 @@ def test_what_cannot_fit_says_so_in_bytes_and_the_run_goes_on() -> None:
 def test_a_budget_of_no_bytes_is_refused(bytes: object) -> None:
     with pytest.raises((BudgetError, ConfigurationError)):
         Budget(30_000, bytes=bytes)  # type: ignore[arg-type]
+
+
+def random_text(draw: random.Random) -> str:
+    words = [
+        "fails",
+        "TypeError:",
+        "漢字",
+        "return",
+        "config.yaml",
+        "🙂",
+        "user_id",
+        "4711",
+        "os.path.join",
+        "src/app/main.py",
+    ]
+    line = " ".join(draw.choices(words, k=draw.randint(1, 8)))
+    return line if draw.random() < 0.5 else "\n".join(f"{n}: {line} {n * 37}" for n in range(draw.randint(5, 60)))
+
+
+@pytest.mark.parametrize("seed", [15, 36, 43, 45, 62, 99])
+def test_a_second_view_is_the_first_again_and_over_budget_changes_nothing(seed: int) -> None:
+    draw = random.Random(seed)
+    budget = Budget(draw.choice([260, 400, 700, 1_200]), bytes=draw.choice([1_500, 2_500, 4_000]))
+    views = 0
+    with AgentMemory.open(":memory:", budget=budget) as memory:
+        memory.record(TaskStep(random_text(draw)[:60]))
+        for at in range(30):
+            kind = draw.random()
+            if kind < 0.5:
+                memory.record(draw.choice([TaskStep, ActionStep])(random_text(draw)))
+            else:
+                memory.record(ActionStep(None, (ToolCall(f"c{at}", "read", random_text(draw)),)))
+                memory.record(Observation(f"c{at}", random_text(draw)))
+            before = memory.steps, memory.report()
+            try:
+                view = memory.view()
+            except OverBudget:
+                assert (memory.steps, memory.report()) == before
+                continue
+            views += 1
+            assert memory.view() == view
+    assert views > 5

@@ -166,7 +166,10 @@ class WatchedMemory(RuleBasedStateMachine):
             self._check_over_budget(error)
             return
         for number, _ in enumerate(self._collect_compactions()):
-            promises.check_progress(list(self.log.read()), self.oracle.head - 1 - number, self._counter)
+            promises.check_progress(
+                list(self.log.read()), self.oracle.head - 1 - number, self._counter,
+                has_byte_limit=self.budget.bytes is not None,
+            )  # fmt: skip
         self._check_view(view)
         self._check_requests(view)
         settled = self._state()

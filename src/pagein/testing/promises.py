@@ -43,7 +43,7 @@ from pagein.formats import format_named
 from pagein.log.base import Entry
 from pagein.memory.host_memory import runtime_of
 from pagein.tokens import Budget, TokenCounter
-from pagein.tokens.bytes import json_bytes
+from pagein.tokens.bytes import ByteCounter, json_bytes
 from pagein.tokens.counter import message_tokens, request_tokens
 
 if TYPE_CHECKING:
@@ -288,14 +288,21 @@ def check_prefix(earlier: Sequence[Message], later: Sequence[Message], *, with_p
     assert len(earlier) <= len(later), "the later request is shorter, without a compaction between"
 
 
-def check_progress(entries: Sequence[Entry], position: int, counter: TokenCounter) -> None:
-    """Check that the compaction at a position made the request smaller, and reports its tokens correctly."""
+def check_progress(
+    entries: Sequence[Entry], position: int, counter: TokenCounter, *, has_byte_limit: bool = False
+) -> None:
+    """Check that the compaction at a position made the request smaller, and reports its tokens correctly.
+
+    Where the budget limits bytes, too, one of both is enough: an extract of names may have fewer bytes and more tokens.
+    """
     body = entries[position].body
     assert isinstance(body, Compaction)
-    before = fold_entries(entries[:position], counter).view(1).tokens
-    after = fold_entries(entries[: position + 1], counter).view(1).tokens
+    views = [fold_entries(entries[:end], counter).view(1) for end in (position, position + 1)]
+    before, after = (view.tokens for view in views)
     assert body.tokens_before == before, f"it says {body.tokens_before} tokens before; they were {before}"
     assert body.tokens_after == after, f"it says {body.tokens_after} tokens after; they are {after}"
+    if has_byte_limit and after >= before:
+        before, after = (sum(map(ByteCounter().message, view.messages())) for view in views)
     assert after < before, f"a compaction took {before} tokens to {after}"
 
 

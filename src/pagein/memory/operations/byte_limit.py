@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -24,25 +24,49 @@ MAX_WEIGHED = 8_192
 """Entries whose bytes are remembered from view to view."""
 
 
-def fit_bytes(run: RunState, view: View) -> Flow[View]:
-    """Record a compaction where the view has more bytes than it may; return the view after it. Raises OverBudget.
+def fit_bytes(run: RunState, view: View, shown: View, plan_tokens: Callable[[View], Plan | None]) -> Flow[View]:
+    """Record a compaction where the view has more bytes than it may; return the view after it.
 
-    It leaves room for what stood beside the run in the last view, as far as what must stay allows.
+    ``shown`` is the view with the block of the ledger, which has the notices of the run in it, so that both together are less
+    than one beside the other. ``plan_tokens`` plans for the tokens, which must fit afterwards. The compaction leaves room for what stood beside the
+    run in the last view, as far as what must stay allows; facts give way to it. Raises OverBudget before any write.
     """
     last = run.usage.last_view
-    beside = () if last is None else (*last.tail, *(entry for entry in last.front if entry.tier == "ledger"))
+    tail = () if last is None else last.tail
+    if has_room(run, shown.with_tail(tail) if tail else shown):
+        return view
+    beside = () if last is None else (*tail, *(entry for entry in last.front if entry.tier == "ledger"))
     try:
-        plan = _plan(run, view, run.usage.budget, beside)
+        plan = _plan_both(run, view, beside, plan_tokens)
     except OverBudget:
         bare = without_facts(view)
         if bare is view:
             raise
-        plan = _plan(run, bare, run.usage.budget)
+        plan = _plan_both(run, bare, (), plan_tokens)
         yield from record_head_text(run, "")
         view = run.view(view.limit)
     if plan is not None:
         _, view = yield from commit_plan(run, view, plan)
     return view
+
+
+def _plan_both(
+    run: RunState, view: View, beside: Iterable[ViewEntry], plan_tokens: Callable[[View], Plan | None]
+) -> Plan | None:
+    """Plan for the bytes; for the tokens first, where they do not fit after a plan for the bytes. Raises OverBudget."""
+    plan = _plan(run, view, run.usage.budget, beside)
+    if plan is None:
+        return None
+    try:
+        plan_tokens(preview(view, plan.replacements))
+    except OverBudget:
+        first = plan_tokens(view)
+        if first is None:
+            raise
+        second = _plan(run, preview(view, first.replacements), run.usage.budget)
+        plan = first if second is None else first.then(second)
+        plan_tokens(preview(view, plan.replacements))
+    return plan
 
 
 def hold_to_bytes(run: RunState, view: View, budget: Budget) -> View:

@@ -110,8 +110,9 @@ def _make_view_once(run: RunState, room: RequestRoom) -> Flow[View]:
     view = yield from _standing_view(run, limit)
     narrow = None if request_limit == limit else narrow_view(run, view, (), request_limit)  # raises before any write
     if run.usage.byte_limit is not None:
-        narrow_view(run, view, (), limit)  # raises before any write
-        view = yield from fit_bytes(run, view)
+        view = yield from fit_bytes(
+            run, view, add_ledger(run, view), lambda view: _plan_with_reserve(run, view, limit)[0]
+        )
     view, facts = yield from _fit_with_facts(run, view)
     yield from _start_summary(run, view)
     if narrow is not None:
@@ -172,10 +173,10 @@ def narrow_view(
     view = replace(view, limit=limit, whole_limit=limit)
     room = limit - sum(entry.tokens for entry in facts)
     try:
-        plan, _ = _plan_withreserve_room(run, view, room if room > 0 else limit)
+        plan, _ = _plan_with_reserve(run, view, room if room > 0 else limit)
     except OverBudget:
         facts, view = (), facts_block.without_facts(view)
-        plan, _ = _plan_withreserve_room(run, view, limit)
+        plan, _ = _plan_with_reserve(run, view, limit)
     return (view if plan is None else preview(view, plan.replacements)), facts
 
 
@@ -186,13 +187,13 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
         facts = yield from facts_block.place_in_tail(run, view, int(limit * facts_block.FACTS_SHARE))
     room = limit - sum(entry.tokens for entry in facts)
     try:
-        plan, room = _plan_withreserve_room(run, view, room)
+        plan, room = _plan_with_reserve(run, view, room)
     except OverBudget:
         without_facts = facts_block.without_facts(view)
         if not facts and without_facts is view:
             raise
         facts = ()
-        plan, room = _plan_withreserve_room(run, without_facts, limit)
+        plan, room = _plan_with_reserve(run, without_facts, limit)
         if without_facts is not view:
             yield from facts_block.record_head_text(run, "")
             view = run.view(limit)
@@ -201,7 +202,7 @@ def _fit_with_facts(run: RunState, view: View) -> Flow[tuple[View, tuple[ViewEnt
         plan = _plan_for_page_ins(run, view, room) or (yield from _plan_where_lapsed(run, view, room))
         if plan is not None:
             # What leaves now may add to the ledger, for which the next view would compact again.
-            more, room = _plan_withreserve_room(run, preview(view, plan.replacements), room)
+            more, room = _plan_with_reserve(run, preview(view, plan.replacements), room)
             plan = plan if more is None else plan.then(more)
     if plan is None:
         return view, facts
@@ -225,7 +226,7 @@ def reserve_room(run: RunState, view: View) -> tuple[tuple[int, ...], int]:
     return ledger, question_room(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share)
 
 
-def _plan_withreserve_room(run: RunState, view: View, room: int) -> tuple[Plan | None, int]:
+def _plan_with_reserve(run: RunState, view: View, room: int) -> tuple[Plan | None, int]:
     """Plan with room for the ledger and the user's question, as far as what must stay allows; return the room, too.
 
     What leaves may add to the ledger, so the plan goes on until the next view would plan nothing. Raises OverBudget.
