@@ -2,7 +2,8 @@
 
 import pytest
 
-from pagein.context.ledger.run_ledger import RunLedger, render
+from pagein.context.ledger.run_ledger import RunLedger
+from pagein.context.ledger.selection import render
 from pagein.evaluation.planted import build_session, count_survivors, plant, read_texts
 
 

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from pagein.context.ledger.run_ledger import MAX_ITEMS, MAX_LIKELY, TEXT_MAX_CHARS, RunLedger, render
+from pagein.context.ledger.items import TEXT_MAX_CHARS
+from pagein.context.ledger.run_ledger import MAX_ITEMS, MAX_LIKELY, RunLedger
+from pagein.context.ledger.selection import render
 from pagein.context.ledger.shortening import shorten, tighten
 
 
@@ -63,12 +65,31 @@ REVISIONS = (
 def test_the_newest_form_replaces_the_old_one_in_other_words_too(old, new):
     ledger = fold(old, "The plumber comes on Monday at 8.", "Never share customer data.", new)
     lines = show(ledger)
-    assert f"s4 {new} (replaces s1)" in lines
+    assert any(line.startswith((f"s4 {new} (replaces s1)", f"s4 {new} (replaces s1: ")) for line in lines)
     assert not any(line.startswith("s1 ") for line in lines)
     assert len(lines) == 3
     assert ledger.superseded_texts() == {1: (old,)}
     (item,) = ledger.superseded.values()
     assert item.replaced_by == 4
+
+
+def test_a_revision_without_a_subject_says_what_it_is_about():
+    lines = show(fold("Keep answers under 200 words.", "The plumber comes on Monday at 8.", "Make it 300 words."))
+    assert "s3 Make it 300 words. (replaces s1: Keep answers under \u2026)" in lines
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Indent with spaces.", "Use tabs for indentation."),
+        ("The budget for the party is 400 euros.", "The budget for the car is 900 euros."),
+    ],
+)
+def test_of_two_values_for_one_thing_the_newer_is_marked_and_of_two_things_none(old, new):
+    lines = show(fold(old, new))
+    marked = [line for line in lines if "(newer)" in line or "(replaces" in line]
+    assert bool(marked) == ("tabs" in new)
+    assert len(lines) + sum("(replaces" in line for line in lines) == 2
 
 
 BOTH_STAND = (

@@ -161,7 +161,7 @@ def _remember(blocks: Blocks, key: BlockKey, render: Callable[[], LedgerBlock]) 
 
 
 def _render_statements(view: View, ledger: RunLedger, due: frozenset[tuple[int, int]], tokens: int) -> LedgerBlock:
-    from pagein.context.ledger.run_ledger import render  # noqa: PLC0415 - its patterns load where it shows
+    from pagein.context.ledger.selection import render  # noqa: PLC0415 - its patterns load where it shows
 
     is_short = tokens <= SHORT_HEAD_MAX_TOKENS
     head = SHORT_HEAD if is_short else HEAD

@@ -161,12 +161,12 @@ SET_FACT = re.compile(
 )  # fmt: skip
 
 REVISES = re.compile(
-    r"\b(?:actually|instead|in place of|rather than|no longer|not any ?more|any ?more|any longer|from now on|from (?:today|tomorrow|here|this point|\w+day) on(?:wards?)?|as of (?:now|today|this|tomorrow|next|\w+day)|going forward|starting (?:today|now|tomorrow|this|next|\w+day)|scratch (?:that|the|what|my)|strike (?:that|the)|correction|I meant|I misspoke|my mistake|mea culpa|I was wrong|(?:got|had|said) (?:it|that|the \w+) wrong|typo|oops|on second thoughts?|(?:changed|change of) (?:my|our|his|her|plans?|mind|heart)|change of|changed|changes|change (?:that|it|the|this|my|our)|(?:forget|ignore|disregard|drop|cancel|undo|revoke|lift|scrap|ditch|bin|retract|reverse|revise|replace|overrule|override|update|amend) (?:what|that|the|my|our|this|about|it)|update[:,]|new (?:plan|rule|limit|deadline|budget|address|number|date|time|target|goal|version|port|phone|email|one|owner|flight|price|policy|value|\w+:)|(?:the|my|our) new|make (?:it|that|this)|bump(?:ed)?|rais(?:e|ed|ing)|lower(?:ed)?|increas\w+|reduc\w+|extend\w*|shorten\w*|cut (?:it|that|the|to)|moved?|moves|pushed?|postponed?|brought forward|rescheduled|shifted|switch(?:ed|ing)?|migrat\w+|upgraded?|now|is fine|are fine|fine now|okay now|ok now|allowed (?:now|again|after all)|after all|not [\w' -]{1,40}?,? but|used to|previously|earlier|before I said|I said|we said|turns out|it(?:'s| is) (?:now|really|been)|replaces?|supersedes?|overrides?|relocated|grew to|went (?:up|down)|up to \d+ now|back to|renamed|changing|swap(?:ped)?|slipped|lifted|slips|approved|granted|allow(?:s|ed)?|gave (?:us|me|them)|took over|taken over|takes over|rebooked|fell through|cancel\w+|misread|misremember\w+|need until|won't (?:manage|make|have|be able)|talked me|new|grown|got (?:bigger|smaller|longer|shorter|delayed|moved)|more (?:ambitious|realistic)|can go up|go up to|from (?:today|tomorrow|monday|now)|(?:from|starting|as of|beginning) (?:this|next) (?:week|month|term|season|year)|starting (?:in )?(?:January|February|March|April|May|June|July|August|September|October|November|December)|nowadays|again|better|(?:more|less|extra) time|(?:is|are|'s) (?:early |soon |good |quite |more than )?enough|can wait (?:un)?til\w*|sold out|booked out|is full|fell ill|had to (?:move|change|switch|cut|cancel)|too (?:strict|low|high|small|tight|short|long|expensive)|go with \w+ (?:instead|after)|sorry,|no,|nope,|wait,|hmm,|hold on)\b"
+    r"\b(?:actually|instead|in place of|rather than|no longer|not any ?more|any ?more|any longer|from now on|from (?:today|tomorrow|here|this point|\w+day) on(?:wards?)?|as of (?:now|today|this|tomorrow|next|\w+day)|going forward|starting (?:today|now|tomorrow|this|next|\w+day)|scratch (?:that|the|what|my)|strike (?:that|the)|correction|I meant|I misspoke|my mistake|mea culpa|I was wrong|(?:got|had|said) (?:it|that|the \w+) wrong|typo|oops|on second thoughts?|(?:changed|change of) (?:my|our|his|her|plans?|mind|heart)|change of|changed|changes|change (?:that|it|the|this|my|our)|(?:forget|ignore|disregard|drop|cancel|undo|revoke|lift|scrap|ditch|bin|retract|reverse|revise|replace|overrule|override|update|amend) (?:what|that|the|my|our|this|about|it)|update[:,]|new (?:plan|rule|limit|deadline|budget|address|number|date|time|target|goal|version|port|phone|email|one|owner|flight|price|policy|value|\w+:)|(?:the|my|our) new|make (?:it|that|this)|bump(?:ed)?|rais(?:e|ed|ing)|lower(?:ed)?|increas\w+|reduc\w+|extend\w*|shorten\w*|cut (?:it|that|the|to)|moved?|moves|pushed?|postponed?|brought forward|rescheduled|shifted|switch(?:ed|ing)?|migrat\w+|upgraded?|now|is fine|are fine|fine now|okay now|ok now|allowed (?:now|again|after all)|after all|not [\w' -]{1,40}?,? but|used to|previously|earlier|before I said|I said|we said|turns out|it(?:'s| is) (?:now|really|been)|replaces?|supersedes?|overrides?|relocated|grew to|went (?:up|down)|up to \d+ now|back to|renamed|changing|swap(?:ped)?|slipped|lifted|slips|approved|granted|allow(?:s|ed)?|gave (?:us|me|them)|took over|taken over|takes over|rebooked|fell through|cancel\w+|misread|misremember\w+|need until|won't (?:manage|make|have|be able)|talked me|new|grown|got (?:bigger|smaller|longer|shorter|delayed|moved)|more (?:ambitious|realistic)|can go up|go up to|from (?:today|tomorrow|monday|now)|(?:from|starting|as of|beginning) (?:this|next) (?:week|month|term|season|year)|starting (?:in )?(?:January|February|March|April|May|June|July|August|September|October|November|December)|nowadays|these days|in (?:the )?future|again|better|(?:more|less|extra) time|(?:is|are|'s) (?:early |soon |good |quite |more than )?enough|can wait (?:un)?til\w*|sold out|booked out|is full|fell ill|had to (?:move|change|switch|cut|cancel)|too (?:strict|low|high|small|tight|short|long|expensive)|go with \w+ (?:instead|after)|sorry,|no,|nope,|wait,|hmm,|hold on)\b|, sorry\b"
     r"|^(?:(?:please|ok(?:ay)?|so|and|now|then|just),? )*(?:make|set|put|fix) (?:the|my|our|its|this|that) [\w' -]{1,40}?(?: to| at)? (?=[$€£]?\d)",
     re.IGNORECASE,
 )  # fmt: skip
 STRONG_CORRECTION = re.compile(
-    r"\b(?:scratch that|strike that|correction|I meant|I misspoke|make (?:it|that|this)|change (?:that|it|this|the [\w ]{1,30}) to|not [\w' .,:/-]{1,40}?,? but (?:rather )?(?=\S)\w+|on second thoughts?|(?:changed|change of) (?:my|our) mind|change of plans?|forget (?:what|the) |ignore (?:what|my|the) |disregard|instead of|it's [\w` .:-]{1,40}, not\b|bump (?:it|that)|cut it|turn it (?:up|down)|replace \S+ (?:\w+ )?with|switch(?:ing)? (?:to|from|back|over)|(?:no|nope|sorry|wait|oops|hmm|hold on|actually)[,:\u2014-]+ ?(?!i (?:think|was|am|don't|just|guess|mean\b|have)|that's|it's (?:been|fine|ok|good)|we (?:were|had)|not (?:really|yet)|he|she|they)[\w`]+)\b"
+    r"\b(?:scratch that|strike that|correction|I meant|I misspoke|make (?:it|that|this)|change (?:that|it|this|the [\w ]{1,30}) to|not [\w' .,:/-]{1,40}?,? but (?:rather )?(?=\S)\w+|on second thoughts?|(?:changed|change of) (?:my|our) mind|change of plans?|forget (?:what|the) |ignore (?:what|my|the) |disregard|instead of|(?:has|have|had|got|been|was|were) (?:been )?(?:moved|relocated|shifted|switched|postponed) to|it's [\w` .:-]{1,40}, not\b|bump (?:it|that)|cut it|turn it (?:up|down)|replace \S+ (?:\w+ )?with|switch(?:ing)? (?:to|from|back|over)|(?:no|nope|sorry|wait|oops|hmm|hold on|actually)[,:\u2014-]+ ?(?!i (?:think|was|am|don't|just|guess|mean\b|have)|that's|it's (?:been|fine|ok|good)|we (?:were|had)|not (?:really|yet)|he|she|they)[\w`]+)\b"
     r"|^(?:(?:please|ok(?:ay)?|so|and|now|then|just),? )*(?:make|set|put|fix) (?:the|my|our|its|this|that) [\w' -]{1,40}?(?: to| at)? (?=[$€£]?\d)"
     r"|^(?:actually|no|nope|wait|sorry|hmm|ok|okay)\b[, ]+(?:actually |no |wait |better |rather |then |let's |make |use |go |with |do )*(?:the )?[\w`$€.:+#-]+(?: [\w`:+#-]+)?(?: then| instead| please)?[.!]?$|, not (?:the |a |an |to |at |on |in |for |by )?[\w`$€.:-]+[.!]?$|\bmoved? (?:it )?to\b",
     re.IGNORECASE,
@@ -176,21 +176,42 @@ LIFTS = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 
+_OLD = r"(?P<old>(?!it\b|that\b|this\b|what\b|them\b|everything\b|about\b|to\b|one\b)[^,.:;!?]{2,40}?)"
+_OLD_ENDS = r"(?=[,;!?]|\.(?:\s|$)| (?:for|in|at|as|when|because|from|to|with|on|this|next|any ?more|any longer)\b|$)"
+_NO_MORE = r"(?:scratch|forget(?: about)?|ditch|drop|scrap|bin|skip|no more) (?:the |my |our )?"
+_GONE = (
+    r"(?:(?:is|are|was|were|'s|has|have|had|got|fell) (?:(?:now|all|just|been|too|on|always|already|finally) )*(?:ill|sick|away|gone|out\b|off\b|leave|holiday|left|sold|full|closed|flooded|"
+    r"broken|cancel\w+|expensive|unavailable|busy|retired|finish\w*|empty|down|dead|booked|quit|resigned|dropped out|injured|fired|sacked|stopped|no heating)"
+    r"|cancel\w+|broke(?: down)?|quit|resigned|left|retired|died|stopped|called in sick|dropped out|can't (?:come|make it|do it)|couldn't (?:come|make it))"
+)
+GONE = re.compile(
+    rf"(?:^|[,;] ?)(?:(?:and|but|so|because|since|as|sorry,?|unfortunately,?) )*(?:the |our |my )?(?P<old>[\w.'&-]+(?: [\w.'&-]+){{0,2}}?) {_GONE}\b[^,;.!?]{{0,30}}?(?:[,;.]| so\b| and\b) ?(?:so |and |now |then )*(?P<new>[^;!?]{{3,80}})"
+    rf"|^(?P<new_too>[^;!?]{{3,80}}?)[,;.] (?:because |since |as )?(?P<old_too>[\w.'&-]+(?: [\w.'&-]+){{0,2}}?) {_GONE}[.!]?$"
+    r"|\blet (?P<old_three>[^,.;!?]{2,40}?) go\b[,;.]? (?P<new_three>[^;!?]{3,80})",
+    re.IGNORECASE,
+)
+"""Somebody or something is not there any more, and what stands in its place: "Hanna is ill, Omar has the keys"."""
+
 OLD_NEW = (
-    (("not ",), re.compile(r"\bnot (?:the |a |an |on |at |in )?(?P<old>[^,.;!?]{1,40}?),? but (?:rather |on |at |the |a )?(?P<new>[^,.;!?]{1,60})", re.IGNORECASE)),
-    (("instead of", "rather than", "in place of", "and not", "replace", "over"), re.compile(r"(?P<new>[^,;!?]{1,60}?),? (?:instead of|rather than|in place of|and not|replaces?|(?<!taken )(?<!took )(?<!takes )(?<!take )over(?! \d| [$€£¥])) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE)),
-    ((", not ",), re.compile(r"(?P<new>[^,;!?]{1,60}?), not (?!more|less|longer|later|earlier|yet|now|just|only|sure|really|even)(?:the |a |an |on |at |in |to |by |for )?(?P<old>[^,;!?]{1,40}?)(?=[,;!?]|\.(?:\s|$)|$)", re.IGNORECASE)),
+    (("not ",), re.compile(r"\bnot (?:the |a |an |on |at |in )?(?P<old>[^,.;!?]{1,40}?)(?:,? but| any ?more,) (?:rather |on |at |the |a )?(?P<new>[^,.;!?]{1,60})", re.IGNORECASE)),
+    (("instead of", "rather than", "in place of", "and not", "replace", "over"), re.compile(rf"(?P<new>[^,;!?]{{1,60}}?),? (?:instead of|rather than|in place of|and not|replaces?|(?<!taken )(?<!took )(?<!takes )(?<!take )(?<!it )(?<!them )(?<!this )over(?! \d| [$€£¥]| and\b)) (?:the |a |an |on |at |in )?(?P<old>[^,;!?]{{1,40}}?){_OLD_ENDS}", re.IGNORECASE)),
+    ((", not ",), re.compile(rf"(?P<new>[^,;!?]{{1,60}}?), not (?!more|less|longer|later|earlier|yet|now|just|only|sure|really|even)(?:the |a |an |on |at |in |to |by |for )?(?P<old>[^,;!?]{{1,40}}?){_OLD_ENDS}", re.IGNORECASE)),
     (("from ",), re.compile(r"\bfrom (?P<old>[^,.;!?]{1,40}?) (?:to|over to|up to|down to) (?P<new>[^,;!?]{1,60})", re.IGNORECASE)),
     (("replace ",), re.compile(r"\breplace (?P<old>[^,;!?]{1,40}?) (?:with|by) (?P<new>[^,;!?]{1,60})", re.IGNORECASE)),
+    (("scratch", "forget", "ditch", "drop", "scrap", "bin", "skip", "no more"), re.compile(rf"^\W*(?:\w+, )?{_NO_MORE}{_OLD}(?:[,;:.]| -|\u2014)+ ?(?P<new>[^;!?]{{2,80}})", re.IGNORECASE)),
+    (("forget", "ditch", "drop", "scrap", "no more"), re.compile(rf"^(?P<new>[^;!?]{{2,80}}?)[,;.] (?:so |and |please )*{_NO_MORE}{_OLD}[.!]?$", re.IGNORECASE)),
 )  # fmt: skip
 """The patterns of a new value in the place of an old one, each with words of which one is in every match, in lower case."""
 
 
-def find_old_and_new(masked: str) -> re.Match[str] | None:
-    """Find what a sentence replaces, ``old``, and by what, ``new``."""
+def find_old_and_new(masked: str) -> tuple[str, tuple[int, int]] | None:
+    """Find what a sentence replaces, and where what stands in its place is."""
     for parts, pattern in OLD_NEW:
         if has_part(masked, parts) and (match := pattern.search(masked)) is not None:
-            return match
+            return match["old"].strip(), match.span("new")
+    if (match := GONE.search(masked)) is not None:
+        form = next(form for form in ("", "_too", "_three") if match[f"old{form}"])
+        return match[f"old{form}"].strip(), match.span(f"new{form}")
     return None
 
 
@@ -218,7 +239,7 @@ PAST = re.compile(
     re.IGNORECASE,
 )
 NARRATES = re.compile(
-    r"\b(?:he|she|they|it|mom|mum|mother|dad|father|grandma|grandpa|grandmother|grandfather|friend|uncle|aunt|everyone|people|someone|somebody|[A-Z]\w+)(?: \w+)?(?: always| never| used to| once| also| just)? (?:said|told|asked|shouted|claimed|believed|thought|says never|used to say|yelled|wrote|sang|taught|warned)\b|\b(?:movie|film|song|novel|character|plot|episode|lyrics|joke|story|historical|century|Bible|gospel|according to)\b|\b(?:I|he|she|they) (?:\w+ly )?(?:never|always) \w+ed\b|\b(?:I|we)(?:'ve| have|'d| had) (?:never|always)\b|\b(?:he|she|they|it|that|this) must (?:be|have)\b|\bthere must be\b",
+    r"\b(?:he|she|they|it|mom|mum|mother|dad|father|grandma|grandpa|grandmother|grandfather|friend|uncle|aunt|everyone|people|someone|somebody|[A-Z]\w+)(?: \w+)?(?: always| never| used to| once| also| just)? (?:said|told|asked|shouted|claimed|believed|thought|says never|used to say|yelled|wrote|sang|taught|warned)\b|\b(?:movie|film|song|novel|character|plot|episode|lyrics|joke|story|historical|century|Bible|gospel|according to)\b(?! (?:starts|begins|opens|ends|runs|is (?:at|on|due)|must|should)\b)|\b(?:I|he|she|they) (?:\w+ly )?(?:never|always) \w+ed\b|\b(?:I|we)(?:'ve| have|'d| had) (?:never|always)\b|\b(?:he|she|they|it|that|this) must (?:be|have)\b|\bthere must be\b",
     re.IGNORECASE,
 )  # fmt: skip
 TOLD_ME = re.compile(r", (?:he|she|they|the \w+) (?:told|said to|informed) (?:me|us)(?=[.!]?\s*$)", re.IGNORECASE)
@@ -274,7 +295,7 @@ SETS_VALUE = re.compile(
     r"(?:\b(?:is|are|be|was|now|called|named|call me|it's|we're|I'm|become|becomes)(?: (?:the|a|an|at|on|by|in|now))?|\bto(?: (?:the|a|an|in))?|[:=]) ?$",
     re.IGNORECASE,
 )
-VALUE_CONCEPTS = frozenset(TYPE_CONCEPTS.values())
+VALUE_CONCEPTS = frozenset((*TYPE_CONCEPTS.values(), "=name"))
 BEFORE_VALUE = re.compile(
     r"\b(?:is|are|be|to|at|on|by|under|below|than|within|exceed|of|use|using|with|for|me|it|most|least|max|until|till|over|above|now|called|named|in|port|version|prefer|via|from)\b(?: \w+){0,2} ?$|[:=] ?$",
     re.IGNORECASE,
@@ -299,7 +320,7 @@ REFERS = re.compile(
 """Words that refer to the sentence before."""
 PRONOUN_CLAUSE = re.compile(r"\W*(?:so |and |but |now )?(?:it|he|she|they|that)\b", re.IGNORECASE)
 FREE_VALUE = re.compile(
-    r"(?:\b(?:date|deadline|topic|subject|theme|title|name|colou?r|venue|plan|model|password|location|language|stack|menu|status|destination|material|brand|flavou?r|position|role|hobby|style|target|target audience|audience|dessert|main course|dish|gift|present|logo|slogan|team)(?: \w+){0,2} (?:is|are|will be)|\b(?:settled|decided|agreed|landed) (?:on|for)|\b(?:slipped|postponed|delayed) (?:to|until|till)|^(?!and\b|also\b|oh\b|ah\b|by\b|just|quick|important|note|right|one\b|please|remember|reminder|fyi|ps\b|btw|so\b|ok)(?:new |the |our |my )?[\w' -]{2,30}:) (?:now )?(?P<value>(?:(?!now\b|instead\b)[\w'&-]+ ?){1,4})",
+    r"(?:\b(?:date|deadline|topic|subject|theme|title|name|colou?r|venue|plan|model|password|location|language|stack|menu|status|destination|material|brand|flavou?r|position|role|hobby|style|target|target audience|audience|dessert|main course|dish|gift|present|logo|slogan|team)(?: \w+){0,2} (?:is|are|will be)|\b(?:settled|decided|agreed|landed) (?:on|for)|\b(?:slipped|postponed|delayed) (?:to|until|till)|\b(?:moved|relocated|shifted|switched) to(?: the| an?)?|^(?:no|nope|wait|oops|sorry|scratch that|rather|better)[,:.] (?:at|in|on|with|to|by|from)(?: the| an?)?|^(?!and\b|also\b|oh\b|ah\b|by\b|just|quick|important|note|right|one\b|please|remember|reminder|fyi|ps\b|btw|so\b|ok)(?:new |the |our |my )?[\w' -]{2,30}:) (?:now )?(?P<value>(?:(?!now\b|instead\b)[\w'&-]+ ?){1,4})",
     re.IGNORECASE,
 )
 """A setting with a value that has no type."""

@@ -16,7 +16,15 @@ from pagein.context.ledger.binding_words import FOREIGN_KINDS, IDIOMS, foreign_p
 from pagein.context.ledger.likelihood import MIN_LIKELIHOOD, statement_likelihood
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.context.ledger.shortening import drop_opening
-from pagein.context.ledger.values import TypedValue, find_option, find_values, is_typed, is_when, subject_stems
+from pagein.context.ledger.values import (
+    TypedValue,
+    find_option,
+    find_values,
+    is_specific,
+    is_typed,
+    is_when,
+    subject_stems,
+)
 from pagein.events.secrets import holds_secret
 
 StatementKind = Literal["rule", "limit", "decision", "goal", "commitment", "correction", "preference", "value"]
@@ -194,7 +202,7 @@ def _kind_of(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | Non
         return None
     if _is_value(masked, values, is_past=is_past):
         return "value"
-    return "correction" if is_corrected and _has_value(masked, values) else None
+    return "correction" if is_corrected and (_has_value(masked, values) or _free_value(masked)) else None
 
 
 def _order_kind(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
@@ -342,7 +350,7 @@ def _statement(
         subject=subject,
         value=value.text if value else "",
         value_type=value.type if value else "",
-        revises=bool(english.REVISES.search(masked)) or old != "",
+        revises=bool(english.REVISES.search(masked)) or (old != "" and not english.GONE.search(masked)),
         lifts=lifts,
         old_value=old,
         is_prohibition=is_prohibition,
@@ -395,8 +403,9 @@ def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]
         ending = english.CLAUSE_END.search(text, value.end)
         clause = text[start : ending.start() if ending else len(text)]
         inner = TypedValue(value.text, value.type, value.start - start, value.end - start)
-        if not english.PRONOUN_CLAUSE.match(clause):
-            stems = subject_stems(clause, (inner,)) or stems
+        is_enough = is_specific(value.type) or english.MOVED.search(clause)
+        if is_enough or not english.PRONOUN_CLAUSE.match(clause):
+            stems = subject_stems(clause, (inner,)) or (() if is_enough else stems)
     if english.GOES_LIVE.search(masked):
         stems = tuple("=launch" if stem == "=address" else stem for stem in stems)
     if value is not None and is_when(value.type):
@@ -416,7 +425,7 @@ def _chosen_value(masked: str, values: tuple[TypedValue, ...]) -> TypedValue | N
     """Return the value that the sentence sets: the new one of two, a typed one rather than a name, one after a verb."""
     start, end = 0, len(masked)
     if (replaced := english.find_old_and_new(masked)) is not None:
-        start, end = replaced.span("new")
+        start, end = replaced[1]
     lift = english.LIFTS.search(masked) or english.TAKES_OVER.search(masked)
     inside = [value for value in values if start <= value.start < end]
     if lift is not None and any(value.end <= lift.start() for value in inside):
@@ -457,4 +466,4 @@ def _free_value(masked: str) -> TypedValue | None:
 
 def _old_value(masked: str) -> str:
     replaced = english.find_old_and_new(masked)
-    return "" if replaced is None else replaced["old"].strip()
+    return "" if replaced is None else replaced[0]

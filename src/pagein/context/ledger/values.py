@@ -78,7 +78,7 @@ flight: flight flights fly flying plane airline
 buy: buy purchase order buying ordering purchases orders
 pay: pay payment payments paying charge invoice invoices
 child: child children kid kids
-doctor: doctor physician gp dr
+doctor: doctor physician gp
 medicine: medicine medication med meds drug drugs pill pills tablet tablets dose dosage
 pupil: pupil pupils student students class
 commit: commit commits committing push pushing merge merging
@@ -97,7 +97,13 @@ share: share sharing disclose reveal leak publish
 wait: timeout wait waiting
 retry: retry retries attempts
 port: port ports
+name: name names
 version: version versions
+@indent: indent indentation indenting indented
+@tongue: language languages
+@colour: colour color colours colors
+@spelling: spelling spell
+@unitsystem: unit units
 """
 _GROUP_TEXT = """
 indent: tabs spaces
@@ -136,8 +142,10 @@ def _table(text: str) -> dict[str, str]:
     return {word: concept for concept, _, words in rows for word in words.split()}
 
 
-_CONCEPTS = MappingProxyType(_table(_CONCEPT_TEXT))
-"""Words for the same thing."""
+_CONCEPTS = MappingProxyType(
+    {word: concept if concept.startswith("@") else f"={concept}" for word, concept in _table(_CONCEPT_TEXT).items()}
+)
+"""Words for the same thing; those that name an option of a group have its concept."""
 
 OPTION_GROUPS = MappingProxyType(_table(_GROUP_TEXT))
 """Options of which one is chosen: another one of the same group may replace it."""
@@ -159,7 +167,7 @@ wanted prefer prefers rule rules limit limits cap ceiling maximum max minimum mi
 circumstances i'm i'll i'd i've he's she's they're they've who's you're you'll we're we'll we've it's that's there's there here up down back know think
 one two three four five six seven eight nine ten fine good great better best bit lot kind sort maybe perhaps guess say
 said says tell told ask asked mean meant call called scratch correction revised revise moved move moves pushed
-come comes coming
+come comes coming begin begins began start starts started starting aim aiming hope hoping wants leave leaves leaving stop stops second settle settled
 first last next once twice time times day days week weeks month months year years hour hours minute minutes
 per cent percent eur usd gbp euros euro dollars dollar pounds allowed fine because since due
 der die das den dem des ein eine einen einem einer und oder aber nicht kein keine nie niemals immer nur bitte ist sind
@@ -181,8 +189,9 @@ def find_values(masked: str) -> Iterator[TypedValue]:
         start, end = match.span()
         ends.append((start, end))
         type_name = _type_of(kind, match[0])
-        if type_name == "number" and _counts_people(masked, start, end):
-            type_name = "unit:people"
+        if type_name == "number":
+            is_people = _counts_people(masked, start, end)
+            type_name = "unit:people" if is_people else "label" if _LABELLED.search(masked[:start]) else type_name
         yield TypedValue(match[0].strip('`"\u201c\u201d\u201e'), type_name, start, end)
     for match in (*_NAME.finditer(masked), *_FIRST_NAME.finditer(masked)):
         is_covered = any(start < match.end() and match.start() < end for start, end in ends)
@@ -195,6 +204,11 @@ _BEFORE_PEOPLE = re.compile(
     r"(?:\b(?:party|group|table|room|tickets?|seats?) (?:of|for)|\bwe(?:'re|\u2019re| are|'ll be| will be)(?: now| only| just)?) $",
     re.IGNORECASE,
 )
+_LABELLED = re.compile(
+    r"\b(?:room|gate|platform|seat|stall|plot|table|track|hall|box|locker|floor|line|bus|tram|stand|bay|unit|number|no\.|(?-i:[A-Z])) $",
+    re.IGNORECASE,
+)
+"""What a number is the name of, not a count: "room 305"."""
 _BEHIND_PEOPLE = re.compile(r" (?:of us|guests|adults|persons|heads)\b", re.IGNORECASE)
 
 
@@ -257,9 +271,9 @@ def is_same_type(one: str, other: str) -> bool:
     if one == other:
         return one != ""
     numeric = ("number", "money", "unit:", "time")
-    if "number" in (one, other):
-        return one.startswith(numeric) and other.startswith(numeric)
-    return {one, other} <= {"date", "day"} or {one, other} <= {"name", "text"}
+    if "number" in (one, other) and one.startswith(numeric) and other.startswith(numeric):
+        return True
+    return any({one, other} <= kinds for kinds in ({"date", "day"}, {"name", "text"}, {"number", "label"}))
 
 
 def is_when(kind: str) -> bool:
@@ -279,13 +293,13 @@ def subject_stems(masked: str, values: tuple[TypedValue, ...]) -> tuple[str, ...
     for value in values:
         text[value.start : value.end] = " " * (value.end - value.start)
         names = value.text.lower().split() if value.type == "name" else ()
-        stems.update((f"={_CONCEPTS[word]}", None) for word in names if word in _CONCEPTS)
+        stems.update((_CONCEPTS[word], None) for word in names if word in _CONCEPTS)
     for word in _WORDS.findall("".join(text).replace("\x00", " ")):
         lower = word.lower().replace("\u2019", "'")
         if lower in OPTION_GROUPS:
             stems[f"@{OPTION_GROUPS[lower]}"] = None
         if lower in _CONCEPTS:
-            stems[f"={_CONCEPTS[lower]}"] = None
+            stems[_CONCEPTS[lower]] = None
         elif _CJK.match(lower):
             stems.update(dict.fromkeys(lower[at : at + 2] for at in range(min(40, max(1, len(lower) - 1)))))
         elif lower not in STOP_WORDS and len(lower) > 1 and lower not in OPTION_GROUPS:

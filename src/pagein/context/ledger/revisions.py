@@ -1,0 +1,371 @@
+"""Revisions: which statement of a ledger a newer one replaces, and which it contradicts. Pure.
+
+The newest form replaces the older one where there is evidence that both are about the same thing: shared subjects weighed by
+their rarity in the ledger, a value of the same type, words that revise. Without such evidence both stay.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from pagein.context.ledger.english import VALUE_CONCEPTS
+from pagein.context.ledger.items import LedgerItem
+from pagein.context.ledger.shortening import shorten
+from pagein.context.ledger.statements import BindingStatement, StatementKind
+from pagein.context.ledger.values import find_values, is_same_type, is_specific, is_when, stem, subject_stems
+
+MIN_NEARNESS = 0.75
+"""Nearness of two subjects (1: the same) from which a value of the same type replaces the older one unsaid."""
+
+SAME_EVIDENCE = 2.25
+"""Evidence from which a revision replaces more than one statement: both say the same of a subject that is nearly the same."""
+
+MIN_REVISED_NEARNESS = 0.2
+"""The same where the newer statement says that it revises."""
+
+MIN_SECOND_VALUE_NEARNESS = 0.35
+"""The same where it is another value of the older statement that has the type."""
+
+MIN_LIFTED_NEARNESS = 0.35
+"""The same where the newer statement lifts a rule; the value counts with the subject."""
+
+MIN_REWORDED_NEARNESS = 0.4
+"""The same where the newer statement revises without a value of the same type; the value counts with the subject."""
+
+SHORT_CHARS = 80
+"""Characters up to which a revision may refer to what was said shortly before."""
+
+MAX_MORE_STEMS = 3
+"""Stems that a statement may have beside those of one that it replaces unsaid."""
+
+MAX_STEMS = 24
+"""Stems of a subject that are kept."""
+
+CHANGE_STEMS = frozenset({"plan", "mind", "thought", "idea", "swap", "drop", "destination", "venue"})
+"""Stems that say that something decided changes, and not what."""
+
+DECISION_STEMS = CHANGE_STEMS | {"=approve", "settl", "final"}
+"""Stems of a decision that does not say what it is about, such as "It's settled: Vienna"."""
+
+OWN_WAYS = frozenset(
+    {"daypart", "seat", "diet", "tone", "length", "indent", "theme", "clock", "spelling", "unitsystem"}
+)
+"""Groups of options of which a person has one, whatever else the sentence is about."""
+
+JUST_SAID_STEPS = 2
+"""Steps back to which "no, at the station" may refer."""
+
+REFERRED_ITEMS = 12
+"""Items back to which "make it 40" may refer."""
+
+NUMBER_WORDS = MappingProxyType(
+    {
+        word: str(number)
+        for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())  # noqa: SIM905
+    }
+)
+
+_LEAST = re.compile(
+    r"\b(?:at least|minimum|min|no (?:less|fewer|earlier|sooner) than|not before|from|after|or more)\b", re.IGNORECASE
+)
+
+_OF_WHAT = re.compile(r"\b(?:of|per|for|in|at|on) (?:the |a |my |our |each |every )?([\w-]+)", re.IGNORECASE)
+
+_PLACE = re.compile(r" (?:at|in|on|with|to|by|from) ")
+
+_WORD = re.compile(r"[^\W_]+")
+
+_FAMILIES = (
+    {"rule", "limit", "correction"},
+    {"decision", "correction", "rule", "value"},
+    {"goal", "correction", "commitment"},
+    {"preference", "correction", "rule", "decision"},
+    {"value", "limit", "correction", "commitment"},
+)
+
+MAX_REMEMBERED_WORDS = 1_600
+"""Texts of which the words are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionFinder:
+    """Finds what a statement revises among the current items; ``stem_counts`` are those of the stems of their subjects."""
+
+    items: dict[tuple[int, int], LedgerItem]
+    stem_counts: Mapping[str, int]
+
+    def find_replaced(self, item: LedgerItem) -> list[LedgerItem]:
+        """Return the items that a new one replaces: every restatement, and the one with the most evidence."""
+        restated = [old for old in self.items.values() if is_restatement(item.statement, old.statement)]
+        if restated:
+            return restated
+        scores = [(self._evidence(item.statement, old.statement), old.key) for old in self.items.values()]
+        best = max(scores, default=(0.0, (0, 0)))
+        if best[0] > 0:
+            return [self.items[key] for score, key in scores if key == best[1] or score >= SAME_EVIDENCE]
+        referred = self._find_referred(item.statement) or self._find_just_said(item)
+        return [] if referred is None else [referred]
+
+    def _evidence(self, new: BindingStatement, old: BindingStatement) -> float:
+        """Return the evidence that the new statement replaces the old one; 0 for none."""
+        nearness = self._nearness(new.subject, old.subject)
+        is_change = new.value.lower() != old.value.lower()
+        is_value_change = is_change and is_same_type(new.value_type, old.value_type)
+        if new.old_value and _mentions(old, new.old_value):
+            is_named = not all(word in NUMBER_WORDS or word.isdigit() for word in _words(new.old_value))
+            is_meant = nearness > 0 or (is_named and new.revises) or (is_value_change and not self._is_apart(new, old))
+            return 3 + nearness if is_meant else 0.0
+        if new.lifts and old.kind not in ("value", "goal", "commitment") and not old.lifts:
+            return self._lifting_evidence(new, old)
+        if old.lifts and new.is_prohibition:
+            return self._lifting_evidence(new, old)
+        if new.revises:
+            return self._revising_evidence(new, old, nearness, is_value_change=is_value_change)
+        if nearness == 0 or _forbids(new) or _forbids(old) or not _is_same_direction(new, old):
+            return 0.0
+        is_part = new.value_type.startswith("option:") and not _own_stems(old) <= _own_stems(new)
+        is_near = (nearness >= MIN_NEARNESS and not is_part) or _covers(new, old)
+        return 1 + nearness if is_near and (is_value_change or _has_other_value(new, old)) else 0.0
+
+    def _lifting_evidence(self, new: BindingStatement, old: BindingStatement) -> float:
+        if self._is_apart(new, old) or {*new.subject}.isdisjoint(old.subject):
+            return 0.0
+        nearness = self._nearness(_whole_subject(new), _whole_subject(old))
+        return 2 + nearness if nearness >= MIN_LIFTED_NEARNESS else 0.0
+
+    def _revising_evidence(
+        self, new: BindingStatement, old: BindingStatement, nearness: float, *, is_value_change: bool
+    ) -> float:
+        """Return the evidence for a statement that says it revises something."""
+        if self._is_apart(new, old) or (new.old_value and nearness < MIN_NEARNESS and new.value_type == "name"):
+            return 0.0
+        is_when_change = is_when(new.value_type) and is_when(old.value_type) and new.value.lower() != old.value.lower()
+        if (is_value_change or is_when_change) and not (
+            old.is_prohibition and old.kind == "rule" and not new.is_prohibition
+        ):
+            # A part of the day replaces a part of the day sooner than a date.
+            is_mixed = not is_value_change and "option:daypart" in (new.value_type, old.value_type)
+            return (1 if is_mixed else 1.5) + nearness if nearness >= MIN_REVISED_NEARNESS else 0.0
+        subject = {*new.subject} - CHANGE_STEMS
+        nearness = self._nearness(subject, (part for part in old.subject if not part.isdigit()))
+        if nearness >= MIN_SECOND_VALUE_NEARNESS and _has_second_value(new, old):
+            return 1 + nearness
+        if new.value_type and new.value.lower() == old.value.lower():
+            return 0.0
+        if not _is_same_family(new.kind, old.kind):
+            return 0.0
+        nearness = self._nearness({*_whole_subject(new)} - CHANGE_STEMS, _whole_subject(old))
+        return nearness if nearness >= MIN_REWORDED_NEARNESS else 0.0
+
+    def _is_apart(self, new: BindingStatement, old: BindingStatement) -> bool:
+        """True where each is about something of its own, or the new one about a part of what others are about, too."""
+        own, others = _own_stems(new), _own_stems(old)
+        if not own or own & {*old.subject} or others & {*new.subject}:
+            return False
+        concepts = {part for part in {*new.subject} & {*old.subject} if part[0] == "="} - VALUE_CONCEPTS
+        concepts.difference_update(subject_stems(new.value_type[5:], ()))
+        return not concepts and (bool(others) or all(self.stem_counts.get(part, 0) > 1 for part in old.subject))
+
+    def _find_referred(self, new: BindingStatement) -> LedgerItem | None:
+        """Return the item that a revision without a subject of its own refers to, such as "make it 40".
+
+        That is the only item with a value of a specific type, else the newest one with such a value where the
+        revision is short.
+        """
+        if not new.revises or not new.value_type or new.old_value:
+            return None
+        olds = [old for old in reversed(self.items.values()) if is_same_type(new.value_type, old.statement.value_type)]
+        olds = [old for old in olds if old.statement.value.lower() != new.value.lower()]
+        exact = [old for old in olds if old.statement.value_type == new.value_type]
+        if is_specific(new.value_type) and len(exact) == 1:
+            is_loose = new.value_type[7:] in OWN_WAYS or not new.value_type.startswith("option:")
+            is_apart = (not is_loose or _says_of_what(new)) and self._is_apart(new, exact[0].statement)
+            return None if is_apart else exact[0]
+        if len(new.text) > SHORT_CHARS or not set(new.subject) <= {
+            *VALUE_CONCEPTS,
+            *CHANGE_STEMS,
+            f"@{new.value_type[7:]}",
+            new.value_type[5:],
+        }:
+            return None
+        olds = exact or olds
+        is_decision = bool(CHANGE_STEMS.intersection(new.subject))
+        if is_decision:
+            # "Change of plans: Lisbon instead" changes what was decided, first what names no subject either.
+            olds = [old for old in olds if old.statement.kind in ("decision", "goal", "commitment")]
+            unnamed = [old for old in olds if DECISION_STEMS.issuperset(old.statement.subject)]
+            bare = [
+                old
+                for old in olds
+                if not _own_stems(old.statement) and VALUE_CONCEPTS.isdisjoint(old.statement.subject)
+            ]
+            olds = unnamed or bare or olds
+        else:
+            olds = [old for old in olds if _may_be_referred(old.statement)]
+        recent = {item.key for item in [*self.items.values()][-REFERRED_ITEMS:]}
+        if is_decision and len(olds) == 1:
+            return olds[0]
+        return next((old for old in olds if old.key in recent), None)
+
+    def _find_just_said(self, new: LedgerItem) -> LedgerItem | None:
+        """Return the statement right before a correction that says nothing but a name: "no, at the station"."""
+        words = new.statement
+        if words.kind != "correction" or words.value_type not in ("name", "text") or len(words.text) > SHORT_CHARS:
+            return None
+        if words.old_value or _own_stems(words):
+            return None
+        recent = (old for old in reversed(self.items.values()) if new.position - old.position <= JUST_SAID_STEPS)
+        olds = (old for old in recent if old.statement.value_type in ("name", "text", ""))
+        return next((old for old in olds if not old.statement.is_prohibition), None)
+
+    def is_contradicting(self, new: BindingStatement) -> bool:
+        """True where a current item contradicts the new statement."""
+        return any(self.contradicts(new, old.statement) for old in self.items.values())
+
+    def contradicts(self, new: BindingStatement, old: BindingStatement) -> bool:
+        """True for two orders about the same thing of which one forbids what the other demands, or with other values."""
+        if {new.kind, old.kind} & {"goal", "commitment"}:
+            return False
+        is_other_value = is_same_type(new.value_type, old.value_type) and new.value.lower() != old.value.lower()
+        if new.is_prohibition != old.is_prohibition and {new.kind, old.kind} <= {
+            "rule",
+            "limit",
+            "correction",
+            "decision",
+        }:
+            return self._nearness(_whole_subject(new), _whole_subject(old)) >= MIN_REWORDED_NEARNESS
+        if new.is_prohibition or not is_other_value or not is_specific(new.value_type) or self._is_apart(new, old):
+            return False
+        nearness = self._nearness(new.subject, old.subject)
+        return nearness >= MIN_REWORDED_NEARNESS or (nearness > 0 and new.value_type[7:] in OWN_WAYS)
+
+    def _nearness(self, one: Iterable[str], other: Iterable[str]) -> float:
+        """Return the cosine of two subjects, their stems weighed by rarity in the ledger."""
+        left, right = set(one), set(other)
+        shared = self._weigh(left & right)
+        return shared / math.sqrt(self._weigh(left) * self._weigh(right)) if shared else 0.0
+
+    def _weigh(self, stems: Iterable[str]) -> float:
+        total = len(self.items) + 2
+        return sum(math.log(1 + total / (1 + self.stem_counts.get(stem, 0))) for stem in stems)
+
+
+def is_restatement(new: BindingStatement, old: BindingStatement) -> bool:
+    """True where both say the same, whatever is beside the core of it."""
+    return _core_words(new.text) == _core_words(old.text)
+
+
+def inherit(new: BindingStatement, old: BindingStatement) -> BindingStatement:
+    """Return the new statement with kind and subject of the one it replaces, which it may only hint at, and its likelihood."""
+    new = replace(new, likelihood=max(new.likelihood, old.likelihood))
+    if new.lifts:
+        return new
+    kind = old.kind if new.kind in ("correction", "value") else new.kind
+    return replace(new, kind=kind, subject=tuple(dict.fromkeys((*new.subject, *old.subject)))[:MAX_STEMS])
+
+
+def words_about(new: BindingStatement, origin: LedgerItem) -> str:
+    """Return the words of the replaced statement around its value, where the new one names no subject of its own."""
+    unit, old = new.value_type[5:], origin.statement
+    if {*new.subject} - VALUE_CONCEPTS - CHANGE_STEMS - {unit, stem(unit), *subject_stems(unit, ()), f"@{unit[2:]}"}:
+        return ""
+    text = shorten(old.text).rstrip(".")
+    place = None if old.value else _PLACE.search(new.text)
+    before, match, behind = text.partition(old.value or (place[0] if place else "\u2026"))
+    about = f"{before}{match}\u2026" if place else f"{before}\u2026{behind}"
+    return origin.about or (about if match and {*old.subject} - {*new.subject} - DECISION_STEMS else "")
+
+
+def _mentions(statement: BindingStatement, value: str) -> bool:
+    """True where every word of a value stands in the statement, by its beginning."""
+    words = {NUMBER_WORDS.get(word, word) for word in _words(statement.text)}
+    sought = [NUMBER_WORDS.get(word, word) for word in _words(value) if len(word) > 1 or word.isdigit()]
+    return bool(sought) and all(any(_is_near(word, other) for other in words) for word in sought)
+
+
+def _has_second_value(new: BindingStatement, old: BindingStatement) -> bool:
+    """True where another value of the old statement has the type of the new one: "60 customers by June", "now 40"."""
+    return new.value_type not in ("", "name", "text") and any(
+        is_same_type(new.value_type, value.type) and value.text.lower() != new.value.lower()
+        for value in find_values(old.text)
+    )
+
+
+def _is_near(one: str, other: str) -> bool:
+    return one == other or (min(len(one), len(other)) >= 4 and (one.startswith(other) or other.startswith(one)))
+
+
+def _whole_subject(statement: BindingStatement) -> tuple[str, ...]:
+    """Return the stems of a statement with those of its value."""
+    return tuple(dict.fromkeys((*statement.subject, *(word.removesuffix("s") for word in _words(statement.value)))))
+
+
+def _is_same_direction(new: BindingStatement, old: BindingStatement) -> bool:
+    """True unless one is a lower and the other an upper bound."""
+    if new.revises or new.kind != "limit" or old.kind != "limit":
+        return True
+    return bool(_LEAST.search(new.text)) == bool(_LEAST.search(old.text))
+
+
+def _own_stems(statement: BindingStatement) -> set[str]:
+    """Return the stems that are no concepts, which many statements share, and no numbers."""
+    stems = {part for part in statement.subject if part[0] not in "=@0123456789"}
+    unit = statement.value_type[5:]
+    return stems - CHANGE_STEMS - {unit, stem(unit)}
+
+
+def _says_of_what(statement: BindingStatement) -> bool:
+    """True for a value of something that is named: "1 kilo of grain", "for the podcasts 45 minutes"."""
+    named = subject_stems(" ".join(_OF_WHAT.findall(statement.text)), ())
+    return not {*statement.subject}.isdisjoint(named)
+
+
+def _forbids(statement: BindingStatement) -> bool:
+    """True for a prohibition that is no limit: another value of it is another prohibition."""
+    return statement.is_prohibition and statement.kind != "limit"
+
+
+def _covers(new: BindingStatement, old: BindingStatement) -> bool:
+    """True where the new statement is about all that the old one is about, which is more than a concept such as a budget."""
+    stems = {part for part in old.subject if not part.isdigit()}
+    if not stems.issubset(new.subject) or not _own_stems(old):
+        return False
+    days = sum(is_when(value.type) for value in find_values(new.text)) - is_when(new.value_type)
+    return len(new.subject) - len(stems) <= MAX_MORE_STEMS and (days <= 0 or new.value_type == "date")
+
+
+def _has_other_value(new: BindingStatement, old: BindingStatement) -> bool:
+    """True where both have a number of the same type besides the value that they share: "60 clinics by June"."""
+    return (
+        bool(new.value)
+        and new.value.lower() == old.value.lower()
+        and any(
+            is_same_type(one.type, other.type) and one.text != other.text
+            for one in find_values(new.text)
+            for other in find_values(old.text)
+            if one.type != "name"
+        )
+    )
+
+
+def _may_be_referred(old: BindingStatement) -> bool:
+    """True unless it is a prohibition, which needs more than a value to be replaced, or sets a name."""
+    return old.value_type not in ("name", "text") and (not old.is_prohibition or old.kind == "limit")
+
+
+def _is_same_family(one: StatementKind, other: StatementKind) -> bool:
+    return any(one in family and other in family for family in _FAMILIES)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(text.lower()))
+
+
+@functools.lru_cache(maxsize=MAX_REMEMBERED_WORDS)
+def _core_words(text: str) -> tuple[str, ...]:
+    return _words(shorten(text))
