@@ -234,6 +234,14 @@ MACHINES = {
     a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork: (
         moves_only(Folding, "assistant_speaks", "pin", "goes_on_elsewhere")
     ),
+    a_cut_parts_a_call_from_its_result: moves_only(Folding, "assistant_calls", "result_comes_late", "user_interrupts"),
+    a_range_off_by_one_hides_a_step: moves_only(Folding, "assistant_speaks", "user_speaks", "compact"),
+    a_reused_call_id_goes_out_twice: moves_only(Folding, "whole_turn", "assistant_calls"),
+    a_second_late_result_is_taken: moves_only(Folding, "assistant_calls", "result_comes_late", "user_interrupts"),
+    a_snapshot_is_taken_although_an_undo_came: (
+        moves_only(Folding, "assistant_speaks", "compact", "undo", "goes_on_elsewhere")
+    ),
+    an_undo_keeps_half: moves_only(Folding, "assistant_speaks", "compact", "undo", "goes_on_elsewhere"),
     a_late_result_rewrites_the_past: (moves_only(Folding, "assistant_calls", "user_interrupts", "result_comes_late")),
     a_pin_is_kept_in_mind_although_the_disk_was_full: moves_only(Folding, "user_speaks", "pin", "disk_is_full"),
     a_pin_leaves_with_what_stands_around_it: moves_only(Folding, "assistant_speaks", "pin", "compact"),
