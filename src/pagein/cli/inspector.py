@@ -139,8 +139,8 @@ def _open_data(db: str, tenant: str) -> InspectorData:
 def _write_export(db: str, tenant: str, session: str, path: Path) -> int:
     from pagein.server.inspector.export import export_page  # noqa: PLC0415 - loads for an export alone
 
-    with closing(_open_data(db, tenant)) as data:
-        page = export_page(data, session)
+    with closing(_open_data(db, tenant)) as data, _output.progress_bar(session, None) as advance:
+        page = export_page(data, session, lambda done, total: advance(done, total=total))
     path.write_bytes(page)
     _output.print_text(f"{path}: {session}, {len(page):,} bytes; it opens without a server")
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any
 
@@ -18,39 +19,41 @@ _SHARED_MIN_CHARACTERS = 120
 _REFERENCE = "\0#"
 
 
-def export_run(data: InspectorData, run: str) -> dict[str, Any]:
-    """The answers that the pages of a run ask for, by address. Raises NotFound, LogError."""
-    requests = data.requests(run)
-    answers: dict[str, Any] = {
-        "runs": {"runs": [row for row in data.runs()["runs"] if row["run"] == run], "store": ""},
-        f"runs/{run}/marks": data.marks(run),
-        f"runs/{run}/requests": requests,
-        f"runs/{run}/asked": data.list_asked_again(run),
-    }
+Tick = Callable[[int, int], None]
+"""Called after each request of a run with its number among them, and their number."""
+
+
+def list_answers(data: InspectorData, run: str, tick: Tick) -> Iterator[tuple[str, Any]]:
+    """Yield the answers that the pages of a run ask for, with their addresses. Raises NotFound, LogError."""
+    asked, requests = data.list_asked_again(run), data.requests(run)
+    yield "runs", {"runs": [row for row in data.runs()["runs"] if row["run"] == run], "store": ""}
+    yield f"runs/{run}/marks", data.marks(run)
+    yield f"runs/{run}/requests", requests
+    yield f"runs/{run}/asked", asked
     before: RenderedRequest | None = None
-    handles = set[str]()
-    for row in requests["requests"]:
-        number = row["number"]
-        rendered = data.render(run, number)
-        request = answers[f"runs/{run}/requests/{number}"] = describe_request(run, rendered)
+    handles = {handle for row in asked["asked"] for handle in (row["by"], *row["handles"]) if handle}
+    for done, row in enumerate(requests["requests"], 1):
+        rendered = data.render(run, row["number"])
+        request = describe_request(run, rendered)
+        yield f"runs/{run}/requests/{row['number']}", request
         if before is not None:
             changes = describe_changes(run, before, rendered)
-            answers[f"runs/{run}/requests/{number}/diff/{before.record.number}"] = changes
+            yield f"runs/{run}/requests/{row['number']}/diff/{before.record.number}", changes
         before = rendered
         handles.update(block["handle"] for block in request["blocks"] if block["handle"])
         handles.update(item["handle"] for item in request["out"])
         handles.update(handle for handle, _ in request["record"]["reasons"])
-    for row in answers[f"runs/{run}/asked"]["asked"]:
-        handles.update(filter(None, (row["by"], *row["handles"])))
+        tick(done, len(requests["requests"]))
     for handle in sorted(handles):
-        answers[f"runs/{run}/steps/{handle}"] = data.step(run, handle)
-    return answers
+        yield f"runs/{run}/steps/{handle}", data.step(run, handle)
 
 
-def export_page(data: InspectorData, run: str) -> bytes:
+def export_page(data: InspectorData, run: str, tick: Tick = lambda *_: None) -> bytes:
     """The HTML file of a run. Raises NotFound, LogError."""
     texts: dict[str, int] = {}
-    value = {"run": run, "answers": _share_texts(export_run(data, run), texts), "texts": list(texts)}
+    # Each answer is shared at once: of a long run all of them would not fit in memory side by side.
+    answers = {address: _share_texts(answer, texts) for address, answer in list_answers(data, run, tick)}
+    value = {"run": run, "answers": answers, "texts": list(texts)}
     # Within a script element only "<" can end it.
     content = json.dumps(value).replace("<", "\\u003c")
     style, script = _read("style.css"), _bundle("app.js")
