@@ -286,6 +286,16 @@ def test_with_room_every_sentence_stands_as_it_was_said():
         ("It was a mad week, but whatever you do never deploy on Fridays.", "whatever you do never deploy on Fridays"),
         ("Never restart it, because then we lose 300 sessions.", "Never restart it."),
         ("Use Postgres, not MySQL.", "Use Postgres, not MySQL."),
+        *(
+            (text, text)
+            for text in (
+                "The client wants the flyers in purple, not orange any more.",
+                "Paint the flyers purple, not orange any more.",
+                "Next month nobody may call before 10.",
+                "First names must stay secret.",
+            )
+        ),
+        ("First, ask me before you deploy anything.", "ask me before you deploy anything"),
     ],
 )
 def test_a_short_form_drops_politeness_and_reasons_and_keeps_force_and_values(text, short):

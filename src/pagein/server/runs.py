@@ -152,7 +152,8 @@ class Runs:
         form = format_named(request.protocol.format)
         with self._lock:
             earlier, _ = self._newest.pop(request.key, (None, 0))
-            self._newest[request.key] = raw, _ = RawRequest(form, request.rows, earlier=earlier), request.size
+            raw = RawRequest(form, request.rows, earlier=earlier)
+            self._newest[request.key] = raw, request.size
             while len(self._newest) > 1 and sum(size for _, size in self._newest.values()) > MAX_KNOWN_BYTES:
                 self._newest.popitem(last=False)
         return raw
@@ -287,13 +288,13 @@ class Runs:
         self, request: RunRequest, raw: RawRequest, candidates: Iterable[tuple[Place, int]]
     ) -> tuple[Lineage | None, Reach]:
         """The candidate that shares most with a list, the newest of equals; None where none shares enough."""
-        best: tuple[Lineage | None, Reach] = None, NO_REACH
+        best: tuple[Lineage | None, Reach] = (None, NO_REACH)
         for place, start_row in candidates:
             with suppress(UnknownBranch), self._use(place.lineage, request) as memory:
                 reach = memory.measure(raw, start_row, place.length) if memory.length >= place.length else NO_REACH
                 is_known = reach.shared > 0 and (request.is_named or reach.has_answer)
                 if is_known and reach.rank >= best[1].rank:
-                    best = place.lineage, reach
+                    best = (place.lineage, reach)
         return best
 
     def _lineages(self, request: RunRequest) -> list[Lineage]:

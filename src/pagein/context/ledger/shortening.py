@@ -14,7 +14,7 @@ MIN_CORE_CHARS = 8
 _OPENING = re.compile(
     r"^(?:(?:hi|hey|hello|so|ok(?:ay)?|well|oh|ah|um+|yes|yeah|yep|right|alright|also|and|but|anyway|anyways|besides|plus|then|listen|look|honestly|frankly|obviously|of course|btw|fyi|please|pls|thanks|thank you|great|good|perfect|cool|nice|sure|sorry|actually|just|"
     r"by the way|for the record|for what it's worth|for context|for your information|just so (?:you know|we're clear|it's clear)|just to be (?:clear|safe)|to be (?:clear|honest|fair)|one (?:more|other|last) thing|another thing|(?:one |a )?(?:quick |small |little |important )*(?:note|reminder|heads[- ]up|thing|thing to (?:know|note|remember))|last thing|before i forget|while i(?:'m| am) at it|while we're at it|speaking of (?:which|that)|"
-    r"in case (?:it helps|you wonder\w*|i forget)|i (?:think|guess|believe|mean|should (?:mention|add|say)|forgot to (?:say|mention|tell you)|just remembered|want to (?:mention|add|be clear)|need you to (?:know|remember)|'d like you to (?:know|remember))|(?:please )?(?:remember|keep in mind|bear in mind|note|be aware|don't forget|do not forget|know)|it(?:'s| is) (?:important|worth (?:noting|knowing)|crucial|essential)|important|as (?:i said|a reminder|mentioned|always|you know|we discussed)|like i said|i (?:already |just )?(?:said|told you|repeat)(?=:? (?:never|always|no|not|don't|do not|only|please)\b)|to business|you know(?=:)|team|guys|folks|everyone|everybody|(?:hi|hey|hello) there|again|in general|generally|basically|essentially|however|moreover|furthermore|additionally|finally|first of all|first|second|secondly|third|next|after (?:talking|thinking|speaking|discussing)[^,]{0,60}|we talked (?:about it|it over)[^,]{0,30})"
+    r"in case (?:it helps|you wonder\w*|i forget)|i (?:think|guess|believe|mean|should (?:mention|add|say)|forgot to (?:say|mention|tell you)|just remembered|want to (?:mention|add|be clear)|need you to (?:know|remember)|'d like you to (?:know|remember))|(?:please )?(?:remember|keep in mind|bear in mind|note|be aware|don't forget|do not forget|know)|it(?:'s| is) (?:important|worth (?:noting|knowing)|crucial|essential)|important|as (?:i said|a reminder|mentioned|always|you know|we discussed)|like i said|i (?:already |just )?(?:said|told you|repeat)(?=:? (?:never|always|no|not|don't|do not|only|please)\b)|to business|you know(?=:)|team|guys|folks|everyone|everybody|(?:hi|hey|hello) there|again|in general|generally|basically|essentially|however|moreover|furthermore|additionally|finally|first of all|secondly|(?:first|second|third|next)(?=[,:])|after (?:talking|thinking|speaking|discussing)[^,]{0,60}|we talked (?:about it|it over)[^,]{0,30})"
     r"(?:[,:;!.\u2014-]+| that\b,?|(?=\s))\s*)+",
     re.IGNORECASE,
 )  # fmt: skip
@@ -38,7 +38,7 @@ _CONDITION = re.compile(
 )
 _CLAUSE = re.compile(r"(?:, (?:but |and |so |then |plus )?|; |\u2014 ?| - |\.\.\. ?|: |\b(?:but|so) )", re.IGNORECASE)
 _BINDS = re.compile(
-    r"\b(?:never|must|mustn't|do not|don't|dont|no|not|always|only|make sure|ensure|avoid|under no|keep|use|stick|ask|check|limit|cap|maximum|max|at most|no more|deadline|budget|goal|aim|objective|decided|agreed|settled|going with|go with|let's|i'll|we'll|promise|prefer|rather|hate|allergic|vegetarian|vegan|is|are|was|moved|call me|my|our|we're|i'm|forbidden|off[- ]limits|allowed|can't|cannot|won't|shouldn't|should|need|needs|want|make it|change|switch|raise|lower)\b",
+    r"\b(?:never|must|mustn't|do not|don't|dont|no|not|always|only|make sure|ensure|avoid|under no|keep|use|stick|ask|check|limit|cap|maximum|max|at most|no more|deadline|budget|goal|aim|objective|decided|agreed|settled|going with|go with|let's|i'll|we'll|promise|prefer|rather|hate|allergic|vegetarian|vegan|is|are|was|moved|call me|my|our|we're|i'm|forbidden|off[- ]limits|allowed|can't|cannot|won't|shouldn't|should|needs?|wants?|make it|change|switch|raise|lower)\b",
     re.IGNORECASE,
 )
 _STRONG = re.compile(
@@ -157,6 +157,8 @@ def _drop_prelude(text: str) -> str:
         if not binds.search(text[start:end]):
             continue
         before = text[:start]
+        if text[start:].lower().startswith("not "):
+            return text  # what comes instead stands before it
         if _REFERS.search(text[start:]) or before.rstrip().endswith(":"):
             return text
         if any(pattern.search(before) for pattern in (_FORCE, _NAMED, _WISHED)):
