@@ -9,12 +9,11 @@ from statistics import fmean, median
 from typing import Any
 
 from benchmarks.peer_agents import SUMMARIZER, CpuMeter, Peer, Place, Script
-from pagein.evaluation.faults import PAGEIN, Lane, convert_to_openai, measure_run
+from pagein.evaluation.faults import PAGEIN, measure_strategies
 from pagein.evaluation.requests import Scale, Wire
-from pagein.evaluation.runs import Run, replay_clock
-from pagein.evaluation.strategies import PageinStrategy
+from pagein.evaluation.runs import Run
+from pagein.evaluation.strategies import PageinStrategy, Strategy
 from pagein.evaluation.tally import Tally
-from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
 from pagein.testing.provider import Answer, Call, ScriptedProvider, serve_app
 from pagein.testing.provider.scripts import Question
@@ -121,20 +120,20 @@ def bench_peer_faults(
     tick: Callable[[], None] = lambda: None,
 ) -> dict[str, PeerTally]:
     """Measure pagein and the peers over all runs; return tallies by name."""
-    form = format_named("openai")
     totals = {name: PeerTally() for name in (PAGEIN, *peers)}
-    for run in (convert_to_openai(run, form) for run in runs):
-        scale = Scale(counter, form)
-        with AgentMemory.open(":memory:", budget=budget, counter=counter, clock=replay_clock()) as memory:
-            lanes = {PAGEIN: Lane(MeteredStrategy(PageinStrategy(memory), totals[PAGEIN].meter), scale)}
-            for name, peer in peers.items():
-                model, problem = play_run(run, peer, budget, totals[name].meter, counter)
-                totals[name].summaries += model.summaries
-                totals[name].summary_tokens += model.summary_tokens
-                lanes[name] = Lane(ReplayedRequests(model.requests, problem), scale)
-            measure_run(run, tuple(lanes.values()), budget, counter, tick)
-        for name, lane in lanes.items():
-            totals[name].tally.add(lane.tally, run.where or run.id)
+
+    def make_strategies(run: Run, memory: AgentMemory, scale: Scale) -> dict[str, Strategy]:
+        del scale
+        strategies: dict[str, Strategy] = {PAGEIN: MeteredStrategy(PageinStrategy(memory), totals[PAGEIN].meter)}
+        for name, peer in peers.items():
+            model, problem = play_run(run, peer, budget, totals[name].meter, counter)
+            totals[name].summaries += model.summaries
+            totals[name].summary_tokens += model.summary_tokens
+            strategies[name] = ReplayedRequests(model.requests, problem)
+        return strategies
+
+    for name, tally in measure_strategies(runs, budget, counter, make_strategies, tick).items():
+        totals[name].tally = tally
     return totals
 
 

@@ -10,17 +10,17 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from pagein.evaluation.faults import Lane, convert_to_openai, measure_run
+from pagein.evaluation.faults import measure_strategies
 from pagein.evaluation.requests import Scale, Wire
-from pagein.evaluation.runs import Run, replay_clock
-from pagein.evaluation.strategies import PageinStrategy
+from pagein.evaluation.runs import Run
+from pagein.evaluation.strategies import PageinStrategy, Strategy
 from pagein.evaluation.tally import Tally
-from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
 from pagein.server import ServerApp, ServerSettings
 from pagein.testing.provider import Answer, Fault, ScriptedProvider, serve_app
@@ -60,18 +60,15 @@ class WireStrategy:
 
 def bench_wire_faults(runs: Iterable[Run], budget: int, tick: Callable[[], None] = lambda: None) -> dict[str, Tally]:
     """Measure the library and the proxy over all runs, at the same budget; return tallies by name."""
-    form, counter = format_named("openai"), MODELS.get(MODEL).counter
-    totals = {LIBRARY: Tally(), PROXY: Tally()}
+    numbers = count()
     with _proxy(_window_for(budget)) as (client, provider):
-        for number, run in enumerate(runs):
-            wire = WireStrategy(client, provider, f"run {number}")
-            scale = Scale(counter, form)
-            with AgentMemory.open(":memory:", budget=budget, counter=counter, clock=replay_clock()) as memory:
-                lanes = {LIBRARY: Lane(PageinStrategy(memory), scale), PROXY: Lane(wire, scale)}
-                measure_run(convert_to_openai(run, form), tuple(lanes.values()), budget, counter, tick)
-            for name, lane in lanes.items():
-                totals[name].add(lane.tally, run.where or run.id)
-    return totals
+
+        def make_strategies(run: Run, memory: AgentMemory, scale: Scale) -> dict[str, Strategy]:
+            del run, scale
+            wire = WireStrategy(client, provider, f"run {next(numbers)}")
+            return {LIBRARY: PageinStrategy(memory), PROXY: wire}
+
+        return measure_strategies(runs, budget, MODELS.get(MODEL).counter, make_strategies, tick)
 
 
 def _window_for(budget: int) -> int:

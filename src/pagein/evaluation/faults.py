@@ -180,22 +180,38 @@ def bench_faults(
 
     ``page_in`` is the share of the budget for the page-in; 0 turns it off.
     """
-    form = format_named("openai")
-    totals = {name: Tally() for name in (PAGEIN, *(BASELINES if baselines else ()))}
+
+    def make_strategies(run: Run, memory: AgentMemory, scale: Scale) -> dict[str, Strategy]:
+        del run
+        shapes = BASELINES if baselines else {}
+        return {PAGEIN: PageinStrategy(memory)} | {name: Baseline(budget, scale, shapes[name]) for name in shapes}
+
+    return measure_strategies(runs, budget, counter, make_strategies, tick, policy=policy, page_in=page_in)
+
+
+def measure_strategies(
+    runs: Iterable[Run],
+    budget: int,
+    counter: TokenCounter,
+    make_strategies: Callable[[Run, AgentMemory, Scale], Mapping[str, Strategy]],
+    tick: Tick,
+    *,
+    policy: str = "ladder",
+    page_in: float = PAGE_IN_SHARE,
+) -> dict[str, Tally]:
+    """Measure strategies over all runs, each with a memory of its own; return tallies by name."""
+    form, totals = format_named("openai"), dict[str, Tally]()
     for run in runs:
-        converted = convert_to_openai(run, form)
-        scale = Scale(counter, form)
+        converted, scale = convert_to_openai(run, form), Scale(counter, form)
         with AgentMemory.open(
             ":memory:", budget=budget, policy=policy_named(policy), counter=counter, page_in=page_in,
             clock=replay_clock(),
         ) as memory:  # fmt: skip
-            lanes = {PAGEIN: Lane(PageinStrategy(memory), scale)}
-            if baselines:
-                for name, shape in BASELINES.items():
-                    lanes[name] = Lane(Baseline(budget, scale, shape), scale)
+            strategies = make_strategies(converted, memory, scale)
+            lanes = {name: Lane(strategy, scale) for name, strategy in strategies.items()}
             measure_run(converted, tuple(lanes.values()), budget, counter, tick)
         for name, lane in lanes.items():
-            totals[name].add(lane.tally, run.where or run.id)
+            totals.setdefault(name, Tally()).add(lane.tally, run.where or run.id)
     return totals
 
 
