@@ -79,16 +79,8 @@ def item_state(item: LedgerItem) -> list[Any]:
         for name, value in asdict(item.statement).items()
         if value not in ("", False, ()) and (name, value) != ("likelihood", 1.0)
     }
-    return [
-        item.position,
-        item.number,
-        item.speaker,
-        item.replaced,
-        item.replaced_by,
-        item.about or False,
-        item.is_newer,
-        statement,
-    ]
+    about = item.about or False  # False where a row of an earlier release has it
+    return [*item.key, item.speaker, item.replaced, item.replaced_by, about, item.is_newer, statement]
 
 
 def item_from_state(row: Iterable[Any]) -> LedgerItem:

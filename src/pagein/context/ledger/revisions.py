@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from types import MappingProxyType
 
 from pagein.context.ledger.english import VALUE_CONCEPTS
@@ -52,6 +53,9 @@ CHANGE_STEMS = frozenset({"plan", "mind", "thought", "idea", "swap", "drop", "de
 DECISION_STEMS = CHANGE_STEMS | {"=approve", "settl", "final"}
 """Stems of a decision that does not say what it is about, such as "It's settled: Vienna"."""
 
+ORDERS = frozenset({"rule", "limit", "correction", "decision"})
+"""Kinds of statements that demand or forbid."""
+
 OWN_WAYS = frozenset(
     {"daypart", "seat", "diet", "tone", "length", "indent", "theme", "clock", "spelling", "unitsystem"}
 )
@@ -63,12 +67,8 @@ JUST_SAID_STEPS = 2
 REFERRED_ITEMS = 12
 """Items back to which "make it 40" may refer."""
 
-NUMBER_WORDS = MappingProxyType(
-    {
-        word: str(number)
-        for number, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())  # noqa: SIM905
-    }
-)
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905 - a row of words
+NUMBER_WORDS = MappingProxyType({word: str(number) for number, word in enumerate(_NUMBERS)})
 
 _LEAST = re.compile(
     r"\b(?:at least|minimum|min|no (?:less|fewer|earlier|sooner) than|not before|from|after|or more)\b", re.IGNORECASE
@@ -186,12 +186,8 @@ class RevisionFinder:
             is_loose = new.value_type[7:] in OWN_WAYS or not new.value_type.startswith("option:")
             is_apart = (not is_loose or _says_of_what(new)) and self._is_apart(new, exact[0].statement)
             return None if is_apart else exact[0]
-        if len(new.text) > SHORT_CHARS or not set(new.subject) <= {
-            *VALUE_CONCEPTS,
-            *CHANGE_STEMS,
-            f"@{new.value_type[7:]}",
-            new.value_type[5:],
-        }:
+        subjectless = {*VALUE_CONCEPTS, *CHANGE_STEMS, f"@{new.value_type[7:]}", new.value_type[5:]}
+        if len(new.text) > SHORT_CHARS or not subjectless.issuperset(new.subject):
             return None
         olds = exact or olds
         is_decision = bool(CHANGE_STEMS.intersection(new.subject))
@@ -232,12 +228,7 @@ class RevisionFinder:
         if {new.kind, old.kind} & {"goal", "commitment"}:
             return False
         is_other_value = is_same_type(new.value_type, old.value_type) and new.value.lower() != old.value.lower()
-        if new.is_prohibition != old.is_prohibition and {new.kind, old.kind} <= {
-            "rule",
-            "limit",
-            "correction",
-            "decision",
-        }:
+        if new.is_prohibition != old.is_prohibition and {new.kind, old.kind} <= ORDERS:
             return self._nearness(_whole_subject(new), _whole_subject(old)) >= MIN_REWORDED_NEARNESS
         if new.is_prohibition or not is_other_value or not is_specific(new.value_type) or self._is_apart(new, old):
             return False
@@ -341,16 +332,10 @@ def _covers(new: BindingStatement, old: BindingStatement) -> bool:
 
 def _has_other_value(new: BindingStatement, old: BindingStatement) -> bool:
     """True where both have a number of the same type besides the value that they share: "60 clinics by June"."""
-    return (
-        bool(new.value)
-        and new.value.lower() == old.value.lower()
-        and any(
-            is_same_type(one.type, other.type) and one.text != other.text
-            for one in find_values(new.text)
-            for other in find_values(old.text)
-            if one.type != "name"
-        )
-    )
+    if not new.value or new.value.lower() != old.value.lower():
+        return False
+    pairs = product((value for value in find_values(new.text) if value.type != "name"), find_values(old.text))
+    return any(is_same_type(one.type, other.type) and one.text != other.text for one, other in pairs)
 
 
 def _may_be_referred(old: BindingStatement) -> bool:

@@ -27,9 +27,10 @@ MAX_WEIGHED = 8_192
 def fit_bytes(run: RunState, view: View, shown: View, plan_tokens: Callable[[View], Plan | None]) -> Flow[View]:
     """Record a compaction where the view has more bytes than it may; return the view after it.
 
-    ``shown`` is the view with the block of the ledger, which has the notices of the run in it, so that both together are less
-    than one beside the other. ``plan_tokens`` plans for the tokens, which must fit afterwards. The compaction leaves room for what stood beside the
-    run in the last view, as far as what must stay allows; facts give way to it. Raises OverBudget before any write.
+    ``shown`` is the view with the block of the ledger: the block takes in notices of the run, so that both together are less
+    than one beside the other. ``plan_tokens`` plans for the tokens, which must fit afterwards. The compaction leaves room
+    for what stood beside the run in the last view, as far as what must stay allows; facts give way to it. Raises OverBudget
+    before any write.
     """
     last = run.usage.last_view
     tail = () if last is None else last.tail
