@@ -12,6 +12,9 @@ from hypothesis import HealthCheck, settings
 from pagein.backends.memory import InMemoryLog
 from pagein.memory.agent_memory import AgentMemory
 
+os.environ.pop("PYTHONUNBUFFERED", None)
+"""Unset, as on most machines: with it, a process that forgets to flush what it prints would pass."""
+
 EXAMPLES = {"quick": 10, "pagein": 12, "nightly": 1_000}
 """Hypothesis examples by profile: of a run without slow tests, of a whole one, and of ``PAGEIN_PROFILE=nightly``."""
 

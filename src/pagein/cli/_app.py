@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 
@@ -35,6 +36,8 @@ def run_words(words: list[str]) -> int:
 
 def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
     """Run one command of an app; return its exit code, as ``main`` does."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a pipe, too, has each line of a worker or a server at once
+        sys.stdout.reconfigure(line_buffering=True)
     try:
         with _output.logs_on_stderr():
             code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")

@@ -195,11 +195,8 @@ class RevisionFinder:
             # "Change of plans: Lisbon instead" changes what was decided, first what names no subject either.
             olds = [old for old in olds if old.statement.kind in ("decision", "goal", "commitment")]
             unnamed = [old for old in olds if DECISION_STEMS.issuperset(old.statement.subject)]
-            bare = [
-                old
-                for old in olds
-                if not _own_stems(old.statement) and VALUE_CONCEPTS.isdisjoint(old.statement.subject)
-            ]
+            bare = [old for old in olds if not _own_stems(old.statement)]
+            bare = [old for old in bare if VALUE_CONCEPTS.isdisjoint(old.statement.subject)]
             olds = unnamed or bare or olds
         else:
             olds = [old for old in olds if _may_be_referred(old.statement)]

@@ -39,11 +39,9 @@ class RunLedger:
     def learn(self, position: int, text: str, speaker: Speaker) -> tuple[LedgerItem, ...]:
         """Fold the text of the next step; return the new items."""
         statements = find_statements(text, speaker)
-        number = (
-            1 + max((key[1] for key in (*self.items, *self.superseded) if key[0] == position), default=-1)
-            if statements
-            else 0
-        )
+        if not statements:
+            return ()
+        number = 1 + max((key[1] for key in (*self.items, *self.superseded) if key[0] == position), default=-1)
         items = []
         for offset, statement in enumerate(statements):
             item = LedgerItem(position, number + offset, clip_statement(statement), speaker)
