@@ -5,7 +5,8 @@ from dataclasses import replace
 from inspect import getmembers
 
 import pytest
-from hypothesis.stateful import RULE_MARKER, run_state_machine_as_test
+from hypothesis import strategies as st
+from hypothesis.stateful import RULE_MARKER, rule, run_state_machine_as_test
 
 from pagein.context.compaction.policies.window import Window
 from pagein.context.view import cuts, fold, layout
@@ -17,8 +18,10 @@ from pagein.events.steps import ActionStep
 from pagein.log import branch_log as branching
 from pagein.memory import _effects as effects
 from pagein.memory import tools
+from pagein.memory.host_memory import take_turn
 from pagein.memory.operations import compact, load, pins
 from pagein.memory.operations import view as views
+from pagein.memory.operations.load import write_snapshot
 from pagein.testing.machine import MemoryMachine, profile
 
 
@@ -230,10 +233,19 @@ def moves_only(base, *moves):
     return type(f"{base.__name__}Few", (base,), {name: None for name in rules if name not in moves})
 
 
+class Forking(moves_only(Folding, "assistant_speaks", "pin")):
+    """A machine that forks its run before its newest snapshot: in any history that is rare."""
+
+    @rule(data=st.data())
+    def rewinds_before_a_snapshot(self, data):
+        self._collect_compactions()
+        take_turn(self.memory, write_snapshot)
+        self._rewind(data.draw(st.integers(0, self.oracle.head)))
+        self._check_snapshot_state()
+
+
 MACHINES = {
-    a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork: (
-        moves_only(Folding, "assistant_speaks", "pin", "goes_on_elsewhere")
-    ),
+    a_branch_takes_the_snapshot_of_its_parent_from_behind_the_fork: Forking,
     a_cut_parts_a_call_from_its_result: moves_only(Folding, "assistant_calls", "result_comes_late", "user_interrupts"),
     a_range_off_by_one_hides_a_step: moves_only(Folding, "assistant_speaks", "user_speaks", "compact"),
     a_reused_call_id_goes_out_twice: moves_only(Folding, "whole_turn", "assistant_calls"),
@@ -262,4 +274,4 @@ def test_the_machine_finds(bug, monkeypatch):
 
 @pytest.mark.slow
 def test_no_tool_passes_for_the_library():
-    run_state_machine_as_test(Forging, settings=profile(8))
+    run_state_machine_as_test(Forging, settings=profile(5))
