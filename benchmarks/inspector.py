@@ -90,8 +90,9 @@ class _TimedMemory(HostMemory):
 
     def take_times(self) -> None:
         """Time what notes a request and what writes it, from now on."""
-        for name in ("_note_request", "write_requests"):
-            setattr(self._runtime, name, self._measure(getattr(self._runtime, name)))
+        requests = self._runtime.requests
+        for name in ("note", "write"):
+            setattr(requests, name, self._measure(getattr(requests, name)))
 
     def _measure(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from pagein._common.flows import drive
 from pagein.backends.base import stored_log
-from pagein.context.costs import RunCost
 from pagein.context.view.view import Report, View
 from pagein.errors import (
     ConfigurationError,
@@ -20,9 +19,7 @@ from pagein.errors import (
     LogErased,
     LogUnreadable,
     LogUnwritable,
-    UnknownRequest,
 )
-from pagein.events.callbacks import PrefixBreak
 from pagein.events.entries import Body, Compaction, Erased, FactsShown
 from pagein.events.steps import MemoryStep, Step, SummaryStep
 from pagein.formats import Format, format_named
@@ -31,7 +28,6 @@ from pagein.formats.raw_messages import RawRequest, choose_format, rename_roles
 from pagein.formats.sdk_objects import unwrap_request
 from pagein.log.base import Entry, Log, LogStore, StoredLog, Verification
 from pagein.log.branch_log import BranchLog
-from pagein.log.requests import hash_request
 from pagein.memory import _effects
 from pagein.memory._state import RunState
 from pagein.memory.branches import MAIN, Branches
@@ -51,25 +47,10 @@ from pagein.memory.options import (
     resolve_embedder,
     with_embedder,
 )
-from pagein.memory.requests import (
-    NO_FILTER,
-    RequestFilter,
-    RequestRecord,
-    RequestsState,
-    UnrecordedPlan,
-    encode_record,
-    facts_records,
-    page_in_records,
-    read_request_usage,
-    recorded_usage,
-    reserve_of,
-    tokens_by_tier,
-    with_outcome,
-)
+from pagein.memory.requests import NO_FILTER, RequestFilter
+from pagein.memory.run_requests import RunRequests
 from pagein.memory.search_runtime import SearchRuntime
-from pagein.memory.snapshots import counter_key
 from pagein.memory.tools import tools
-from pagein.tokens import Budget
 from pagein.tokens.budget import RequestRoom
 from pagein.tokens.bytes import json_bytes
 
@@ -127,10 +108,7 @@ class MemoryRuntime:
         self.roles = dict(options.get("roles") or {})
         self.step_types = _check_step_types(options.get("step_types", ()))
         self.schedule = CheckpointSchedule.from_options(log, options)
-        self.requests = RequestsState(
-            self.branches.root.store.request_table(self.branches.root.session),
-            model_name(options.get("model")), counter_key(self.state.counter), policy_name(options, self.state),
-        )  # fmt: skip
+        self.requests = RunRequests(self, model_name(options.get("model")), policy_name(options, self.state))
         self.summary_writer: SummaryThread | SummaryTask | None = None
         self.telemetry = self._open_telemetry(options.get("telemetry", "off"))
         self.is_closed = False
@@ -301,101 +279,14 @@ class MemoryRuntime:
         place = self.state.log.count_fingerprints(view.head)
         raw = RawRequest(form, request["messages"])
         remember_request(self.state.transcript, raw, place, has_ending=view.has_ending)
-        self._note_request(view, raw, request, filter)
+        self.requests.note(view, raw, request, filter)
         if self.roles:
             names = {role: name for name, role in reversed(self.roles.items())}
             request["messages"] = rename_roles(request["messages"], names)
         self.state.run_events()
         return request
 
-    # Requests
-
-    def _note_request(self, view: View, raw: RawRequest, request: dict[str, Any], filter: RequestFilter) -> None:
-        """Note a request that was rendered; ``write_requests`` writes it."""
-        state, requests, entries, format = self.state, self.requests, view.request_entries, raw.form.name
-        self._learn_usage()
-        compactions, branch = len(state.fold.compactions), self.branches.current
-        prefix = requests.compare(entries, format, branch, compactions)
-        budget = state.usage.budget if filter.max_tokens is None else Budget(filter.max_tokens)
-        facts = facts_records(view, state.facts_block.current)
-        record = RequestRecord(
-            head=view.head, at=self.clock(), branch=branch, model=requests.model, format=format,
-            counter=requests.counter, budget=budget.window, reserve=reserve_of(budget), limit=view.limit,
-            tokens=view.tokens, tiers=tokens_by_tier(view), digest=hash_request(request, raw.hashes()),
-            compactions=compactions, prefix=prefix.tokens, broke=prefix.broke,
-            broke_why=prefix.why, rewritten=prefix.rewritten, recorded=state.fold.recorded_tokens, used=self._used_page_ins(), filter=filter, page_ins=page_in_records(view, state.page_in.in_last_view),
-            bytes=state.usage.byte_limit, facts=facts, owners=self.facts.owner_names if facts else {}, plan=self._unrecorded_plan(budget, filter),
-        )  # fmt: skip
-        if prefix.cause and not requests.is_again(record):
-            self._tell_break(PrefixBreak(prefix.cause, prefix.broke, prefix.why, prefix.tokens, prefix.rewritten, view.tokens))  # fmt: skip
-        requests.note(record, entries)
-
-    def _tell_break(self, event: PrefixBreak) -> None:
-        if self.telemetry is not None:
-            self.telemetry.tell_break(event)
-        if self.state.callbacks is not None:
-            self.state.events.append(event)
-
-    def _used_page_ins(self) -> tuple[int, ...]:
-        """The page-ins that the newest action used, where it came after the last request."""
-        action, heads = self.state.page_in.used
-        last = self.requests.last
-        return heads if last is not None and action >= last.head else ()
-
-    def _unrecorded_plan(self, budget: Budget, filter: RequestFilter) -> UnrecordedPlan | None:
-        is_narrow = filter == NO_FILTER and self.state.usage.is_narrow
-        if filter == NO_FILTER and not is_narrow:
-            return None
-        return UnrecordedPlan(self.requests.policy, budget, self.state.page_in.share, is_narrow)
-
-    def _learn_usage(self) -> None:
-        """Note the usage that was recorded since the last request."""
-        self.requests.learn_usage(recorded_usage(self.state.usage.reported))
-        self.state.usage.reported = None
-
-    def write_requests(self) -> None:
-        """Write the request that was noted. A failure is a problem of the run, and fails no turn."""
-        if not self.log.readonly:
-            with self.state.problems.guard("a request is not in the table of requests"):
-                self.requests.write()
-
-    def read_requests(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
-        """The records behind a number, oldest first. Raises LogError."""
-        self.check_open()
-        self._learn_usage()
-        self.write_requests()
-        return self.requests.read_records(after, limit)
-
-    def find_request(self, number: int | None) -> RequestRecord:
-        """The record of that number, or the last one. Raises UnknownRequest, LogError."""
-        self.check_open()
-        number = self.requests.last_number() if number is None else number
-        record = next(iter(self.requests.read_records(number - 1, 1)), None) if number > 0 else None
-        if record is None or record.number != number:
-            raise UnknownRequest(number)
-        return record
-
-    def note_outcome(
-        self,
-        outcome: str,
-        *,
-        number: int | None,
-        usage: Any = None,
-        seconds: Mapping[str, float] | None,
-        notes: Mapping[str, str] | None,
-    ) -> None:
-        """Note what became of a request. Raises UnknownRequest, ConfigurationError, LogError."""
-        report = None if usage is None else read_request_usage(usage)
-        last = self.requests.last
-        is_last = last is not None and number in (None, last.number)
-        record = last if is_last and last is not None else self.find_request(number)
-        record = with_outcome(record, outcome, report, seconds or {}, notes or {})
-        if is_last:
-            self.requests.change_last(record)
-            self.write_requests()
-        else:
-            self.requests.account = None  # it has the record as it was
-            self.requests.table.replace(record.number, encode_record(record))
+    # Facts, reports, erasure
 
     @property
     def summary_account(self) -> WriterAccount | None:
@@ -432,23 +323,8 @@ class MemoryRuntime:
             problems=problems,
             writers=self._writer_reports(view),
             facts_left_out=self.facts.left_out,
-            cost=self.known_cost(),
+            cost=self.requests.known_cost(),
         )
-
-    def cost(self) -> RunCost:
-        """The cost of the run's requests. Raises LogError."""
-        self.check_open()
-        self._learn_usage()
-        return self.requests.cost(self.state.page_in.prices)
-
-    def seconds_since_request(self) -> float | None:
-        """The seconds since the last request of the run; None where it is not known, or nothing may be written."""
-        at = None if self.log.readonly else self.requests.last_time()
-        return None if at is None else self.clock() - max(at, self.state.usage.answered_at)
-
-    def known_cost(self) -> RunCost | None:
-        """The cost of the run's requests, None where the earlier ones were not read yet."""
-        return None if self.requests.account is None else self.requests.account.cost_with(self.requests.last)
 
     def _writer_reports(self, view: View) -> tuple[WriterReport, ...]:
         summarizer, fold = self.state.summaries.summarizer, self.state.fold
@@ -467,7 +343,7 @@ class MemoryRuntime:
         """Learn from a provider's count of the last request."""
         self.check_open()
         self.state.usage.learn(check_usage(usage))
-        self.requests.learn_usage(read_request_usage(usage))
+        self.requests.observe_usage(usage)
 
     def handle_overflow(self, error: BaseException | str) -> Overflow | None:
         """Lower the budget if the error says that the request was too long; None if it does not."""
@@ -482,8 +358,8 @@ class MemoryRuntime:
 
     def close(self) -> None:
         """Release search, facts and logs; a second call does nothing."""
-        self._learn_usage()
-        self.write_requests()
+        self.requests.learn_recorded_usage()
+        self.requests.write()
         self.search.close()
         self.facts.close()
         self.branches.close()

@@ -83,7 +83,7 @@ class AgentMemory(MemoryBase):
     def report(self) -> Report:
         """Report every token of the view as it stands, the page-in included, and what is out of view. Compacts nothing."""
         with self._runtime.state.problems.guard("the report has no cost of the requests"):
-            self._runtime.cost()
+            self._runtime.requests.cost()
         return self._runtime.report()
 
     def cost(self) -> RunCost:
@@ -91,7 +91,7 @@ class AgentMemory(MemoryBase):
 
         Raises LogError.
         """
-        return self._runtime.cost()
+        return self._runtime.requests.cost()
 
     # Recording
 
@@ -200,7 +200,7 @@ class AgentMemory(MemoryBase):
         filter = RequestFilter(summary_mode, check_count(keep_last_n), max_tokens)
         view = self._take_turn(make_filtered_view, filter, room)
         messages: list[Any] = self._runtime.render(view, format, filter)["messages"]
-        self._runtime.write_requests()
+        self._runtime.requests.write()
         return messages
 
     def to_request(self, format: FormatName | None = None, *, reserve: int = 0, tools: Any = None) -> dict[str, Any]:
@@ -210,7 +210,7 @@ class AgentMemory(MemoryBase):
         """
         view = self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))
         request = self._runtime.render(view, format)
-        self._runtime.write_requests()
+        self._runtime.requests.write()
         return keywords(format or self._runtime.format.name, request)
 
     def compact(self, *, wait: bool = False) -> Compaction | None:
@@ -306,14 +306,14 @@ class AgentMemory(MemoryBase):
 
         The records are no part of the log: they may be missing, and hold no text of the run. Raises LogError.
         """
-        return self._runtime.read_requests(after, limit)
+        return self._runtime.requests.read(after, limit)
 
     def request(self, number: int | None = None) -> RenderedRequest:
         """Render a request again, the last one without a number: byte for byte, or ``problem`` says what is not as it was.
 
         Raises UnknownRequest, LogError.
         """
-        return self._take_turn(render_again, self._runtime.find_request(number))
+        return self._take_turn(render_again, self._runtime.requests.find(number))
 
     def note_outcome(
         self,
@@ -329,7 +329,7 @@ class AgentMemory(MemoryBase):
         It is only noted; ``observe_usage`` also learns from a usage. No text of the run belongs in ``notes``. Raises
         UnknownRequest, ConfigurationError, LogError.
         """
-        self._runtime.note_outcome(outcome, number=number, usage=usage, seconds=seconds, notes=notes)
+        self._runtime.requests.note_outcome(outcome, number=number, usage=usage, seconds=seconds, notes=notes)
 
     # Checkpoints
 

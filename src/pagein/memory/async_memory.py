@@ -110,7 +110,7 @@ class AsyncAgentMemory(MemoryBase):
 
     async def cost(self) -> RunCost:
         """See AgentMemory.cost."""
-        return await asyncio.to_thread(self._runtime.cost)
+        return await asyncio.to_thread(self._runtime.requests.cost)
 
     # Recording
 
@@ -181,7 +181,7 @@ class AsyncAgentMemory(MemoryBase):
         filter = RequestFilter(summary_mode, check_count(keep_last_n), max_tokens)
         view = await self._take_turn(make_filtered_view, filter, room)
         messages: list[Any] = self._runtime.render(view, format, filter)["messages"]
-        await asyncio.to_thread(self._runtime.write_requests)
+        await asyncio.to_thread(self._runtime.requests.write)
         return messages
 
     async def to_request(
@@ -190,7 +190,7 @@ class AsyncAgentMemory(MemoryBase):
         """See AgentMemory.to_request."""
         view = await self._take_turn(make_view, self._runtime.request_room(reserve, tools, format))
         request = self._runtime.render(view, format)
-        await asyncio.to_thread(self._runtime.write_requests)
+        await asyncio.to_thread(self._runtime.requests.write)
         return keywords(format or self._runtime.format.name, request)
 
     async def compact(self, *, wait: bool = False) -> Compaction | None:
@@ -261,11 +261,11 @@ class AsyncAgentMemory(MemoryBase):
 
     async def requests(self, after: int = 0, limit: int | None = None) -> tuple[RequestRecord, ...]:
         """See AgentMemory.requests."""
-        return await asyncio.to_thread(self._runtime.read_requests, after, limit)
+        return await asyncio.to_thread(self._runtime.requests.read, after, limit)
 
     async def request(self, number: int | None = None) -> RenderedRequest:
         """See AgentMemory.request."""
-        record = await asyncio.to_thread(self._runtime.find_request, number)
+        record = await asyncio.to_thread(self._runtime.requests.find, number)
         return await self._take_turn(render_again, record)
 
     async def note_outcome(
@@ -279,7 +279,7 @@ class AsyncAgentMemory(MemoryBase):
     ) -> None:
         """See AgentMemory.note_outcome."""
         await asyncio.to_thread(
-            self._runtime.note_outcome, outcome, number=number, usage=usage, seconds=seconds, notes=notes
+            self._runtime.requests.note_outcome, outcome, number=number, usage=usage, seconds=seconds, notes=notes
         )
 
     # Checkpoints

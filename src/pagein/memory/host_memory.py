@@ -83,7 +83,7 @@ class HostMemory(AgentMemory):
         """Note a view that its host sends in a form of its own, as it is in the memory's format. A failure is a problem of the run."""
         with self._turn_lock, self._runtime.state.problems.guard("a request is not in the table of requests"):
             self._runtime.render(view, None)
-            self._runtime.write_requests()
+            self._runtime.requests.write()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -130,7 +130,7 @@ class RecordedRun:
         if head < self._head or any(isinstance(entry.body, Erased) for entry in news):
             runtime.state.past.clear()
         self._head = head
-        return drive(render_again(runtime.state, runtime.find_request(number)), runtime.perform)
+        return drive(render_again(runtime.state, runtime.requests.find(number)), runtime.perform)
 
     def expand(self, handle: str, answers: Mapping[int, list[int]]) -> Expansion:
         """See ``AgentMemory.expand``; ``answers`` has the positions of the results of each action."""

@@ -1,43 +1,27 @@
-"""The requests of a run: what was sent to the model, what it cost, and how it can be rendered again.
+"""The record of a request: what was sent to the model, what it cost, and how it can be rendered again.
 
-A record has numbers, positions and hashes, and no text of the run. What was shown is made again from the log at the
+It has numbers, positions and hashes, and no text of the run. What was shown is made again from the log at the
 record's head; the digest tells whether it is what was sent.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-from pagein.context.costs import RunCost
 from pagein.context.page_in_sources import BlockSource
-from pagein.context.view.layout import ContextBlock
-from pagein.context.view.view import View, ViewEntry
-from pagein.errors import LogError, PageinError
-from pagein.events.callbacks import BreakCause
-from pagein.events.entries import EDIT, REMOVAL
+from pagein.errors import PageinError
 from pagein.events.handles import observation_handle, step_handle
 from pagein.events.steps import Usage
 from pagein.formats.sdk_objects import cache_written
-from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow, RequestTable
-from pagein.memory.costs import CostAccount
+from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow
 from pagein.memory.options import check_usage
 from pagein.tokens import Budget
-from pagein.tokens.prices import Prices
-
-if TYPE_CHECKING:
-    from pagein.context.page_in import PageIn
-    from pagein.memory._state import ShownFacts
 
 NOTE_MAX_CHARACTERS = 80
 """Characters of an outcome, of a note, and of its name."""
-
-MAX_UNWRITTEN = 64
-"""Records that wait to be written while the store cannot be written to."""
 
 _REASONS = {"search": "found for the newest step", "turn": "found for the user's words", "lines": "likely needed now"}
 
@@ -176,7 +160,6 @@ _ROW_FIELDS = ("number", "head", "at")
 _FIELDS = frozenset(each.name for each in fields(RequestRecord))
 _BODY_DEFAULTS = {name: getattr(RequestRecord(), name) for name in sorted(_FIELDS.difference(_ROW_FIELDS))}
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
-_AFTER_NUMBER = attrgetter(*(each.name for each in fields(RequestRecord)[1:]))  # a quarter of the time of replace()
 
 
 def encode_record(record: RequestRecord) -> bytes:
@@ -261,210 +244,3 @@ def with_outcome(
         seconds={**record.seconds, **{name: round(value, 6) for name, value in seconds.items()}},
         notes={**record.notes, **short},
     )
-
-
-@dataclass(slots=True)
-class RequestsState:
-    """The requests of a memory: those that are not written yet, the last one, and what it showed."""
-
-    table: RequestTable
-    model: str = ""
-    counter: str = ""
-    policy: str = ""
-    last: RequestRecord | None = None
-    last_at: float = 0.0
-    """The time at which the last request was rendered last."""
-    last_entries: tuple[ViewEntry, ...] = ()
-    is_changed: bool = False
-    """True where the last record is to be written, or written again."""
-    changed: list[RequestRecord] = field(default_factory=list)
-    """Earlier records that are to be written again."""
-    account: CostAccount | None = None
-    """The account of all requests before the last; None until it is asked for."""
-
-    def compare(self, entries: Sequence[ViewEntry], format: str, branch: str, compactions: int) -> SharedPrefix:
-        """Compare a request's entries with those of the last one; ``compactions`` are in effect now."""
-        last = self.last
-        if last is None:
-            return SharedPrefix()
-        if last.format != format:
-            return SharedPrefix(0, "format", "format", f"it was {last.format}")
-        prefix = compare_prefix(self.last_entries, entries, last, compactions)
-        if prefix.cause and last.branch != branch:
-            return replace(prefix, cause="branch", why=f"the last request was of {last.branch}")
-        return prefix
-
-    def is_again(self, record: RequestRecord) -> bool:
-        """True if the last request was rendered again before its outcome is known."""
-        last = self.last
-        return last is not None and not last.outcome and last.usage is None and _is_same(last, record)
-
-    def note(self, record: RequestRecord, entries: tuple[ViewEntry, ...]) -> None:
-        """Note a request that was rendered; the same one again is no other request until its outcome is known."""
-        if not self.is_again(record):
-            last = self.last
-            if last is not None and self.is_changed:
-                self.changed.append(last)
-                del self.changed[:-MAX_UNWRITTEN]
-            if last is not None and self.account is not None:
-                self.account.add(last)
-            self.last, self.is_changed = record, True
-        self.last_entries, self.last_at = entries, record.at
-
-    def change_last(self, record: RequestRecord) -> None:
-        """Put a changed record in the place of the last one."""
-        self.last, self.is_changed = record, True
-
-    def learn_usage(self, usage: RequestUsage | None) -> None:
-        """Note the usage of the last request, unless it is known; it is written with the next request."""
-        if usage is not None and self.last is not None and self.last.usage is None:
-            self.change_last(replace(self.last, usage=usage))
-
-    def last_number(self) -> int:
-        """The number of the last request; 0 where there is none. Raises LogError."""
-        return self.last.number if self.last is not None and self.last.number else self.table.last()
-
-    def last_time(self) -> float | None:
-        """The time of the last request; None where there is none, or the table cannot be read."""
-        if self.last is not None:
-            return self.last_at
-        with suppress(LogError):
-            rows = self.table.rows(self.table.last() - 1, 1)
-            return rows[0].at if rows else None
-        return None
-
-    def write(self) -> None:
-        """Write what changed. Raises LogError."""
-        while self.changed:
-            self._write(self.changed[0])
-            del self.changed[0]
-        if self.last is not None and self.is_changed:
-            self.last, self.is_changed = self._write(self.last), False
-
-    def _write(self, record: RequestRecord) -> RequestRecord:
-        if record.number:
-            self.table.replace(record.number, encode_record(record))
-            return record
-        return RequestRecord(self.table.add(record.head, record.at, encode_record(record)), *_AFTER_NUMBER(record))
-
-    def cost(self, prices: Prices) -> RunCost:
-        """The cost of all requests at these prices. Raises LogError."""
-        if self.account is None:
-            account = CostAccount(prices)
-            for record in self.read_records(0, None):
-                if self.last is None or record.number != self.last.number:
-                    account.add(record)
-            self.account = account
-        return self.account.cost_with(self.last)
-
-    def read_records(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
-        """The records behind a number, oldest first; damaged ones are left out. Raises LogError."""
-        records = (decode_record(row) for row in self.table.rows(after, limit))
-        return tuple(record for record in records if record is not None)
-
-
-def _is_same(last: RequestRecord, record: RequestRecord) -> bool:
-    return (last.digest, last.head, last.branch, last.format, last.filter) == (
-        record.digest, record.head, record.branch, record.format, record.filter
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class SharedPrefix:
-    """The tokens that two requests begin with alike, what differs behind them, and the tokens of the run written again there.
-
-    ``cause`` is "" where the later request only goes on.
-    """
-
-    tokens: int = 0
-    cause: BreakCause | Literal[""] = ""
-    broke: str = ""
-    why: str = ""
-    rewritten: int = 0
-
-
-def compare_prefix(
-    before: Sequence[ViewEntry], now: Sequence[ViewEntry], last: RequestRecord, compactions: int
-) -> SharedPrefix:
-    """Compare a request's entries with those of the one before; ``compactions`` are in effect now."""
-    alike = 0
-    for old, new in zip(before, now, strict=False):
-        if old is not new and old.messages != new.messages:
-            break
-        alike += 1
-    tokens = sum(entry.tokens for entry in now[:alike])
-    if alike == len(before):
-        return SharedPrefix(tokens)
-    cause, handle, why = _difference(before[alike], now[alike] if alike < len(now) else None)
-    if compactions > last.compactions and cause in ("compaction", "page-in", "ledger", "facts"):
-        cause, why = "compaction", why if cause == "compaction" else f"{why}, with a compaction"
-    elif compactions < last.compactions:
-        cause, why = "undo", "a compaction was undone"
-    # What is new behind the break would have been written without it.
-    rewritten = sum(entry.tokens for entry in now[alike:] if entry.first < last.head)
-    return SharedPrefix(tokens, cause, handle, why, rewritten)
-
-
-def _difference(old: ViewEntry, new: ViewEntry | None) -> tuple[BreakCause, str, str]:
-    """Name the cause and what stands first where two requests part, and say why."""
-    if isinstance(old.item, ContextBlock):
-        if old.tier == "recalled":
-            return "page-in", old.tier, "a page-in left"
-        return _block_cause(old), old.tier, f"{old.tier} changed"
-    if new is None:
-        return "other", old.handle, "the request is shorter"
-    if old.tier == "system":
-        return "system prompt", old.handle, "the system prompt changed"
-    if isinstance(new.item, ContextBlock):
-        return _block_cause(new), old.handle, f"{new.tier} came before it"
-    if (new.first, new.last) != (old.first, old.last) or new.stubs != old.stubs:
-        is_by_hand = new.why.startswith((f"{EDIT}:", f"{REMOVAL}:"))
-        return "edit" if is_by_hand else "compaction", old.handle, new.why
-    return "other", old.handle, "its content changed"
-
-
-def _block_cause(entry: ViewEntry) -> BreakCause:
-    return "facts" if entry.tier == "facts" else "ledger" if entry.tier == "ledger" else "page-in"
-
-
-def tokens_by_tier(view: View) -> dict[str, int]:
-    """The tokens of a view by tier; ``request`` is what every request costs beside its messages."""
-    tiers: dict[str, int] = {}
-    for entry in (*view.entries, *view.tail):
-        tiers[entry.tier] = tiers.get(entry.tier, 0) + entry.tokens
-    rest = view.tokens - sum(tiers.values())
-    return tiers | ({"request": rest} if rest else {})
-
-
-def page_in_records(view: View, shown: Sequence[PageIn]) -> tuple[PageInRecord, ...]:
-    """The records of the page-ins that a view shows."""
-    known = {id(page_in.entry): page_in for page_in in shown}
-    records: list[PageInRecord] = []
-    for entry in view.tail:
-        if entry.tier != "recalled":
-            continue
-        page_in = known.get(id(entry))
-        if page_in is None:
-            records.append(PageInRecord(entry.first, is_complete=False))
-        else:
-            is_complete = all(source.lines is not None for source in page_in.sources)
-            records.append(PageInRecord(entry.first, page_in.sources, page_in.names, is_complete))
-    return tuple(records)
-
-
-def facts_records(view: View, shown: ShownFacts) -> tuple[FactsRecord, ...]:
-    """The records of the blocks of facts in a view's tail."""
-    placed = {id(entry): block for entry, block in zip(shown.entries, shown.blocks, strict=True)}
-    records: list[FactsRecord] = []
-    for entry in view.tail:
-        block = placed.get(id(entry))
-        if block is not None:
-            ids = tuple((id, line.rpartition("; newer: ")[2].rstrip(")") if "; newer: " in line[-60:] else "")
-                        for id, line in block.lines)  # fmt: skip
-            records.append(FactsRecord(entry.first, ids, is_later=bool(records)))
-    return tuple(records)
-
-
-def reserve_of(budget: Budget) -> int:
-    """The tokens of a window that its messages may not have."""
-    return budget.window - budget.limit

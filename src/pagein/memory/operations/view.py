@@ -262,7 +262,7 @@ def _plan_where_lapsed(run: RunState, view: View, room: int) -> Flow[Plan | None
     newest = max((entry.first for entry in view.run), default=-1)
     if not is_near or prices.cached >= 1 or run.last_compaction > newest:
         return None
-    seconds = yield from Call(lambda runtime: runtime.seconds_since_request())
+    seconds = yield from Call(lambda runtime: runtime.requests.seconds_since_last())
     if seconds is None or seconds < prices.lifetime:
         return None
     plan = _plan_sooner(run, view, room)

@@ -1,0 +1,286 @@
+"""The requests of a memory: each is noted when it is rendered, written to the table of requests, and found again there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from pagein.errors import LogError, UnknownRequest
+from pagein.events.callbacks import PrefixBreak
+from pagein.log.requests import hash_request
+from pagein.memory.costs import CostAccount
+from pagein.memory.request_prefix import SharedPrefix, compare_prefix
+from pagein.memory.requests import (
+    NO_FILTER,
+    FactsRecord,
+    PageInRecord,
+    RequestFilter,
+    RequestRecord,
+    RequestUsage,
+    UnrecordedPlan,
+    decode_record,
+    encode_record,
+    read_request_usage,
+    recorded_usage,
+    with_outcome,
+)
+from pagein.memory.snapshots import counter_key
+from pagein.tokens import Budget
+
+if TYPE_CHECKING:
+    from pagein.context.costs import RunCost
+    from pagein.context.page_in import PageIn
+    from pagein.context.view.view import View, ViewEntry
+    from pagein.formats.raw_messages import RawRequest
+    from pagein.memory._runtime import MemoryRuntime
+    from pagein.memory._state import ShownFacts
+
+MAX_UNWRITTEN = 64
+"""Records that wait to be written while the store cannot be written to."""
+
+_AFTER_NUMBER = attrgetter(*(field.name for field in fields(RequestRecord)[1:]))  # a quarter of the time of replace()
+
+
+class RunRequests:
+    """The requests of a memory: the last one, what it showed, and the records that are not written yet."""
+
+    def __init__(self, runtime: MemoryRuntime, model: str, policy: str) -> None:
+        self._runtime = runtime
+        root = runtime.branches.root
+        self.table = root.store.request_table(root.session)
+        self.model, self._policy, self._counter = model, policy, counter_key(runtime.state.counter)
+        self.last: RequestRecord | None = None
+        self._last_at = 0.0  # the time at which it was rendered last
+        self._last_entries: tuple[ViewEntry, ...] = ()
+        self._is_changed = False  # the last record is to be written, or written again
+        self._changed: list[RequestRecord] = []  # earlier records that are to be written again
+        self._account: CostAccount | None = None  # of all requests before the last; None until it is asked for
+
+    # Noting
+
+    def note(self, view: View, raw: RawRequest, request: dict[str, Any], filter: RequestFilter) -> None:
+        """Note a request that was rendered. The same one again is no other request until its outcome is known."""
+        self.learn_recorded_usage()
+        prefix = self._compare(view.request_entries, raw.form.name)
+        record = self._make_record(view, filter, prefix, raw.form.name, hash_request(request, raw.hashes()))
+        if not self._is_again(record):
+            if prefix.cause:
+                self._tell_break(
+                    PrefixBreak(prefix.cause, prefix.broke, prefix.why, prefix.tokens, prefix.rewritten, view.tokens)
+                )
+            self._begin(record)
+        self._last_entries, self._last_at = view.request_entries, record.at
+
+    def _compare(self, entries: Sequence[ViewEntry], format: str) -> SharedPrefix:
+        """Compare a request's entries with those of the last one."""
+        last, branch = self.last, self._runtime.branches.current
+        if last is None:
+            return SharedPrefix()
+        if last.format != format:
+            return SharedPrefix(0, "format", "format", f"it was {last.format}")
+        prefix = compare_prefix(self._last_entries, entries, last, len(self._runtime.state.fold.compactions))
+        if prefix.cause and last.branch != branch:
+            return replace(prefix, cause="branch", why=f"the last request was of {last.branch}")
+        return prefix
+
+    def _make_record(
+        self, view: View, filter: RequestFilter, prefix: SharedPrefix, format: str, digest: str
+    ) -> RequestRecord:
+        runtime, state = self._runtime, self._runtime.state
+        budget = state.usage.budget if filter.max_tokens is None else Budget(filter.max_tokens)
+        facts = _facts_records(view, state.facts_block.current)
+        return RequestRecord(
+            head=view.head, at=runtime.clock(), branch=runtime.branches.current, model=self.model, format=format,
+            counter=self._counter, budget=budget.window, reserve=budget.window - budget.limit, limit=view.limit,
+            tokens=view.tokens, tiers=_tokens_by_tier(view), digest=digest, compactions=len(state.fold.compactions),
+            prefix=prefix.tokens, broke=prefix.broke, broke_why=prefix.why, rewritten=prefix.rewritten,
+            recorded=state.fold.recorded_tokens, used=self._used_page_ins(), filter=filter,
+            page_ins=_page_in_records(view, state.page_in.in_last_view), facts=facts,
+            owners=runtime.facts.owner_names if facts else {}, plan=self._unrecorded_plan(budget, filter),
+            bytes=state.usage.byte_limit,
+        )  # fmt: skip
+
+    def _used_page_ins(self) -> tuple[int, ...]:
+        """The page-ins that the newest action used, where it came after the last request."""
+        action, heads = self._runtime.state.page_in.used
+        return heads if self.last is not None and action >= self.last.head else ()
+
+    def _unrecorded_plan(self, budget: Budget, filter: RequestFilter) -> UnrecordedPlan | None:
+        is_narrow = filter == NO_FILTER and self._runtime.state.usage.is_narrow
+        if filter == NO_FILTER and not is_narrow:
+            return None
+        return UnrecordedPlan(self._policy, budget, self._runtime.state.page_in.share, is_narrow)
+
+    def _is_again(self, record: RequestRecord) -> bool:
+        """True if the last request was rendered again before its outcome is known."""
+        last = self.last
+        if last is None or last.outcome or last.usage is not None:
+            return False
+        return (last.digest, last.head, last.branch, last.format, last.filter) == (
+            record.digest, record.head, record.branch, record.format, record.filter
+        )  # fmt: skip
+
+    def _tell_break(self, event: PrefixBreak) -> None:
+        if self._runtime.telemetry is not None:
+            self._runtime.telemetry.tell_break(event)
+        if self._runtime.state.callbacks is not None:
+            self._runtime.state.events.append(event)
+
+    def _begin(self, record: RequestRecord) -> None:
+        """Put a new request in the place of the last one."""
+        if self.last is not None and self._is_changed:
+            self._changed.append(self.last)
+            del self._changed[:-MAX_UNWRITTEN]
+        if self.last is not None and self._account is not None:
+            self._account.add(self.last)
+        self._change_last(record)
+
+    def _change_last(self, record: RequestRecord) -> None:
+        self.last, self._is_changed = record, True
+
+    def learn_recorded_usage(self) -> None:
+        """Note the usage that was recorded since the last request."""
+        self._learn_usage(recorded_usage(self._runtime.state.usage.reported))
+        self._runtime.state.usage.reported = None
+
+    def observe_usage(self, usage: Any) -> None:
+        """Note what the provider reported for the last request. Raises ConfigurationError."""
+        self._learn_usage(read_request_usage(usage))
+
+    def _learn_usage(self, usage: RequestUsage | None) -> None:
+        """Note the usage of the last request, unless it is known; it is written with the next request."""
+        if usage is not None and self.last is not None and self.last.usage is None:
+            self._change_last(replace(self.last, usage=usage))
+
+    def note_outcome(
+        self,
+        outcome: str,
+        *,
+        number: int | None,
+        usage: Any = None,
+        seconds: Mapping[str, float] | None,
+        notes: Mapping[str, str] | None,
+    ) -> None:
+        """Note what became of a request. Raises UnknownRequest, ConfigurationError, LogError."""
+        report = None if usage is None else read_request_usage(usage)
+        last = self.last if self.last is not None and number in (None, self.last.number) else None
+        record = with_outcome(last or self.find(number), outcome, report, seconds or {}, notes or {})
+        if last is not None:
+            self._change_last(record)
+            self.write()
+        else:
+            self._account = None  # it has the record as it was
+            self.table.replace(record.number, encode_record(record))
+
+    # The table
+
+    def write(self) -> None:
+        """Write what changed. A failure is a problem of the run, and fails no turn."""
+        if self._runtime.log.readonly:
+            return
+        with self._runtime.state.problems.guard("a request is not in the table of requests"):
+            while self._changed:
+                self._write(self._changed[0])
+                del self._changed[0]
+            if self.last is not None and self._is_changed:
+                self.last, self._is_changed = self._write(self.last), False
+
+    def _write(self, record: RequestRecord) -> RequestRecord:
+        if record.number:
+            self.table.replace(record.number, encode_record(record))
+            return record
+        return RequestRecord(self.table.add(record.head, record.at, encode_record(record)), *_AFTER_NUMBER(record))
+
+    def read(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
+        """The records behind a number, oldest first. Raises LogError."""
+        self._runtime.check_open()
+        self.learn_recorded_usage()
+        self.write()
+        return self._read_records(after, limit)
+
+    def find(self, number: int | None) -> RequestRecord:
+        """The record of that number, or the last one. Raises UnknownRequest, LogError."""
+        self._runtime.check_open()
+        if number is None:
+            number = self.last.number if self.last is not None and self.last.number else self.table.last()
+        record = next(iter(self._read_records(number - 1, 1)), None) if number > 0 else None
+        if record is None or record.number != number:
+            raise UnknownRequest(number)
+        return record
+
+    def _read_records(self, after: int, limit: int | None) -> tuple[RequestRecord, ...]:
+        """The records behind a number; damaged ones are left out."""
+        records = (decode_record(row) for row in self.table.rows(after, limit))
+        return tuple(record for record in records if record is not None)
+
+    def seconds_since_last(self) -> float | None:
+        """The seconds since the last request; None where there is none, it is not known, or nothing may be written."""
+        at = None if self._runtime.log.readonly else self._last_time()
+        return None if at is None else self._runtime.clock() - max(at, self._runtime.state.usage.answered_at)
+
+    def _last_time(self) -> float | None:
+        if self.last is not None:
+            return self._last_at
+        with suppress(LogError):
+            rows = self.table.rows(self.table.last() - 1, 1)
+            return rows[0].at if rows else None
+        return None
+
+    # What they cost
+
+    def cost(self) -> RunCost:
+        """The cost of all requests. Raises LogError."""
+        self._runtime.check_open()
+        self.learn_recorded_usage()
+        if self._account is None:
+            account = CostAccount(self._runtime.state.page_in.prices)
+            for record in self._read_records(0, None):
+                if self.last is None or record.number != self.last.number:
+                    account.add(record)
+            self._account = account
+        return self._account.cost_with(self.last)
+
+    def known_cost(self) -> RunCost | None:
+        """The cost of all requests, None where the earlier ones were not read yet."""
+        return None if self._account is None else self._account.cost_with(self.last)
+
+
+def _tokens_by_tier(view: View) -> dict[str, int]:
+    """The tokens of a view by tier; ``request`` is what every request costs beside its messages."""
+    tiers: dict[str, int] = {}
+    for entry in (*view.entries, *view.tail):
+        tiers[entry.tier] = tiers.get(entry.tier, 0) + entry.tokens
+    rest = view.tokens - sum(tiers.values())
+    return tiers | ({"request": rest} if rest else {})
+
+
+def _page_in_records(view: View, shown: Sequence[PageIn]) -> tuple[PageInRecord, ...]:
+    """The records of the page-ins that a view shows."""
+    known = {id(page_in.entry): page_in for page_in in shown}
+    records: list[PageInRecord] = []
+    for entry in view.tail:
+        if entry.tier != "recalled":
+            continue
+        page_in = known.get(id(entry))
+        if page_in is None:
+            records.append(PageInRecord(entry.first, is_complete=False))
+        else:
+            is_complete = all(source.lines is not None for source in page_in.sources)
+            records.append(PageInRecord(entry.first, page_in.sources, page_in.names, is_complete))
+    return tuple(records)
+
+
+def _facts_records(view: View, shown: ShownFacts) -> tuple[FactsRecord, ...]:
+    """The records of the blocks of facts in a view's tail."""
+    placed = {id(entry): block for entry, block in zip(shown.entries, shown.blocks, strict=True)}
+    records: list[FactsRecord] = []
+    for entry in view.tail:
+        block = placed.get(id(entry))
+        if block is not None:
+            ids = tuple((id, line.rpartition("; newer: ")[2].rstrip(")") if "; newer: " in line[-60:] else "")
+                        for id, line in block.lines)  # fmt: skip
+            records.append(FactsRecord(entry.first, ids, is_later=bool(records)))
+    return tuple(records)
