@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.fuzz.__main__ import fuzz_erasing
 from pagein import ActionStep, AgentMemory, TaskStep, ToolCall
-from pagein.backends.sqlite.residue import has_residue
+from pagein.backends.sqlite.connection import has_residue
 from pagein.log.base import Entry
 from pagein.memory.erasure import plan
 from pagein.memory.erasure.plan import entry_texts

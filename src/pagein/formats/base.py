@@ -1,9 +1,10 @@
-"""The protocol of wire formats."""
+"""The protocol of wire formats, and the methods that most of them share."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from pagein.events.messages import Message
 from pagein.events.steps import Observation, Step
@@ -56,3 +57,26 @@ class Format(Protocol):
     def count_signs(self, request: Any, rows: Iterable[Any]) -> float:
         """Count what only this format has in a request, whose messages are ``rows`` as plain JSON."""
         ...
+
+
+class WireFormat:
+    """A format whose SDK takes the rendered request as it is, and whose tools cost their JSON. See ``Format``."""
+
+    __slots__ = ()
+
+    name: ClassVar[FormatName]
+    tools_frame_tokens: ClassVar[int] = 16
+    """Tokens that the provider adds to a request with tools; where it names no number, more than OpenAI's 12."""
+
+    def keywords(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the request itself."""
+        return request
+
+    def count_tools(self, tools: Sequence[Any], count: Callable[[str], int]) -> int:
+        """Count the tools by their JSON, of which a provider shows the model at most all, and what it adds for them once.
+
+        OpenAI writes a schema as types, which takes fewer tokens than its JSON.
+        """
+        return (
+            self.tools_frame_tokens + sum(count(json.dumps(tool, ensure_ascii=False)) for tool in tools) if tools else 0
+        )

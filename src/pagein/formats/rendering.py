@@ -120,21 +120,9 @@ def own_fields(part: Opaque | None, provider: str) -> dict[str, Any] | None:
     return _parse_object(part.body)
 
 
-TOOLS_FRAME_TOKENS = 16
-"""Tokens around a request's tools, where a provider names no number: OpenAI's are 12."""
-
-
 ANTHROPIC_TOOL_PROMPT_TOKENS = 346
 """Tokens of the system prompt that Anthropic adds to a request with tools: the most of its current models
 (docs.claude.com, tool use, pricing). Bedrock's models are Anthropic's too."""
-
-
-def count_tools(tools: Sequence[Any], count: Callable[[str], int], frame: int = TOOLS_FRAME_TOKENS) -> int:
-    """Count the tokens of tools by their JSON, of which a provider shows the model at most all; ``frame`` once for all.
-
-    OpenAI writes a schema as types, which takes fewer tokens than its JSON.
-    """
-    return frame + sum(count(json.dumps(tool, ensure_ascii=False)) for tool in tools) if tools else 0
 
 
 def foreign_text(part: Opaque) -> str:

@@ -36,9 +36,8 @@ Upcasters = Mapping[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]]
 """For a kind and a version, the pure function to the next version: the body's fields before, and after."""
 
 UPCASTERS: Upcasters = {
-    ("compaction", 1): lambda before: (
-        before
-    ),  # version 2 adds a replacement's record and the fidelity, which may be absent
+    # version 2 adds a replacement's record and the fidelity, which may be absent
+    ("compaction", 1): lambda before: before,
     ("compaction", 2): lambda before: before,  # version 3 may be deflated, which the spelling says
     ("pin", 1): lambda before: before,  # version 2 adds the author, which may be absent
 }
@@ -319,10 +318,7 @@ def _holds_image(body: Any) -> bool:
     contents: list[Any]
     match body:
         case steps.ActionStep():
-            contents = [
-                body.content,
-                *(observation.content for observation in body.observations if observation is not None),
-            ]
+            contents = [body.content, *(result.content for result in body.observations if result is not None)]
         case entries.Observed():
             contents = [body.observation.content]
         case _:
@@ -334,6 +330,7 @@ def _holds_image(body: Any) -> bool:
 
 def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]:
     """The stored bytes, and the blobs they name."""
+    is_compaction = type(shaped) is entries.Compaction
     if not holds_image:
         try:
             encoded = _ENCODE(shaped)
@@ -341,17 +338,12 @@ def _encode(shaped: Any, *, holds_image: bool) -> tuple[bytes, dict[str, bytes]]
             pass  # a lone surrogate
         else:
             # A text is never shorter in JSON than in UTF-8: in so few bytes there is none that must leave.
-            if len(encoded) <= (
-                INLINE_COMPACTION_MAX_BYTES if type(shaped) is entries.Compaction else INLINE_TEXT_MAX_BYTES
-            ):
+            if len(encoded) <= (INLINE_COMPACTION_MAX_BYTES if is_compaction else INLINE_TEXT_MAX_BYTES):
                 return encoded, {}
     blobs: dict[str, bytes] = {}
     plain = msgspec.to_builtins(shaped, builtin_types=(bytes,))
     body = pack(plain, blobs)
-    if (
-        type(shaped) is entries.Compaction
-        and INLINE_COMPACTION_MAX_BYTES < len(encoded := _ENCODE(body)) <= INFLATED_MAX_BYTES
-    ):
+    if is_compaction and INLINE_COMPACTION_MAX_BYTES < len(encoded := _ENCODE(body)) <= INFLATED_MAX_BYTES:
         body = deflate(encoded, blobs)
     elif body == plain:
         return _ENCODE(shaped), {}

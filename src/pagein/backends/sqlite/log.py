@@ -14,9 +14,8 @@ from typing import Unpack
 
 from pagein.backends.database_store import DatabaseStore, StoreOptions
 from pagein.backends.sqlite import snapshots as sqlite_snapshots
-from pagein.backends.sqlite.connection import MEMORY, is_busy, open_database, translate_errors
+from pagein.backends.sqlite.connection import MEMORY, has_residue, is_busy, open_database, translate_errors
 from pagein.backends.sqlite.requests import ConnectionSettings, RunKey, SQLiteRequests, forget_requests
-from pagein.backends.sqlite.residue import has_residue
 from pagein.errors import Conflict, LogClosed, LogUnreadable
 from pagein.events.entries import Body
 from pagein.log import hash_chain

@@ -152,7 +152,7 @@ def _system_problems(system: Any) -> Iterator[str]:
         if not isinstance(block, dict) or block.get("type") != "text":
             yield f"system[{place}]: only text blocks may stand here"
         else:
-            yield from (f"system[{place}]{fault}" for fault in _text_problems(block))
+            yield from (f"system[{place}]{fault}" for fault in text_problems(block.get("text")))
 
 
 def order_problems(messages: list[dict[str, Any]]) -> Iterator[str]:
@@ -237,7 +237,7 @@ def _thinking_order_problems(kinds: list[str]) -> Iterator[str]:
 def _block_problems(block: Block) -> Iterator[str]:
     match block["type"]:
         case "text":
-            yield from _text_problems(block)
+            yield from text_problems(block.get("text"))
         case "image":
             yield from (f".source{fault}" for fault in image_problems(block.get("source")))
         case "tool_use":
@@ -258,8 +258,8 @@ def thinking_problems(block: Block, kind: str) -> Iterator[str]:
             yield f".{key}: missing or empty"
 
 
-def _text_problems(block: Block) -> Iterator[str]:
-    text = block.get("text")
+def text_problems(text: Any) -> Iterator[str]:
+    """Yield what is wrong with a block's ``text``."""
     if not isinstance(text, str):
         yield f".text: expected text, not {type_name(text)}"
     elif not text.strip():

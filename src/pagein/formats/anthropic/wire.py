@@ -17,9 +17,7 @@ from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import parsing, rendering
 from pagein.formats.anthropic import rules
-from pagein.formats.anthropic.limits import limit_images
-from pagein.formats.base import Item
-from pagein.formats.wire_format import WireFormat
+from pagein.formats.base import Item, WireFormat
 
 NAME: Final = "anthropic"
 _CONTENT = "text or a list of blocks"
@@ -76,7 +74,7 @@ class Anthropic(WireFormat):
                 system += blocks
             else:
                 _append_turn(turns, "assistant" if message.role == "assistant" else "user", blocks)
-        limit_images([turn["content"] for turn in turns])
+        _limit_images([turn["content"] for turn in turns])
         _limit_markers([*system, *(block for turn in turns for block in turn["content"])], self.cache_markers)
         return {"system": system, "messages": turns} if system else {"messages": turns}
 
@@ -395,6 +393,49 @@ def _without_orphan_results(blocks: Iterable[Block], used: set[str]) -> Iterator
             yield block
         elif (text := parsing.opaque_part("anthropic", kind, block).text).strip():
             yield {"type": "text", "text": text}
+
+
+# -- limits of a request
+
+
+_BATCH = 20
+"""Images that become text together, so that not every new image changes the beginning of the request."""
+
+_LARGE_BATCH = 5
+"""The same where large images limit a request to twenty."""
+
+
+def _limit_images(contents: list[list[Block]]) -> None:
+    """Replace images that are too large for the API, and the oldest where there are more than it takes."""
+    for block in rules.image_blocks(contents):
+        if any(rules.image_size_problems(block)):
+            _replace_by_name(block)
+    images = rules.image_blocks(contents)
+    batches = -(-max(0, len(images) - rules.MAX_IMAGES) // _BATCH)
+    removed, images = images[: batches * _BATCH], images[batches * _BATCH :]
+    sides = [rules.longest_side(block) for block in images]
+    start = 0
+    while len(images) - start > rules.MANY_IMAGES and max(sides[start:]) > rules.MANY_IMAGES_MAX_PIXELS:
+        start += _LARGE_BATCH
+    for block in (*removed, *images[:start]):
+        _replace_by_name(block)
+
+
+def _replace_by_name(block: Block) -> None:
+    marker = {key: block[key] for key in ("cache_control",) if key in block}
+    name = rendering.image_placeholder(_image_of(block.get("source")) or steps.Image(url=parsing.compact_json(block)))
+    block.clear()
+    block.update({"type": "text", "text": name}, **marker)
+
+
+def _image_of(source: Any) -> steps.Image | None:
+    match source:
+        case {"type": "base64", "data": str(encoded)} if data := parsing.decode_exact_base64(encoded):
+            return steps.Image(data)
+        case {"type": "url", "url": str(url)} if url:
+            return steps.Image(url=url)
+        case _:
+            return None
 
 
 def _limit_markers(blocks: list[Block], limit: int) -> None:

@@ -22,9 +22,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pagein.errors import FormatError
-from pagein.formats.anthropic.rules import order_problems
-from pagein.formats.bedrock.requests import read_request
-from pagein.formats.parsing import is_utf8, type_name
+from pagein.formats.anthropic.rules import order_problems, text_problems
+from pagein.formats.parsing import is_utf8, to_plain_json, type_name
 
 NAME_MAX_CHARS = ID_MAX_CHARS = 64
 MAX_CACHE_POINTS = 4
@@ -65,6 +64,35 @@ def is_server_tool(block: Block) -> bool:
     """Return True for a call or a result of a tool that the server runs: both stand in the assistant's message."""
     value = block.get("toolUse", block.get("toolResult"))
     return isinstance(value, dict) and value.get("type") is not None
+
+
+def read_request(request: Any) -> tuple[Any, list[Any]]:
+    """Return the ``system`` and the messages of boto3's keyword arguments, a list, one message or a whole response.
+
+    ``system`` is None where there is none. Raises FormatError.
+    """
+    system: Any = None
+    if isinstance(request, Mapping):
+        if "messages" in request:
+            system = to_plain_json(request.get("system"), "system", encode_bytes=True)
+            request = request["messages"]
+        elif {"role", "output"} & request.keys():
+            request = [request]
+        else:
+            raise FormatError("the request has no messages", path="messages")
+    if not isinstance(request, (list, tuple)):
+        raise FormatError(f"expected a list of messages, not {type_name(request)}", path="messages")
+    rows: list[Any] = to_plain_json(request, "messages", encode_bytes=True)
+    return system, [_response_message(row) for row in rows]
+
+
+def _response_message(row: Any) -> Any:
+    """Return the message where the row is a whole response, with the usage that it reports."""
+    match row:
+        case {"output": {"message": dict(message)}}:
+            return {**message, **({"usage": row["usage"]} if "usage" in row else {})}
+        case _:
+            return row
 
 
 def problems(request: Any) -> tuple[str, ...]:
@@ -127,7 +155,7 @@ def _system_problems(system: Any) -> Iterator[str]:
         if not isinstance(block, dict) or block_key(block) not in ("text", "cachePoint", "guardContent"):
             yield f"system[{place}]: only texts, cache points and guarded content may stand here"
         elif "text" in block:
-            yield from (f"system[{place}]{fault}" for fault in _text_problems(block["text"]))
+            yield from (f"system[{place}]{fault}" for fault in text_problems(block["text"]))
 
 
 def _pair_problems(rows: list[Block]) -> Iterator[str]:
@@ -198,7 +226,7 @@ def _block_problems(block: Block) -> Iterator[str]:
     ((key, value),) = block.items()
     match key:
         case "text":
-            yield from _text_problems(value)
+            yield from text_problems(value)
         case "image":
             yield from (f".image{fault}" for fault in image_problems(value))
         case "document":
@@ -210,13 +238,6 @@ def _block_problems(block: Block) -> Iterator[str]:
         case "json":
             if not isinstance(value, dict):
                 yield f".json: expected an object, not {type_name(value)}"
-
-
-def _text_problems(text: Any) -> Iterator[str]:
-    if not isinstance(text, str):
-        yield f".text: expected text, not {type_name(text)}"
-    elif not text.strip():
-        yield ".text: empty, or nothing but white space"
 
 
 def _source_problems(value: Any, formats: tuple[str, ...], kinds: tuple[str, ...]) -> Iterator[str]:

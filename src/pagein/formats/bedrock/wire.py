@@ -7,6 +7,7 @@ the HTTP API does; ``keywords`` gives boto3 the bytes that it asks for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,11 +16,8 @@ from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import parsing, rendering
-from pagein.formats.base import Item
+from pagein.formats.base import Item, WireFormat
 from pagein.formats.bedrock import rules
-from pagein.formats.bedrock.limits import keep_to_limits
-from pagein.formats.bedrock.requests import read_request
-from pagein.formats.wire_format import WireFormat
 
 NAME: Final = "bedrock"
 _CONTENT = "a list of blocks"
@@ -39,7 +37,7 @@ class Bedrock(WireFormat):
 
     def parse(self, request: Any) -> tuple[Item, ...]:
         """Parse system and messages, in order. Raises FormatError with the path of the fault."""
-        system, rows = read_request(request)
+        system, rows = rules.read_request(request)
         items: list[Item] = []
         if system:
             items.append(steps.SystemPromptStep(_content(parsing.Fields({"system": system}, ""), "system")))
@@ -66,7 +64,7 @@ class Bedrock(WireFormat):
                 system += _blocks(steps.as_parts(message.content), "system")
             else:
                 _append_message(rows, message)
-        keep_to_limits(system, rows)
+        _keep_to_limits(system, rows)
         request = {"system": system, "messages": rows} if system else {"messages": rows}
         whole: dict[str, Any] = rendering.replace_surrogates(request)
         return whole
@@ -92,11 +90,8 @@ class Bedrock(WireFormat):
 def _sign_count(row: Block) -> int:
     content = row.get("content")
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    return (
-        0
-        if any(kind is not None for kind in parsing.part_types(row))
-        else sum(bool(rules.block_key(block)) for block in blocks)
-    )
+    has_types = any(kind is not None for kind in parsing.part_types(row))
+    return 0 if has_types else sum(bool(rules.block_key(block)) for block in blocks)
 
 
 # -- parsing
@@ -323,3 +318,60 @@ def _result_block(message: Message) -> Block:
 def _wire_id(call_id: str) -> str:
     """Return the id if the API takes it, else a rewritten one."""
     return call_id if rules.ID.fullmatch(call_id) else wire_id(call_id, rules.ID_MAX_CHARS)
+
+
+# -- limits of a request
+
+
+def _keep_to_limits(system: list[Block], rows: list[Block]) -> None:
+    """Change the blocks of a rendered request so that it keeps to the limits."""
+    _limit_cache_points(system, rows)
+    for row in rows:
+        images = [block for block in rules.iterate_blocks([row]) if "image" in block]
+        for block in images[: max(0, len(images) - rules.MAX_IMAGES)]:
+            _replace_by_text(block, rendering.image_placeholder(steps.Image(url=parsing.compact_json(block["image"]))))
+    documents = [block for block in rules.iterate_blocks(rows) if isinstance(block.get("document"), dict)]
+    too_old = documents[: max(0, len(documents) - rules.MAX_DOCUMENTS)]
+    for block in too_old:
+        _replace_by_text(block, f"[document {block['document'].get('name', '')}]")
+    _name_documents([block["document"] for block in documents[len(too_old) :]])
+    for row in rows:
+        if any("document" in block for block in row["content"]) and not any(
+            "text" in block for block in row["content"]
+        ):
+            row["content"].append({"text": rendering.NO_CONTENT})
+
+
+def _limit_cache_points(system: list[Block], rows: list[Block]) -> None:
+    """Remove all but the last cache points, and those with nothing before them."""
+    lists = [system, *(row["content"] for row in rows)]
+    points = [block for blocks in lists for block in blocks if "cachePoint" in block]
+    refused = points[: max(0, len(points) - rules.MAX_CACHE_POINTS)]
+    for blocks in lists:
+        blocks[:] = [block for block in blocks if not any(block is point for point in refused)]
+        while blocks and "cachePoint" in blocks[0]:
+            del blocks[0]
+    for row in rows:
+        if not row["content"]:
+            row["content"].append({"text": rendering.NO_CONTENT})
+
+
+def _replace_by_text(block: Block, text: str) -> None:
+    block.clear()
+    block["text"] = text
+
+
+def _name_documents(documents: list[Block]) -> None:
+    """Give each document a name that the API takes and that no other has; a valid one stays."""
+    used: set[str] = set()
+    for document in documents:
+        name = document.get("name")
+        if not isinstance(name, str) or not rules.DOCUMENT_NAME.fullmatch(name):
+            words = re.sub(r"[^a-zA-Z0-9()\[\]-]+", " ", name if isinstance(name, str) else "")
+            name = words.strip()[:180] or "Document"
+        number, unused = 1, name
+        while unused in used:
+            number += 1
+            unused = f"{name[:180]} {number}"
+        used.add(unused)
+        document["name"] = unused

@@ -17,13 +17,12 @@ from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import rendering
-from pagein.formats.base import Item
+from pagein.formats.base import Item, WireFormat
 from pagein.formats.gemini import rules
 from pagein.formats.gemini.images import parse_image, render_image
 from pagein.formats.gemini.requests import read_request, system_parts
 from pagein.formats.parsing import Fields, action_step, compact_json, opaque_extra, opaque_part, token_count, type_name
 from pagein.formats.result_images import ResultImages, take_back_images
-from pagein.formats.wire_format import WireFormat
 
 NAME: Final = "gemini"
 ID_MAX_CHARS = 64

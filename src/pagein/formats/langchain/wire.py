@@ -17,10 +17,9 @@ from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import parse_arguments, wire_id, wire_name
 from pagein.formats import parsing, rendering
-from pagein.formats.base import Item
+from pagein.formats.base import Item, WireFormat
 from pagein.formats.langchain import images, rules
 from pagein.formats.openai_chat import rules as openai_rules
-from pagein.formats.wire_format import WireFormat
 
 NAME: Final = "langchain"
 NAME_MAX_CHARS = 64

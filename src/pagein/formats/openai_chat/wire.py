@@ -22,10 +22,9 @@ from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import wire_id, wire_name
 from pagein.formats import parsing, rendering
-from pagein.formats.base import Item
+from pagein.formats.base import Item, WireFormat
 from pagein.formats.openai_chat import rules
 from pagein.formats.result_images import ResultImages, take_back_images
-from pagein.formats.wire_format import WireFormat
 
 NAME: Final = "openai"
 

@@ -23,10 +23,9 @@ from pagein.events import steps
 from pagein.events.messages import Message
 from pagein.events.tool_call_encoding import wire_id, wire_name
 from pagein.formats import parsing, rendering
-from pagein.formats.base import Item
+from pagein.formats.base import Item, WireFormat
 from pagein.formats.openai_responses import rules
 from pagein.formats.openai_responses.rules import ANSWER_TYPES, APPLICATION_ITEMS, ID_MAX_CHARS, call_id_key
-from pagein.formats.wire_format import WireFormat
 
 NAME: Final = "openai-responses"
 
@@ -137,12 +136,12 @@ def _application_item(row: Row, path: str) -> Item | None:
     message = parsing.Fields(row, path)
     match role:
         case "system" | "developer":
-            content = _content(message)
+            content = _content(message, "content")
             also = {"role": role} if role == "developer" else {}
             message.take("role")
             return steps.SystemPromptStep(content, parsing.opaque_extra(NAME, "message", {**also, **message.rest()}))
         case "user":
-            content = _content(message)
+            content = _content(message, "content")
             message.take("role")
             return steps.TaskStep(content, parsing.opaque_extra(NAME, "message", message.rest()))
         case "assistant":
@@ -151,11 +150,9 @@ def _application_item(row: Row, path: str) -> Item | None:
             raise FormatError(f"{role!r} is no role of an item, and there is no known type", path=f"{path}.role")
 
 
-def _content(message: parsing.Fields) -> steps.Content:
-    value = message.take("content")
-    if isinstance(value, str):
-        return value
-    return _parts(value, f"{message.path}.content")
+def _content(fields: parsing.Fields, key: str) -> steps.Content:
+    content = fields.text_or_parts(key, "text or a list of parts", _part)
+    return content if isinstance(content, str) else parsing.mark_lone_text(content, NAME)
 
 
 @dataclass(slots=True)
@@ -255,10 +252,8 @@ def _observation(row: Row, kind: str, path: str) -> steps.Observation | None:
     if kind == "function_call_output":
         del beside["type"]
     output = row.get("output")
-    if isinstance(output, str):
-        content: steps.Content = output
-    elif kind in _TEXT_ANSWERS:
-        content = _parts(output, f"{path}.output")
+    if isinstance(output, str) or kind in _TEXT_ANSWERS:
+        content = _content(parsing.Fields(row, path), "output")
     else:
         output_field = {} if output is None else {"output": output}
         content = (steps.Opaque(NAME, "output", parsing.compact_json(output_field), parsing.readable_text(output)),)
@@ -278,12 +273,6 @@ def _part(row: Any, path: str) -> steps.Part:
         if image := parsing.image_at(url, detail, parsing.opaque_extra(NAME, kind, part.rest())):
             return image
     return parsing.opaque_part(NAME, kind, row)
-
-
-def _parts(output: Any, path: str) -> steps.Content:
-    if not isinstance(output, list):
-        raise FormatError(f"expected text or a list of parts, not {parsing.type_name(output)}", path=path)
-    return parsing.mark_lone_text(tuple(_part(row, f"{path}[{at}]") for at, row in enumerate(output)), NAME)
 
 
 # -- rendering
