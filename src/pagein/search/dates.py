@@ -43,8 +43,9 @@ _WEEKDAY = re.compile(rf"\b(?:last|on)\s+(?P<weekday>{'|'.join(_WEEKDAYS)})\b", 
 _UNIT_DAYS = {"hour": 1 / 24, "day": 1, "week": 7, "month": 30.4, "year": 365.25}
 _SLACK = {"hour": 1 / 24, "day": 1, "week": 4, "month": 15, "year": 120}
 
-_HINT = re.compile(r"(?:19|20)\d\d|\b(?:yesterday|ago)\b|\b(?:" + "|".join(_MONTHS) + r")\b", re.IGNORECASE)
-"""Nearly every text with a date matches this; most texts do not, and are done."""
+_REST = "|".join(f"(?<={word[0]}){word[1:]}" for word in ("yesterday", "ago", *_MONTHS))
+_HINT = re.compile(rf"(?:19|20)\d\d|[yafjmsond](?<!\w\w)(?:{_REST})\b")
+"""Nearly every text with a date matches this in lower case. It begins with characters: with ``\\b`` it takes twice the time."""
 
 _FIRST_DATE_CHARS = 400
 _MAX_CHARS = 20_000
@@ -82,7 +83,7 @@ def date_windows(text: str, now: float | None = None) -> tuple[DateWindow, ...]:
 def first_date(text: str, now: float | None = None) -> float | None:
     """The middle of the first date that a text names, or None."""
     start = text[:_FIRST_DATE_CHARS]
-    dates = date_windows(start, now) if _HINT.search(start) else ()
+    dates = date_windows(start, now) if _HINT.search(start.lower()) else ()
     return (dates[0].first + dates[0].last) / 2 if dates else None
 
 

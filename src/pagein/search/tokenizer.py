@@ -10,6 +10,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 MAX_TERM_CHARS = 64
 """Characters of a term. Longer ones are content (base64, minified code) and are cut."""
@@ -18,6 +19,8 @@ _LETTER = r"[\w\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff]"
 """A letter, a digit, or a vowel sign of Arabic or of an Indian script, which is part of its word and no letter."""
 
 _NAME = re.compile(rf"{_LETTER}+(?:[./\\:@#+-]+{_LETTER}+)*")
+_ASCII_NAME = re.compile(_NAME.pattern.replace(_LETTER, "[A-Za-z0-9_]"))
+"""The same pattern for ASCII texts, where it takes two thirds of the time."""
 _SLASH = re.compile(r"[/\\:]+")
 _PIECE = re.compile(rf"(?:(?!_){_LETTER})+")
 _CASE = re.compile(rf"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|(?:(?![\dA-Za-z_]){_LETTER})+")
@@ -72,8 +75,7 @@ def terms(text: str) -> Iterator[str]:
     >>> list(terms("E1234")), list(terms("日本語"))
     (['e1234', 'e', '1234'], ['日', '日本', '本', '本語', '語'])
     """
-    for name in _NAME.findall(_normalize(text)):
-        yield from _name_terms(name) if name.isascii() else _foreign_terms(name)
+    return chain.from_iterable(map(_name_terms, _names_in(text)))
 
 
 _NO_TERMS: frozenset[str] = frozenset()
@@ -93,11 +95,10 @@ class TermMatcher:
     def terms_in(self, text: str) -> frozenset[str]:
         """The given terms that the text contains."""
         terms, names = _NO_TERMS, self._names
-        for name in _NAME.findall(_normalize(text)):
+        for name in _names_in(text):
             matches = names.get(name)
             if matches is None:
-                every = _name_terms(name) if name.isascii() else _foreign_terms(name)
-                matches = names[name] = self._terms.intersection(every)
+                matches = names[name] = self._terms.intersection(_name_terms(name))
             if matches:
                 terms |= matches
         return terms
@@ -109,7 +110,7 @@ def query_terms(text: str, limit: int) -> tuple[str, ...]:
     Stop words are left out unless there is nothing else. Of a long query only the beginning and the end are read.
     """
     distinct = tuple(dict.fromkeys(_terms_of_query(_head_and_tail(text))))
-    single = {stem(name.lower()) for name in _NAME.findall(_normalize(_head_and_tail(text))) if _is_telling_alone(name)}
+    single = {stem(name.lower()) for name in _names_in(_head_and_tail(text)) if _is_telling_alone(name)}
     telling = (
         term for term in distinct if term not in _STOP_TERMS and (len(term) > 1 or not term.isascii() or term in single)
     )
@@ -131,31 +132,29 @@ _MAX_END_CHARS = 20_000
 
 def _terms_of_query(text: str) -> Iterator[str]:
     """As ``terms``, but only the bigrams of scripts without spaces, which distinguish more."""
-    for match in _NAME.finditer(_normalize(text)):
-        name = match[0]
-        if name.isascii():
-            yield from _name_terms(name)
-        else:
-            foreign = tuple(_foreign_terms(name))
-            wide = [term for term in foreign if len(term) > 1 or not _WIDE.match(term)]
-            yield from wide or foreign
+    for name in _names_in(text):
+        every = _name_terms(name)
+        wide = () if name.isascii() else [term for term in every if len(term) > 1 or not _WIDE.match(term)]
+        yield from wide or every
 
 
-def _normalize(text: str) -> str:
-    """The text in compatibility forms (NFKC), with accents; lone surrogates are replaced."""
+def _names_in(text: str) -> list[str]:
+    """The names of a text in compatibility forms (NFKC), with accents; lone surrogates are replaced."""
     if text.isascii():
-        return text
-    return unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode())
+        return _ASCII_NAME.findall(text)
+    return _NAME.findall(unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode()))
 
 
 def _name_terms(name: str) -> tuple[str, ...]:
     # Long content is not cached: it does not repeat.
-    return _cached_parts(name) if len(name) <= MAX_TERM_CHARS else tuple(_parts(name))
+    return _cached_terms(name) if len(name) <= MAX_TERM_CHARS else _uncached_terms(name)
 
 
-@functools.lru_cache(maxsize=32_768)
-def _cached_parts(name: str) -> tuple[str, ...]:
-    return tuple(_parts(name))
+def _uncached_terms(name: str) -> tuple[str, ...]:
+    return tuple(_parts(name) if name.isascii() else _foreign_terms(name))
+
+
+_cached_terms = functools.lru_cache(maxsize=32_768)(_uncached_terms)
 
 
 def _parts(name: str) -> Iterator[str]:
@@ -206,7 +205,7 @@ def _foreign_terms(name: str) -> Iterator[str]:
 
 def _plain_terms(text: str) -> Iterator[str]:
     for match in _NAME.finditer(text):
-        yield from _name_terms(match[0])
+        yield from _parts(match[0])
 
 
 def stem(word: str) -> str:
@@ -250,9 +249,8 @@ def surface_forms(text: str, terms: Iterable[str]) -> dict[str, str]:
     """
     wanted_terms = dict.fromkeys(terms)
     forms: dict[str, str] = {}
-    for match in _NAME.finditer(_normalize(_head_and_tail(text))):
-        name = match[0]
-        for term in _name_terms(name) if name.isascii() else _foreign_terms(name):
+    for name in _names_in(_head_and_tail(text)):
+        for term in _name_terms(name):
             if term in wanted_terms and term not in forms:
                 forms[term] = name.lower() if stem(name.lower()) == term else term
     return {term: forms[term] for term in wanted_terms if term in forms}
