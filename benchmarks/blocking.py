@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pagein.evaluation.fidelity import turns_of
 from pagein.evaluation.requests import Scale, canonical_json, prefix_share
-from pagein.evaluation.runs import Run
+from pagein.evaluation.runs import Run, turns_of
 from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
 from pagein.testing.scripted_writer import ScriptedModel

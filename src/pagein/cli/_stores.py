@@ -49,8 +49,13 @@ def list_sessions(db: str, tenant: str = "", *, is_left_out: Callable[[str], boo
     return names
 
 
+def find_session(db: str, session: str | None, tenant: str) -> str:
+    """The session of that name, or the only one there is. Raises ConfigurationError as ``choose_session`` does."""
+    return choose_session(db, list_sessions(db, tenant), session)
+
+
 def choose_session(db: str, names: Sequence[str], session: str | None) -> str:
-    """The session, or the only one there is. Raises ConfigurationError where it is missing or ambiguous."""
+    """The session among these names, or the only one. Raises ConfigurationError where it is missing or ambiguous."""
     if session is None and len(names) == 1:
         return names[0]
     some_names = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

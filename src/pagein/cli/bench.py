@@ -16,12 +16,11 @@ from pagein.errors import ConfigurationError
 from pagein.evaluation import figures
 from pagein.evaluation.faults import bench_faults, request_points
 from pagein.evaluation.fidelity import BUDGET, STRATEGIES, Setting, Survival, bench_fidelity
-from pagein.evaluation.planted import build_session
+from pagein.evaluation.planted import PlantedCounts, build_session
 from pagein.evaluation.runs import Run, read_runs
 from pagein.evaluation.savings import averages, bench_missing_needs, bench_savings
 from pagein.evaluation.talk import (
     PLANTED_SHARES,
-    PlantTally,
     Talk,
     TalkTally,
     newest_and_bm25,
@@ -433,19 +432,19 @@ def _print_talks(file: str, tallies: Mapping[str, TalkTally], budget: int, polic
     _output.console().print(f"{len(tallies['pagein'].shares):,} questions.\n")
 
 
-def _measure_planted(sessions: int, counter: TokenCounter, options: Mapping[str, Any]) -> dict[float, PlantTally]:
+def _measure_planted(sessions: int, counter: TokenCounter, options: Mapping[str, Any]) -> dict[float, PlantedCounts]:
     if sessions < 1:
         return {}
-    tallies = {share: PlantTally() for share in PLANTED_SHARES}
+    tallies = dict.fromkeys(PLANTED_SHARES, PlantedCounts())
     with _output.progress_bar("planted statements", sessions * len(tallies)) as advance:
-        for share, tally in tallies.items():
+        for share in tallies:
             for seed in range(sessions):
-                tally.add(play_planted(build_session(seed), share, counter, options))
+                tallies[share] += play_planted(build_session(seed), share, counter, options)
                 advance()
     return tallies
 
 
-def _print_planted(tallies: Mapping[float, PlantTally], sessions: int, policy: str) -> None:
+def _print_planted(tallies: Mapping[float, PlantedCounts], sessions: int, policy: str) -> None:
     columns = [f"in {share:.0%}" for share in tallies]
     table = _output.new_table(f"planted statements, {policy}", "of the characters", *columns)
     shown = list(tallies.values())

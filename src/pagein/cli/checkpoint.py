@@ -141,7 +141,7 @@ def _render_tree(
 @contextlib.contextmanager
 def open_memory(db: str, session: str | None, tenant: str, **options: Any) -> Iterator[AgentMemory]:
     """Open the memory of an existing session, without a checkpoint at close."""
-    name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
+    name = _stores.find_session(db, session, tenant)
     options["checkpoints"] = AutoCheckpoint(close=False)
     with AgentMemory.open(db, session=name, tenant=tenant, **options) as memory:
         yield memory

@@ -47,7 +47,7 @@ def cost(
       pagein cost run.db --session web-app --json
     """
     session, tenant = resolve_session(config, session, tenant)
-    name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
+    name = _stores.find_session(db, session, tenant)
     chosen = option_or_setting(load(config), "prices", prices)
     with AgentMemory.open(db, session=name, tenant=tenant, readonly=True, prices=chosen) as memory:
         result = memory.cost()

@@ -60,7 +60,7 @@ def erase(
     if sum((bool(handles), whole, user is not None and not handles)) != 1:
         raise ConfigurationError("give handles, or --whole, or --user alone")
     if handles or whole:
-        session = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
+        session = _stores.find_session(db, session, tenant)
     what = " ".join(handles) or (f"the session {session!r}" if whole else f"the facts of {user!r}")
     origin = f" of {session!r}" if handles else ""
     if not yes and not _confirm(f"Erase {what}{origin} from {_stores.display_name(db)} permanently?"):

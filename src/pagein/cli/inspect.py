@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -15,6 +14,7 @@ from cyclopts import Parameter
 from pagein.cli import _output, _settings, _stores, checkpoint
 from pagein.cli._options import AsJson, ModelName, SessionName
 from pagein.cli._stores import ReadonlyStoreAddress
+from pagein.cli.inspector import open_data
 from pagein.cli.recall import Day, parse_time, rebuild_search_index
 from pagein.context.view.view import Report
 from pagein.errors import ConfigurationError, UnknownRequest
@@ -40,7 +40,6 @@ from pagein.events.handles import observation_handle, range_handle, step_handle
 from pagein.events.steps import ActionStep, as_text, kind_name
 from pagein.facts.owners import Owners, is_reserved, users_with_facts
 from pagein.log.base import Entry, Log
-from pagein.log.encryption import KEY_VARIABLE
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.config import load
 from pagein.memory.operations.requests import RenderedRequest
@@ -153,7 +152,7 @@ def view(
             return _print_sent_request(sent, messages=messages, json=json)
     settings = _settings.load_view_settings(config, budget=budget, policy=policy, format=format, model=model)
     with AgentMemory.open(
-        db, session=_stores.choose_session(db, _stores.list_sessions(db, tenant), session), tenant=tenant,
+        db, session=_stores.find_session(db, session, tenant), tenant=tenant,
         user=_settings.option_or_setting(load(config), "user", user), readonly=True, budget=settings.budget,
         policy=settings.policy, counter=settings.counter, format=settings.format, page_in=settings.page_in,
     ) as memory:  # fmt: skip
@@ -165,10 +164,8 @@ def view(
 
 def _find_sent_request(db: str, session: str | None, tenant: str, number: int | None) -> RenderedRequest | None:
     """The request of that number, or the last one, rendered again; None where none is named and none is known."""
-    from pagein.server.inspector.data import InspectorData  # noqa: PLC0415 - loads where a request is looked at
-
-    name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
-    with closing(InspectorData(db, tenant=tenant, key=os.environ.get(KEY_VARIABLE) or None)) as data:
+    name = _stores.find_session(db, session, tenant)
+    with closing(open_data(db, tenant)) as data:
         try:
             return data.render(name, number)
         except UnknownRequest:
@@ -217,7 +214,7 @@ def expand(
       pagein expand run.db s3-18 > before.txt
     """
     tenant = _settings.resolve_tenant(tenant)
-    name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
+    name = _stores.find_session(db, session, tenant)
     with AgentMemory.open(db, session=name, tenant=tenant, readonly=True) as memory:
         original = memory.expand(handle)
     if json:

@@ -76,9 +76,9 @@ def watch(
       pagein watch run.db
       pagein watch runs.db --session web-app
     """
-    name = _stores.choose_session(db, _stores.list_sessions(db, tenant), session)
+    name = _stores.find_session(db, session, tenant)
     number, shown = 0, 0
-    with closing(_open_data(db, tenant)) as data:
+    with closing(open_data(db, tenant)) as data:
         while most is None or shown < most:
             for row in data.requests(name, number)["requests"][: None if most is None else most - shown]:
                 number, shown = row["number"], shown + 1
@@ -130,7 +130,8 @@ def serve_inspector(db: str, *, tenant: str = "", host: str = "127.0.0.1", port:
     return 0
 
 
-def _open_data(db: str, tenant: str) -> InspectorData:
+def open_data(db: str, tenant: str) -> InspectorData:
+    """Open the inspector's data of a store, with the key in the environment."""
     from pagein.server.inspector.data import InspectorData  # noqa: PLC0415 - loads where it is looked at
 
     return InspectorData(db, tenant=tenant, key=os.environ.get(KEY_VARIABLE) or None)
@@ -139,7 +140,7 @@ def _open_data(db: str, tenant: str) -> InspectorData:
 def _write_export(db: str, tenant: str, session: str, path: Path) -> int:
     from pagein.server.inspector.export import export_page  # noqa: PLC0415 - loads for an export alone
 
-    with closing(_open_data(db, tenant)) as data, _output.progress_bar(session, None) as advance:
+    with closing(open_data(db, tenant)) as data, _output.progress_bar(session, None) as advance:
         page = export_page(data, session, lambda done, total: advance(done, total=total))
     path.write_bytes(page)
     _output.print_text(f"{path}: {session}, {len(page):,} bytes; it opens without a server")

@@ -78,11 +78,8 @@ def recall(
     )
     with ExitStack() as stack:
         settings = load(config)
-        tenant, embedder = (
-            option_or_setting(settings, "tenant", tenant),
-            option_or_setting(settings, "embedder", embedder),
-        )
-        index, names = _open_index(db, tenant, embedder, stack)
+        tenant = option_or_setting(settings, "tenant", tenant)
+        index, names = _open_index(db, tenant, option_or_setting(settings, "embedder", embedder), stack)
         unknown = [name for name in session if name not in names]
         if unknown:
             _stores.choose_session(db, names, unknown[0])

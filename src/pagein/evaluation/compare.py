@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Final, Unpack
 
 from pagein.context.compaction.step_scores import word_relevance
-from pagein.evaluation.runs import Run
+from pagein.evaluation.runs import Run, turns_of
 from pagein.evaluation.strategies import PageinStrategy
 from pagein.events.identifiers import argument_text
 from pagein.events.normal_form import normal_arguments
@@ -72,13 +72,11 @@ def replaying(run: Run, renders: FormatName = "openai") -> Agent:
     """The agent that did what a recorded run did, one request before each of its answers."""
 
     def agent(memory: AgentMemory) -> None:
-        strategy, wire, start = PageinStrategy(memory, speaks=run.format, renders=renders), run.wire, 0
-        for at in range(1, len(wire)):
-            if wire[at].get("role") == "assistant":
-                strategy.take(wire[start:at])
-                strategy.request()
-                start = at
-        strategy.take(wire[start:])
+        strategy, (*turns, rest) = PageinStrategy(memory, speaks=run.format, renders=renders), turns_of(run)
+        for new in turns:
+            strategy.take(new)
+            strategy.request()
+        strategy.take(rest)
 
     return agent
 

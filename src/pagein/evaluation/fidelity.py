@@ -14,7 +14,7 @@ from typing import Any, Final
 from pagein.backends.memory import InMemoryLog
 from pagein.context.view.layout import Item
 from pagein.context.view.view import View
-from pagein.evaluation.runs import Run
+from pagein.evaluation.runs import Run, turns_of
 from pagein.events.entries import Compaction, RetentionScore
 from pagein.events.identifiers import argument_text
 from pagein.events.steps import Step, SummaryStep, SystemPromptStep, TaskStep, as_text
@@ -148,15 +148,3 @@ def _texts(view: View) -> Iterator[str]:
     for message in view.messages():
         yield as_text(message.content)
         yield from (argument_text(call.arguments) for call in message.tool_calls)
-
-
-def turns_of(run: Run) -> Iterator[list[dict[str, Any]]]:
-    """Yield the new messages of each request of a run."""
-    new: list[dict[str, Any]] = []
-    for message in run.wire:
-        if message.get("role") == "assistant" and new:
-            yield new
-            new = []
-        new.append(dict(message))
-    if new:
-        yield new

@@ -21,9 +21,9 @@ from typing import Any
 from pagein._common.version import __version__
 from pagein.errors import ConfigurationError
 from pagein.evaluation.faults import PAGEIN, bench_faults, convert_to_openai
-from pagein.evaluation.planted import build_session
-from pagein.evaluation.runs import Run, demo_run, read_runs
-from pagein.evaluation.talk import PlantTally, TalkTally, demo_talk, play_planted, play_talk
+from pagein.evaluation.planted import PlantedCounts, build_session
+from pagein.evaluation.runs import Run, demo_run, read_runs, turns_of
+from pagein.evaluation.talk import TalkTally, demo_talk, play_planted, play_talk
 from pagein.formats import format_named
 from pagein.memory.agent_memory import AgentMemory
 from pagein.memory.options import PAGE_IN_SHARE
@@ -125,11 +125,11 @@ def _fault_figures(name: str, runs: Sequence[Run], budget: int, counter: TokenCo
 
 
 def _talk_figures(counter: TokenCounter, sessions: int) -> dict[str, Figure]:
-    talk, plants = TalkTally(), PlantTally()
+    talk, plants = TalkTally(), PlantedCounts()
     for question, text, tokens in play_talk(demo_talk(), TALK_BUDGET, counter, {}):
         talk.add(question, text, tokens, TALK_BUDGET)
     for seed in range(sessions):
-        plants.add(play_planted(build_session(seed), PLANTED_SHARE, counter, {}))
+        plants += play_planted(build_session(seed), PLANTED_SHARE, counter, {})
     return {
         f"talk, {TALK_BUDGET:,}: evidence": Figure(talk.share, len(talk.shares)),
         "planted, 20 %: survive": Figure(plants.survivors / max(1, plants.items), plants.items),
@@ -160,13 +160,10 @@ def _machine_figures(run: Run, samples: int) -> dict[str, Figure]:
 
 def _play(run: Run, url: str, page_in: float) -> None:
     """Play a run, with a request before each answer."""
-    done = 0
     with AgentMemory.open(url, budget=DISK_BUDGET, page_in=page_in, synchronous="OFF") as memory:
-        for at, message in enumerate(run.wire):
-            if message["role"] == "assistant" and at:
-                memory.record_messages(run.wire[done:at], whole=False)
-                memory.to_messages()
-                done = at
+        for new in turns_of(run)[:-1]:
+            memory.record_messages(new, whole=False)
+            memory.to_messages()
 
 
 def _open(url: str) -> None:
@@ -259,12 +256,4 @@ def read_figures(path: Path, *, is_quick: bool) -> dict[str, Figure]:
 
 def as_rows(changes: Iterable[Change]) -> list[dict[str, Any]]:
     """The changes as JSON-safe values."""
-    return [
-        {
-            "name": change.name,
-            "stored": None if change.stored is None else asdict(change.stored),
-            "now": None if change.now is None else asdict(change.now),
-            "is_regression": change.is_regression,
-        }
-        for change in changes
-    ]
+    return [asdict(change) | {"is_regression": change.is_regression} for change in changes]

@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -71,21 +71,24 @@ class PlantedSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Survival:
+class PlantedCounts:
     """The items of a session in one request: counts of all, survivors, safety rules, surviving ones, stale ones."""
 
-    items: int
-    survivors: int
-    safety: int
-    safety_survivors: int
-    revised: int
-    stale: int
+    items: int = 0
+    survivors: int = 0
+    safety: int = 0
+    safety_survivors: int = 0
+    revised: int = 0
+    stale: int = 0
+
+    def __add__(self, other: PlantedCounts) -> PlantedCounts:
+        return PlantedCounts(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
-def count_survivors(session: PlantedSession, request: str) -> Survival:
+def count_survivors(session: PlantedSession, request: str) -> PlantedCounts:
     """Count the items that stand in a request, and the old forms that still do."""
     items = session.planted.items
-    return Survival(
+    return PlantedCounts(
         len(items),
         sum(item.survives(request) for item in items),
         sum(item.is_safety for item in items),
@@ -121,12 +124,12 @@ def _material() -> Mapping[str, Sequence[Any]]:
     return {**material, "scenes": tuple(_Scene(**row) for row in material["scenes"])}
 
 
-def plant(seed: int, count: int = PLANTS_PER_SET) -> PlantedSet:
+def plant(seed: int) -> PlantedSet:
     """Draw items of all kinds, of which about a third are revised later, some twice."""
     chance = random.Random(f"planted:{seed}")  # noqa: S311 - a drawing, no secret
     every, scenes = _material()["scenes"], list[_Scene]()
-    while len(scenes) < count:
-        scenes += chance.sample(every, min(len(every), count - len(scenes)))
+    while len(scenes) < PLANTS_PER_SET:
+        scenes += chance.sample(every, min(len(every), PLANTS_PER_SET - len(scenes)))
     return PlantedSet(seed, tuple(_item(scene, chance) for scene in scenes))
 
 
@@ -161,16 +164,12 @@ def _fill(text: str, old: str, new: str) -> str:
     return text[0].upper() + text[1:] if old and text.startswith(old) else text
 
 
-def build_session(
-    seed: int, turns: int = 24, *, planted: PlantedSet | None = None, talk: Sequence[str] | None = None
-) -> PlantedSession:
+def build_session(seed: int, turns: int = 24) -> PlantedSession:
     """Build a talk of at least ``turns`` turns of the user, each with an answer, that says the items in random order.
 
-    Half of the statements stand inside a longer message. ``talk`` replaces the small talk, such as by turns of a
-    real chat.
+    Half of the statements stand inside a longer message.
     """
-    planted, answers = planted or plant(seed), _material()["assistant_talk"]
-    talk = talk or _material()["user_talk"]
+    planted, talk, answers = plant(seed), _material()["user_talk"], _material()["assistant_talk"]
     chance = random.Random(f"session:{seed}")  # noqa: S311 - a drawing, no secret
     said = _order(planted.items, chance)
     turns = max(turns, len(said))
@@ -210,9 +209,3 @@ def _message(sentence: str, talk: Sequence[str], chance: random.Random) -> str:
         ending = "" if sentence[-1] in ".!?" else "."
         parts.insert(chance.randint(0, len(parts)), f"{bridge}{sentence}{ending}")
     return " ".join(parts)
-
-
-def read_texts(session: PlantedSession) -> Iterator[tuple[int, str, str]]:
-    """Yield the position, the role and the text of each message."""
-    for position, message in enumerate(session.messages):
-        yield position, str(message["role"]), str(message["content"])

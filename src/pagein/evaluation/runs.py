@@ -69,6 +69,16 @@ def read_runs(path: str | Path, *, limit: int | None = None) -> tuple[Run, ...]:
     return runs
 
 
+def turns_of(run: Run) -> list[list[dict[str, Any]]]:
+    """The new messages of each request of a run; last those behind its last request."""
+    turns: list[list[dict[str, Any]]] = [[]]
+    for message in run.wire:
+        if message.get("role") == "assistant" and turns[-1]:
+            turns.append([])
+        turns[-1].append(dict(message))
+    return turns
+
+
 def replay_clock() -> Callable[[], float]:
     """Return a clock that goes a second with each look: a search weighs ages, so equal replays need equal times."""
     return count(1.0).__next__

@@ -28,7 +28,7 @@ from pagein.evaluation.conversations import (
     read_longmemeval,
     read_pool,
 )
-from pagein.evaluation.planted import PlantedSession, Survival, count_survivors
+from pagein.evaluation.planted import PlantedCounts, PlantedSession, count_survivors
 from pagein.evaluation.runs import replay_clock
 from pagein.memory.agent_memory import AgentMemory
 from pagein.search.tokenizer import STOP_WORDS
@@ -48,6 +48,9 @@ MESSAGE_TOKENS = 4
 
 PLANTED_SHARES = (0.1, 0.2, 0.3)
 """Shares of a session's characters in which planted statements are to survive."""
+
+PLANTED_COMPACTIONS = 5
+"""Compactions behind such a session, before it is looked at."""
 
 CHARS_PER_TOKEN = 4
 """Characters of a token, by which a share of a session's characters becomes a budget."""
@@ -253,12 +256,7 @@ def newest_messages(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[
     """Yield each question with the newest messages that fit beside it."""
     costs = [counter.text(message["content"]) + MESSAGE_TOKENS for message in talk.messages]
     for question in talk.questions:
-        chosen = _newest(costs, budget - counter.text(question.text) - MESSAGE_TOKENS)
-        yield (
-            question,
-            "\n".join(talk.messages[at]["content"] for at in sorted(chosen)),
-            sum(costs[at] for at in chosen),
-        )
+        yield _answer(talk, question, costs, _newest(costs, budget - counter.text(question.text) - MESSAGE_TOKENS))
 
 
 def newest_and_bm25(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[Answer]:
@@ -276,8 +274,12 @@ def newest_and_bm25(talk: Talk, budget: int, counter: TokenCounter) -> Iterator[
                 if at not in chosen and costs[at] <= left:
                     chosen.add(at)
                     left -= costs[at]
-            text = "\n".join(talk.messages[at]["content"] for at in sorted(chosen))
-            yield question, text, sum(costs[at] for at in chosen)
+            yield _answer(talk, question, costs, chosen)
+
+
+def _answer(talk: Talk, question: TalkQuestion, costs: Sequence[int], chosen: set[int]) -> Answer:
+    text = "\n".join(talk.messages[at]["content"] for at in sorted(chosen))
+    return question, text, sum(costs[at] for at in chosen)
 
 
 def _newest(costs: Sequence[int], room: int) -> set[int]:
@@ -300,29 +302,9 @@ def _rank_bm25(database: sqlite3.Connection, text: str) -> list[int]:
     return [at for (at,) in rows]
 
 
-# Planted statements
-
-
-@dataclass(slots=True)
-class PlantTally:
-    """The planted statements that survived in the last request of each session."""
-
-    items: int = 0
-    survivors: int = 0
-    safety: int = 0
-    safety_survivors: int = 0
-    revised: int = 0
-    stale: int = 0
-
-    def add(self, survival: Survival) -> None:
-        """Count one session."""
-        for name in self.__slots__:
-            setattr(self, name, getattr(self, name) + getattr(survival, name))
-
-
 def play_planted(
-    session: PlantedSession, share: float, counter: TokenCounter, options: Mapping[str, Any], *, compactions: int = 5
-) -> Survival:
+    session: PlantedSession, share: float, counter: TokenCounter, options: Mapping[str, Any]
+) -> PlantedCounts:
     """Play a session with planted statements within a share of its characters, compact it, and count what is shown.
 
     The budget is the share's characters at four a token. Raises what the memory raises.
@@ -334,7 +316,7 @@ def play_planted(
             if message["role"] == "assistant":
                 memory.to_messages()
             memory.record_messages([dict(message)], whole=False)
-        for _ in range(compactions):
+        for _ in range(PLANTED_COMPACTIONS):
             memory.compact()
         memory.record_messages([{"role": "user", "content": LAST_WORDS}], whole=False)
         return count_survivors(session, request_text(memory.to_messages(), LAST_WORDS))

@@ -32,11 +32,8 @@ class NeedCounts:
 
     def add(self, other: NeedCounts) -> None:
         """Add other counts."""
-        self.identifiers += other.identifiers
-        self.bare += other.bare
-        self.grounded += other.grounded
-        self.lines += other.lines
-        self.missing_lines += other.missing_lines
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     @property
     def met_share(self) -> float | None:
@@ -65,6 +62,12 @@ class NeedCounts:
             "grounded": _rate(self.grounded, self.identifiers),
             "lines": _rate(self.missing_lines, self.lines),
         }
+
+
+_SUMS = (
+    "runs", "requests", "above", "over", "orphans", "illegal", "seconds", "results", "whole_results", "tokens_without",
+    "tokens", "tokens_above", "price_above",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -124,9 +127,7 @@ class Tally:
 
     def add(self, other: Tally, where: str = "") -> None:
         """Add another run's tally; ``where`` names the run in its errors."""
-        for name in ("runs", "requests", "above", "over", "orphans", "illegal", "seconds"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("results", "whole_results", "tokens_without", "tokens", "tokens_above", "price_above"):
+        for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.highest = max(self.highest, other.highest)
         self.raised += tuple(f"{where}: {error}" if where else error for error in other.raised)
