@@ -15,6 +15,7 @@ from pagein.errors import ConfigurationError
 from pagein.log.base import StoredLog
 from pagein.log.encryption import KEY_VARIABLE, Key
 
+_ADDRESSES = '":memory:", a path, "sqlite:///path" or "postgresql://..."'
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL | re.IGNORECASE)
 _WORD = r"(?:host|hostaddr|port|dbname|user|password|passfile|service|options|ssl\w+)\s*=\s*\S*"
 _MISTYPED = re.compile(rf"""[\s"'<]*(?:postgres(?:ql)?\s*:|{_WORD}\s+{_WORD})""", re.IGNORECASE)
@@ -42,7 +43,9 @@ def open_store(
     ``key``, or one in the environment variable ``PAGEIN_KEY``, what is stored is encrypted; a store in memory is not.
     The address is reached when the first log is opened. Raises ConfigurationError for another address.
     """
-    address = _text(url)
+    address = os.fspath(url) if isinstance(url, os.PathLike) else url
+    if not isinstance(address, str) or not address:
+        raise ConfigurationError(f"a log needs an address: {_ADDRESSES}; not {url!r}")
     key = os.environ.get(KEY_VARIABLE) or None if key is None else key
     if is_postgres(address):
         from pagein.backends.postgres.log import PostgresStore  # noqa: PLC0415 - its driver is an extra
@@ -64,18 +67,8 @@ def is_postgres(address: str) -> bool:
     return match is not None and match[1].lower() in ("postgres", "postgresql")
 
 
-def _text(url: object) -> str:
-    path = os.fspath(url) if isinstance(url, os.PathLike) else url
-    if not isinstance(path, str):
-        raise ConfigurationError(
-            f'a log needs an address: ":memory:", a path, "sqlite:///path" or "postgresql://..."; not {url!r}'
-        )
-    return path
-
-
 def _path(url: str) -> str:
-    if not url:
-        raise ConfigurationError('a log needs an address: ":memory:", a path, "sqlite:///path" or "postgresql://..."')
+    """The path of a SQLite file at an address. Raises ConfigurationError, without the address: it may hold a password."""
     if not (match := _ADDRESS.match(url)):
         if _MISTYPED.match(url):
             raise ConfigurationError(
@@ -86,7 +79,4 @@ def _path(url: str) -> str:
     scheme, rest = match[1].lower(), match[2]
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         return rest[1:]
-    # Not the address itself: of whatever kind it is, it may hold a password.
-    raise ConfigurationError(
-        f'no log at {scheme}://...: addresses are ":memory:", a path, "sqlite:///path" or "postgresql://..."'
-    )
+    raise ConfigurationError(f"no log at {scheme}://...: addresses are {_ADDRESSES}")

@@ -83,7 +83,7 @@ class Encrypted:
         self._owner = [tenant.encode(), session.encode()]
 
     def __repr__(self) -> str:
-        return "Sealed()"
+        return "Encrypted()"
 
     def decrypt_row(self, row: Row) -> Row:
         """Decrypt a stored row. Raises LogUnreadable for a body that was changed, or moved from elsewhere."""
@@ -144,7 +144,7 @@ class HiddenKey:
         return self._key() if callable(self._key) else self._key
 
     def __repr__(self) -> str:
-        return "Held()"
+        return "HiddenKey()"
 
 
 def hide_key(key: Key | None) -> Key | None:

@@ -67,19 +67,23 @@ class SnapshotSlot:
     is_open: bool = True
 
 
-def encrypt_snapshot(snapshot: Snapshot, seal: Encryption) -> Snapshot:
+def encrypt_snapshot(snapshot: Snapshot, encryption: Encryption) -> Snapshot:
     """Encrypt a snapshot as the entries are encrypted."""
-    return replace(snapshot, digest=seal.encrypt_digest(snapshot.digest), body=seal.encrypt_blob(_NAME, snapshot.body))
+    return replace(
+        snapshot, digest=encryption.encrypt_digest(snapshot.digest), body=encryption.encrypt_blob(_NAME, snapshot.body)
+    )
 
 
-def decrypt_slot(slot: SnapshotSlot, seal: Encryption) -> SnapshotSlot:
+def decrypt_slot(slot: SnapshotSlot, encryption: Encryption) -> SnapshotSlot:
     """Decrypt the snapshot in a slot; the slot is empty where that fails."""
     snapshot = slot.snapshot
     if snapshot is None:
         return slot
     try:
         snapshot = replace(
-            snapshot, digest=seal.decrypt_digest(snapshot.digest), body=seal.decrypt_blob(_NAME, snapshot.body)
+            snapshot,
+            digest=encryption.decrypt_digest(snapshot.digest),
+            body=encryption.decrypt_blob(_NAME, snapshot.body),
         )
     except LogError:
         snapshot = None

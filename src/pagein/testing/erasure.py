@@ -1,12 +1,12 @@
 """Conformance suite for logs that erase entries: a subclass of ``ErasingTests`` with the fixture of ``LogTests``.
 
-class TestMyLogErases(ErasingTests):
-@pytest.fixture
-def open_log(self, tmp_path):
-return lambda session="default", tenant="": MyLog(tmp_path / "log", session=session, tenant=tenant)
+    class TestMyLogErases(ErasingTests):
+        @pytest.fixture
+        def open_log(self, tmp_path):
+            return lambda session="default", tenant="": MyLog(tmp_path / "log", session=session, tenant=tenant)
 
-def stored_content(self, log): ...               # every byte that the store holds
-def replace_body(self, log, position, body): ...  # replace a stored body without the log
+        def stored_content(self, log): ...               # every byte that the store holds
+        def replace_body(self, log, position, body): ...  # replace a stored body without the log
 """
 
 from __future__ import annotations

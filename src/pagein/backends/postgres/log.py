@@ -150,8 +150,7 @@ class PostgresLog(RowLogBase):
             for cut in cuts:
                 traced = isinstance(cut, Cut) or cut.trace
                 snapshots.drop_snapshots((self.tenant, cut.session), trace=traced)
-                sealed = self.store.encryption(cut.session)
-                rows = PostgresRows(using, self.schema, self.tenant, cut.session, sealed)
+                rows = PostgresRows(using, self.schema, self.tenant, cut.session, self.store.encryption(cut.session))
                 if isinstance(cut, Cut):
                     make_cut(rows, cut, at)
                 else:
@@ -270,18 +269,18 @@ class PostgresLog(RowLogBase):
         return False
 
     def _insert_part(self, using: Connection, batch: _Batch, rows: Sequence[Row], previous: str) -> bool:
-        sealed = self._encryption
+        encryption = self._encryption
         blobs = {
-            sealed.encrypt_digest(name): sealed.encrypt_blob(name, batch.blobs[name])
+            encryption.encrypt_digest(name): encryption.encrypt_blob(name, batch.blobs[name])
             for row in rows
             for name in blob_names(row.body)
         }
-        rows = [sealed.encrypt_row(row) for row in rows]
+        rows = [encryption.encrypt_row(row) for row in rows]
         first = rows[0]
         values: dict[str, Any] = {
             **self._key,
             "after": first.position,
-            "previous": sealed.encrypt_digest(previous),
+            "previous": encryption.encrypt_digest(previous),
             "batch": batch.name,
         }
         if len(rows) == 1 and first.position and not blobs:

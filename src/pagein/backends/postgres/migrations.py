@@ -50,7 +50,7 @@ SNAPSHOTS = 2
 KEY_BYTES = 512
 """The most a name may take, in bytes of UTF-8, and be its own key: an index row may take 2,704."""
 
-_META = "CREATE TABLE {0}.meta (application text NOT NULL, version integer NOT NULL)"
+_META: LiteralString = "CREATE TABLE {0}.meta (application text NOT NULL, version integer NOT NULL)"
 _LOOK = """SELECT to_regnamespace(quote_ident(%(schema)s)) IS NOT NULL,
     to_regclass(quote_ident(%(schema)s) || '.meta') IS NOT NULL,
     (SELECT count(*) FROM pg_class JOIN pg_namespace ON relnamespace = pg_namespace.oid
@@ -93,7 +93,7 @@ def prepare(connection: Connection, schema: str, where: str, *, readonly: bool) 
         raise LogUnreadable(f"{where}: there is no log here")
     with connection.transaction():
         # Held to the end of this transaction, so that a pooler in between cannot part lock and work.
-        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"pagein {schema}",))
+        take_lock(connection, schema)
         _migrate(connection, schema, _version(connection, schema, where))
     return len(MIGRATIONS)
 
@@ -112,9 +112,8 @@ def _version(connection: Connection, schema: str, where: str) -> int:
         row: tuple[Any, ...] | None = None
         if has_meta:
             with contextlib.suppress(psycopg.errors.UndefinedColumn), connection.transaction():
-                row = cursor.execute(
-                    sql.SQL("SELECT version FROM {}.meta WHERE application = 'pagein'").format(sql.Identifier(schema))
-                ).fetchone()
+                statement = _for_schema("SELECT version FROM {0}.meta WHERE application = 'pagein'", schema)
+                row = cursor.execute(statement).fetchone()
     if row is None:
         raise LogUnreadable(f"{where}: a schema, but not of pagein. Nothing was changed.")
     if row[0] > len(MIGRATIONS):
@@ -125,16 +124,15 @@ def _version(connection: Connection, schema: str, where: str) -> int:
 
 
 def _migrate(connection: Connection, schema: str, version: int) -> None:
-    name = sql.Identifier(schema)
     if version == 0:
         # Asked for only where it is missing: it needs a right that the owner of one schema need not have.
         if connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,)).fetchone() is None:
-            connection.execute(sql.SQL("CREATE SCHEMA {}").format(name))
-        connection.execute(sql.SQL(_META).format(name))
-        connection.execute(sql.SQL("INSERT INTO {}.meta VALUES ('pagein', 0)").format(name))
+            connection.execute(_for_schema("CREATE SCHEMA {0}", schema))
+        connection.execute(_for_schema(_META, schema))
+        connection.execute(_for_schema("INSERT INTO {0}.meta VALUES ('pagein', 0)", schema))
     for statement in chain.from_iterable(MIGRATIONS[version:]):
-        connection.execute(sql.SQL(statement).format(name))
-    connection.execute(sql.SQL("UPDATE {}.meta SET version = %s").format(name), (len(MIGRATIONS),))
+        connection.execute(_for_schema(statement, schema))
+    connection.execute(_for_schema("UPDATE {0}.meta SET version = %s", schema), (len(MIGRATIONS),))
 
 
 # The search index
@@ -227,7 +225,7 @@ def create_worker_tables(connection: Connection, schema: str, script: LiteralStr
             cursor.execute(_COUNT_TABLES, {"schema": schema, "names": ["procrastinate_jobs"]})
             is_there = cursor.fetchone() == (1,)
         if not is_there:
-            connection.execute(sql.SQL("SET LOCAL search_path = {}").format(sql.Identifier(schema)))
+            connection.execute(_for_schema("SET LOCAL search_path = {0}", schema))
             connection.execute(script)
 
 

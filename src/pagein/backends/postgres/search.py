@@ -68,9 +68,8 @@ _SUMS: LiteralString = """FROM {0}.archive_sizes WHERE tenant = %(tenant)s
     AND (%(roles)s::text[] IS NULL OR role = ANY(%(roles)s))"""
 _TOTALS: LiteralString = "SELECT coalesce(sum(passages), 0)::bigint, coalesce(sum(size), 0)::bigint {sums}"
 _SIZES: LiteralString = "SELECT number, sum(size)::bigint {sums} GROUP BY number"
-# What holds a group is asked for whole and lazy_attributes, behind a fence: with the limit inside, the planner would rather read
-# the table from its start.
-# The query says the tenant, too; the column is not to be looked up beside it.
+# The holders of a group are read whole, behind a fence: with the limit inside, the planner would rather read the table from
+# its start. The query says the tenant, too; the column is not to be looked up beside it.
 _HOLDING: LiteralString = """FROM {0}.archive_passages
     WHERE {words} @@ wanted.query::tsquery AND tenant || '' = %(tenant)s
     AND (%(first)s::bigint[] IS NULL OR EXISTS (SELECT FROM unnest(%(first)s::bigint[], %(last)s::bigint[])

@@ -77,8 +77,6 @@ class LogStatements:
 
 ROWS_AT_ONCE = 250
 
-_READ_ROWS: LiteralString = """SELECT position, at, kind, version, convert_to(body, 'UTF8'), digest FROM {0}.entries
-    WHERE {mine} AND position >= %(start)s AND position < %(stop)s ORDER BY position LIMIT %(most)s"""
 _KEEP: LiteralString = """INSERT INTO {0}.entries (tenant, session, position, at, kind, version, body, digest, batch)
     VALUES (%(tenant)s, %(session)s, %(position)s, %(at)s, %(kind)s, %(number)s, %(body)s, %(digest)s, %(batch)s)"""
 _KEEP_BLOB: LiteralString = """INSERT INTO {0}.blobs (tenant, session, digest, data)
@@ -103,8 +101,8 @@ def lock_entries(connection: Connection, schema: str) -> None:
 class PostgresRows:
     """The SessionRows in PostgreSQL, decrypted; ``encryption`` encrypts what is stored."""
 
-    def __init__(self, connection: Connection, schema: str, tenant: str, session: str, seal: Encryption) -> None:
-        self._connection, self._schema, self._seal = connection, sql.Identifier(schema), seal
+    def __init__(self, connection: Connection, schema: str, tenant: str, session: str, encryption: Encryption) -> None:
+        self._connection, self._schema, self._encryption = connection, sql.Identifier(schema), encryption
         self.key = (tenant, session)
         self._mine = {"tenant": key_of(tenant), "session": key_of(session)}
 
@@ -116,25 +114,31 @@ class PostgresRows:
     def tip(self) -> Tip:
         """The head, and the digest that the next row is chained to. Raises LogEncrypted."""
         last = self._fetch(_TIP)
-        return Tip(last[0][0] + 1, self._seal.decrypt_digest(last[0][1])) if last else Tip(0, origin(*self.key))
+        return Tip(last[0][0] + 1, self._encryption.decrypt_digest(last[0][1])) if last else Tip(0, origin(*self.key))
 
     def read_stored(self, start: int, stop: int) -> Sequence[Row]:
         """The first rows of ``[start, stop)`` as they are stored."""
-        return [Row(*row) for row in self._fetch(_READ_ROWS, start=start, stop=stop, most=ROWS_AT_ONCE)]
+        return [Row(*row) for row in self._fetch(_READ, start=start, stop=stop, limit=ROWS_AT_ONCE)]
 
     def read_range(self, start: int, stop: int) -> Iterator[Row]:
         """The rows ``[start, stop)``, some hundred at a time."""
         while rows := self.read_stored(start, stop):
-            yield from map(self._seal.decrypt_row, rows)
+            yield from map(self._encryption.decrypt_row, rows)
             start = rows[-1].position + 1
 
     def add(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
         """Write rows, and the blobs they name."""
         for name, data in blobs:
-            self._execute(_KEEP_BLOB, name=self._seal.encrypt_digest(name), data=self._seal.encrypt_blob(name, data))
+            self._execute(
+                _KEEP_BLOB, name=self._encryption.encrypt_digest(name), data=self._encryption.encrypt_blob(name, data)
+            )
         for row in rows:
             self._execute(
-                _KEEP, at=row.at, digest=self._seal.encrypt_digest(row.digest), batch=uuid.uuid4(), **self._body(row)
+                _KEEP,
+                at=row.at,
+                digest=self._encryption.encrypt_digest(row.digest),
+                batch=uuid.uuid4(),
+                **self._body(row),
             )
 
     def replace(self, row: Row) -> None:
@@ -144,7 +148,7 @@ class PostgresRows:
     def drop_blobs(self, names: Iterable[str]) -> None:
         """Delete blobs."""
         for name in names:
-            self._execute(_DROP_BLOB, name=self._seal.encrypt_digest(name))
+            self._execute(_DROP_BLOB, name=self._encryption.encrypt_digest(name))
 
     def clear(self) -> None:
         """Delete every row and every blob of the session."""
@@ -157,7 +161,7 @@ class PostgresRows:
             self._execute(_FORGET)
 
     def _body(self, row: Row) -> dict[str, Any]:
-        body = self._seal.encrypt_row(row).body.decode()
+        body = self._encryption.encrypt_row(row).body.decode()
         return {"position": row.position, "kind": row.kind, "number": row.version, "body": body}
 
     def _fetch(self, statement: LiteralString, **values: Any) -> list[tuple[Any, ...]]:
@@ -168,4 +172,4 @@ class PostgresRows:
         self._connection.execute(self._format(statement), {**self._mine, **values})
 
     def _format(self, statement: LiteralString) -> sql.Composed:
-        return sql.SQL(statement).format(self._schema, mine=_MINE)
+        return sql.SQL(statement).format(self._schema, mine=_MINE, row=_ROW)

@@ -166,8 +166,8 @@ class SQLiteLog(RowLogBase):
         """See ``StoredLog``. Raises LogErased for a session that was erased."""
         with self._using(writing=True) as database, self._transaction(database):
             if hash_chain.may_keep_snapshot(self._tip, self._in(database).tip()):
-                key, sealed = (self.tenant, self.session), encrypt_snapshot(snapshot, self._encryption)
-                sqlite_snapshots.keep_snapshot(database, key, sealed, dropped, is_past=is_past)
+                key, encrypted = (self.tenant, self.session), encrypt_snapshot(snapshot, self._encryption)
+                sqlite_snapshots.keep_snapshot(database, key, encrypted, dropped, is_past=is_past)
 
     def drop_snapshots(self) -> None:
         """See ``StoredLog``; durable before it returns."""
@@ -275,15 +275,13 @@ class SQLiteRows:
     def tip(self) -> Tip:
         """The head, and the digest that the next row is chained to. Raises LogEncrypted."""
         last = self._database.execute(_HEAD, self.key).fetchone()
-        return (
-            Tip(0, hash_chain.origin(*self.key))
-            if last is None
-            else Tip(last[0] + 1, self._encryption.decrypt_digest(last[1]))
-        )
+        if last is None:
+            return Tip(0, hash_chain.origin(*self.key))
+        return Tip(last[0] + 1, self._encryption.decrypt_digest(last[1]))
 
-    def read_stored(self, start: int, stop: int, limit: int = ROWS_AT_ONCE) -> list[Row]:
+    def read_stored(self, start: int, stop: int) -> list[Row]:
         """The first rows of ``[start, stop)`` as they are stored. Raises LogUnreadable for a row of another shape."""
-        rows = self._database.execute(_READ, (*self.key, start, stop, limit)).fetchall()
+        rows = self._database.execute(_READ, (*self.key, start, stop, ROWS_AT_ONCE)).fetchall()
         # SQLite checks types where it writes; a damaged page may hold any.
         if any(tuple(map(type, row)) != _TYPES for row in rows):
             raise LogUnreadable("an entry's row is not of its shape; the file is damaged")
@@ -303,7 +301,8 @@ class SQLiteRows:
     def add(self, rows: Sequence[Row], blobs: Iterable[tuple[str, bytes]]) -> None:
         """Write rows, and the blobs they name."""
         for name, data in blobs:
-            self._keep_blob(name, data)
+            stored = (self._encryption.encrypt_digest(name), self._encryption.encrypt_blob(name, data))
+            self._database.execute(_KEEP_BLOB, (*self.key, *stored))
         for row in map(self._encryption.encrypt_row, rows):
             self._database.execute(
                 _APPEND, (*self.key, row.position, row.at, row.kind, row.version, row.body, row.digest)
@@ -323,10 +322,6 @@ class SQLiteRows:
         """Delete every row and every blob of the session."""
         for table in ("entries", "blobs"):
             self._database.execute(f"DELETE FROM {table} WHERE tenant = ? AND session = ?", self.key)  # noqa: S608 - constants
-
-    def _keep_blob(self, name: str, data: bytes) -> None:
-        stored = (self._encryption.encrypt_digest(name), self._encryption.encrypt_blob(name, data))
-        self._database.execute(_KEEP_BLOB, (*self.key, *stored))
 
 
 class SQLiteStore(DatabaseStore[SQLiteLog]):

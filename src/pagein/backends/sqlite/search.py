@@ -294,6 +294,8 @@ class SqliteSearchIndex(SearchIndex):
 class SqliteIndexStore:
     """The IndexStore in a SQLite file, over a connection of its own."""
 
+    problems: tuple[str, ...] = ()
+
     def __init__(self, path: str, *, tenant: str, embedder: Embedder | None, timeout: float) -> None:
         self.path, self._tenant = path, tenant
         self._lock = threading.RLock()
@@ -323,8 +325,6 @@ class SqliteIndexStore:
     def is_damage(self, error: Exception) -> bool:
         """True where the error says that the tables are missing or damaged."""
         return _is_damage(error.__cause__)
-
-    problems: tuple[str, ...] = ()
 
     def empty(self) -> None:
         """Drop and create the tables, as ``recreate`` does."""
