@@ -6,7 +6,9 @@ import pytest
 
 from pagein import AgentMemory
 from pagein.cli import main
+from pagein.context.ledger.run_ledger import RunLedger
 from pagein.errors import UnknownHandle
+from pagein.memory.host_memory import runtime_of
 
 RULE = "Never deploy on Fridays."
 
@@ -52,6 +54,17 @@ def test_what_was_said_and_holds_is_in_view_when_its_step_is_not(memory):
     assert f"s0 {RULE}" in text
     assert "200 EUR" in text
     assert memory.report().by_tier()["ledger"] > 0
+
+
+def test_the_ledger_learns_before_anything_leaves_the_view(monkeypatch):
+    messages = [{"role": "user", "content": f"{RULE} The budget is 200 EUR."}, *chatter(12)]
+    with AgentMemory.open(":memory:", budget=700, page_in=0) as memory:
+        record(memory, messages[:12])
+        assert not memory.report().out and memory.report().tokens > 280
+        learn, learned = RunLedger.learn, []
+        monkeypatch.setattr(RunLedger, "learn", lambda self, *told: learned.append(told) or learn(self, *told))
+        assert len(runtime_of(memory).state.fold.ledger.items) == 2
+        assert not any(RULE in text for _, text, _ in learned)
 
 
 def test_in_little_room_the_heading_says_what_is_out_of_view_and_lines_have_bare_numbers():

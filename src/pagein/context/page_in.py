@@ -101,6 +101,7 @@ class VisibleContentCache:
 
     def __init__(self) -> None:
         self._contents: dict[int, tuple[ViewEntry, VisibleContent]] = {}
+        self._named: tuple[ActionStep | None, frozenset[str]] = None, frozenset()
 
     def content(self, view: View) -> VisibleContent:
         """Return the visible content of a view, and drop what left it from the cache."""
@@ -120,6 +121,13 @@ class VisibleContentCache:
     def names(self, entry: ViewEntry, view: View) -> frozenset[str]:
         """Return the identifiers of an entry."""
         return self._parse_entry(entry, view.tracker.parser).names
+
+    def names_of(self, step: ActionStep) -> frozenset[str]:
+        """Return the identifiers in an action's text and arguments; those of the last action asked for are cached."""
+        if self._named[0] is not step:
+            texts = (as_text(step.content or ""), *(argument_text(call.arguments) for call in step.tool_calls))
+            self._named = step, frozenset(name for text in texts for name in identifiers(text))
+        return self._named[1]
 
     def _parse_entry(self, entry: ViewEntry, parser: LineParser) -> VisibleContent:
         cached = self._contents.get(id(entry))
@@ -208,12 +216,10 @@ def find_fault(view: View, cache: VisibleContentCache) -> NamedFault:
     newest, step = _newest_action(view)
     if newest is None or step is None:
         return NamedFault()
-    named = view.tracker.names_before(_names_of(step))
-    if not named:
-        return NamedFault()
-    results = [as_text(observation.content) for observation in step.observations if observation is not None]
-    named.difference_update(name for text in results for name in identifiers(text))
-    hidden = cache.hidden_names(named, view, newest)
+    hidden = cache.hidden_names(view.tracker.names_before(cache.names_of(step)), view, newest)
+    if hidden:
+        results = [as_text(observation.content) for observation in step.observations if observation is not None]
+        hidden.difference_update(name for text in results for name in identifiers(text))
     return NamedFault(newest.first, frozenset(hidden)) if hidden else NamedFault()
 
 
@@ -223,8 +229,7 @@ def find_used(view: View, page_ins: Sequence[ViewEntry], cache: VisibleContentCa
     if newest is None or step is None:
         return -1, ()
     earlier = [entry for entry in page_ins if entry.first <= newest.first]
-    names = set(_names_of(step)) if earlier else set()
-    shown = {name for entry in earlier for name in names & cache.names(entry, view)}
+    shown = {name for entry in earlier for name in cache.names_of(step) & cache.names(entry, view)}
     alone = cache.hidden_names(shown, view, newest)
     return newest.first, tuple(entry.first for entry in earlier if alone & cache.names(entry, view))
 
@@ -232,12 +237,6 @@ def find_used(view: View, page_ins: Sequence[ViewEntry], cache: VisibleContentCa
 def _newest_action(view: View) -> tuple[ViewEntry, ActionStep] | tuple[None, None]:
     actions = ((entry, entry.item) for entry in reversed(view.run) if isinstance(entry.item, ActionStep))
     return next(actions, (None, None))
-
-
-def _names_of(step: ActionStep) -> Iterator[str]:
-    """Yield the identifiers in an action's text and arguments."""
-    for text in (as_text(step.content or ""), *(argument_text(call.arguments) for call in step.tool_calls)):
-        yield from identifiers(text)
 
 
 def is_user_turn(view: View) -> bool:
@@ -454,7 +453,7 @@ def _likely_lines(
         )
         for position, lines in reversed(groups)
     ]
-    visible_parts = " ".join(map(_delimit_name, visible.names))
+    visible_parts = _delimit_name(". .".join(visible.names))
     names = (name for name in extract.names if _delimit_name(name) not in visible_parts)
     return blocks, tuple(_drop_contained_names(names))
 

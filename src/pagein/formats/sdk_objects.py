@@ -25,7 +25,7 @@ class DumpableModel(Protocol):
 
 def is_dumpable(value: object) -> bool:
     """True for an object of an SDK. The method is looked up on the type, so that mocks with any attribute do not count."""
-    return isinstance(value, DumpableModel) and any("model_dump" in vars(kind) for kind in type(value).__mro__)
+    return any("model_dump" in vars(kind) for kind in type(value).__mro__) and isinstance(value, DumpableModel)
 
 
 def unwrap_request(messages: Any) -> Any:

@@ -58,6 +58,9 @@ AHEAD_OF_NEED_SHARE = 0.5
 AHEAD_OF_NEED_PER_TURN = 32
 """Texts learnt from, and entries indexed, in each turn ahead of need: the first turn in need would else do it for all."""
 
+LEDGER_AHEAD_SHARE, LEDGER_TEXTS_PER_TURN = 0.4, 4
+"""The same for the ledger. Reading a long task takes 30 ms, so it does not wait for the turn that begins to index."""
+
 SNAPSHOT_MIN_NEW_ENTRIES = 256
 """New entries after which a snapshot is due, in a short run."""
 
@@ -509,8 +512,7 @@ class RunState:
         """
         # What a model writes stands for an extract, in its tokens: then the low mark says how many those are.
         is_priced = self.usage.budget.low is None and self.summaries.summarizer is None
-        worth = self.page_in.extract_worth if is_priced else 0.0
-        return replace(self.fold.view(limit, self.tools), extract_worth=worth)
+        return self.fold.view(limit, self.tools, self.page_in.extract_worth if is_priced else 0.0)
 
     def view_with_ledger(self) -> View:
         """The view as it stands, with the ledger's block where something left it."""

@@ -531,4 +531,4 @@ def _position_and_parts(entry: Entry) -> tuple[int, frozenset[int]]:
 
 
 def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -138,7 +138,7 @@ class Fold:
         self.ledger_blocks: Blocks = {}
         """The last rendered blocks of the ledger."""
         self._heard: list[HeardText | HeardResult] = []
-        """What the ledger has not learned from yet: a run of which nothing leaves pays nothing."""
+        """What the ledger has not learned from yet: a run that is far from its limit pays nothing."""
         self._costs: dict[int, int] = {}
         """By position, tokens of the step as recorded, before any compaction."""
         self.recorded_tokens = 0
@@ -182,7 +182,7 @@ class Fold:
         """Tokens of the entries at positions ``[first, last)``, as recorded."""
         return sum(self._costs.get(position, 0) for position in range(first, last))
 
-    def view(self, limit: int, tools: Tools = NO_RULES) -> View:
+    def view(self, limit: int, tools: Tools = NO_RULES, extract_worth: float = 0.0) -> View:
         """Return the current view. ``limit`` is the number of tokens its caller compacts it to."""
         self._show_observations()
         systems, run = tuple(self._systems), tuple(self._body.run)
@@ -191,7 +191,7 @@ class Fold:
         earlier = sum(self._user_costs[:-1])
         return View(
             systems, front, run, self.head, tokens, limit, self.counter, self.tracker,
-            whole_limit=limit, user_tokens=earlier, replaced_texts=self._replaced_texts,
+            whole_limit=limit, user_tokens=earlier, replaced_texts=self._replaced_texts, extract_worth=extract_worth,
             changed_by_hand=frozenset(self.removed | self._edited),
             important=self._important_positions(int(limit * IMPORTANT_SHARE), tools), tools=tools,
             unimportant=frozenset(position for position, mark in self.marks.items() if mark == "low"),
@@ -213,13 +213,17 @@ class Fold:
     @property
     def ledger(self) -> RunLedger:
         """The ledger of what holds in the run."""
-        from pagein.context.ledger.run_ledger import RunLedger  # noqa: PLC0415 - loads where something left
+        return self.teach_ledger(len(self._heard))
+
+    def teach_ledger(self, texts: int) -> RunLedger:
+        """Have the ledger learn from this many of the texts and results that it has not learned from yet; return it."""
+        from pagein.context.ledger.run_ledger import RunLedger  # noqa: PLC0415 - loads where something leaves
 
         if self._ledger is None:
             self._ledger = RunLedger()
-        for heard in self._heard:
+        for heard in self._heard[:texts]:
             heard.teach(self._ledger)
-        self._heard.clear()
+        del self._heard[:texts]
         return self._ledger
 
     def learn_ahead(self) -> None:

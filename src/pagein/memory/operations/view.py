@@ -9,7 +9,7 @@ from dataclasses import replace
 from pagein.context.compaction.apply import plan_once, plan_to_fit
 from pagein.context.compaction.base import Plan, Policy
 from pagein.context.ledger.block import reserve_tokens, with_ledger
-from pagein.context.page_in import question_room
+from pagein.context.page_in import is_user_turn, question_room
 from pagein.context.view.fold import preview
 from pagein.context.view.view import View, ViewEntry
 from pagein.context.worth import pays_sooner, pays_where_lapsed
@@ -17,7 +17,13 @@ from pagein.errors import OverBudget
 from pagein.events.callbacks import NearLimit
 from pagein.events.handles import range_handle
 from pagein.memory._effects import Call, Flow
-from pagein.memory._state import AHEAD_OF_NEED_PER_TURN, AHEAD_OF_NEED_SHARE, RunState
+from pagein.memory._state import (
+    AHEAD_OF_NEED_PER_TURN,
+    AHEAD_OF_NEED_SHARE,
+    LEDGER_AHEAD_SHARE,
+    LEDGER_TEXTS_PER_TURN,
+    RunState,
+)
 from pagein.memory._turn import retry_if_library_wrote
 from pagein.memory.operations import facts_block
 from pagein.memory.operations.byte_limit import fit_bytes, has_room, hold_to_bytes
@@ -134,6 +140,8 @@ def _standing_view(run: RunState, limit: int) -> Flow[View]:
     view = run.view(limit)
     if view.tokens > limit * AHEAD_OF_NEED_SHARE:
         run.fold.tracker.learn_ahead(AHEAD_OF_NEED_PER_TURN)
+    if view.tokens > limit * LEDGER_AHEAD_SHARE:
+        run.fold.teach_ledger(LEDGER_TEXTS_PER_TURN)
     return view
 
 
@@ -223,6 +231,8 @@ def reserve_room(run: RunState, view: View) -> tuple[tuple[int, ...], int]:
     if view.tokens <= view.limit and not view.has_replaced_entries:
         return (0,), 0
     ledger = reserve_tokens(view, run.fold.ledger, run.fold.ledger_blocks)
+    if not is_user_turn(view):
+        return ledger, 0
     return ledger, question_room(replace(view, limit=max(1, view.limit - ledger[0])), run.page_in.share)
 
 
