@@ -282,6 +282,26 @@ ASKS = re.compile(
 """Asks for an approval."""
 
 
+_NAME = r"(?-i:[A-Z])[\w.-]+(?: (?-i:[A-Z])[\w.-]+)?"
+_ROLE = rf"(?:(?:the|our|my|a|an|one|two|three) (?:[\w'-]+ ){{0,3}}?[\w'-]+|{_NAME}|[\w-]+s|you|we)"
+_YES = rf"(?:{APPROVAL[3:-1]}|yes|word|agreement|initials|second pair of eyes|two signatures)"
+_CHECKED = r"(?:signed|approved|agreed|confirmed|checked|cleared|seen|read|reviewed|looked (?:at|over)|okayed|released|authori[sz]ed|verified|countersigned|consented|said (?:so|yes|ok))"
+GATED = re.compile(
+    rf"^(?:only|just|nobody (?:but|except|apart from|other than|besides)|no one (?:but|except|apart from|other than|besides)) (?!(?:if|when|after|once|because|then|to|for|about|wanted|want|got|thought|a few|some|one more|the beginning|checking|kidding|wondering)\b){_ROLE}(?: (?:and|or) {_ROLE})? (?:may|can|is to|are to|ha(?:s|ve) (?:the )?(?:right|key|keys|access|say|a say)|gets? to|open|opens|signs?|decides?|approves?|touch|touches|sees?|knows?|enters?|changes?|talks? to|speaks? to|answers?|releases?|drives?|handles?|hands?|gives?|pays?|orders?|deploys?)\b"
+    rf"|\b(?:until|till|unless|before|once|after|as long as|while) (?:I|we|she|he|they|both|{_NAME}|(?:the|our|my|a|an|some|another) (?:[\w'-]+ ){{0,2}}[\w'-]+)(?:'ve|'s)? (?:ha(?:s|ve) (?:not |n't )?(?:\w+ )?)?{_CHECKED}\b(?=.*[.!]?$)"
+    rf"|\b(?:wait|waits|hold|holds|held|stays?|sits?) (?:\w+ ){{0,3}}?(?:for|until|till|with) (?:my|our|his|her|their|the|a|an|(?-i:[A-Z])\w+'s) (?:\w+ ){{0,2}}?{_YES}\b"
+    rf"|\b(?:needs?|requires?|takes?|with|get|gets|want|wants|on|after|for) (?:my|our|his|her|their|the|a|an|two|three|both|(?-i:[A-Z])\w+'s) (?:\w+ ){{0,3}}?{_YES}\b(?= (?:of|from|by|first|before)\b)"
+    rf"|\b(?:goes|go|comes|come|runs|run|has to go|must go|crosses|passes|pass) (?:\w+ ){{0,2}}?(?:past|by|through|across|via|over) (?:me|us|my desk|{_NAME}|the (?:treasurer|owner|doctor|lawyer|boss|bookkeeper|board|chair|director|office|lawyers|accountant))(?: first\b|[.!]?$)"
+    r"|\b(?:and|or|by|to|for) (?:nobody|no one|none|noone) else\b|\bnobody else(?:'s)?[.!]?$|\bno one else[.!]?$"
+    r"|\b(?:is|are|gets?|must be|has to be|have to be|be) (?:approved|released|authori[sz]ed|signed(?: off)?|countersigned|cleared|double[- ]checked) by (?!the way)[\w]"
+    r"|\b(?:has|have|gets?) the (?:last|final) (?:word|say)\b|\bI(?:'ll| will)? sign off\b|\b(?:I|we) (?:have|need|want|get) to (?:see|read|approve|check|sign|okay|clear) (?:it|them|this|each|every|all|any|the|everything|both)\b[^.;!?]{0,40}\b(?:first|before)\b"
+    rf"|\b(?:ask|check with|clear it with|consult|talk to|call|ring|phone|ping) (?:me|us|{_NAME}|the \w+) (?:first|before)\b"
+    rf"|^(?:only|just) (?:{_NAME}|the (?:\w+ )?\w+|our \w+) and (?:I|me|{_NAME}|the \w+) |\b(?:on|without) (?:my|our) (?:word|say-so|yes)\b|\b(?:is|are) for (?:the |us )?(?:\w+ ){{0,4}}only\b|\bwhen I say so\b|\b(?:second|another) pair of eyes\b|\btwo signatures\b",
+    re.IGNORECASE,
+)  # fmt: skip
+"""Says who alone may do something, or for whose word it waits."""
+
+
 MOVED = re.compile(
     r"\b(?:I|we)(?:'ve| have|'re| are|'m| am)? (?:moved|moving|relocated|relocating) (?:back |over )?to\b",
     re.IGNORECASE,

@@ -14,6 +14,9 @@ from pagein.tokens import TokenCounter
 LIKELY_TOKENS = 800
 """Tokens of a block that such items may have; they take what the others leave."""
 
+LIKELY_SAFETY = 0.6
+"""Likelihood from which a safety rule that no pattern knew stands with those that one knew."""
+
 NEVER_SHOWN_TOKENS = 8
 """Tokens left below which the selection ends."""
 
@@ -43,8 +46,8 @@ def select_lines(
     """
     candidates = [_forms(item, counter, is_terse) for item in items]
     candidates.sort(key=_rank)
-    known = [candidate for candidate in candidates if not is_guess(candidate.item.statement)]
-    likely = [candidate for candidate in candidates if is_guess(candidate.item.statement)]
+    known = [candidate for candidate in candidates if not _may_wait(candidate.item)]
+    likely = [candidate for candidate in candidates if _may_wait(candidate.item)]
     chosen, left = _take(known, tokens)
     left = _grow(chosen, 1, left)
     guessed, unused = _take(likely, min(left, LIKELY_TOKENS))
@@ -127,6 +130,12 @@ def _forms(item: LedgerItem, counter: TokenCounter, is_terse: bool) -> _Candidat
     most, some, least = (counter.text(f"{line}\n") for line in lines)
     # A longer form never costs less than a shorter one, so that growing is never a gain.
     return _Candidate(item, texts, lines, (max(most, some, least), max(some, least), least))
+
+
+def _may_wait(item: LedgerItem) -> bool:
+    """True for a guess that is no likely safety rule."""
+    statement = item.statement
+    return is_guess(statement) and not (statement.is_safety and statement.likelihood >= LIKELY_SAFETY)
 
 
 def _rank(candidate: _Candidate) -> tuple[bool, float, tuple[int, int]]:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pagein.context.ledger import english
 from pagein.context.ledger.binding_words import FOREIGN_KINDS, IDIOMS, foreign_patterns, guess_language, has_english
-from pagein.context.ledger.likelihood import MIN_LIKELIHOOD, statement_likelihood
+from pagein.context.ledger.likelihood import MIN_HARM_LIKELIHOOD, MIN_LIKELIHOOD, harm_likelihood, statement_likelihood
 from pagein.context.ledger.own_words import OwnSentence, own_sentences
 from pagein.context.ledger.shortening import drop_opening
 from pagein.context.ledger.values import (
@@ -125,7 +125,9 @@ def _read_sentence(sentence: OwnSentence) -> BindingStatement | None:
         return replace(_statement(sentence, masked, "correction", values), revises=True, likelihood=likelihood)
     if likelihood < MIN_LIKELIHOOD:
         return None
-    return replace(_statement(sentence, masked, "value", values), is_weak=True, likelihood=likelihood)
+    does_harm = _does_harm(masked, is_limit=False)
+    guess = _statement(sentence, masked, "rule" if does_harm else "value", values)
+    return replace(guess, is_safety=does_harm and not guess.lifts, is_weak=not does_harm, likelihood=likelihood)
 
 
 def _doubt(statement: BindingStatement, likelihood: float) -> BindingStatement:
@@ -148,9 +150,15 @@ def _likelihood(masked: str, values: tuple[TypedValue, ...]) -> float:
     ):
         return 0.0
     likelihood = _clause_likelihood(masked)
-    if likelihood >= MIN_LIKELIHOOD and (english.PAST.search(masked) or english.NARRATES.search(masked)):
-        return 0.0
-    return likelihood
+    return 0.0 if likelihood >= MIN_LIKELIHOOD and _is_narration(masked, values) else likelihood
+
+
+def _is_narration(masked: str, values: tuple[TypedValue, ...]) -> bool:
+    """True for what somebody tells of the past: "We had a lovely weekend by the lake"."""
+    if english.PAST.search(masked) or english.NARRATES.search(masked):
+        return True
+    has_value = any(value.type not in ("day", "name") for value in values) or find_option(masked) is not None
+    return bool(english.PAST_VERB.search(masked)) and not has_value and not english.REVISES.search(masked)
 
 
 def _clause_likelihood(masked: str) -> float:
@@ -218,7 +226,7 @@ def _order_kind(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | 
         is_dated = any(is_typed(value) and value.start >= aim.end() for value in values)
         if is_dated or english.PLAIN_AIM.search(masked) or english.BY_WHEN.search(masked, aim.end()):
             return "goal"
-    return "rule" if _find_order(english.DEMAND, masked) else None
+    return "rule" if english.GATED.search(masked) or _find_order(english.DEMAND, masked) else None
 
 
 def _plan_kind(masked: str, values: tuple[TypedValue, ...]) -> StatementKind | None:
@@ -382,16 +390,25 @@ def _is_weak(masked: str, kind: StatementKind) -> bool:
 
 
 def _is_safety(masked: str, kind: StatementKind, *, lifts: bool) -> bool:
+    if english.LASTING_LIKE.search(masked):
+        return True
+    if lifts:
+        return False
     if kind in ("rule", "limit"):
-        if english.HARD.search(masked):
-            return not lifts
-        if english.FORBID.search(masked):
-            return not lifts and not (english.STYLE.search(masked) and not english.HARM.search(masked))
-        binds = english.ASKS.search(masked) or kind == "limit"
-        return bool(binds) and bool(english.HARM.search(masked)) and not lifts
-    return bool(english.LASTING_LIKE.search(masked)) or (
-        kind in ("decision", "value", "commitment") and bool(english.HARD.search(masked))
-    )
+        return _does_harm(masked, is_limit=kind == "limit")
+    return kind in ("decision", "value", "commitment") and bool(english.HARD.search(masked))
+
+
+def _does_harm(masked: str, *, is_limit: bool) -> bool:
+    """True for an order whose breach does harm: by its words, or by what a model of them finds likely."""
+    if english.HARD.search(masked) or english.GATED.search(masked):
+        return True
+    is_style = english.STYLE.search(masked) and not english.HARM.search(masked)
+    if english.FORBID.search(masked):
+        return not is_style
+    if (is_limit or english.ASKS.search(masked)) and english.HARM.search(masked):
+        return True
+    return not is_style and harm_likelihood(masked) >= MIN_HARM_LIKELIHOOD
 
 
 def _subject(masked: str, value: TypedValue | None, old: str) -> tuple[str, ...]:
