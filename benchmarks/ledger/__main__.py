@@ -26,7 +26,7 @@ WEIGHTS = Path(pagein.context.ledger.__file__).with_name("likelihood.json")
 FOLDS = 10
 MIN_COUNT = 2
 """Sentences that a feature must be in."""
-MIN_WEIGHT = 0.1
+MIN_WEIGHT = 0.2
 """Weight below which a feature is left out of the package."""
 
 
@@ -67,8 +67,8 @@ class FittedModel:
     def weights(self) -> dict[str, float]:
         """Return the weights of the features, with that of every sentence as ``BIAS``."""
         pairs = zip(self._vectorizer.get_feature_names_out(), self._model.coef_[0], strict=True)
-        weights = {name: round(float(weight), 2) for name, weight in pairs if abs(weight) >= MIN_WEIGHT}
-        return {**weights, BIAS: round(float(self._model.intercept_[0]), 2)}
+        weights = {name: round(float(weight), 1) for name, weight in pairs if abs(weight) >= MIN_WEIGHT}
+        return {**weights, BIAS: round(float(self._model.intercept_[0]), 1)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
