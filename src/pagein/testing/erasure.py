@@ -5,8 +5,10 @@
         def open_log(self, tmp_path):
             return lambda session="default", tenant="": MyLog(tmp_path / "log", session=session, tenant=tenant)
 
-        def stored_content(self, log): ...               # every byte that the store holds
-        def replace_body(self, log, position, body): ...  # replace a stored body without the log
+        def stored_content(self, log): ...
+        def replace_body(self, log, position, body): ...
+
+The first returns every byte that the store holds; the second replaces a stored body without the log.
 """
 
 from __future__ import annotations
