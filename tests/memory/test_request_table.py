@@ -5,7 +5,7 @@ import gzip
 import hashlib
 import json
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 
 import pagein
 from pagein import AgentMemory, AsyncAgentMemory
+from pagein.context.compaction.policies.rounds import Rounds
 from pagein.errors import OverBudget, UnknownRequest
 from pagein.evaluation.runs import demo_run
 from pagein.events.steps import ActionStep, SystemPromptStep, TaskStep, Usage
@@ -22,6 +23,8 @@ from pagein.log.requests import REQUEST_MAX_BYTES, RequestRow
 from pagein.memory._state import FoldedLog
 from pagein.memory.host_memory import HostMemory
 from pagein.memory.requests import encode_record
+from pagein.testing.scripted_writer import ScriptedModel
+from pagein.tokens import Budget
 
 TALK = Path(pagein.__file__).parent / "evaluation" / "recorded" / "talk.json.gz"
 
@@ -228,6 +231,35 @@ def test_a_request_with_less_room_than_the_others_is_rendered_again():
         sent[len(sent) + 1] = memory.to_messages(reserve=2_500)
         assert memory.requests()[-1].plan.is_narrow
         assert_same(memory, sent)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [{"summarizer": ScriptedModel(), "policy": "rounds"}, {"policy": Rounds()}, {"budget": Budget(20_000, low=0.6)}],
+)
+def test_a_view_that_records_nothing_is_rendered_again_by_a_memory_with_other_options(tmp_path, options):
+    with AgentMemory.open(tmp_path / "run.db", **{"budget": 20_000, "spend": None} | options) as memory:
+        sent = send_all(memory, demo_run().wire[:40], "openai")
+        for most in range(3_000, 14_000, 1_000):
+            with suppress(OverBudget):
+                sent[len(sent) + 1] = memory.to_messages(max_tokens=most)
+        sent[len(sent) + 1] = memory.to_messages(summary_mode=True)
+        memory.record(TaskStep("And now?"))
+        sent[len(sent) + 1] = memory.to_messages(reserve=12_000)
+        assert memory.requests()[-1].plan.is_narrow
+    with AgentMemory.open(tmp_path / "run.db", budget=3_000, readonly=True) as memory:
+        assert_same(memory, sent)
+
+
+def test_names_of_roles_are_in_the_request_that_is_rendered_again(tmp_path):
+    with AgentMemory.open(tmp_path / "run.db", budget=4_000, roles={"human": "user"}) as memory:
+        memory.record(TaskStep("Go."))
+        request = memory.to_messages()
+        assert request[0]["role"] == "human"
+        assert_same(memory, {1: request})
+    with AgentMemory.open(tmp_path / "run.db", budget=4_000, readonly=True) as memory:
+        assert_same(memory, {1: request})
 
 
 def test_the_same_view_rendered_twice_is_one_request_until_its_outcome_is_known():

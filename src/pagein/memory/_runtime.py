@@ -106,6 +106,7 @@ class MemoryRuntime:
         self.state.facts_block = self.facts.initial_block
         self.format = format_named(options.get("format", "openai"))
         self.roles = dict(options.get("roles") or {})
+        self.role_names = {role: name for name, role in reversed(self.roles.items())}
         self.step_types = _check_step_types(options.get("step_types", ()))
         self.schedule = CheckpointSchedule.from_options(log, options)
         self.requests = RunRequests(self, model_name(options.get("model")), policy_name(options, self.state))
@@ -280,9 +281,7 @@ class MemoryRuntime:
         raw = RawRequest(form, request["messages"])
         remember_request(self.state.transcript, raw, place, has_ending=view.has_ending)
         self.requests.note(view, raw, request, filter)
-        if self.roles:
-            names = {role: name for name, role in reversed(self.roles.items())}
-            request["messages"] = rename_roles(request["messages"], names)
+        request["messages"] = rename_roles(request["messages"], self.role_names)
         self.state.run_events()
         return request
 

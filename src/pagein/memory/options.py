@@ -227,9 +227,13 @@ def default_policy(summary_model: object) -> str:
 
 
 def policy_name(options: Options, state: RunState) -> str:
-    """The name of the run's policy; "" for a policy that was handed over."""
+    """The name of the run's policy; "" for one that is not as its name gives it."""
     policy = options.get("policy") or default_policy(state.summaries.summarizer)
-    return policy if isinstance(policy, str) else ""
+    if isinstance(policy, str):
+        return policy
+    from pagein.context.compaction.registry import POLICIES  # noqa: PLC0415 - the policies load when one is asked for
+
+    return next((name for name, make in POLICIES.items() if make() == policy), "")
 
 
 def _check_callbacks(callbacks: object) -> CallbackRegistry | None:

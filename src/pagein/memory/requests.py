@@ -97,13 +97,15 @@ NO_FILTER = RequestFilter()
 class UnrecordedPlan:
     """The settings of a view that left out more than the log says: with a filter, or in room of its own.
 
-    ``policy`` is a name, "" for a policy that has none; ``page_in`` the share of the limit for a page-in.
+    ``policy`` is a name, "" for a policy that has none; ``page_in`` the share of the limit for a page-in. ``worth`` is that
+    of an extract's tokens; None where an earlier release did not write it.
     """
 
     policy: str
     budget: Budget
     page_in: float
     is_narrow: bool
+    worth: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ class RequestRecord:
     facts: tuple[FactsRecord, ...] = ()
     owners: Mapping[str, str] = field(default_factory=dict)
     """The names of the owners of the facts: the user, the project, the task."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """The host's names of roles in the messages."""
     plan: UnrecordedPlan | None = None
     bytes: int | None = None
     """The bytes that the messages might have; None for any number."""

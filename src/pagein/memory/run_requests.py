@@ -99,8 +99,8 @@ class RunRequests:
             prefix=prefix.tokens, broke=prefix.broke, broke_why=prefix.why, rewritten=prefix.rewritten,
             recorded=state.fold.recorded_tokens, used=self._used_page_ins(), filter=filter,
             page_ins=_page_in_records(view, state.page_in.in_last_view), facts=facts,
-            owners=runtime.facts.owner_names if facts else {}, plan=self._unrecorded_plan(budget, filter),
-            bytes=state.usage.byte_limit,
+            owners=runtime.facts.owner_names if facts else {}, plan=self._unrecorded_plan(view, budget, filter),
+            roles=runtime.role_names, bytes=state.usage.byte_limit,
         )  # fmt: skip
 
     def _used_page_ins(self) -> tuple[int, ...]:
@@ -108,11 +108,12 @@ class RunRequests:
         action, heads = self._runtime.state.page_in.used
         return heads if self.last is not None and action >= self.last.head else ()
 
-    def _unrecorded_plan(self, budget: Budget, filter: RequestFilter) -> UnrecordedPlan | None:
+    def _unrecorded_plan(self, view: View, budget: Budget, filter: RequestFilter) -> UnrecordedPlan | None:
         is_narrow = filter == NO_FILTER and self._runtime.state.usage.is_narrow
         if filter == NO_FILTER and not is_narrow:
             return None
-        return UnrecordedPlan(self._policy, budget, self._runtime.state.page_in.share, is_narrow)
+        share = self._runtime.state.page_in.share
+        return UnrecordedPlan(self._policy, budget, share, is_narrow, view.extract_worth)
 
     def _is_again(self, record: RequestRecord) -> bool:
         """True if the last request was rendered again before its outcome is known."""

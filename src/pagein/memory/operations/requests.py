@@ -17,11 +17,11 @@ from pagein.errors import PageinError
 from pagein.events.entries import Erased
 from pagein.events.quoting import quote_lines
 from pagein.formats import format_named
-from pagein.formats.raw_messages import RawRequest
+from pagein.formats.raw_messages import RawRequest, rename_roles
 from pagein.log.base import Entry, Log
 from pagein.log.requests import is_same_request
 from pagein.memory._effects import Call, Flow, Read
-from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, FoldedLog, RunState
+from pagein.memory._state import PAST_SNAPSHOT_ENTRIES, FoldedLog, RunState, SummaryState
 from pagein.memory.operations.byte_limit import hold_to_bytes
 from pagein.memory.operations.filtered_view import filtered_view
 from pagein.memory.operations.history import expand
@@ -62,6 +62,7 @@ def render_again(run: RunState, record: RequestRecord) -> Flow[RenderedRequest]:
     request = form.render(view.messages())
     hashes = RawRequest(form, request["messages"]).hashes()
     problem = "" if is_same_request(request, hashes, record.digest) else (yield from past.problem())
+    request["messages"] = rename_roles(request["messages"], record.roles)
     return RenderedRequest(record, view, request, problem)
 
 
@@ -94,6 +95,8 @@ class _PastRun:
             state.usage.budget, state.page_in.share = plan.budget, plan.page_in
             if plan.policy:
                 state.policy = policy_named(plan.policy)
+            if plan.worth is not None:
+                state.summaries, state.page_in.extract_worth = SummaryState(), plan.worth
         if record.filter != NO_FILTER:
             return (yield from filtered_view(state, record.filter, record.limit, self._log))
         view = state.view(record.limit)
@@ -139,7 +142,7 @@ class _PastRun:
             return f"{', '.join(dict.fromkeys(self._missing))} cannot be made again"
         if not self._record.digest:
             return "what was sent is not known: its record was too long"
-        return "it does not equal what was sent: other options, another release, or another memory's roles"
+        return "it does not equal what was sent: other options, or another release"
 
     # What came back
 

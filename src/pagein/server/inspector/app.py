@@ -68,8 +68,15 @@ class InspectorApp:
     def __init__(self, settings: InspectorSettings) -> None:
         self.settings = settings
         self.data = InspectorData(settings.store, tenant=settings.tenant, key=settings.key)
-        page = Route(BASE + "{rest:path}", self._page)
-        api = BASE + "/api"
+        api, run = BASE + "/api", BASE + "/api/runs/{run:path}"
+        by_path: Mapping[str, Callable[..., Any]] = {
+            "/marks": self.data.marks,
+            "/asked": self.data.list_asked_again,
+            "/requests/{number:int}": self.data.request,
+            "/requests/{number:int}/raw": self.data.raw,
+            "/requests/{number:int}/diff/{before:int}": self.data.diff,
+            "/steps/{handle}": self.data.step,
+        }
         self._app = Starlette(
             routes=[
                 Route("/", lambda _: RedirectResponse(BASE)),
@@ -77,20 +84,12 @@ class InspectorApp:
                 Route(api + "/runs", self._answer(lambda _: self.data.runs())),
                 Route(api + "/search", self._answer(self._search)),
                 Route(api + "/events", self._events),
-                Route(
-                    api + "/runs/{run:path}/marks",
-                    self._answer(lambda request: self.data.marks(request.path_params["run"])),
-                ),
-                Route(api + "/runs/{run:path}/requests", self._answer(self._requests)),
-                Route(api + "/runs/{run:path}/asked", self._answer(self._list_asked_again)),
-                Route(api + "/runs/{run:path}/requests/{number:int}", self._answer(self._request)),
-                Route(api + "/runs/{run:path}/requests/{number:int}/raw", self._answer(self._raw)),
-                Route(api + "/runs/{run:path}/requests/{number:int}/diff/{other:int}", self._answer(self._diff)),
-                Route(api + "/runs/{run:path}/steps/{handle}", self._answer(self._step)),
-                Route(api + "/runs/{run:path}/steps/{handle}/text", self._text),
-                Route(api + "/runs/{run:path}/export", self._export),
+                Route(run + "/requests", self._answer(self._requests)),
+                *(Route(run + path, self._answer(_with_path(get))) for path, get in by_path.items()),
+                Route(run + "/steps/{handle}/text", self._text),
+                Route(run + "/export", self._export),
                 Route(api + "{rest:path}", _unknown),
-                page,
+                Route(BASE + "{rest:path}", self._page),
             ]
         )
 
@@ -155,22 +154,6 @@ class InspectorApp:
 
     def _requests(self, request: Request) -> Any:
         return self.data.requests(request.path_params["run"], _whole(request, "after"))
-
-    def _list_asked_again(self, request: Request) -> Any:
-        return self.data.list_asked_again(request.path_params["run"])
-
-    def _request(self, request: Request) -> Any:
-        return self.data.request(request.path_params["run"], request.path_params["number"])
-
-    def _raw(self, request: Request) -> Any:
-        return self.data.raw(request.path_params["run"], request.path_params["number"])
-
-    def _diff(self, request: Request) -> Any:
-        places = request.path_params
-        return self.data.diff(places["run"], places["other"], places["number"])
-
-    def _step(self, request: Request) -> Any:
-        return self.data.step(request.path_params["run"], request.path_params["handle"])
 
     def _search(self, request: Request) -> Any:
         asked = request.query_params
@@ -242,6 +225,10 @@ async def _static(request: Request) -> Response:
 
 async def _unknown(_: Request) -> Response:
     return JSONResponse({"error": "there is no such page"}, 404)
+
+
+def _with_path(get: Callable[..., Any]) -> Callable[[Request], Any]:
+    return lambda request: get(**request.path_params)
 
 
 def _whole(request: Request, name: str) -> int:
