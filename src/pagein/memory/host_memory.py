@@ -79,10 +79,13 @@ class HostMemory(AgentMemory):
         """Hold every later view to this budget."""
         self._runtime.state.usage.budget = budget
 
-    def note_request(self, view: View) -> None:
-        """Note a view that its host sends in a form of its own, as it is in the memory's format. A failure is a problem of the run."""
+    def note_request(self, view: View, *, summary_mode: bool = False, max_tokens: int | None = None) -> None:
+        """Note a view that its host sends in a form of its own, as it is in the memory's format. A failure is a problem of the run.
+
+        ``summary_mode`` and ``max_tokens`` are those that the view was made with.
+        """
         with self._turn_lock, self._runtime.state.problems.guard("a request is not in the table of requests"):
-            self._runtime.render(view, None)
+            self._runtime.render(view, None, RequestFilter(summary_mode, None, max_tokens))
             self._runtime.requests.write()
 
     @contextmanager

@@ -9,6 +9,8 @@ import pytest
 from endpoint_play import endpoint
 from PIL import Image
 
+from pagein import AgentMemory
+from pagein.backends.open import open_store
 from pagein.tokens import Budget
 from pagein.tokens.bytes import json_bytes
 
@@ -120,12 +122,37 @@ def run_smolagents(path, url):
         agent.run(TASK, images=[Image.open(io.BytesIO(base64.b64decode(picture())))])
 
 
-@pytest.mark.parametrize("run", [run_langchain, run_openai_agents, run_pydantic_ai, run_smolagents])
-def test_no_request_has_more_bytes_than_the_budget(tmp_path, run, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    reader = Reader()
-    with endpoint(reader) as (url, _):
-        run(tmp_path / "run.db", url)
+@pytest.fixture(scope="module", params=[run_langchain, run_openai_agents, run_pydantic_ai, run_smolagents])
+def played(request, tmp_path_factory):
+    """The store of a run, and its model."""
+    path, reader = tmp_path_factory.mktemp("run") / "run.db", Reader()
+    with pytest.MonkeyPatch.context() as patch, endpoint(reader) as (url, _):
+        patch.setenv("NO_PROXY", "127.0.0.1")
+        request.param(path, url)
+    return path, reader
+
+
+def test_no_request_has_more_bytes_than_the_budget(played):
+    _, reader = played
     assert len(reader.sizes) > PAGES
     assert max(reader.sizes) <= BYTES
     assert max(reader.sizes) > BYTES / 3  # what fits is shown
+
+
+def test_every_request_is_rendered_again_until_something_in_it_is_erased(played):
+    path, reader = played
+    with contextlib.closing(open_store(str(path), readonly=True)) as store:
+        (session,) = [name for name in store.sessions() if store.head(name) > PAGES]
+    with AgentMemory.open(path, session=session, budget=1_000) as memory:
+        records = memory.requests()
+        assert len(records) == len(reader.sizes)
+        before = [memory.request(record.number) for record in records]
+        assert [rendered.problem for rendered in before] == [""] * len(records)
+        assert any(record.compactions for record in records)
+        (found,) = memory.recall("page 9")[:1]
+        memory.erase(found.handle)
+        after = [memory.request(record.number) for record in records]
+    assert {rendered.problem for rendered in after} == {"", "something in it was erased since"}
+    assert [rendered.problem == "" for rendered in after] == [
+        one.request == other.request for one, other in zip(before, after, strict=True)
+    ]

@@ -54,7 +54,9 @@ class SessionViews:
                 history = self._history if self._is_recorded(rows) else self._record_foreign(rows)
             history.reserve_instructions(instructions)
             self._shown = history
-            if _is_whole(history.memory.view()) and _has_room(history, rows):
+            view = history.memory.view()
+            if _is_whole(view) and _has_room(history, rows):
+                history.memory.note_request(view)
                 return rows  # all of it is shown, so what the SDK made of it goes out as it is
             return history.memory.to_messages(RESPONSES_FORMAT)
 

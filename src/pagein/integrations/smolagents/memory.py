@@ -236,20 +236,20 @@ class PageinMemory(smol.AgentMemory):  # type: ignore[misc] # smolagents has no 
             self._history.record_edits(self._steps)
         limit = self._limit - self._reserved
         is_inner = summary_mode or self._reserved > 0
-        max_tokens = limit
+        most = limit
         while True:
-            view = self._editable.memory.filtered_view(
-                summary_mode=summary_mode, max_tokens=max(1, max_tokens) if is_inner else None
-            )
+            max_tokens = max(1, most) if is_inner else None
+            view = self._editable.memory.filtered_view(summary_mode=summary_mode, max_tokens=max_tokens)
             messages, tokens = self._renderer.to_chat_messages(_request_messages(view, is_inner=is_inner))
             if self._most_bytes is not None and (size := self._renderer.count_bytes()) > self._most_bytes:
                 self._editable.reduce_budget(0, size - self._most_bytes)
                 continue
             if tokens <= limit:
+                self._editable.memory.note_request(view, summary_mode=summary_mode, max_tokens=max_tokens)
                 return messages
             # smolagents' way to write a message costs more than was counted for it.
             if is_inner:
-                max_tokens -= tokens - limit
+                most -= tokens - limit
             else:
                 self._editable.reduce_budget(tokens - limit)
 
