@@ -236,7 +236,12 @@ def test_a_request_with_less_room_than_the_others_is_rendered_again():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    [{"summarizer": ScriptedModel(), "policy": "rounds"}, {"policy": Rounds()}, {"budget": Budget(20_000, low=0.6)}],
+    [
+        {"model": "claude-opus-4-8"},
+        {"summarizer": ScriptedModel(), "policy": "rounds"},
+        {"policy": Rounds()},
+        {"budget": Budget(20_000, low=0.6)},
+    ],
 )
 def test_a_view_that_records_nothing_is_rendered_again_by_a_memory_with_other_options(tmp_path, options):
     with AgentMemory.open(tmp_path / "run.db", **{"budget": 20_000, "spend": None} | options) as memory:

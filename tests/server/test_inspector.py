@@ -1,5 +1,6 @@
 """The inspector's data, and who may ask for it."""
 
+import asyncio
 import gzip
 import json
 import sqlite3
@@ -18,7 +19,7 @@ testclient = pytest.importorskip("starlette.testclient")
 httpx2 = pytest.importorskip("httpx2")
 from pagein.server.inspector import InspectorApp, InspectorSettings  # noqa: E402
 from pagein.server.inspector.app import read_static  # noqa: E402
-from pagein.server.inspector.data import InspectorData  # noqa: E402
+from pagein.server.inspector.data import InspectorData, NotFound  # noqa: E402
 from pagein.server.inspector.export import export_page  # noqa: E402
 
 HOSTILE = "</script><script>alert(1)</script>\x1b[31mred\x1b[0m \u202egnp.exe \x07"
@@ -272,6 +273,32 @@ def test_a_run_that_is_being_written_is_followed(tmp_path):
             assert data.marks("r") == {"entries": before["entries"] + 2, "last": 2}
             assert data.request("r", 2)["problem"] == ""
             assert data.step("r", "s2")["text"] == "On."
+
+
+def test_no_page_and_no_event_tells_of_another_tenant_and_events_of_a_run_tell_of_it_alone(tmp_path):
+    path = tmp_path / "runs.db"
+    for tenant, run in (("acme", "ours"), ("acme", "ours-too"), ("other", "theirs")):
+        with AgentMemory.open(path, tenant=tenant, session=run, budget=4_000) as memory:
+            memory.record(TaskStep(f"Go, {run}."))
+            memory.to_messages()
+
+    async def first_event(address):
+        from types import SimpleNamespace
+
+        with closing(InspectorApp(InspectorSettings(str(path), tenant="acme"))) as app:
+
+            async def is_open():
+                return False
+
+            query = dict(part.split("=") for part in address.split("&") if part)
+            lines = app._watch(SimpleNamespace(query_params=query, is_disconnected=is_open))
+            return [await anext(lines), await anext(lines)][1]
+
+    assert {name for name, *_ in json.loads(asyncio.run(first_event(""))[5:])["runs"]} == {"ours", "ours-too"}
+    assert json.loads(asyncio.run(first_event("run=ours"))[5:]) == {"run": "ours", "marks": {"entries": 1, "last": 1}}
+    assert asyncio.run(first_event("run=theirs")) == ": still here\n\n"
+    with closing(InspectorData(str(path), tenant="acme")) as data, pytest.raises(NotFound):
+        data.request("theirs", 1)
 
 
 def test_lists_and_steps_are_read_and_not_folded(store, monkeypatch):

@@ -421,6 +421,8 @@ class PastRequests:
     """The branch and the fold of the request that was rendered last: a later one folds on."""
     page_ins: dict[tuple[str, PageInRecord], ViewEntry] = field(default_factory=dict)
     """By branch and record, the page-ins of that request."""
+    counter: TokenCounter | None = None
+    """The counter of the request that was rendered last; what another one counted is of no use."""
 
     def clear(self) -> None:
         """Drop everything."""

@@ -28,6 +28,10 @@ from pagein.memory.operations.history import expand
 from pagein.memory.operations.load import keep_past, load_past
 from pagein.memory.operations.view import add_ledger, narrow_view
 from pagein.memory.requests import NO_FILTER, PageInRecord, RequestRecord
+from pagein.memory.snapshots import counter_key
+from pagein.tokens import TokenCounter
+from pagein.tokens.encodings import Encoding
+from pagein.tokens.windows import MODELS
 
 if TYPE_CHECKING:
     from pagein.facts.fact import Fact
@@ -56,6 +60,10 @@ class RenderedRequest:
 def render_again(run: RunState, record: RequestRecord) -> Flow[RenderedRequest]:
     """Render a request again. Raises LogError where the log cannot be read."""
     log = yield from Call(lambda runtime: runtime.branch_log(record.branch))
+    run = replace(run, counter=_counter_of(run, record))
+    if run.past.counter != run.counter:
+        run.past.clear()
+        run.past.counter = run.counter
     past = _PastRun(run, record, log)
     view = yield from past.view()
     form = format_named(record.format)
@@ -64,6 +72,12 @@ def render_again(run: RunState, record: RequestRecord) -> Flow[RenderedRequest]:
     problem = "" if is_same_request(request, hashes, record.digest) else (yield from past.problem())
     request["messages"] = rename_roles(request["messages"], record.roles)
     return RenderedRequest(record, view, request, problem)
+
+
+def _counter_of(run: RunState, record: RequestRecord) -> TokenCounter:
+    """The counter of a request, by its key: what it leaves out depends on what it counts. The run's, where it is not known."""
+    known = (run.counter, MODELS.get(record.model).counter, Encoding("o200k_base"))
+    return next((counter for counter in known if counter_key(counter) == record.counter), run.counter)
 
 
 class _PastRun:

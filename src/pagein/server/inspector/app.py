@@ -95,21 +95,16 @@ class InspectorApp:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve one connection: only reading, only for who may."""
-        if scope["type"] == "http":
-            request = Request(scope)
-            refusal = self._refuse(request)
-            if refusal is not None:
-                await _with_headers(refusal)(scope, receive, send)
-                return
-
-            async def send_checked(message: Any) -> None:
-                if message["type"] == "http.response.start":
-                    message["headers"] = [*message["headers"], *_header_pairs(message["headers"])]
-                await send(message)
-
-            await self._app(scope, receive, send_checked)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+
+        async def send_with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_missing_headers(message["headers"])]
+            await send(message)
+
+        await (self._refuse(Request(scope)) or self._app)(scope, receive, send_with_headers)
 
     def close(self) -> None:
         """Close the store."""
@@ -247,11 +242,6 @@ def _is_same(given: str, secret: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode("utf-8", "surrogatepass"))
 
 
-def _with_headers(response: Response) -> Response:
-    response.headers.update(HEADERS)
-    return response
-
-
-def _header_pairs(pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _missing_headers(pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     present = {name.lower() for name, _ in pairs}
     return [(name.encode(), text.encode()) for name, text in HEADERS.items() if name.encode() not in present]

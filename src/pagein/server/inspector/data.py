@@ -32,9 +32,7 @@ from pagein.memory.requests import RequestRecord, decode_record
 from pagein.search.base import Hit
 from pagein.server.inspector.journal import Journal, asked_for, page_in_kinds
 from pagein.server.inspector.scan import SearchCursor, scan_runs
-from pagein.tokens import TokenCounter
 from pagein.tokens.encodings import Encoding
-from pagein.tokens.windows import MODELS
 
 MAX_OPEN_RUNS = 8
 MAX_TEXT_CHARACTERS = 20_000
@@ -178,12 +176,8 @@ class InspectorData:
     def _open_recorded(self, run: str) -> RecordedRun:
         table = self._table(run)
         last = next((record for stored in table.rows(table.last() - 1, 1) if (record := decode_record(stored))), None)
-        counter: TokenCounter = Encoding("o200k_base")
-        limits = MODELS.find(last.model) if last is not None and last.model else None
-        if limits is not None:
-            counter = limits.counter
         budget = max(1, last.budget) if last is not None and last.budget else 1_000_000_000
-        return RecordedRun(self._store, run, counter=counter, budget=budget, facts=False)
+        return RecordedRun(self._store, run, budget=budget, facts=False)
 
 
 class _OpenRun(NamedTuple):
