@@ -1,4 +1,6 @@
-"""Conformance suite for logs that erase entries: a subclass of ``ErasingTests`` with the fixture of ``LogTests``.
+"""Conformance suite for logs that erase entries.
+
+A subclass of ``ErasingTests`` has the fixture of ``LogTests``:
 
     class TestMyLogErases(ErasingTests):
         @pytest.fixture
