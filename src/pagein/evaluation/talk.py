@@ -83,7 +83,7 @@ class TalkQuestion:
 
 
 def read_talks(path: Path, questions: int, pool: Path | None, tokens: int, counter: TokenCounter) -> tuple[Talk, ...]:
-    """Read a LoCoMo- or LongMemEval-shaped file, told apart by what it has; see the two functions below.
+    """Read a LoCoMo- or LongMemEval-shaped file, recognised by its content; see the two functions below.
 
     Raises FormatError, ConfigurationError.
     """

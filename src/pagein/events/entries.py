@@ -69,7 +69,7 @@ class RetentionScore:
 
 
 EDIT, REMOVAL = "edit", "remove"
-"""Policies of a compaction by which a host changed or removed a step by hand."""
+"""Policies of a compaction by which an application changed or removed a step by hand."""
 
 CLEARED = "clear"
 """Policy of a compaction that took everything said so far out of the view."""

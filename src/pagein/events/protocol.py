@@ -186,7 +186,7 @@ def fingerprint(item: steps.Step | steps.Observation) -> bytes:
     what a model said its text and its calls count: clients drop its reasoning and its annotations.
     """
     if isinstance(item, steps.Observation) and item.is_message:
-        item = steps.TaskStep(item.content)  # a host hands it over as the user's words
+        item = steps.TaskStep(item.content)  # an application hands it over as the user's words
     prefix = _prefix(item)
     parts = [
         piece for part in steps.as_parts(item.content) if (piece := _normal_part(part, is_model=prefix == MODEL_PREFIX))
@@ -202,7 +202,7 @@ def fingerprint(item: steps.Step | steps.Observation) -> bytes:
 
 
 def body_fingerprints(body: Body) -> tuple[bytes, ...]:
-    """The fingerprints of the items that a host handed over in one entry; none for what the library wrote."""
+    """The fingerprints of the items that an application handed over in one entry; none for what the library wrote."""
     if isinstance(body, Compaction | Pin | Unpin | Mark | Checkpoint | Undo | FactBody):
         return ()
     match body:

@@ -238,7 +238,7 @@ class _Detailed(MemoryStep):
 
     @property
     def token_usage(self) -> Usage | None:
-        """The usage that a host noted in the details."""
+        """The usage that an application noted in the details."""
         row = _detail(self, "token_usage")
         return None if row is None else Usage(**row)
 
@@ -374,7 +374,7 @@ def _shown_output(value: Any) -> tuple[Content, Opaque | None]:
 
 
 def as_content(value: Any) -> Content:
-    """Return a content of what a host has: a text, a picture of Pillow, parts, or a list of these.
+    """Return a content of what an application has: a text, a picture of Pillow, parts, or a list of these.
 
     Raises ProtocolError for anything else.
     """
@@ -453,11 +453,7 @@ def plain_step(step: Step) -> Row:
         row["observations"] = [None if observation is None else observation.dict() for observation in step.observations]
         row["model"] = step.model
         if step.usage is not None:
-            row["usage"] = {
-                "input_tokens": step.usage.input_tokens,
-                "output_tokens": step.usage.output_tokens,
-                "cached_tokens": step.usage.cached_tokens,
-            }
+            row["usage"] = dataclasses.asdict(step.usage)
     return row | (step_details(step) or _extra_row(step.extra))
 
 

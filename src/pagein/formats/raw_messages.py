@@ -1,4 +1,4 @@
-"""The messages of a request before they are parsed: split, hashed, and told by their format. Every turn looks at all of them.
+"""The messages of a request before they are parsed: split, hashed, recognised by their format. Every turn looks at all of them.
 
 The hash of a message leaves out cache markers and the order of keys, and a text equals a list of one text. Two spellings
 that it does not take for one are compared again when they are parsed.
@@ -91,7 +91,7 @@ class RawRequest:
             return self.form.parse(rows)
         except FormatError:
             if start:
-                self.form.parse(list(islice(self.rows, 0, stop)))  # raises with the path that the host knows
+                self.form.parse(list(islice(self.rows, 0, stop)))  # raises with the path that the application knows
             raise
 
     def parse_system(self) -> tuple[Item, ...]:

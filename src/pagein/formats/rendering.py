@@ -26,7 +26,7 @@ MARKERS = (NO_CONTENT, NO_OUTPUT, CONTINUE, FAILED)
 def with_wire_ids(messages: Iterable[Message], encode: Callable[[str], str]) -> Iterator[Message]:
     """Yield the messages with each call's id, and the ids of its result, as ``encode`` writes it for the provider.
 
-    Two ids of one encoding are told apart in the order of the calls, so a longer request keeps the ids of a shorter one.
+    Two ids of one encoding are numbered in the order of the calls, so a longer request keeps the ids of a shorter one.
     """
     wire_ids: dict[str, str] = {}
     used: set[str] = set()

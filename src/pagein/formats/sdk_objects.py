@@ -1,4 +1,4 @@
-"""Objects of the providers' SDKs as the messages and the usage in them. No SDK is imported: objects are told by their method.
+"""Objects of the providers' SDKs as the messages and the usage in them. No SDK is imported: objects are known by their method.
 
 A whole response stands for the model's message in it: a chat completion for that of its one choice, a response of the
 Responses API for its items. Anthropic's response is a message already.
@@ -29,7 +29,7 @@ def is_dumpable(value: object) -> bool:
 
 
 def unwrap_request(messages: Any) -> Any:
-    """The messages of what a host handed over: SDK objects as plain values, responses as the messages in them.
+    """The messages of what an application handed over: SDK objects as plain values, responses as the messages in them.
 
     A list of plain messages, and a request as a mapping, are returned as they are; any other collection or iterator as a list.
     Raises FormatError.
@@ -91,7 +91,7 @@ def read_usage(usage: Any) -> Usage:
     if isinstance(usage, Usage):
         return usage
     try:
-        fields = to_plain_json(usage) if is_dumpable(usage) or isinstance(usage, Mapping) else None
+        fields = _usage_fields(usage)
     except FormatError:
         fields = None
     if not isinstance(fields, Mapping) or not any(key in fields for key in _INPUT_KEYS):
@@ -102,9 +102,13 @@ def read_usage(usage: Any) -> Usage:
     return Usage(token_count(fields, *_INPUT_KEYS) + beside, token_count(fields, *_OUTPUT_KEYS), cached)
 
 
+def _usage_fields(usage: Any) -> Any:
+    return to_plain_json(usage) if is_dumpable(usage) or isinstance(usage, Mapping) else None
+
+
 def cache_written(usage: Any) -> int:
     """The tokens that the provider wrote to its cache for a request; 0 where it does not say."""
     if isinstance(usage, Usage):
         return 0
-    fields = to_plain_json(usage) if is_dumpable(usage) or isinstance(usage, Mapping) else None
+    fields = _usage_fields(usage)
     return token_count(fields, "cache_creation_input_tokens") if isinstance(fields, Mapping) else 0

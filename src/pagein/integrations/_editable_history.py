@@ -1,4 +1,4 @@
-"""A history that its host may edit, kept in an append-only log.
+"""A history that a framework may edit, kept in an append-only log.
 
 Frameworks let a user change an agent's history as a list. Each change is an entry of the log. ``EditedLog`` reads as the
 history stands after the edits, at unchanged positions, so that handles keep their meaning. The log beneath still has
@@ -144,7 +144,7 @@ class EditedMemory(HostMemory):
 
 
 class EditableHistory:
-    """The history of a session that its host may edit; each change is an entry."""
+    """The history of a session that a framework may edit; each change is an entry."""
 
     def __init__(self, memory: EditedMemory, clock: Callable[[], float] = time.time) -> None:
         self.memory = memory

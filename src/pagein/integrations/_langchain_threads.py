@@ -319,7 +319,7 @@ def _count_recorded(conversation: ThreadConversation, steps: Sequence[Step], ite
 
 
 def _step_fingerprints(step: Step) -> tuple[bytes, list[bytes]]:
-    """The fingerprint of a step, and those of the results its host gave, sorted."""
+    """The fingerprint of a step, and those of the results its framework gave, sorted."""
     observations = step.observations if isinstance(step, ActionStep) else ()
     results = (result for result in observations if result is not None and result.status != "unknown")
     return fingerprint(step), sorted(map(fingerprint, results))

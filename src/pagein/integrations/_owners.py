@@ -1,6 +1,6 @@
 """Whose memory a call is for: owners that are functions of the framework's call, so that one process serves many users.
 
-A conversation of another owner is another session, whatever name the host gives both: nobody is shown what another said.
+A conversation of another owner is another session, under the same name, too: nobody is shown what another said.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OwnedConversation:
 
 
 class OwnerChoice:
-    """The owners of a host's conversations: ``tenant``, and ``user``, ``project`` and ``task`` of the options.
+    """The owners of a framework's conversations: ``tenant``, and ``user``, ``project`` and ``task`` of the options.
 
     Each is a name, or a function of the call. ``options`` are those to open a memory with, beside ``owner_options``.
     """
@@ -56,7 +56,7 @@ class OwnerChoice:
         return self._owned(name, {kind: _ask(kind, of, call) for kind, of in self._functions.items()})
 
     def named_conversation(self, name: str, owners: Mapping[str, str]) -> OwnedConversation:
-        """The conversation of that name and these owners, for a host outside of a call. Raises ConfigurationError."""
+        """The conversation of that name and these owners, outside of the framework's calls. Raises ConfigurationError."""
         if set(owners) != set(self._functions):
             wanted = ", ".join(f"{kind}=" for kind in self._functions) or "none"
             raise ConfigurationError(f"name the owners that are functions of the call here: {wanted}")

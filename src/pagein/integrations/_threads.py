@@ -1,4 +1,4 @@
-"""A host's conversations: the recorded part of its list, the names of sessions, the cost of instructions."""
+"""A framework's conversations: the recorded part of its list, the names of sessions, the cost of instructions."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def count_instructions(instructions: str | None, counter: TokenCounter) -> int:
 
 
 class HistoryTracker:
-    """Finds the part of a host's list that a conversation has recorded.
+    """Finds the part of a framework's list that a conversation has recorded.
 
-    A host hands over its whole list each turn. It may edit the list, and it may put the view it was given in place of the
+    A framework hands over its whole list each turn. It may edit the list, and put the view it was given in place of the
     messages. ``records`` are the recorded messages, as ``is_same`` compares new ones with them. ``values_of`` gives what
     stays the same object in a message that nobody edits; ``has_same_values`` compares two of these.
     """
@@ -77,13 +77,13 @@ class HistoryTracker:
             yield len(self._view) + len(since)
 
     def add(self, messages: Sequence[Any], records: Iterable[Any]) -> None:
-        """Add recorded messages, and the host's objects they came from."""
+        """Add recorded messages, and the framework's objects they came from."""
         if len(self._objects) == len(self.records):
             self._add_objects(messages)
         self.records += records
 
     def set_objects(self, messages: Sequence[Any]) -> None:
-        """Take these as the host's objects that the records came from."""
+        """Take these as the framework's objects that the records came from."""
         self._objects.clear()
         self._values.clear()
         self._add_objects(messages)

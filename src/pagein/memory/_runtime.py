@@ -264,7 +264,7 @@ class MemoryRuntime:
         )
 
     def tools(self, format: str | None, names: Sequence[str] | None) -> list[dict[str, Any]]:
-        """The library's tools in a format. The host has them from now on, so every view leaves room for them."""
+        """The library's tools in a format. The application has them from now on, so every view leaves room for them."""
         form = self.format_of(format)
         definitions = tools(form.name, names)
         self.state.usage.own_tools = form.count_tools(definitions, self.state.counter.text)

@@ -41,7 +41,7 @@ KNOWN_WINDOW_SHARE = 0.98
 """Share of a provider's window, where its error named it, that the next request may have."""
 
 RECENT_ROOMS = 3
-"""Requests before this one of which one must keep as much free for a compaction to be recorded for it. A host may
+"""Requests before this one of which one must keep as much free for a compaction to be recorded for it. An application may
 alternate between kinds of requests: an agent's with tools, and one without any."""
 
 REFUSED_REQUEST_SHARE = 0.75
@@ -83,7 +83,7 @@ class FoldedLog:
 
     fold: Fold
     fingerprints: list[bytes] = field(default_factory=list)
-    """One for each item that a host handed over, in order; what the library wrote has none."""
+    """One for each item that an application handed over, in order; what the library wrote has none."""
     fingerprint_positions: list[int] = field(default_factory=list)
     summaries: list[SummaryRecord] = field(default_factory=list)
     """Summaries by a model that compactions of the log keep, oldest first."""
@@ -113,7 +113,7 @@ class FoldedLog:
 
     @property
     def list_start(self) -> int:
-        """The number of items before those of a host's list: 0, or what was recorded before the view was cleared."""
+        """The number of items before those of an application's list: 0, or what was recorded before the view was cleared."""
         return self.count_fingerprints(self.fold.cleared)
 
     def _forget_erased(self, erased: Erased) -> None:
@@ -123,7 +123,7 @@ class FoldedLog:
 
 
 Habit = Literal["unknown", "whole", "news"]
-"""The lists that a host hands over: its whole list, or what is new; unknown until one tells."""
+"""The lists that an application hands over: its whole list, or what is new; unknown until one tells."""
 
 MAX_KNOWN_LISTS = 4_096
 
@@ -193,9 +193,9 @@ class UsageState:
     last_view: View | None = None
     """The last view, with the page-in behind it."""
     counted_tools: int | None = None
-    """The count of the last request's tools; None where the host did not hand them over."""
+    """The count of the last request's tools; None where the application did not hand them over."""
     own_tools: int = 0
-    """The count of the library's tools, once the host was given them: each of its requests has them."""
+    """The count of the library's tools, once the application was given them: each of its requests has them."""
     own_tool_bytes: int = 0
     byte_limit: int | None = None
     """The bytes that the messages of the last request may have; None for any number."""
@@ -478,7 +478,7 @@ class RunState:
     events: list[Compaction | NearLimit | PrefixBreak] = field(default_factory=list)
     """What happened in this turn that callbacks are called for at its end."""
     has_warned: bool = False
-    """True once the log has been told that a view came near its limit."""
+    """True once it was logged that a view came near its limit."""
     was_near: bool = False
     """True from a NearLimit to the next compaction."""
     writers: WriterAccounts | None = None
@@ -504,7 +504,7 @@ class RunState:
         return "\n\n".join(as_text(message.content) for entry in systems for message in entry.messages)
 
     def current_view(self) -> View:
-        """The view as it stands, counted against the limit but not held to it."""
+        """The view as it stands, counted against the limit but not compacted to it."""
         return self.view(self.usage.limit())
 
     def view(self, limit: int) -> View:

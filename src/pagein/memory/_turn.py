@@ -29,7 +29,7 @@ UNASKED_CHECKPOINT_MAX_ENTRIES = 600
 """Entries that are read for an automatic checkpoint: each takes about a millisecond, and closing is not to take seconds."""
 
 LIBRARY_ENTRIES = (Compaction, FactsShown, Checkpoint, Erased)
-"""Bodies that the library writes of its own accord: a host need not look at them before it writes on."""
+"""Bodies that the library writes of its own accord: an application may write on without a look at them."""
 
 LIBRARY_CONFLICT_ATTEMPTS = 8
 
@@ -81,8 +81,8 @@ def close_memory(runtime: MemoryRuntime) -> Flow[None]:
 def refresh(run: RunState) -> Flow[None]:
     """Fold in what the library wrote elsewhere: an erasure, a worker's summary. Raises LogErased for an erased run.
 
-    Entries of another host stay unread until a write meets them as a Conflict. So does a log that got shorter without
-    a trace.
+    Entries of another application, and a log that got shorter without a trace, stay unread until a write meets them as a
+    Conflict.
     """
     folded_head = head = run.fold.head - run.log.unwritten
     with suppress(LogError):  # the operation that needs the store reports it

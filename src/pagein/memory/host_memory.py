@@ -80,7 +80,7 @@ class HostMemory(AgentMemory):
         self._runtime.state.usage.budget = budget
 
     def note_request(self, view: View, *, summary_mode: bool = False, max_tokens: int | None = None) -> None:
-        """Note a view that its host sends in a form of its own, as it is in the memory's format. A failure is a problem of the run.
+        """Note a view that a framework sends in its own form, as it is in the memory's. A failure is a problem of the run.
 
         ``summary_mode`` and ``max_tokens`` are those that the view was made with.
         """

@@ -36,7 +36,7 @@ RESTORE_ERRORS = (ValueError, KeyError, TypeError, IndexError, AttributeError, z
 
 @dataclass(frozen=True, slots=True)
 class RestoredSnapshot:
-    """The folded log and the page-ins that a snapshot held."""
+    """The folded log and the page-ins that a snapshot had."""
 
     log: FoldedLog
     occasion: PageInOccasion | None

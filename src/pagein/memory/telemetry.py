@@ -69,7 +69,7 @@ class Telemetry:
         self._summary_began: int | None = None
 
     def trace_turn(self, name: str, turn: Flow[T]) -> Flow[T]:
-        """Run a turn within a span, with a span for each effect that is told of."""
+        """Run a turn within a span, with a span for each effect that is reported."""
         if name in _UNTRACED:
             return (yield from turn)
         began = time.perf_counter()

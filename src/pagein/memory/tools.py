@@ -80,7 +80,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
 """The definitions: name, description, and the parameters as a JSON schema."""
 
 ASKED_FOR_TOOLS = ("compact",)
-"""Tools that a model is offered only where the host names them: not every host lets its model break the prompt's prefix."""
+"""Tools that a model is offered only where the application names them: they break the prefix of its prompt."""
 
 
 def tools(form: str = "openai", names: Sequence[str] | None = None) -> list[dict[str, Any]]:

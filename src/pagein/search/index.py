@@ -203,9 +203,9 @@ class SearchIndex:
     def _sessions(self, query: Query) -> tuple[tuple[str, float], ...]:
         vector_scores = self._vector_scores(query)
 
-        def rank(reading: index_store.IndexReader) -> tuple[tuple[str, float], ...]:
-            candidates, names, scope = self._find(reading, query, vector_scores)
-            ranked = rank_sessions(reading, query, scope, self._counts, candidates.scored)
+        def rank(reader: index_store.IndexReader) -> tuple[tuple[str, float], ...]:
+            candidates, names, scope = self._find(reader, query, vector_scores)
+            ranked = rank_sessions(reader, query, scope, self._counts, candidates.scored)
             return tuple((names[key], score) for key, score in ranked[: query.limit] if key in names)
 
         return self._store.run_read(rank)
@@ -226,16 +226,16 @@ class SearchIndex:
         return find_candidates(reader, query, scope, excluded, self._counts, vector_scores), names, scope
 
     def _forget(self, positions: Collection[int], session: str) -> int:
-        def forget(writing: index_store.IndexWriter) -> int:
-            indexed = writing.find_session(session)
-            return 0 if indexed is None else writing.remove_passages(indexed, writing.ids_at(indexed, positions))
+        def forget(writer: index_store.IndexWriter) -> int:
+            indexed = writer.find_session(session)
+            return 0 if indexed is None else writer.remove_passages(indexed, writer.ids_at(indexed, positions))
 
         return self._store.run_write(forget)
 
     def _clear(self, session: str) -> None:
-        def clear(writing: index_store.IndexWriter) -> None:
-            if indexed := writing.find_session(session):
-                writing.remove_session(indexed)
+        def clear(writer: index_store.IndexWriter) -> None:
+            if indexed := writer.find_session(session):
+                writer.remove_session(indexed)
 
         self._store.run_write(clear)
 
@@ -486,15 +486,8 @@ def _build_stored_passage(id: int, passage: Passage) -> index_store.StoredPassag
     text = _encodable(passage.text)
     # Equal for texts of equal terms, so that repetitions are dropped from the hits.
     digest = hashlib.blake2b((joined or text).encode("utf-8", "replace"), digest_size=7).digest()
-    row = index_store.PassageRow(
-        id,
-        passage.position,
-        passage.part,
-        passage.role,
-        passage.at,
-        first_date(text, passage.at),
-        int.from_bytes(digest, "big"),
-    )
+    where = (id, passage.position, passage.part, passage.role, passage.at)
+    row = index_store.PassageRow(*where, first_date(text, passage.at), int.from_bytes(digest, "big"))
     if passage.role in ("user", "assistant") and _QUESTION.search(text):
         joined += _QUESTION_END
     return index_store.StoredPassage(row, passage.start, passage.whole, len(passage_terms), joined, text)

@@ -1,4 +1,4 @@
-"""How each agent is told of the proxy, for one process alone: its environment and its arguments. Pure."""
+"""The environment and the arguments with which each agent uses the proxy, for one process alone. Pure."""
 
 from __future__ import annotations
 

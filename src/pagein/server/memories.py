@@ -102,7 +102,7 @@ class ServerMemory(HostMemory):
 
     @property
     def length(self) -> int:
-        """The number of items that hosts handed over, without system prompts."""
+        """The number of items that applications handed over, without system prompts."""
         return len(_without_systems(runtime_of(self).state.log.fingerprints))
 
     def find_summary(self, text: str) -> int | None:

@@ -487,7 +487,7 @@ class _StreamRelay:
 
 
 class _Refusal(Exception):
-    """Nothing is forwarded: pagein failed, and was told to be strict."""
+    """Nothing is forwarded: pagein failed, and is strict."""
 
 
 def _open_telemetry(settings: ServerSettings) -> ChatTelemetry | None:

@@ -232,7 +232,7 @@ class MemoryMachine(ErasingMachine):
         assert self._collect_compactions() == ([compaction] if compaction else [])
         if compaction is not None:
             assert self.oracle.head == before + 1
-            self.transcript = None if self.transcript is None else []  # a host's list begins anew
+            self.transcript = None if self.transcript is None else []  # an application's list begins anew
 
     @rule()
     def undo(self) -> None:

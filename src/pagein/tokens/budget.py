@@ -11,7 +11,7 @@ from pagein.errors import BudgetError
 
 @dataclass(frozen=True, slots=True)
 class RequestRoom:
-    """Tokens that one request needs beside its view. ``tools`` is None where the host did not hand its tools over.
+    """Tokens that one request needs beside its view. ``tools`` is None where the application did not hand its tools over.
 
     ``tool_bytes`` are the bytes of the tools' JSON.
     """

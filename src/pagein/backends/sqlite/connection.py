@@ -233,7 +233,7 @@ _LIVE = "SELECT CAST(body AS BLOB) FROM entries UNION ALL SELECT CAST(data AS BL
 def has_residue(database: sqlite3.Connection, path: str, words: Collection[str]) -> bool:
     """True where a file of the database has one of these words, and no entry has it.
 
-    An entry of another session may say the same word in its own right; then nothing can be told by it.
+    An entry of another session may say the same word in its own right; then the word proves nothing.
     """
     wanted = {word.encode("utf-8", "surrogatepass").lower() for word in words}
     there = {word for name in (path, f"{path}-wal", f"{path}-journal") for word in _words_in_file(name, wanted)}

@@ -122,7 +122,7 @@ class Fold:
         self.records: dict[tuple[int, int], str] = {}
         """By range, the summary record behind its replacement, where a model wrote one."""
         self.removed: set[int] = set()
-        """Positions of the steps that a host removed by hand: no search finds them."""
+        """Positions of the steps that an application removed by hand: no search finds them."""
         self._edited: set[int] = set()
         self.pinned: dict[int, str] = {}
         self.marks: dict[int, entries.Importance] = {}
@@ -395,7 +395,7 @@ class Fold:
                 pass
 
     def _replace_systems(self, position: int, prompt: steps.SystemPromptStep, replaces: tuple[int, ...]) -> None:
-        """Show a changed system prompt in the place of those that the host no longer hands over."""
+        """Show a changed system prompt in the place of those that the application no longer hands over."""
         entry = self._make_entry(position, prompt, "system", "system prompt, as it was changed")
         at = next((at for at, old in enumerate(self._systems) if old.first in replaces), len(self._systems))
         kept = [old for old in self._systems if old.first not in replaces]
@@ -490,7 +490,7 @@ class Fold:
             self._user_costs.clear()  # a policy may clip the user's words by what stands in the view
 
     def _change_by_hand(self, body: entries.Compaction) -> None:
-        """Forget what a host edited or removed, so that no extract and no page-in repeats it; learn the new words."""
+        """Forget what was edited or removed by hand, so that no extract and no page-in repeats it; learn the new words."""
         changed = self.removed if body.policy == entries.REMOVAL else self._edited
         changed.update(range(body.first, body.last))
         self.tracker.forget(body.first, body.last)

@@ -128,7 +128,7 @@ class StepHistory:
             self._running.clear()
 
     def new_steps(self, steps: Sequence[Any]) -> Sequence[Any]:
-        """The steps of another list of this history, such as one that its host kept, that are not recorded."""
+        """The steps of another list of this history, such as one that its framework kept, that are not recorded."""
         with self.lock:
             if len(steps) < len(self._tracked) and all(map(_is_same_step, steps, self._tracked)):
                 return ()

@@ -110,7 +110,7 @@ def limit_items(summary: Summary) -> Summary:
 
 
 def write_checkpoint(run: RunState, name: str, host: str = "", most: int | None = None) -> Flow[CheckpointInfo]:
-    """Record the current state under a name, with the host's state, by default the last one it gave."""
+    """Record the current state under a name, with the application's state, by default the last one it gave."""
     state = yield from current_state(run, most)
     state = replace(state, host=host or state.host)
     entries = yield from Append((Checkpoint(name, state_to_json(state)),), run.fold.head)
@@ -119,7 +119,7 @@ def write_checkpoint(run: RunState, name: str, host: str = "", most: int | None 
 
 
 def checkpoints(run: RunState) -> Flow[tuple[CheckpointInfo, ...]]:
-    """The checkpoints, oldest first, without the notes that hosts record for themselves."""
+    """The checkpoints, oldest first, without the notes that applications record for themselves."""
     entries = yield from Read(0, run.fold.head)
     return tuple(info for entry in entries if (info := checkpoint_info(entry)) is not None)
 

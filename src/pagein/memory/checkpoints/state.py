@@ -14,7 +14,7 @@ from pagein.summaries.open_work import OpenWork
 from pagein.summaries.summary import Summary, SummaryItem, TaskItem, summary_from_dict, summary_to_dict
 
 RESERVED_PREFIXES = ("host:", "pagein:")
-"""Prefixes of checkpoint names under which hosts and the library record notes of their own."""
+"""Prefixes of checkpoint names under which applications and the library record notes of their own."""
 
 VERSION = 1
 NAME_MAX_CHARACTERS = 200
@@ -28,9 +28,9 @@ UNANSWERED = ("call", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class CheckpointState:
-    """The state of a run: its summary, its pins, its open work, and the host's own state.
+    """The state of a run: its summary, its pins, its open work, and the application's own state.
 
-    ``host`` is JSON text, empty if the host gave none. ``since`` is the position from which the next state reads on.
+    ``host`` is JSON text, empty if the application gave none. The next state reads on from the position ``since``.
     """
 
     summary: Summary = field(default_factory=Summary)
@@ -94,7 +94,7 @@ def state_to_json(state: CheckpointState) -> str:
 
 
 def state_from_json(text: str) -> CheckpointState:
-    """Decode the state of an entry. A text of no known version is the host's own state."""
+    """Decode the state of an entry. A text of no known version is the application's own state."""
     try:
         value = json.loads(text)
         if not isinstance(value, dict) or value.get("version") != VERSION or "summary" not in value:
@@ -108,7 +108,7 @@ def state_from_json(text: str) -> CheckpointState:
 
 
 def checkpoint_info(entry: Entry) -> CheckpointInfo | None:
-    """The checkpoint in an entry; None for any other entry, and for a host's note."""
+    """The checkpoint in an entry; None for any other entry, and for an application's note."""
     body = entry.body
     if not isinstance(body, Checkpoint) or body.name.startswith(RESERVED_PREFIXES):
         return None
@@ -129,7 +129,7 @@ def check_name(name: object) -> str:
 
 
 def host_state_json(state: object) -> str:
-    """Encode the host's state as JSON, "" for None. Raises ConfigurationError for values that are not JSON-safe."""
+    """Encode the application's state as JSON, "" for None. Raises ConfigurationError for what is not JSON-safe."""
     if state is None:
         return ""
     try:

@@ -51,7 +51,7 @@ class RunStatus:
 
 
 def checkpoint(run: RunState, name: str, state: Any = None) -> Flow[str]:
-    """Record the state of the run under a name; return the handle. ``state`` is the host's. Raises ConfigurationError."""
+    """Record the run under a name; return the handle. ``state`` is the application's own. Raises ConfigurationError."""
     info = yield from write_checkpoint(run, check_name(name), host_state_json(state))
     return info.handle
 

@@ -94,7 +94,7 @@ def record_head_text(run: RunState, text: str) -> Flow[None]:
 
 
 def save_procedure(run: RunState, task: str | None = None, author: str = "host") -> Flow[Fact]:
-    """Save how the current task was done, without the steps that a host edited or removed. Raises FactError."""
+    """Save how the current task was done, without the steps that an application edited or removed. Raises FactError."""
     by_hand = run.current_view().changed_by_hand
     steps = [(at, step) for at, step in (yield from read_steps(run)) if at not in by_hand]
     return (yield from Call(lambda runtime: runtime.use_facts().save_procedure(steps, task, author)))

@@ -73,7 +73,7 @@ WIDENED_WHY = "asked for, and read from the log"
 def _widen(run: RunState, view: View, most: int, actions: int | None, log: Log | None = None) -> Flow[View]:
     """Return the view with what left it, newest first: ``actions`` whole actions, all of them where it is None.
 
-    It goes on while the view has at most ``most`` tokens. What a host changed by hand stays as it is.
+    It goes on while the view has at most ``most`` tokens. What an application changed by hand stays as it is.
     """
     if not view.has_replaced_entries:
         return view

@@ -1,4 +1,4 @@
-"""Ingesting transcripts: which of a host's messages are new, told by their lineage. Pure.
+"""Ingesting transcripts: which of an application's messages are new, found by their lineage. Pure.
 
 A list is known by what it says, never by its length, by a place in it, or by how a text looks. First it is compared with the
 lists that were handed over before, and with the requests that were given out: their messages are hashed in a chain, and
@@ -61,7 +61,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A host's messages, not parsed yet. ``observations`` tells which of the user's are results."""
+    """An application's messages, not parsed yet. ``observations`` tells which of the user's are results."""
 
     request: RawRequest
     observations: TextObservations = None
@@ -73,7 +73,7 @@ class Transcript:
 
 
 def read_transcript(form: Format, messages: Any, observations: TextObservations) -> Transcript:
-    """Split a host's messages. Raises FormatError, and ConfigurationError for ``observations`` that tell none."""
+    """Split an application's messages. Raises FormatError, and ConfigurationError for invalid ``observations``."""
     return Transcript(split_request(messages, form), check_observations(observations))
 
 
@@ -316,7 +316,7 @@ class _ListReader:
     def _select_behind_gaps(
         self, items: Sequence[Item], marks: Sequence[bytes], chain: Sequence[bytes], reached: int
     ) -> Selection | None:
-        """Select behind a list that lacks replies and results of the run, as its host lost them; None for another one."""
+        """Select behind a list that lacks replies and results of the run, which were lost; None for another list."""
         lost = {number for number, mark in enumerate(chain) if mark.startswith((MODEL_PREFIX, RESULT_PREFIX))}
         rest = align(marks, chain, lost | self._skippable(0))
         if rest.at < len(items) and rest.reached < len(chain):
@@ -331,7 +331,7 @@ class _ListReader:
         return replace(self._selection(items), fork_at=fork_at, place=place)
 
     def _all_new(self, items: Sequence[Item]) -> Selection:
-        """A list that shares nothing, or of a host that hands over what is new."""
+        """A list that shares nothing, or of an application that hands over what is new."""
         habit: Habit = "whole" if self.habit == "whole" else "news"
         if habit == "whole":
             self.notes.append(f"the list shares nothing with this run: all {len(items)} items were recorded behind it")
@@ -418,7 +418,7 @@ class _ListReader:
         return alignment
 
     def _skippable(self, first: int) -> set[int]:
-        """Of the chain from ``first`` on, what was recorded as steps: a host's list need not have it."""
+        """Of the chain from ``first`` on, what was recorded as steps: an application's list need not have it."""
         unlisted = self.state.unlisted
         if not unlisted:
             return set()

@@ -1,6 +1,6 @@
 """The lineage of a list: how far it says what the run has recorded, by content alone. Pure.
 
-A chain is the fingerprints of the items that hosts handed over, in the order of the log, system prompts aside. The results of
+A chain is the fingerprints of the items that were handed over, in the order of the log, system prompts aside. The results of
 one step may stand in any order.
 """
 
@@ -45,7 +45,7 @@ class Return:
 def align(marks: Marks, chain: Marks, skippable: Collection[int] = ()) -> Alignment:
     """Follow the chain from its beginning for as long as the list says the same.
 
-    ``skippable`` are places in the chain that a host's list need not have.
+    ``skippable`` are places in the chain that an application's list need not have.
     """
     at = reached = 0
     skipped: list[int] = []

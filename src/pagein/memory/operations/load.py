@@ -182,7 +182,7 @@ def read_new_entries(run: RunState) -> Flow[Sequence[Entry] | None]:
 def rebuild_after_erasure(run: RunState) -> Flow[None]:
     """Drop everything derived from the log, and fold it again without what was erased.
 
-    Fingerprints of the host's items stay: an erased item that the host hands over again is not recorded again.
+    The fingerprints stay: an erased item that the application hands over again is not recorded again.
     """
     head = run.fold.head
     fingerprints, positions = run.log.fingerprints, run.log.fingerprint_positions
@@ -210,7 +210,7 @@ def restart_if_erased(run: RunState) -> Flow[None]:
 
 
 def restart_empty(run: RunState) -> Flow[None]:
-    """Fold a run that was erased whole, and forget the host's items too."""
+    """Fold a run that was erased whole, and forget the application's items too."""
     run.transcript.forget_lists()
     yield from rebuild_after_erasure(run)
     run.log.fingerprints, run.log.fingerprint_positions = [], []

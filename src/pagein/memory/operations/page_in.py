@@ -117,7 +117,7 @@ def _find_turns(run: RunState, view: View, room: int) -> Flow[PageIn | None]:
     replaced = run.fold.ledger.superseded_texts()
     for hit in hits:
         for old in replaced.get(hit.position, ()):
-            # An old rule or value must not come back as if it held.
+            # An old rule or value must not come back as if it were valid.
             texts[hit.handle] = texts.get(hit.handle, hit.text).replace(old, REPLACED)
     calls_tools = any(entry.item.tool_calls for entry in view.run if isinstance(entry.item, ActionStep))
     most = int(tokens * speech_share(view)) if calls_tools else tokens

@@ -294,7 +294,7 @@ class _AdmissionDraft:
         self.bodies.append(Observed(call.action, call.index, observation))
 
     def close_open_calls(self) -> None:
-        """Close every open call as unknown: whether it ran cannot be told."""
+        """Close every open call as unknown: whether it ran is not known."""
         for call in list(self.open.values()):
             self.answer(call, protocol.unknown_observation(call))
             self.repairs.append(

@@ -134,7 +134,7 @@ def _read_source(run: RunState, first: int, last: int) -> Flow[Span]:
 
 
 def _trusted_texts(view: View) -> Iterable[str]:
-    """The words of the user and the host in the view: only they may make a rule."""
+    """The words of the user and the application in the view: only they may make a rule."""
     for entry in view.entries:
         if entry.tier in ("system", "user"):
             yield from (as_text(message.content) for message in entry.messages)
