@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pagein.errors import UnknownHandle
 from pagein.evaluation.runs import Run
@@ -27,6 +28,10 @@ class Retrieval:
     def ok(self) -> bool:
         """True when everything came back."""
         return not self.lost
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON-safe values."""
+        return {"ok": self.ok, "said": self.items, "handles": self.handles, "lost": list(self.lost)}
 
     def __add__(self, other: Retrieval) -> Retrieval:
         return Retrieval(self.items + other.items, self.handles + other.handles, self.lost + other.lost)

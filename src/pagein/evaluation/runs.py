@@ -59,9 +59,10 @@ def read_runs(path: str | Path, *, limit: int | None = None) -> tuple[Run, ...]:
     Raises FormatError with the file and the line, ConfigurationError where the file cannot be read.
     """
     where = Path(path)
+    stem = where.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
     with _open_file(where) as file:
         runs = tuple(
-            _parse_run(value, f"{where}:{line}", f"{_stem(where)}:{line}")
+            _parse_run(value, f"{where}:{line}", f"{stem}:{line}")
             for line, value in islice(_values(file, where), limit)
         )
     if not runs and limit != 0:
@@ -164,14 +165,10 @@ def _parse_run(value: Any, where: str, name: str) -> Run:
     return Run(name, tuple(messages), format, system, where)
 
 
-def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
-
-
 def number_duplicates(names: Iterable[str]) -> tuple[str, ...]:
     """Number repeated names.
 
-    >>> distinct(["a", "b", "a"])
+    >>> number_duplicates(["a", "b", "a"])
     ('a', 'b', 'a-2')
     """
     used: set[str] = set()

@@ -160,7 +160,6 @@ class Tally:
 
     def as_dict(self) -> dict[str, Any]:
         """The tally as JSON-safe values."""
-        retrieval = self.retrieval
         return {
             "runs": self.runs,
             "requests": self.requests,
@@ -182,14 +181,7 @@ class Tally:
             "prefix_kept_above": self.prefix_above,
             "results_shown_whole": self.whole_share,
             "ms_a_step": self.milliseconds,
-            "retrievable": None
-            if retrieval is None
-            else {
-                "ok": retrieval.ok,
-                "said": retrieval.items,
-                "handles": retrieval.handles,
-                "lost": list(retrieval.lost),
-            },
+            "retrievable": None if self.retrieval is None else self.retrieval.as_dict(),
         }
 
 

@@ -129,12 +129,8 @@ def format_call(name: str, arguments: str) -> CallLine:
         values.append(first if len(first) <= longest else f"{first[:longest]}...")
         pieces.append(f"{key}={values[-1]}" if key else values[-1])
         rest += (first[longest:], *more)
-    alone = values[0] if _is_lone_text(fields) else ""
+    alone = values[0] if len(fields) == 1 and isinstance(next(iter(fields.values())), str) else ""
     return CallLine(" ".join(pieces), alone, " ".join(values), "\n".join(filter(None, rest)))
-
-
-def _is_lone_text(fields: Mapping[str, object]) -> bool:
-    return len(fields) == 1 and isinstance(next(iter(fields.values())), str)
 
 
 def parse_arguments(arguments: str) -> Mapping[str, object]:

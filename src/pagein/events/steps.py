@@ -512,9 +512,10 @@ def plain_messages(step: Step, *, summary_mode: bool) -> list[Row]:
 
 
 def _action_messages(step: ActionStep, content: Content | None) -> list[Row]:
-    reply: Row = {"role": "assistant", "content": _joined_text(content)}
+    text = "\n".join(part.text for part in as_parts(content) if isinstance(part, Text)) or None
+    reply: Row = {"role": "assistant", "content": text}
     if not step.tool_calls:
-        return [reply] if reply["content"] else []
+        return [reply] if text else []
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in step.tool_calls
@@ -527,21 +528,15 @@ def _action_messages(step: ActionStep, content: Content | None) -> list[Row]:
     return [{**reply, "tool_calls": calls}, *answers]
 
 
-def _joined_text(content: Content | None) -> str | None:
-    return "\n".join(part.text for part in as_parts(content) if isinstance(part, Text)) or None
-
-
 def _user_content(content: Content) -> str | list[Row]:
     if isinstance(content, str):
         return content
-    return [
-        {"type": "image_url", "image_url": {"url": _image_url(part)}}
-        if isinstance(part, Image)
-        else {"type": "text", "text": part_text(part)}
-        for part in content
-    ]
+    return [_user_part(part) for part in content]
 
 
-def _image_url(image: Image) -> str:
-    encoded = base64.b64encode(image.data).decode()
-    return image.url or f"data:{image.media_type or 'image/png'};base64,{encoded}"
+def _user_part(part: Part) -> Row:
+    if not isinstance(part, Image):
+        return {"type": "text", "text": part_text(part)}
+    encoded = base64.b64encode(part.data).decode()
+    url = part.url or f"data:{part.media_type or 'image/png'};base64,{encoded}"
+    return {"type": "image_url", "image_url": {"url": url}}

@@ -12,7 +12,7 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import astuple, dataclass, is_dataclass
 from typing import Any
 
 from pagein.context.ledger.block import LedgerBlock
@@ -72,9 +72,7 @@ def encode_snapshot(log: FoldedLog, page_in: PageInState) -> bytes:
         "heard_at": delta_encode(log.fingerprint_positions),
         "recorded": [[record.first, encode_record(record)] for record in log.summaries],
         "ends": log.fold.counter.cached_counts((CONTINUE, EARLIER)),
-        "occasion": None
-        if page_in.occasion is None
-        else [page_in.occasion.compaction, page_in.occasion.user, page_in.occasion.fault],
+        "occasion": None if page_in.occasion is None else astuple(page_in.occasion),
         "page_ins": [_encode_page_in(shown) for shown in page_in.shown],
         "blocks": [[keys, tokens, *block] for (keys, tokens), block in log.fold.ledger_blocks.items()],
     }

@@ -226,8 +226,7 @@ def _time(text: str | None) -> float | None:
         raise _ToolMisuse(f"{text!r:.60} is no date; write it as 2026-11-21") from None
 
 
-def _expand(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
-    del now
+def _expand(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
     handle = arguments.get("handle")
     first, last = _line_range(arguments.get("lines"))
     if "pattern" in arguments:
@@ -318,11 +317,8 @@ def _has_only_own_calls(step: Step) -> bool:
 
 def _compact(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     compaction = yield from compact(run)
-    text = (
-        "Nothing gets shorter."
-        if compaction is None
-        else f"{compaction.tokens_before - compaction.tokens_after} tokens shorter."
-    )
+    saved = 0 if compaction is None else compaction.tokens_before - compaction.tokens_after
+    text = "Nothing gets shorter." if compaction is None else f"{saved} tokens shorter."
     if not arguments.get("focus", "").strip():
         return text
     # What is asked for stands in the result, which is the newest of the run: so it is what leaves last.
@@ -330,8 +326,7 @@ def _compact(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     return "\n\n".join((text, *map(_render_hit, hits)))
 
 
-def _pin(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
-    del now
+def _pin(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
     if not arguments["text"].strip():
         raise _ToolMisuse("there is nothing to pin")
     handle = arguments["text"].strip()
@@ -360,8 +355,7 @@ def _check_lasting_fact(run: RunState, text: str) -> None:
         raise _ToolMisuse("it holds a secret, and secrets are not kept; say where it is stored instead")
 
 
-def _note(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
-    del now
+def _note(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
     _check_fact(run, arguments["text"])
     fact = yield from Call(
         lambda runtime: runtime.use_facts().add(content=arguments["text"], scope="session", author="model")
@@ -369,8 +363,7 @@ def _note(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     return f"Noted as {fact.id}."
 
 
-def _forget(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
-    del now
+def _forget(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
     id = arguments["id"].strip()
     if id.startswith("s"):
         position = pins.step_position(run, id)
@@ -387,8 +380,7 @@ def _forget(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
     return f"{id} is forgotten."
 
 
-def _remember(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
-    del now
+def _remember(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
     _check_lasting_fact(run, arguments["content"])
     fact = yield from Call(
         lambda runtime: runtime.use_facts().add(**{**arguments, "author": "model", "confidence": 0.9})
@@ -396,8 +388,7 @@ def _remember(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]
     return f"Remembered as {fact.id}."
 
 
-def _update(run: RunState, arguments: dict[str, Any], now: float) -> Flow[str]:
-    del now
+def _update(run: RunState, arguments: dict[str, Any], _: float) -> Flow[str]:
     _check_lasting_fact(run, arguments["content"])
     _check_not_shared(arguments["id"])
     fact = yield from Call(lambda runtime: runtime.use_facts().update(**{**arguments, "author": "model"}))

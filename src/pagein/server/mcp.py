@@ -227,11 +227,8 @@ class _Desk:
                     said = next((entry.text for entry in memory.ledger() if entry.handle == id), "")
                     return f"Forget that this holds: {said!r:.300}?" if said else ""
                 fact = memory.facts.get(id)
-                return (
-                    ""
-                    if fact.author == "model"
-                    else f"Forget this fact, stated by {fact.author}: {fact.content!r:.300}?"
-                )
+                is_own = fact.author == "model"
+                return "" if is_own else f"Forget this fact, stated by {fact.author}: {fact.content!r:.300}?"
         except (PageinError, _Unknown):
             return ""  # the call says what is wrong
 

@@ -223,11 +223,9 @@ def _value(arguments: str) -> Any:
         return _safe(arguments)
     if not isinstance(value, dict):
         return _safe(arguments)
-    return (
-        value[UNPARSED_KEY]
-        if value.keys() == {UNPARSED_KEY}
-        else json.loads(_safe(json.dumps(value, ensure_ascii=False)))
-    )
+    if value.keys() == {UNPARSED_KEY}:
+        return value[UNPARSED_KEY]
+    return json.loads(_safe(json.dumps(value, ensure_ascii=False)))
 
 
 def _safe(text: str) -> str:

@@ -109,7 +109,7 @@ class MemoryMachine(ErasingMachine):
     @rule(content=machine_inputs.model_contents, calls=machine_inputs.tool_calls, usage=st.booleans())
     def assistant_speaks(self, content: steps.Content | None, calls: list[steps.ToolCall], usage: bool) -> None:
         # The tokens of the view when it was sent.
-        report = steps.Usage(self._request_tokens()) if usage and self.transcript is None else None
+        report = steps.Usage(max(1, self.memory.report().tokens)) if usage and self.transcript is None else None
         self._record(steps.ActionStep(content, tuple(calls), usage=report))
 
     @rule(content=machine_inputs.model_contents, calls=machine_inputs.tool_calls.filter(len))

@@ -268,9 +268,6 @@ class WatchedMemory(RuleBasedStateMachine):
         else:
             raise AssertionError(f"{error.__name__} was due, and not raised")
 
-    def _request_tokens(self) -> int:
-        return max(1, self.memory.report().tokens)
-
 
 class BranchingMachine(WatchedMemory):
     """A machine whose run is reopened, forked and rewound."""

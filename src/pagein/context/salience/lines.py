@@ -203,11 +203,8 @@ def stem(word: str) -> str:
 
 def lines_of(text: str, max_lines: int) -> Iterator[str]:
     """Yield ``max_lines`` lines of a text, long ones in pieces; of a very long text as many of either end."""
-    ends = (
-        (text,)
-        if len(text) <= 2 * LEARNED_END_MAX_CHARS
-        else (text[:LEARNED_END_MAX_CHARS], text[-LEARNED_END_MAX_CHARS:])
-    )
+    is_short = len(text) <= 2 * LEARNED_END_MAX_CHARS
+    ends = (text,) if is_short else (text[:LEARNED_END_MAX_CHARS], text[-LEARNED_END_MAX_CHARS:])
     for end in ends:
         for line in islice(end.splitlines(), max_lines):
             yield from (line,) if len(line) <= LINE_MAX_CHARS else islice(_pieces(line), max_lines)

@@ -118,8 +118,7 @@ def result_line_worth(task_overlap: float, result_lines: int, age: int) -> float
     Not fitted, as recorded needs are names and quotations. It is the least with which agents that know only what is in
     view finish their task (``python -m benchmarks degrade``), at almost no cost in recorded needs.
     """
-    return (
-        RESULT_LINE_WORTH * task_overlap**2 / max(1, result_lines) * (1 + age) ** -RESULT_LINE_DECAY
-        if task_overlap
-        else 0.0
-    )
+    if not task_overlap:
+        return 0.0
+    worth: float = RESULT_LINE_WORTH * task_overlap**2 / max(1, result_lines) * (1 + age) ** -RESULT_LINE_DECAY
+    return worth

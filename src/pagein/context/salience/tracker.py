@@ -342,11 +342,9 @@ class SalienceTracker:
         for key, line in self._lines.items():
             use = line.use
             worth = share * line_chance(line.base, use, turn) if len(line.text) >= QUOTE_MIN_CHARS else 0.0
-            worths[key] = (
-                worth + result_line_worth(line.task_overlap, line.result_lines, turn - use.last)
-                if line.task_overlap
-                else worth
-            )
+            if line.task_overlap:
+                worth += result_line_worth(line.task_overlap, line.result_lines, turn - use.last)
+            worths[key] = worth
         return worths
 
     def _compute_name_chances(self) -> dict[str, float]:

@@ -168,12 +168,8 @@ def _part(row: Any, path: str) -> steps.Part:
     match key:
         case "text":
             return steps.Text(block.text("text"), parsing.opaque_extra(NAME, "text", block.rest()))
-        case "json":
-            return (
-                steps.Text(parsing.compact_json(row["json"]), _JSON)
-                if row.keys() == {"json"}
-                else parsing.opaque_part(NAME, key, row)
-            )
+        case "json" if row.keys() == {"json"}:
+            return steps.Text(parsing.compact_json(row["json"]), _JSON)
         case "image":
             if image := _image(row):
                 return image

@@ -216,11 +216,7 @@ def _part(row: Any, path: str) -> steps.Part:
     if "text" in row or row.keys() == {"thoughtSignature"}:
         text = part.text_or_empty("text")
         if row.get("thought") is True:
-            return (
-                opaque_part(NAME, "thought", row)
-                if not text
-                else steps.Opaque(NAME, "thought", compact_json(row), text)
-            )
+            return steps.Opaque(NAME, "thought", compact_json(row), text) if text else opaque_part(NAME, "thought", row)
         return steps.Text(text, opaque_extra(NAME, "text", part.rest()))
     if image := parse_image(part, in_response=False):
         return image

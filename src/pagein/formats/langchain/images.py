@@ -17,8 +17,13 @@ Block = dict[str, Any]
 
 def parse_image(row: Block) -> Image | None:
     """Parse an image block and keep its shape; None where rendering would not give back the same block."""
-    for spelling, reader in (("openai", _openai), ("standard", _standard), ("v0", _v0), ("anthropic", _anthropic)):
-        image = reader(row)
+    images = {
+        "openai": _openai(row),
+        "standard": _image_from(row.get("base64"), row.get("mime_type"), row.get("url")),
+        "v0": _image_from(row.get("data"), row.get("mime_type"), row.get("url")),
+        "anthropic": _anthropic(row),
+    }
+    for spelling, image in images.items():
         if image is None:
             continue
         rest = {key: value for key, value in row.items() if key not in _KEYS_OF_SPELLING[spelling]}
@@ -71,14 +76,6 @@ def _openai(row: Block) -> Image | None:
     if inline and data:
         return Image(data, inline[1], detail=detail)
     return Image(url=source["url"], detail=detail) if source["url"] and not inline else None
-
-
-def _standard(row: Block) -> Image | None:
-    return _image_from(row.get("base64"), row.get("mime_type"), row.get("url"))
-
-
-def _v0(row: Block) -> Image | None:
-    return _image_from(row.get("data"), row.get("mime_type"), row.get("url"))
 
 
 def _anthropic(row: Block) -> Image | None:

@@ -157,11 +157,10 @@ class PageinStore(BaseStore):
             rows = [row for row in rows if items.matches_filter(json.loads(row[2]), condition)]
         ranked: list[tuple[Row, float | None]] = [(row, None) for row in rows]
         if op.query:
-            scores = (
-                self._vector_scores(rows, vectors[op.query], first, last)
-                if op.query in vectors
-                else self._item_index.scores(op.query, list(map(_searchable_item, rows)))
-            )
+            if op.query in vectors:
+                scores = self._vector_scores(rows, vectors[op.query], first, last)
+            else:
+                scores = self._item_index.scores(op.query, list(map(_searchable_item, rows)))
             # Items that do not match come last: a limit is filled, as LangGraph's own stores fill it.
             ranked = sorted(zip(rows, scores, strict=True), key=lambda pair: math.inf if pair[1] is None else -pair[1])
         return ranked[op.offset : op.offset + op.limit]

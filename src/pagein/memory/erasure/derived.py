@@ -95,11 +95,9 @@ def redact_checkpoint(body: Checkpoint, erased: ErasedParts, repetitions: Repeti
     """
     value = parse_json(body.state)
     if body.name.startswith(RESERVED_PREFIXES):
-        return (
-            replace(body, state=json.dumps(repetitions.replace_in(value, ERASED), ensure_ascii=False))
-            if repetitions.found_in(value)
-            else body
-        )
+        if not repetitions.found_in(value):
+            return body
+        return replace(body, state=json.dumps(repetitions.replace_in(value, ERASED), ensure_ascii=False))
     if not (modelled or repetitions.found_in(value) or names_position(value, erased)):
         return body
     host = state_from_json(body.state).host

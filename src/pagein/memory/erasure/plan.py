@@ -29,7 +29,7 @@ from pagein.memory.erasure.derived import ErasedParts, redact_checkpoint, redact
 from pagein.memory.erasure.redact import redact, redact_observations
 from pagein.memory.erasure.repetitions import Repetitions, parse_json, recognizable_lines, strings_in, words_in
 from pagein.memory.search_runtime import OWN_TOOLS
-from pagein.search.passages import CONTENT_PART, passages
+from pagein.search.passages import CONTENT_PART, own_calls, passages
 from pagein.summaries.sanitize import one_line
 
 Place = tuple[str, int]
@@ -158,21 +158,13 @@ def _texts(line: BranchEntries, mine: ErasedParts, *, erased: bool) -> Iterator[
 
     Results of the library's own tools are left out: they repeat what other steps say.
     """
-    own = set(_own_calls(line.entries))
+    own = {call for entry in line.entries for call in own_calls(entry, OWN_TOOLS)}
     for entry in line.entries:
         for position, part, text in entry_texts(entry):
             parts = mine.get(position, frozenset()) if position in mine else mine.get(entry.position, frozenset())
             is_gone = parts is None or (position == entry.position and part in parts)
             if is_gone == erased and (position, part) not in own:
                 yield entry, text
-
-
-def _own_calls(entries: Iterable[Entry]) -> Iterator[tuple[int, int]]:
-    for entry in entries:
-        if isinstance(entry.body, ActionStep):
-            for index, call in enumerate(entry.body.tool_calls):
-                if call.name in OWN_TOOLS:
-                    yield entry.position, index
 
 
 def _own_changes(line: BranchEntries, mine: ErasedParts, repetitions: Repetitions) -> Iterator[tuple[int, Body]]:
@@ -256,7 +248,7 @@ def _points_at(text: str, mine: ErasedParts) -> bool:
 
 
 def _elsewhere(line: BranchEntries, mine: ErasedParts, repetitions: Repetitions) -> Iterator[str]:
-    own = set(_own_calls(line.entries))
+    own = {call for entry in line.entries for call in own_calls(entry, OWN_TOOLS)}
     for entry in line.entries:
         if entry.position not in mine:
             for passage in passages(entry, own):

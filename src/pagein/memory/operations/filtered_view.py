@@ -82,7 +82,9 @@ def _widen(run: RunState, view: View, most: int, actions: int | None, log: Log |
     kept = view.tokens if actions is None else view.tokens - sum(entry.tokens for entry in view.run)
     free = most - kept
     used = {wire for entry in view.run for wire in entry.ids}
-    while older and free > 0 and (actions is None or _count_actions(newer) < actions):
+    while (
+        older and free > 0 and (actions is None or sum(isinstance(entry.item, ActionStep) for entry in newer) < actions)
+    ):
         entry = older.pop()
         if not _has_left(view, entry):
             newer.insert(0, entry)
@@ -102,10 +104,6 @@ def _widen(run: RunState, view: View, most: int, actions: int | None, log: Log |
             older.append(replace(entry, last=first))
     body = (*older, *newer)
     return replace(view, run=body, tokens=request_cost((*view.systems, *view.front, *body), view.counter))
-
-
-def _count_actions(entries: Sequence[ViewEntry]) -> int:
-    return sum(isinstance(entry.item, ActionStep) for entry in entries)
 
 
 def _has_left(view: View, entry: ViewEntry) -> bool:

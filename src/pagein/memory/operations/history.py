@@ -286,10 +286,8 @@ def succinct_step(position: int, step: Step) -> dict[str, Any]:
     if isinstance(step, ActionStep):
         values["tool_calls"] = [{"name": call.name, "arguments": _shorten(call.arguments)} for call in step.tool_calls]
         values["observations"] = [
-            None
-            if observation is None
-            else {"status": observation.status, "text": _shorten(as_text(observation.content))}
-            for observation in step.observations
+            None if result is None else {"status": result.status, "text": _shorten(result.result)}
+            for result in step.observations
         ]
     return values
 
